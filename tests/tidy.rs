@@ -1,0 +1,191 @@
+//! Invariants of the source tree that the compiler and its lints can't express.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Plain values: no IO, no async, nothing of ours but each other.
+const PLAIN: &[&str] = &[
+    "api_key",
+    "clock",
+    "ids",
+    "json",
+    "message",
+    "model_ref",
+    "tenant",
+    "usage",
+];
+
+/// What each module may import besides plain values and itself. Anything else is a layering fault.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("session", &[]),
+    ("agent", &["session"]),
+    ("record", &["agent", "session"]),
+    ("models", &["agent", "session"]),
+    ("tools", &["agent", "session"]),
+    ("environment", &["agent", "session"]),
+    ("store", &["agent", "record", "session"]),
+    ("board", &["agent", "record", "session"]),
+    ("run", &["agent", "board", "record", "session", "store"]),
+    ("http", &["agent", "api_key", "record", "run", "session", "store"]),
+    ("api_key", &["session"]),
+    ("config", &[]),
+    ("telemetry", &["config"]),
+    ("lifecycle", &[]),
+];
+
+/// Crates that belong to one module, and the modules that may name them.
+const OWNED_CRATES: &[(&str, &[&str])] = &[
+    ("axum", &["http"]),
+    ("axum_server", &["http"]),
+    ("redis", &["board"]),
+    ("reqwest", &["models"]),
+    ("sqlx", &["store"]),
+    ("utoipa_axum", &["http"]),
+    ("utoipa_swagger_ui", &["http"]),
+];
+
+/// A file is one idea.
+const MAX_LINES: usize = 500;
+
+#[test]
+fn modules_import_only_downwards() {
+    let allowed: BTreeMap<_, _> = MAY_IMPORT.iter().copied().collect();
+    let mut faults = Vec::new();
+    for file in rust_files(Path::new("src")) {
+        let module = top_module(&file);
+        let is_plain = PLAIN.contains(&module.as_str());
+        let Some(imports) = allowed.get(module.as_str()).copied().or(is_plain.then_some(&[][..])) else {
+            let composes = ["app", "cli", "lib", "main"].contains(&module.as_str());
+            assert!(
+                composes,
+                "{}: tell this test what the module may import",
+                file.display()
+            );
+            continue;
+        };
+        let text = fs::read_to_string(&file).unwrap();
+        for (offset, target) in crate_roots(&text) {
+            if target != module && !PLAIN.contains(&target) && !imports.contains(&target) {
+                let line = text[..offset].lines().count();
+                faults.push(format!(
+                    "{}:{line}: `{module}` must not use `crate::{target}`",
+                    file.display()
+                ));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "layering faults:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn crates_stay_in_the_modules_that_own_them() {
+    let mut faults = Vec::new();
+    for file in rust_files(Path::new("src")) {
+        let module = top_module(&file);
+        let text = fs::read_to_string(&file).unwrap();
+        for (name, owners) in OWNED_CRATES {
+            let named = text.lines().any(|line| {
+                let code = line.trim_start();
+                !code.starts_with("//") && mentions(code, name)
+            });
+            if named && !owners.contains(&module.as_str()) {
+                faults.push(format!("{}: only {owners:?} may use `{name}`", file.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn files_are_short_and_documented() {
+    let mut faults = Vec::new();
+    for root in ["src", "tests", "benches", "examples"] {
+        for file in rust_files(Path::new(root)) {
+            let text = fs::read_to_string(&file).unwrap();
+            if !text.starts_with("//!") {
+                faults.push(format!("{}: says not what it is for", file.display()));
+            }
+            if text.lines().count() > MAX_LINES {
+                faults.push(format!("{}: longer than {MAX_LINES} lines", file.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn lints_are_not_switched_off() {
+    for file in rust_files(Path::new("src")) {
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(
+            !text.contains("#[allow") && !text.contains("#![allow"),
+            "{}: use `expect` with a reason",
+            file.display()
+        );
+    }
+}
+
+/// The module right below `src` that a file belongs to.
+fn top_module(file: &Path) -> String {
+    let below = file.strip_prefix("src").unwrap();
+    let first = below.components().next().unwrap().as_os_str().to_str().unwrap();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+/// Tells whether a line of code names the crate in a path.
+fn mentions(code: &str, name: &str) -> bool {
+    code.match_indices(name).any(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        let is_word = before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '"');
+        !is_word && code[at + name.len()..].starts_with("::")
+    })
+}
+
+/// Every module named right after `crate::`, with its byte offset. Understands `crate::{a::{b, c}, d}` groups that span lines.
+fn crate_roots(text: &str) -> Vec<(usize, &str)> {
+    let mut roots = Vec::new();
+    for (at, marker) in text.match_indices("crate::") {
+        let start = at + marker.len();
+        let Some(group) = text[start..].strip_prefix('{') else {
+            roots.push((start, identifier(&text[start..])));
+            continue;
+        };
+        let (mut depth, mut expects_name) = (1, true);
+        for (offset, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 1 => expects_name = true,
+                c if depth == 1 && expects_name && c.is_alphabetic() => {
+                    roots.push((start + 1 + offset, identifier(&group[offset..])));
+                    expects_name = false;
+                }
+                _ => (),
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    roots
+}
+
+fn identifier(text: &str) -> &str {
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_'));
+    &text[..end.unwrap_or(text.len())]
+}
+
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
