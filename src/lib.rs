@@ -2,3 +2,11 @@
 //!
 //! Read the modules in this order: plain values first, then what is built of them. Each may import only what stands above it, as
 //! `tests/tidy.rs` enforces and ARCHITECTURE.md explains.
+
+pub mod clock;
+pub mod ids;
+pub mod json;
+pub mod message;
+pub mod model_ref;
+pub mod tenant;
+pub mod usage;

@@ -1,0 +1,24 @@
+//! The time: an injected [`Clock`], so that tests can move it. No other file may ask the system for it.
+
+use std::fmt;
+
+use chrono::{DateTime, SubsecRound as _, Utc};
+
+/// An instant in UTC, with microseconds: what every store keeps exactly.
+pub type Timestamp = DateTime<Utc>;
+
+/// Tells the time.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// Returns the current time, truncated to microseconds.
+    fn now(&self) -> Timestamp;
+}
+
+/// Tells the time of the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Utc::now().trunc_subsecs(6)
+    }
+}

@@ -1,0 +1,79 @@
+//! JSON as data: objects, verbatim fragments, canonical bytes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+pub use serde_json::Value;
+
+/// A JSON object; keys are kept in sorted order.
+pub type Object = serde_json::Map<String, Value>;
+
+/// The text of a JSON value exactly as it came, so that it can be sent back byte for byte.
+///
+/// Serialises as a JSON string that holds the text: a nested value would lose spacing, key order and long numbers.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = String)]
+pub struct RawJson(Arc<str>);
+
+impl RawJson {
+    /// Keeps the text of a value.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RawJson({})", self.0)
+    }
+}
+
+/// Encodes a value so that equal values give equal bytes: keys sorted, no spacing.
+pub fn canonical_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&serde_json::to_value(value)?)
+}
+
+/// Tells whether a key or a string of the object has a NUL character, which PostgreSQL's text can't hold.
+///
+/// Objects come from parsers that bound their depth.
+pub fn contains_nul(object: &Object) -> bool {
+    object
+        .iter()
+        .any(|(key, value)| key.contains('\0') || value_contains_nul(value))
+}
+
+fn value_contains_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(values) => values.iter().any(value_contains_nul),
+        Value::Object(object) => contains_nul(object),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_bytes_do_not_depend_on_the_order_of_keys() {
+        let left: Value = serde_json::from_str(r#"{"b": 1, "a": {"d": [1, 2], "c": null}}"#).unwrap();
+        let right: Value = serde_json::from_str(r#"{"a":{"c":null,"d":[1,2]},"b":1}"#).unwrap();
+        assert_eq!(canonical_bytes(&left).unwrap(), canonical_bytes(&right).unwrap());
+        assert_eq!(canonical_bytes(&left).unwrap(), br#"{"a":{"c":null,"d":[1,2]},"b":1}"#);
+    }
+
+    #[test]
+    fn numbers_keep_their_ordinary_semantics() {
+        // `arbitrary_precision` and `preserve_order` would change hashes; another crate could turn them on.
+        let value: Value = serde_json::from_str("[12345678901234567890123, 1.0]").unwrap();
+        assert_eq!(value.to_string(), "[1.2345678901234568e+22,1.0]");
+    }
+}

@@ -1,0 +1,185 @@
+//! Content parts: what a message says. Unknown kinds load, are kept and are shown; they are never an error.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::{RawJson, Value};
+
+/// One part of a message's content.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ContentPart {
+    /// Words.
+    Text(TextPart),
+    /// A picture.
+    Image(ImagePart),
+    /// A file, such as a PDF.
+    Document(DocumentPart),
+    /// The model asks for a tool.
+    ToolCall(ToolCall),
+    /// What a tool answered.
+    ToolResult(ToolResult),
+    /// The model's reasoning.
+    Reasoning(ReasoningPart),
+    /// The model declines, in its own words.
+    Refusal {
+        /// The words.
+        text: String,
+    },
+    /// A block that only its provider understands.
+    Opaque(OpaquePart),
+    /// A part that a later version wrote.
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+/// Words, with the sources they cite.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TextPart {
+    /// The words.
+    pub text: String,
+    /// The sources, as the provider gave them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub citations: Vec<Citation>,
+    /// Opaque mark of the provider that goes back with the words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// A source that a text cites: the provider's own object, verbatim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = String)]
+pub struct Citation(pub RawJson);
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ImagePart {
+    /// Where its bytes are.
+    pub source: MediaSource,
+    /// How closely the model shall look, such as `low` or `high`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// A file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct DocumentPart {
+    /// Where its bytes are.
+    pub source: MediaSource,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Where the bytes of an image or a document are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum MediaSource {
+    /// At an address that the provider reads.
+    Url {
+        /// The address.
+        url: String,
+    },
+    /// Here, in base64 (RFC 4648, with padding).
+    Base64 {
+        /// The IANA media type, such as `image/png`.
+        media_type: String,
+        /// The encoded bytes.
+        data: String,
+    },
+}
+
+/// A call that the model asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ToolCall {
+    /// Pairs the call with its result; unique in its message.
+    pub id: String,
+    /// The tool's name, as the model said it.
+    pub name: String,
+    /// The arguments exactly as the model wrote them: mostly, not surely, a JSON object.
+    pub arguments: String,
+    /// Opaque mark of the provider that goes back with the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ToolResult {
+    /// The call that it answers.
+    pub call_id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The answer: texts, images and documents.
+    #[schema(no_recursion)]
+    pub content: Vec<ContentPart>,
+    /// Whether the answer is an error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+}
+
+/// The model's reasoning, readable or not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ReasoningPart {
+    /// The readable words; empty when the provider keeps them to itself.
+    pub text: String,
+    /// The provider's signature over the words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// The encrypted form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encrypted: Option<String>,
+    /// The provider's name for the block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+}
+
+/// A block that only its provider understands; it goes back unchanged, in its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct OpaquePart {
+    /// The provider's configured name, such as `mistral`.
+    pub provider: String,
+    /// The block, verbatim.
+    pub raw: RawJson,
+}
+
+impl ContentPart {
+    /// Makes a part of plain words.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextPart {
+            text: text.into(),
+            ..TextPart::default()
+        })
+    }
+
+    /// Returns the words of a text part.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(part) => Some(&part.text),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_part_survives_a_round_trip() {
+        let parts = serde_json::json!([
+            {"type": "text", "text": "hi"},
+            {"type": "image", "source": {"kind": "url", "url": "https://example.org/a.png"}},
+            {"type": "document", "source": {"kind": "base64", "media_type": "application/pdf", "data": "JVBERg=="}, "name": "a.pdf"},
+            {"type": "tool_call", "id": "c1", "name": "calculator", "arguments": "{\"expression\": \"1\"}"},
+            {"type": "tool_result", "call_id": "c1", "name": "calculator", "content": [{"type": "text", "text": "1"}], "is_error": true},
+            {"type": "reasoning", "text": "", "signature": "s", "encrypted": "e"},
+            {"type": "refusal", "text": "no"},
+            {"type": "opaque", "provider": "mistral", "raw": "{\"a\": 1e2}"},
+            {"type": "hologram", "depth": 3},
+        ]);
+        let decoded: Vec<ContentPart> = serde_json::from_value(parts.clone()).unwrap();
+        assert!(matches!(decoded.last(), Some(ContentPart::Unknown(_))));
+        assert_eq!(serde_json::to_value(decoded).unwrap(), parts);
+    }
+}

@@ -1,0 +1,117 @@
+//! The neutral message model: what every provider's messages become, without loss. No IO, no provider's format.
+
+mod content;
+mod tags;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::content::{
+    Citation, ContentPart, DocumentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart, ToolCall,
+    ToolResult,
+};
+pub use self::tags::{MessageTags, Section};
+use crate::clock::Timestamp;
+use crate::ids::MessageId;
+use crate::json::{Object, RawJson};
+
+/// Who says a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Instructions above the conversation.
+    System,
+    /// The caller's side.
+    User,
+    /// The model.
+    Assistant,
+    /// Results of tool calls.
+    Tool,
+}
+
+/// One message of a history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Message {
+    /// Names the message within its history.
+    pub id: MessageId,
+    /// Who says it.
+    pub role: Role,
+    /// The speaker's name, where several share a role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What is said, in order.
+    pub content: Vec<ContentPart>,
+    /// Which step of which execution produced it, and its section.
+    #[serde(default, skip_serializing_if = "MessageTags::is_empty")]
+    pub tags: MessageTags,
+    /// Fields of the provider's message that must go back unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_fields: Option<ProviderFields>,
+    /// Key-value pairs of the caller.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    pub metadata: Object,
+    /// When the message entered the history.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub created_at: Timestamp,
+}
+
+/// Opaque fields of a message, by name, for the kind of provider they came from and for no other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ProviderFields {
+    /// The provider's configured name, such as `openrouter`.
+    pub provider: String,
+    /// The fields, verbatim and in the order of arrival.
+    pub fields: Vec<(String, RawJson)>,
+}
+
+impl Message {
+    /// Makes a message without tags.
+    pub fn new(id: MessageId, role: Role, content: Vec<ContentPart>, created_at: Timestamp) -> Self {
+        Self {
+            id,
+            role,
+            name: None,
+            content,
+            tags: MessageTags::default(),
+            provider_fields: None,
+            metadata: Object::new(),
+            created_at,
+        }
+    }
+
+    /// Makes a message of one text.
+    pub fn text(id: MessageId, role: Role, text: impl Into<String>, created_at: Timestamp) -> Self {
+        Self::new(id, role, vec![ContentPart::text(text)], created_at)
+    }
+
+    /// Returns the same message with other tags.
+    #[must_use]
+    pub fn with_tags(self, tags: MessageTags) -> Self {
+        Self { tags, ..self }
+    }
+
+    /// Returns the texts of the message, joined.
+    pub fn joined_text(&self) -> String {
+        joined_text(&self.content)
+    }
+
+    /// Iterates over the tool calls that the message asks for.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(|part| match part {
+            ContentPart::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// Iterates over the tool results that the message brings.
+    pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.content.iter().filter_map(|part| match part {
+            ContentPart::ToolResult(result) => Some(result),
+            _ => None,
+        })
+    }
+}
+
+/// Returns the texts of the parts, joined; other kinds of parts are left out.
+pub fn joined_text(content: &[ContentPart]) -> String {
+    content.iter().filter_map(ContentPart::as_text).collect()
+}
