@@ -10,3 +10,5 @@ pub mod message;
 pub mod model_ref;
 pub mod tenant;
 pub mod usage;
+
+pub mod session;

@@ -1,0 +1,120 @@
+//! The bundle: a session's three states, restored together and committed together.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::context_state::{ContextState, StoredContext};
+use super::environment_state::EnvironmentState;
+use super::hash::Hash;
+use super::history::History;
+use crate::clock::Timestamp;
+use crate::ids::{BranchId, RunId, SessionId};
+use crate::json::Object;
+use crate::message::Message;
+
+/// A committed session with all its states. Never changes, so it may be cached for ever.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bundle {
+    /// What lists show.
+    pub head: SessionHead,
+    /// Variables and resources.
+    pub environment: Arc<EnvironmentState>,
+    /// The agent's session data without metadata and counters, which are in the head.
+    pub context: Arc<StoredContext>,
+    /// The messages of the whole line.
+    pub history: History,
+}
+
+/// A session without its payloads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionHead {
+    /// Names the session.
+    pub session_id: SessionId,
+    /// The session that it continues.
+    pub parent_session_id: Option<SessionId>,
+    /// The run that published it; none for an imported session.
+    pub run_id: Option<RunId>,
+    /// The agent's name.
+    pub agent: String,
+    /// The version of the agent's definition that was in force.
+    pub agent_version: Option<Hash>,
+    /// The number of ancestors.
+    pub depth: u64,
+    /// The number of executions of the agent.
+    pub execution_count: u64,
+    /// The number of messages in the whole history.
+    pub message_count: u64,
+    /// Covers everything: see [`super::root_hash`].
+    pub root_hash: Hash,
+    /// Addresses the environment state.
+    pub environment_hash: Hash,
+    /// Addresses the stored context.
+    pub context_hash: Hash,
+    /// Covers the messages that this session added.
+    pub segment_hash: Hash,
+    /// The key-value pairs of the context.
+    pub metadata: Object,
+    /// When the session was made.
+    pub created_at: Timestamp,
+    /// Where its newest messages are stored.
+    pub position: BranchPosition,
+}
+
+/// A place in the stored history: a segment of a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BranchPosition {
+    /// The branch.
+    pub branch_id: BranchId,
+    /// The segment's number within the branch, from 0.
+    pub position: u64,
+}
+
+impl Bundle {
+    /// Returns the context as callers see it.
+    pub fn context_state(&self) -> ContextState {
+        ContextState {
+            stored: (*self.context).clone(),
+            metadata: self.head.metadata.clone(),
+            execution_count: self.head.execution_count,
+            updated_at: self.head.created_at,
+        }
+    }
+}
+
+/// A bundle on its way to the store: complete but for hashes and position, which the store adds as it publishes.
+#[derive(Debug, Clone)]
+#[must_use = "a draft is not visible until a store publishes it"]
+pub struct BundleDraft {
+    /// Names the new session.
+    pub session_id: SessionId,
+    /// The bundle that it continues.
+    pub parent: Option<Arc<Bundle>>,
+    /// The run that publishes it.
+    pub run_id: Option<RunId>,
+    /// The agent's name.
+    pub agent: String,
+    /// The version of the agent's definition that was in force.
+    pub agent_version: Option<Hash>,
+    /// Variables and resources.
+    pub environment: Arc<EnvironmentState>,
+    /// The agent's session data; its `updated_at` becomes the session's `created_at`.
+    pub context: ContextState,
+    /// The whole history; it begins with the parent's.
+    pub history: History,
+    /// Names the branch that is opened when the parent is no tip.
+    pub new_branch_id: BranchId,
+}
+
+impl BundleDraft {
+    /// Returns the number of ancestors.
+    pub fn depth(&self) -> u64 {
+        self.parent.as_ref().map_or(0, |parent| parent.head.depth + 1)
+    }
+
+    /// Iterates over the messages that the session adds to its parent's.
+    pub fn new_messages(&self) -> impl Iterator<Item = &Arc<Message>> {
+        let inherited = self.parent.as_ref().map_or(0, |parent| parent.history.len());
+        self.history.iter_from(inherited)
+    }
+}

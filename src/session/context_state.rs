@@ -1,0 +1,52 @@
+//! The context's part of a bundle: all session data of an agent but its messages (Model A of document 000).
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::ids::AgentId;
+use crate::json::Object;
+use crate::model_ref::{ModelRef, ResponseFormat};
+
+/// The context as callers see it and as sessions are imported.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ContextState {
+    /// What seldom changes.
+    #[serde(flatten)]
+    pub stored: StoredContext,
+    /// Key-value pairs that last across executions.
+    #[serde(default)]
+    pub metadata: Object,
+    /// How many executions the agent has had.
+    #[serde(default)]
+    pub execution_count: u64,
+    /// When the agent's state changed last.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub updated_at: Timestamp,
+}
+
+/// The part of the context that is stored by its hash; a turn that leaves it alone does not write it again.
+///
+/// Metadata, execution count and time of change differ from turn to turn and stand in the session's own row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct StoredContext {
+    /// Names the agent instance.
+    pub agent_id: AgentId,
+    /// The agent that started this one, for subagents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_agent_id: Option<AgentId>,
+    /// When the agent's state was first created.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub created_at: Timestamp,
+    /// The model that this session uses instead of its agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+    /// Instructions above the conversation.
+    #[serde(default)]
+    pub system_prompt: String,
+    /// The shape of final answers.
+    #[serde(default)]
+    pub response_format: ResponseFormat,
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub other: Object,
+}

@@ -1,0 +1,96 @@
+//! What a session may hold of a caller's own data. A request is held to it, and so is what comes of it together with its base.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use serde::Serialize;
+
+use crate::json::{Object, Value};
+
+/// The most key-value pairs of metadata.
+const MAX_METADATA_KEYS: usize = 64;
+/// The most bytes of metadata, as canonical JSON.
+const MAX_METADATA_BYTES: usize = 16 << 10;
+/// The most variables.
+const MAX_VARIABLES: usize = 1024;
+/// The most bytes of variables, as canonical JSON with their names.
+const MAX_VARIABLES_BYTES: usize = 256 << 10;
+
+/// Checks the number and the size of key-value pairs; the error says what is allowed.
+pub fn check_metadata(metadata: &Object) -> Result<(), String> {
+    if metadata.len() > MAX_METADATA_KEYS {
+        return Err(format!("at most {MAX_METADATA_KEYS} keys are allowed"));
+    }
+    check_size(metadata, MAX_METADATA_BYTES)
+}
+
+/// Checks the number and the size of variables; the error says what is allowed.
+pub fn check_variables(variables: &BTreeMap<String, Value>) -> Result<(), String> {
+    if variables.len() > MAX_VARIABLES {
+        return Err(format!("at most {MAX_VARIABLES} variables are allowed"));
+    }
+    check_size(variables, MAX_VARIABLES_BYTES)
+}
+
+/// Both kinds of maps are sorted, so that their JSON is canonical as it is.
+fn check_size<T: Serialize>(values: &T, max_bytes: usize) -> Result<(), String> {
+    serde_json::to_writer(Allowance(max_bytes), values)
+        .map_err(|_| format!("at most {max_bytes} bytes of JSON are allowed"))
+}
+
+/// Fails once more is written than is left, so that no large value is serialized to its end.
+struct Allowance(usize);
+
+impl io::Write for Allowance {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn map<T: FromIterator<(String, Value)>>(count: usize, value: &Value) -> T {
+        (0..count).map(|key| (format!("{key:04}"), value.clone())).collect()
+    }
+
+    #[test]
+    fn metadata_is_limited_in_keys_and_in_canonical_bytes() {
+        assert_eq!(check_metadata(&Object::new()), Ok(()));
+        assert_eq!(check_metadata(&map(64, &json!([1, {"a": null}]))), Ok(()));
+        assert_eq!(
+            check_metadata(&map(65, &json!(0))),
+            Err("at most 64 keys are allowed".to_owned())
+        );
+        // `{"0000":"…"}`
+        let text = |bytes: usize| json!("x".repeat(bytes - 11));
+        assert_eq!(check_metadata(&map(1, &text(16_384))), Ok(()));
+        assert_eq!(
+            check_metadata(&map(1, &text(16_385))),
+            Err("at most 16384 bytes of JSON are allowed".to_owned())
+        );
+    }
+
+    #[test]
+    fn variables_are_limited_in_number_and_in_canonical_bytes() {
+        assert_eq!(check_variables(&map(1024, &json!({"a": 0}))), Ok(()));
+        assert_eq!(
+            check_variables(&map(1025, &json!(0))),
+            Err("at most 1024 variables are allowed".to_owned())
+        );
+        let text = |bytes: usize| json!("x".repeat(bytes - 11));
+        assert_eq!(check_variables(&map(1, &text(262_144))), Ok(()));
+        assert_eq!(
+            check_variables(&map(1, &text(262_145))),
+            Err("at most 262144 bytes of JSON are allowed".to_owned())
+        );
+    }
+}

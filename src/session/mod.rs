@@ -1,0 +1,21 @@
+//! Sessions: immutable bundles of three states, their history, lineage and differences. No IO.
+
+mod bundle;
+mod context_state;
+mod diff;
+mod environment_state;
+mod hash;
+mod history;
+mod limits;
+mod validity;
+
+pub use self::bundle::{BranchPosition, Bundle, BundleDraft, SessionHead};
+pub use self::context_state::{ContextState, StoredContext};
+pub use self::diff::{BundleDiff, ValueChange, diff_bundles};
+pub use self::environment_state::EnvironmentState;
+pub use self::hash::{
+    Hash, ParseHashError, RootHashInput, hash_context, hash_definition, hash_environment, hash_segment, root_hash,
+};
+pub use self::history::History;
+pub use self::limits::{check_metadata, check_variables};
+pub use self::validity::{HistoryFault, close_open_tool_calls, find_history_fault};
