@@ -12,3 +12,5 @@ pub mod tenant;
 pub mod usage;
 
 pub mod session;
+
+pub mod agent;

@@ -1,0 +1,91 @@
+//! What has arrived of an answer: kept when the rest never comes.
+
+use super::estimate::estimated_usage;
+use crate::agent::ports::ModelEvent;
+use crate::agent::state::{FinishReason, ModelResponse};
+use crate::message::{ContentPart, ReasoningPart};
+use crate::usage::Usage;
+
+/// Collects the deltas of an answer.
+///
+/// Tool calls are left out: arguments that are cut short must not run, and a call without a result must not be stored.
+#[derive(Debug)]
+pub(super) struct PartialAnswer {
+    /// The size of the request.
+    asked: u64,
+    reasoning: String,
+    text: String,
+    refusal: String,
+    usage: Usage,
+    bytes: u64,
+}
+
+impl PartialAnswer {
+    /// Makes an empty answer to a request of so many bytes.
+    pub(super) fn new(asked: u64) -> Self {
+        Self {
+            asked,
+            reasoning: String::new(),
+            text: String::new(),
+            refusal: String::new(),
+            usage: Usage::default(),
+            bytes: 0,
+        }
+    }
+
+    /// Takes one event.
+    pub(super) fn push(&mut self, event: &ModelEvent) {
+        let delta = match event {
+            ModelEvent::TextDelta { text } => push(&mut self.text, text),
+            ModelEvent::ReasoningDelta { text } => push(&mut self.reasoning, text),
+            ModelEvent::RefusalDelta { text } => push(&mut self.refusal, text),
+            ModelEvent::ToolCallDelta { arguments, .. } => arguments.len(),
+            ModelEvent::Usage(usage) => {
+                self.usage = *usage;
+                0
+            }
+            ModelEvent::ToolCallStarted { .. } | ModelEvent::Completed(_) => 0,
+        };
+        self.bytes += delta as u64;
+    }
+
+    /// Returns the size of what has arrived.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns what has been used so far.
+    pub(super) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Ends the answer where it is. Most servers count at the end only, so what has begun without a count is estimated.
+    pub(super) fn into_response(self) -> ModelResponse {
+        let usage = if self.usage.total_tokens == 0 && self.bytes > 0 {
+            estimated_usage(self.asked, self.bytes)
+        } else {
+            self.usage
+        };
+        let reasoning = (!self.reasoning.is_empty()).then(|| {
+            ContentPart::Reasoning(ReasoningPart {
+                text: self.reasoning,
+                ..ReasoningPart::default()
+            })
+        });
+        let text = (!self.text.is_empty()).then(|| ContentPart::text(self.text));
+        let refusal = (!self.refusal.is_empty()).then_some(ContentPart::Refusal { text: self.refusal });
+        ModelResponse {
+            content: [reasoning, text, refusal].into_iter().flatten().collect(),
+            provider_fields: None,
+            finish_reason: FinishReason::Interrupted,
+            usage,
+            model: None,
+            response_id: None,
+        }
+    }
+}
+
+fn push(text: &mut String, delta: &str) -> usize {
+    text.push_str(delta);
+    delta.len()
+}

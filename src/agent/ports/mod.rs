@@ -1,0 +1,11 @@
+//! What an agent needs of the outside, as traits: models, tools and the environment.
+
+mod environment;
+mod model;
+mod tool;
+
+pub use self::environment::{Environment, EnvironmentError, EnvironmentRuntime};
+pub use self::model::{
+    Model, ModelCatalog, ModelError, ModelErrorClass, ModelEvent, ModelLookupError, ModelRequest, ModelStream,
+};
+pub use self::tool::{Tool, ToolCatalog, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSpec, UnknownTool};

@@ -1,0 +1,214 @@
+//! The port to models: a normalised request in, a stream of normalised events out.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::BoxStream;
+
+use super::tool::ToolSpec;
+use crate::agent::state::{AgentError, ErrorKind, Messages, ModelResponse};
+use crate::model_ref::{ModelRef, ResponseFormat};
+use crate::usage::Usage;
+
+/// What a model is asked.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    /// The provider's own name for the model.
+    pub model: String,
+    /// Instructions above the conversation; empty for none.
+    pub system: Arc<str>,
+    /// The conversation. Every tool call in it has exactly one result.
+    pub messages: Messages,
+    /// The tools that the model may ask for, in a stable order.
+    pub tools: Arc<[ToolSpec]>,
+    /// The shape of the final answer.
+    pub response_format: ResponseFormat,
+    /// The most tokens that the answer may have.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// The events of one answer. It ends with [`ModelEvent::Completed`] or with an error, and with nothing else.
+pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
+
+/// A model of a provider.
+pub trait Model: Send + Sync + fmt::Debug {
+    /// Asks the model. The request goes out when the stream is first polled; dropping the stream ends the call.
+    ///
+    /// Attempts that fail before the first event may be repeated inside; after it, an error ends the stream.
+    fn stream(&self, request: ModelRequest) -> ModelStream;
+}
+
+/// Finds models by name.
+pub trait ModelCatalog: Send + Sync + fmt::Debug {
+    /// Returns the model.
+    fn model(&self, name: &ModelRef) -> Result<Arc<dyn Model>, ModelLookupError>;
+
+    /// Checks that the name leads to a model, whether or not its provider has a key yet.
+    fn check(&self, name: &ModelRef) -> Result<(), ModelLookupError> {
+        match self.model(name) {
+            Ok(_) | Err(ModelLookupError::MissingKey { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Why a name leads to no model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelLookupError {
+    /// No provider has the name.
+    #[error("no provider is named {provider:?}; known are {known}")]
+    UnknownProvider {
+        /// The name.
+        provider: String,
+        /// The names that exist, joined.
+        known: String,
+    },
+    /// The provider does not offer the model.
+    #[error("the provider {provider:?} does not offer the model {model:?}")]
+    UnknownModel {
+        /// The provider.
+        provider: String,
+        /// The model.
+        model: String,
+    },
+    /// The provider needs a key that is not there.
+    #[error("the provider {provider:?} has no API key: set {variable}")]
+    MissingKey {
+        /// The provider.
+        provider: String,
+        /// Where the key is looked for.
+        variable: String,
+    },
+}
+
+/// A piece of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelEvent {
+    /// More words.
+    TextDelta {
+        /// The words.
+        text: String,
+    },
+    /// More reasoning.
+    ReasoningDelta {
+        /// The words.
+        text: String,
+    },
+    /// More of a refusal.
+    RefusalDelta {
+        /// The words.
+        text: String,
+    },
+    /// A tool call begins.
+    ToolCallStarted {
+        /// The call's place among the calls of the answer, from 0.
+        index: usize,
+        /// The call's id.
+        id: String,
+        /// The tool's name.
+        name: String,
+    },
+    /// More of a call's arguments.
+    ToolCallDelta {
+        /// The call's place.
+        index: usize,
+        /// A piece of the arguments' text.
+        arguments: String,
+    },
+    /// What the answer has used so far: a snapshot that replaces earlier ones.
+    Usage(Usage),
+    /// The whole answer; the last event.
+    Completed(Box<ModelResponse>),
+}
+
+/// What kind of failure a model call met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ModelErrorClass {
+    /// The key is missing, wrong or not allowed.
+    Auth,
+    /// Too many requests or no quota.
+    RateLimit,
+    /// The provider has no capacity.
+    Overload,
+    /// The conversation is longer than the model's context.
+    Context,
+    /// The provider refuses the request as malformed.
+    Invalid,
+    /// The provider failed.
+    Server,
+    /// The connection failed.
+    Network,
+    /// Something took too long.
+    Timeout,
+    /// The answer ended without an end.
+    Truncated,
+    /// The answer is not what the protocol says.
+    Protocol,
+}
+
+impl ModelErrorClass {
+    /// Returns the stable code that callers see.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Auth => "model_auth",
+            Self::RateLimit => "model_rate_limited",
+            Self::Overload => "model_overloaded",
+            Self::Context => "model_context_exceeded",
+            Self::Invalid => "model_request_refused",
+            Self::Server => "model_server_error",
+            Self::Network => "model_unreachable",
+            Self::Timeout => "model_timeout",
+            Self::Truncated => "model_answer_truncated",
+            Self::Protocol => "model_protocol_error",
+        }
+    }
+}
+
+/// A model call that failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// What kind of failure it is.
+    pub class: ModelErrorClass,
+    /// The HTTP status, if there was one.
+    pub status: Option<u16>,
+    /// How long the provider wants us to wait.
+    pub retry_after: Option<Duration>,
+    /// What happened, in words that the caller may read: the provider's own message, capped, and never a secret.
+    pub message: String,
+    /// The provider's error body, capped, for the operator.
+    pub body: Option<String>,
+    /// The underlying failure, for the operator.
+    #[source]
+    pub source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+impl ModelError {
+    /// Makes an error of words only.
+    pub fn new(class: ModelErrorClass, message: impl Into<String>) -> Self {
+        Self {
+            class,
+            status: None,
+            retry_after: None,
+            message: message.into(),
+            body: None,
+            source: None,
+        }
+    }
+
+    /// Returns the error as data of the execution.
+    pub fn to_agent_error(&self, model: &ModelRef) -> AgentError {
+        let kind = match self.class {
+            ModelErrorClass::RateLimit => ErrorKind::RateLimit,
+            ModelErrorClass::Timeout => ErrorKind::Timeout,
+            _ => ErrorKind::Model,
+        };
+        AgentError {
+            kind,
+            code: self.class.code().to_owned(),
+            message: self.message.clone(),
+            source_name: Some(model.to_string()),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! System prompts as templates: values, conditions and loops over `variables` and `metadata`, with undefined names as errors.
+//!
+//! A prompt comes from a tenant, so it must not cost more than it may: what could build ever larger values in memory is refused before
+//! the template engine sees it, its steps are counted, and what it writes is bounded.
+
+mod guard;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, context, filters, tests};
+
+use self::guard::find_forbidden;
+use crate::json::{Object, Value};
+
+/// Instructions that one rendering may execute: far above any prompt, far below a noticeable time.
+const FUEL: u64 = 100_000;
+/// The most bytes of a template, and of a rendered prompt.
+const MAX_BYTES: usize = 1 << 20;
+
+/// A prompt that is no valid template, that asks for too much, or that reads what is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("the system prompt can't be rendered: {message}")]
+pub struct PromptError {
+    /// What is wrong, with the line.
+    message: String,
+    /// The template engine's error.
+    #[source]
+    source: Option<minijinja::Error>,
+}
+
+/// Renders a prompt.
+pub fn render_prompt(
+    template: &str,
+    variables: &BTreeMap<String, Value>,
+    metadata: &Object,
+) -> Result<String, PromptError> {
+    if !is_template(template) {
+        return Ok(template.to_owned());
+    }
+    check_size_and_tags(template)?;
+    let context = context! { variables => Serde(variables), metadata => Serde(metadata) };
+    let mut prompt = BoundedText(Vec::new());
+    let rendered = environment().and_then(|environment| {
+        let template = environment.template_from_str(template)?;
+        template.render_captured_to(context, &mut prompt).map(drop)
+    });
+    rendered.map_err(PromptError::from)?;
+    String::from_utf8(prompt.0).map_err(|_| PromptError::new("the rendered prompt is no text"))
+}
+
+/// Checks that a prompt is a valid template.
+pub fn check_prompt(template: &str) -> Result<(), PromptError> {
+    if !is_template(template) {
+        return Ok(());
+    }
+    check_size_and_tags(template)?;
+    let checked = environment().and_then(|environment| environment.template_from_str(template).map(drop));
+    checked.map_err(PromptError::from)
+}
+
+fn check_size_and_tags(template: &str) -> Result<(), PromptError> {
+    if template.len() > MAX_BYTES {
+        return Err(PromptError::new(format!("it has more than {MAX_BYTES} bytes")));
+    }
+    find_forbidden(template).map_or(Ok(()), |found| {
+        let line = template[..found.at].lines().count().max(1);
+        Err(PromptError::new(format!("line {line}: {}", found.words)))
+    })
+}
+
+/// Nothing is there but what prompts need: no functions, and only filters whose answer is no larger than what they read.
+fn environment() -> Result<Environment<'static>, minijinja::Error> {
+    let mut environment = Environment::empty();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_syntax(SyntaxConfig::builder().keep_trailing_newline(true).build()?);
+    environment.set_fuel(Some(FUEL));
+    environment.add_filter("default", filters::default);
+    environment.add_filter("length", filters::length);
+    environment.add_filter("lower", filters::lower);
+    environment.add_filter("trim", filters::trim);
+    environment.add_filter("upper", filters::upper);
+    environment.add_test("defined", tests::is_defined);
+    environment.add_test("undefined", tests::is_undefined);
+    environment.add_test("none", tests::is_none);
+    Ok(environment)
+}
+
+fn is_template(text: &str) -> bool {
+    ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
+}
+
+impl PromptError {
+    fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            source: None,
+        }
+    }
+}
+
+impl From<minijinja::Error> for PromptError {
+    fn from(source: minijinja::Error) -> Self {
+        // Only the bound on what is written makes writing fail.
+        let detail = match source.kind() {
+            ErrorKind::WriteFailure => format!("it comes to more than {MAX_BYTES} bytes"),
+            kind => source.detail().map_or_else(|| kind.to_string(), ToOwned::to_owned),
+        };
+        let message = source
+            .line()
+            .map_or_else(|| detail.clone(), |line| format!("line {line}: {detail}"));
+        Self {
+            message,
+            source: Some(source),
+        }
+    }
+}
+
+/// Takes a rendered prompt and fails once it is too large.
+struct BoundedText(Vec<u8>);
+
+impl io::Write for BoundedText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MAX_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::*;
+
+    fn render(template: &str) -> Result<String, String> {
+        let cities = Value::from(vec!["Bern", "Basel"]);
+        let variables = BTreeMap::from([
+            ("city".to_owned(), Value::from("Bern")),
+            ("cities".to_owned(), cities),
+            ("long".to_owned(), Value::from("x".repeat(200_000))),
+        ]);
+        let metadata = Object::from_iter([
+            ("tier".to_owned(), Value::from(2)),
+            ("a b".to_owned(), Value::from("c")),
+        ]);
+        render_prompt(template, &variables, &metadata).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn prompts_read_variables_and_metadata() {
+        for (template, prompt) in [
+            (
+                "In {{ variables.city }},\ntier {{ metadata.tier }}.\n",
+                "In Bern,\ntier 2.\n",
+            ),
+            ("{ plain }\n", "{ plain }\n"),
+            ("{{ metadata['a b'] }} {{ variables.cities[1] }}", "c Basel"),
+            ("{% if metadata.tier >= 2 %}gold{% else %}tin{% endif %}", "gold"),
+            (
+                "{% for city in variables.cities %}{{ city | upper }};{% endfor %}",
+                "BERN;BASEL;",
+            ),
+            ("{{ variables.tone | default('dry') }}", "dry"),
+            ("{% if variables.tone is defined %}a{% endif %}{# c #}b", "b"),
+            ("{{ 'a ~ b * c' }}", "a ~ b * c"),
+        ] {
+            assert_eq!(render(template).as_deref(), Ok(prompt), "{template}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error_that_names_the_line() {
+        assert!(render("a\n{{ variables.town }}").unwrap_err().contains("line 2"));
+        assert!(render("{% for x in %}").unwrap_err().contains("line 1"));
+        assert!(check_prompt("{{ variables.town }}").is_ok());
+        assert!(check_prompt("{{ nope").is_err());
+    }
+
+    #[test]
+    fn a_template_can_not_run_for_ever() {
+        let cities = "{% for a in variables.cities %}".repeat(18) + "x" + &"{% endfor %}".repeat(18);
+        assert!(render(&cities).is_err());
+    }
+
+    #[test]
+    fn a_template_can_not_fill_the_memory() {
+        let doubling = format!("{{% set s = 'x' %}}{}", "{% set s = s ~ s %}".repeat(40));
+        for template in [
+            doubling.as_str(),
+            "{% set s %}{{ variables.long }}{% endset %}",
+            "{{ variables.long ~ variables.long }}",
+            "{{ variables.long + variables.long }}",
+            "{{ 'x' * 1000000000 }}",
+            "{{ [variables.long, variables.long] | upper }}",
+            "{{ {'a': variables.long} }}",
+            "{{ range(100000000) }}",
+            "{% macro m() %}{% endmacro %}",
+            "{% raw %}{% endraw %}",
+            "{% filter upper %}{% endfilter %}",
+            "{% include 'x' %}",
+        ] {
+            assert!(
+                check_prompt(template).is_err() || render(template).is_err(),
+                "{template}"
+            );
+        }
+        let many = "{{ variables.long }}".repeat(6);
+        assert!(
+            render(&many).unwrap_err().contains("bytes"),
+            "what is written is bounded"
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! The budget of one execution. It belongs to a definition or a run and is never part of the state.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::usage::Cost;
+
+/// The longest time that a budget may name: a year.
+const MAX_SECONDS: f64 = 31_536_000.0;
+
+/// Limits of one execution; an absent limit does not bind (document 001, "`ExecutionBudget`").
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExecutionBudget {
+    /// The most steps of the loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// The most tokens, input and output together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// The most seconds of wall-clock time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_seconds: Option<f64>,
+    /// The most US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<Cost>,
+    /// The instant at which the execution ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    pub deadline: Option<Timestamp>,
+}
+
+impl ExecutionBudget {
+    /// Returns the budget without limits.
+    pub fn unlimited() -> Self {
+        Self::default()
+    }
+
+    /// Tells whether there is no limit.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Tells whether there are limits and every one of them allows nothing.
+    pub fn is_exhausted(&self, now: Timestamp) -> bool {
+        let limits = [
+            self.max_steps.map(|steps| steps == 0),
+            self.max_tokens.map(|tokens| tokens == 0),
+            self.max_seconds.map(|seconds| seconds <= 0.0),
+            self.max_cost.map(|cost| cost == Cost::default()),
+            self.deadline.map(|deadline| deadline <= now),
+        ];
+        !self.is_empty() && limits.into_iter().flatten().all(|exhausted| exhausted)
+    }
+
+    /// Checks that every limit makes sense; says what does not.
+    pub fn check(&self) -> Result<(), String> {
+        let seconds_fit = self
+            .max_seconds
+            .is_none_or(|seconds| seconds > 0.0 && seconds <= MAX_SECONDS);
+        let checks = [
+            (self.max_steps != Some(0), "max_steps is at least 1"),
+            (self.max_tokens != Some(0), "max_tokens is at least 1"),
+            (seconds_fit, "max_seconds is above 0 and at most a year"),
+            (self.max_cost != Some(Cost::default()), "max_cost is above 0"),
+        ];
+        checks
+            .into_iter()
+            .find(|(fits, _)| !fits)
+            .map_or(Ok(()), |(_, rule)| Err(rule.to_owned()))
+    }
+
+    /// Returns a budget with the tighter of each limit.
+    #[must_use]
+    pub fn tightest(self, other: &Self) -> Self {
+        Self {
+            max_steps: tighter(self.max_steps, other.max_steps),
+            max_tokens: tighter(self.max_tokens, other.max_tokens),
+            max_seconds: tighter(self.max_seconds, other.max_seconds),
+            max_cost: tighter(self.max_cost, other.max_cost),
+            deadline: tighter(self.deadline, other.deadline),
+        }
+    }
+
+    /// Returns a budget that keeps each limit of this one and takes those it lacks from the other.
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
+        Self {
+            max_steps: self.max_steps.or(other.max_steps),
+            max_tokens: self.max_tokens.or(other.max_tokens),
+            max_seconds: self.max_seconds.or(other.max_seconds),
+            max_cost: self.max_cost.or(other.max_cost),
+            deadline: self.deadline.or(other.deadline),
+        }
+    }
+}
+
+fn tighter<T: PartialOrd>(left: Option<T>, right: Option<T>) -> Option<T> {
+    match (left, right) {
+        (Some(left), Some(right)) => Some(if right < left { right } else { left }),
+        (left, right) => left.or(right),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock as _, SystemClock};
+
+    #[test]
+    fn an_unlimited_budget_is_empty_and_never_exhausted() {
+        let budget = ExecutionBudget::unlimited();
+        assert!(budget.is_empty());
+        assert!(!budget.is_exhausted(SystemClock.now()));
+        assert_eq!(serde_json::to_string(&budget).unwrap(), "{}");
+    }
+
+    #[test]
+    fn a_budget_is_exhausted_when_all_its_limits_are() {
+        let now = SystemClock.now();
+        let spent = ExecutionBudget {
+            max_steps: Some(0),
+            deadline: Some(now),
+            ..ExecutionBudget::default()
+        };
+        assert!(spent.is_exhausted(now));
+        assert!(
+            !ExecutionBudget {
+                max_tokens: Some(1),
+                ..spent
+            }
+            .is_exhausted(now)
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! What a model answered, complete or cut off.
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{ContentPart, ProviderFields};
+use crate::usage::Usage;
+
+/// Why a model ended its answer. An unknown reason is data, not an error.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum FinishReason {
+    /// The answer is complete.
+    Stop,
+    /// The limit of tokens cut the answer.
+    Length,
+    /// The model waits for tools.
+    ToolCalls,
+    /// The provider withheld content.
+    ContentFilter,
+    /// We cut the answer: a budget, a deadline or a cancellation.
+    Interrupted,
+    /// The provider's own word.
+    Other(String),
+}
+
+impl From<String> for FinishReason {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "stop" => Self::Stop,
+            "length" => Self::Length,
+            "tool_calls" => Self::ToolCalls,
+            "content_filter" => Self::ContentFilter,
+            "interrupted" => Self::Interrupted,
+            _ => Self::Other(text),
+        }
+    }
+}
+
+impl From<FinishReason> for String {
+    fn from(reason: FinishReason) -> Self {
+        match reason {
+            FinishReason::Stop => "stop".to_owned(),
+            FinishReason::Length => "length".to_owned(),
+            FinishReason::ToolCalls => "tool_calls".to_owned(),
+            FinishReason::ContentFilter => "content_filter".to_owned(),
+            FinishReason::Interrupted => "interrupted".to_owned(),
+            FinishReason::Other(text) => text,
+        }
+    }
+}
+
+/// A model's answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelResponse {
+    /// The parts of the answer, in order.
+    pub content: Vec<ContentPart>,
+    /// Opaque fields of the answer that go back with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_fields: Option<ProviderFields>,
+    /// Why it ended.
+    pub finish_reason: FinishReason,
+    /// What it used.
+    #[serde(default)]
+    pub usage: Usage,
+    /// The model that the provider says answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The provider's id of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
+}

@@ -1,0 +1,139 @@
+//! One step of an execution: what happened (`AgentStep`), and when and what follows (`StepExecution`).
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use serde::{Deserialize, Serialize};
+
+use super::continuation::ExecutionContinuation;
+use super::error::{AgentError, ErrorList};
+use super::response::ModelResponse;
+use super::tool_execution::ToolExecution;
+use crate::clock::Timestamp;
+use crate::ids::StepId;
+use crate::message::{Message, ToolCall};
+use crate::usage::Usage;
+
+/// A list of messages that is cheap to copy.
+pub type Messages = Arc<[Arc<Message>]>;
+
+/// What a step was, derived from its contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentStepType {
+    /// The model asked for tools.
+    ToolExecution,
+    /// The model gave its answer.
+    FinalResponse,
+    /// Something failed.
+    Error,
+}
+
+/// What happened in one call of the driver.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentStep {
+    /// Names the step.
+    pub id: StepId,
+    /// The messages sent to the model. Not stored: they are the history's own, and storing them with every step would grow
+    /// with the square of the conversation.
+    #[serde(skip)]
+    pub input_messages: Messages,
+    /// The messages that the step produced, in order.
+    pub output_messages: Vec<Arc<Message>>,
+    /// What the model answered; none when the call failed before an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<ModelResponse>,
+    /// One execution for every tool call, in the order of the calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_executions: Vec<ToolExecution>,
+    /// Errors that are no tool's.
+    #[serde(default, skip_serializing_if = "ErrorList::is_empty")]
+    pub errors: ErrorList,
+}
+
+impl AgentStep {
+    /// Makes an empty step.
+    pub fn new(id: StepId, input_messages: Messages) -> Self {
+        Self {
+            id,
+            input_messages,
+            output_messages: Vec::new(),
+            response: None,
+            tool_executions: Vec::new(),
+            errors: ErrorList::default(),
+        }
+    }
+
+    /// Derives the type: errors, then requested tool calls, then a final response.
+    pub fn step_type(&self) -> AgentStepType {
+        if self.has_errors() {
+            AgentStepType::Error
+        } else if self.has_tool_calls() {
+            AgentStepType::ToolExecution
+        } else {
+            AgentStepType::FinalResponse
+        }
+    }
+
+    /// Iterates over the calls that the model asked for.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.output_messages.iter().flat_map(|message| message.tool_calls())
+    }
+
+    /// Tells whether the model asked for tools.
+    pub fn has_tool_calls(&self) -> bool {
+        self.tool_calls().next().is_some()
+    }
+
+    /// Tells whether anything failed, a tool included.
+    pub fn has_errors(&self) -> bool {
+        self.iter_errors().next().is_some()
+    }
+
+    /// Returns all errors, those of tools last.
+    pub fn all_errors(&self) -> ErrorList {
+        self.iter_errors().cloned().collect()
+    }
+
+    /// Returns what the model call used.
+    pub fn usage(&self) -> Usage {
+        self.response
+            .as_ref()
+            .map(|response| response.usage)
+            .unwrap_or_default()
+    }
+
+    fn iter_errors(&self) -> impl Iterator<Item = &AgentError> {
+        let of_tools = self
+            .tool_executions
+            .iter()
+            .filter_map(|execution| execution.error.as_ref());
+        self.errors.iter().chain(of_tools)
+    }
+}
+
+/// A completed step with its timing and what was to follow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepExecution {
+    /// What happened.
+    pub step: AgentStep,
+    /// Stop signals and requests at its end.
+    #[serde(default)]
+    pub continuation: ExecutionContinuation,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub completed_at: Timestamp,
+}
+
+impl StepExecution {
+    /// Returns the step's id.
+    pub fn id(&self) -> StepId {
+        self.step.id
+    }
+
+    /// Returns the time it took.
+    pub fn duration(&self) -> TimeDelta {
+        self.completed_at - self.started_at
+    }
+}
