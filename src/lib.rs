@@ -14,3 +14,5 @@ pub mod usage;
 pub mod session;
 
 pub mod agent;
+
+pub mod record;

@@ -1,0 +1,104 @@
+//! The events of a run: the execution's own between those of its life. They are numbered from 1 without gaps.
+
+use serde::{Deserialize, Serialize};
+
+use super::run::{RunRecord, RunStatus, RunSummary};
+use crate::agent::AgentEvent;
+use crate::clock::Timestamp;
+use crate::ids::{RunId, SessionId};
+use crate::session::Hash;
+
+/// One event of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunEvent {
+    /// Its number, from 1.
+    pub sequence: u64,
+    /// The run.
+    pub run_id: RunId,
+    /// When it happened.
+    pub time: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub payload: RunEventPayload,
+}
+
+/// What happened to a run. Exactly one of the last four ends every run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum RunEventPayload {
+    /// The run begins: always the first event.
+    #[serde(rename = "run.started")]
+    Started(Box<RunSummary>),
+    /// The session is published and can be read.
+    #[serde(rename = "session.committed")]
+    SessionCommitted {
+        /// The session.
+        session_id: SessionId,
+        /// The session that it continues.
+        parent_session_id: Option<SessionId>,
+        /// Its root hash.
+        root_hash: Hash,
+    },
+    /// The run ended with its work done.
+    #[serde(rename = "run.completed")]
+    Completed(Box<RunRecord>),
+    /// The run ended before its work was done.
+    #[serde(rename = "run.stopped")]
+    Stopped(Box<RunRecord>),
+    /// The run ended by an error.
+    #[serde(rename = "run.failed")]
+    Failed(Box<RunRecord>),
+    /// The run ended by the caller.
+    #[serde(rename = "run.cancelled")]
+    Cancelled(Box<RunRecord>),
+    /// Something happened inside the execution.
+    #[serde(untagged)]
+    Agent(AgentEvent),
+}
+
+impl RunEventPayload {
+    /// Makes the terminal event of a record whose run has ended.
+    pub fn terminal(record: RunRecord) -> Self {
+        let record = Box::new(record);
+        match record.summary.status {
+            RunStatus::Completed => Self::Completed(record),
+            RunStatus::Stopped => Self::Stopped(record),
+            RunStatus::Cancelled => Self::Cancelled(record),
+            RunStatus::Failed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => Self::Failed(record),
+        }
+    }
+
+    /// Tells whether nothing can follow.
+    pub fn is_terminal(&self) -> bool {
+        matches!(
+            self,
+            Self::Completed(_) | Self::Stopped(_) | Self::Failed(_) | Self::Cancelled(_)
+        )
+    }
+
+    /// Returns the name of the event.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Started(_) => "run.started",
+            Self::SessionCommitted { .. } => "session.committed",
+            Self::Completed(_) => "run.completed",
+            Self::Stopped(_) => "run.stopped",
+            Self::Failed(_) => "run.failed",
+            Self::Cancelled(_) => "run.cancelled",
+            Self::Agent(event) => agent_event_name(event),
+        }
+    }
+}
+
+fn agent_event_name(event: &AgentEvent) -> &'static str {
+    match event {
+        AgentEvent::StepStarted { .. } => "step.started",
+        AgentEvent::MessageDelta { .. } => "message.delta",
+        AgentEvent::ReasoningDelta { .. } => "reasoning.delta",
+        AgentEvent::ToolCallStarted { .. } => "tool_call.started",
+        AgentEvent::ToolCallDelta { .. } => "tool_call.delta",
+        AgentEvent::ToolCallCompleted { .. } => "tool_call.completed",
+        AgentEvent::StepCompleted { .. } => "step.completed",
+        AgentEvent::ContinuationEvaluated { .. } => "continuation.evaluated",
+    }
+}

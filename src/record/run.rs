@@ -1,0 +1,176 @@
+//! The record of a run.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::state::StopReason;
+use crate::clock::Timestamp;
+use crate::ids::{RunId, SessionId};
+use crate::json::Object;
+use crate::message::{Message, joined_text};
+use crate::model_ref::ModelRef;
+use crate::session::Hash;
+use crate::usage::Usage;
+
+macro_rules! named_values {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Returns the name that JSON and storage use.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($text => Ok(Self::$variant),)+
+                    _ => Err(format!("{text:?} is none of {}", [$($text),+].join(", "))),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+named_values! {
+    /// Where a run stands.
+    RunStatus {
+        /// Waits for a worker.
+        Queued = "queued",
+        /// Works.
+        Running = "running",
+        /// Waits for the caller.
+        Waiting = "waiting",
+        /// Ended with its work done; its session is committed.
+        Completed = "completed",
+        /// Ended before its work was done; its session is committed.
+        Stopped = "stopped",
+        /// Ended by an error; there is no session.
+        Failed = "failed",
+        /// Ended by the caller; there is no session.
+        Cancelled = "cancelled",
+    }
+}
+
+named_values! {
+    /// How the caller follows a run.
+    RunMode {
+        /// Waits for the result.
+        Sync = "sync",
+        /// Reads events.
+        Stream = "stream",
+    }
+}
+
+named_values! {
+    /// Which phase of a run failed.
+    RunPhase {
+        /// Reading the base session or restoring its environment.
+        Load = "load",
+        /// The agent loop: a model, a tool, a hook.
+        Execute = "execute",
+        /// Exporting the states or publishing the session.
+        Commit = "commit",
+    }
+}
+
+impl RunStatus {
+    /// Tells whether nothing can follow.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Stopped | Self::Failed | Self::Cancelled)
+    }
+
+    /// Tells whether a run of this status has published its session.
+    pub fn has_session(self) -> bool {
+        matches!(self, Self::Completed | Self::Stopped)
+    }
+}
+
+/// Why a run failed, in words that the caller may read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RunError {
+    /// A stable code, such as `model_overloaded`.
+    pub code: String,
+    /// What happened; never a secret.
+    pub message: String,
+    /// Which phase failed.
+    pub phase: RunPhase,
+    /// The run that was first, where the caller wanted no fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflicting_run_id: Option<RunId>,
+}
+
+/// A run without its output: what lists show.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Names the run.
+    pub run_id: RunId,
+    /// The session that it publishes; readable once the run has completed or stopped.
+    pub session_id: SessionId,
+    /// The session that it continues.
+    pub base_session_id: Option<SessionId>,
+    /// The agent's name.
+    pub agent: String,
+    /// The version of the agent's definition.
+    pub agent_version: Option<Hash>,
+    /// The model that was asked for.
+    pub model: ModelRef,
+    /// How the caller follows it.
+    pub mode: RunMode,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// Why it ended.
+    pub stop_reason: Option<StopReason>,
+    /// What it used, also when it failed.
+    pub usage: Usage,
+    /// The number of completed steps.
+    pub step_count: u64,
+    /// Why it failed.
+    pub error: Option<RunError>,
+    /// The caller's key-value pairs.
+    pub metadata: Object,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When its work began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+}
+
+/// A run with its output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// All but the output.
+    #[serde(flatten)]
+    pub summary: RunSummary,
+    /// The messages of the final step.
+    pub output: Vec<Arc<Message>>,
+}
+
+impl RunRecord {
+    /// Returns the words of the final step.
+    pub fn output_text(&self) -> String {
+        self.output
+            .iter()
+            .map(|message| joined_text(&message.content))
+            .collect()
+    }
+}

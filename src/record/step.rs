@@ -1,0 +1,100 @@
+//! The record of a step: what readers see of the loop's work.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::state::{AgentStepType, ErrorList, FinishReason, StepExecution, ToolExecution};
+use crate::clock::Timestamp;
+use crate::ids::{StepId, ToolExecutionId};
+use crate::message::Message;
+use crate::usage::Usage;
+
+/// A completed step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct StepRecord {
+    /// The step's number, from 1.
+    pub step_number: u64,
+    /// Names the step.
+    pub step_id: StepId,
+    /// What it was.
+    pub step_type: AgentStepType,
+    /// Why the model ended its answer.
+    #[schema(value_type = Option<String>)]
+    pub finish_reason: Option<FinishReason>,
+    /// The model that the provider says answered.
+    pub model: Option<String>,
+    /// What its model call used.
+    pub usage: Usage,
+    /// When it began.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub started_at: Timestamp,
+    /// When it ended.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub completed_at: Timestamp,
+    /// How long it took, in milliseconds.
+    pub duration_ms: i64,
+    /// The tools that ran.
+    pub tool_executions: Vec<ToolExecutionRecord>,
+    /// What failed.
+    pub errors: ErrorList,
+    /// The messages that it produced. A committed session holds them already, so stores keep them for other runs only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Arc<Message>>,
+}
+
+/// The execution of a tool; its arguments and its answer are in the step's messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ToolExecutionRecord {
+    /// Names the execution.
+    pub id: ToolExecutionId,
+    /// The call that it answers.
+    pub call_id: String,
+    /// The tool's name.
+    pub name: String,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// When it began.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub started_at: Timestamp,
+    /// When it ended.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub completed_at: Timestamp,
+    /// How long it took, in milliseconds.
+    pub duration_ms: i64,
+}
+
+impl StepRecord {
+    /// Records a step with its messages.
+    pub fn new(step_number: u64, execution: &StepExecution) -> Self {
+        let step = &execution.step;
+        Self {
+            step_number,
+            step_id: step.id,
+            step_type: step.step_type(),
+            finish_reason: step.response.as_ref().map(|response| response.finish_reason.clone()),
+            model: step.response.as_ref().and_then(|response| response.model.clone()),
+            usage: step.usage(),
+            started_at: execution.started_at,
+            completed_at: execution.completed_at,
+            duration_ms: execution.duration().num_milliseconds(),
+            tool_executions: step.tool_executions.iter().map(ToolExecutionRecord::new).collect(),
+            errors: step.all_errors(),
+            messages: step.output_messages.clone(),
+        }
+    }
+}
+
+impl ToolExecutionRecord {
+    fn new(execution: &ToolExecution) -> Self {
+        Self {
+            id: execution.id,
+            call_id: execution.call.id.clone(),
+            name: execution.call.name.clone(),
+            is_error: execution.has_error(),
+            started_at: execution.started_at,
+            completed_at: execution.completed_at,
+            duration_ms: execution.duration().num_milliseconds(),
+        }
+    }
+}
