@@ -16,3 +16,6 @@ pub mod session;
 pub mod agent;
 
 pub mod record;
+
+pub mod environment;
+pub mod tools;

@@ -1,0 +1,146 @@
+//! The arguments of a call: from the text that a model wrote to a JSON object, strictly. It repairs nothing.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use crate::json::{Object, Value};
+
+/// Arguments that are no JSON object, in words for the model.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ArgumentsError {
+    /// No JSON, or a key twice.
+    #[error("the arguments are not valid JSON")]
+    Parse(#[source] serde_json::Error),
+    /// JSON of another kind.
+    #[error("the arguments are {kind}; they must be a JSON object")]
+    NotAnObject {
+        /// What they are.
+        kind: &'static str,
+    },
+}
+
+/// Reads the arguments of a call. A text of nothing but space stands for no arguments, as several models write it.
+pub(super) fn parse_arguments(text: &str) -> Result<Value, ArgumentsError> {
+    if text.trim().is_empty() {
+        return Ok(Value::Object(Object::new()));
+    }
+    let StrictValue(value) = serde_json::from_str(text).map_err(ArgumentsError::Parse)?;
+    let kind = match value {
+        Value::Object(_) => return Ok(value),
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+    };
+    Err(ArgumentsError::NotAnObject { kind })
+}
+
+/// A JSON value in which no object has a key twice: `serde_json` alone would keep the last one silently.
+struct StrictValue(Value);
+
+impl<'de> Deserialize<'de> for StrictValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StrictVisitor).map(Self)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut array = Vec::new();
+        while let Some(StrictValue(item)) = items.next_element()? {
+            array.push(item);
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut object = Object::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if object.contains_key(&key) {
+                return Err(A::Error::custom(format_args!("the key {key:?} appears twice")));
+            }
+            let StrictValue(value) = entries.next_value()?;
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_are_read_and_nothing_means_no_arguments() {
+        assert_eq!(parse_arguments("").unwrap(), json!({}));
+        assert_eq!(parse_arguments(" \n").unwrap(), json!({}));
+        let text = r#" {"a": [1, -2, 3.5, null, true, "x"], "b": {"a": 18446744073709551615}} "#;
+        assert_eq!(
+            parse_arguments(text).unwrap(),
+            json!({"a": [1, -2, 3.5, null, true, "x"], "b": {"a": u64::MAX}})
+        );
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+        let cases = [
+            (r#"{"a": 1, "a": 2}"#, "the key \"a\" appears twice"),
+            (r#"{"x": [{"a": 1, "a": 2}]}"#, "the key \"a\" appears twice"),
+            (r#"{"a": 1"#, "EOF"),
+            (r#"{"a": 1} {"b": 2}"#, "trailing characters"),
+            ("{'a': 1}", "key must be a string"),
+            (r#"{"a": 1e999}"#, "number out of range"),
+            (&deep, "recursion limit"),
+            ("null", "are null;"),
+            ("[1]", "are an array;"),
+            (r#""{}""#, "are a string;"),
+            ("7", "are a number;"),
+            ("false", "are a boolean;"),
+        ];
+        for (text, expected) in cases {
+            let error = parse_arguments(text).unwrap_err();
+            let source = error.source().map(ToString::to_string).unwrap_or_default();
+            let message = format!("{error}: {source}");
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The tools that come with the service. They touch nothing outside of themselves but the clock.
+
+mod calculator;
+mod current_time;
+
+use std::sync::Arc;
+
+use self::calculator::Calculator;
+use self::current_time::CurrentTime;
+use crate::agent::ports::Tool;
+use crate::clock::Clock;
+
+/// Returns all of them.
+pub fn builtin_tools(clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(Calculator::new()),
+        Arc::new(CurrentTime::new(Arc::clone(clock))),
+    ]
+}

@@ -1,0 +1,242 @@
+//! Executes the calls of a step: several at once, each checked, timed, cut in time and capped. It knows no tool by name.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+use futures_util::{FutureExt as _, StreamExt as _};
+
+use super::arguments::{ArgumentsError, parse_arguments};
+use super::output::capped;
+use super::registry::RegisteredTool;
+use crate::agent::ports::{ToolContext, ToolExecutor, ToolOutput, ToolSpec};
+use crate::agent::state::{AgentError, ErrorKind, ToolExecution};
+use crate::agent::{AgentEvent, EventSink};
+use crate::clock::Clock;
+use crate::ids::{IdSource, ToolExecutionId};
+use crate::json::Value;
+use crate::message::{ContentPart, ToolCall};
+
+/// The longest message of a recorded error, in bytes.
+const MAX_RECORDED_BYTES: usize = 2_000;
+
+/// Limits of tool calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolSettings {
+    /// The most calls of one step that work at the same time.
+    pub concurrency: usize,
+    /// The most time that one call may take, unless its tool says otherwise.
+    pub timeout: Duration,
+    /// The largest answer of one call, in bytes.
+    pub max_output_bytes: usize,
+}
+
+impl Default for ToolSettings {
+    fn default() -> Self {
+        Self {
+            concurrency: 8,
+            timeout: Duration::from_mins(1),
+            max_output_bytes: 64 * 1024,
+        }
+    }
+}
+
+/// Executes calls of chosen tools.
+#[derive(Debug)]
+pub(super) struct ConcurrentExecutor {
+    tools: Vec<Arc<RegisteredTool>>,
+    specs: Arc<[ToolSpec]>,
+    settings: ToolSettings,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+}
+
+impl ConcurrentExecutor {
+    pub(super) fn new(
+        tools: Vec<Arc<RegisteredTool>>,
+        settings: ToolSettings,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Self {
+        let specs = tools.iter().map(|registered| registered.tool.spec().clone()).collect();
+        Self {
+            tools,
+            specs,
+            settings,
+            clock,
+            ids,
+        }
+    }
+
+    async fn execute_call(&self, call: ToolCall, context: &ToolContext, events: &dyn EventSink) -> ToolExecution {
+        let started_at = self.clock.now();
+        let (content, error) = match self.answer(&call, context).await {
+            Ok(output) => (output.content, None),
+            Err(error) => (vec![ContentPart::text(error.message.clone())], Some(error)),
+        };
+        let execution = ToolExecution {
+            id: ToolExecutionId::generate(&*self.ids),
+            call,
+            content: capped(content, self.settings.max_output_bytes),
+            error: error.map(shortened),
+            started_at,
+            // A clock that is set back must not give a negative duration.
+            completed_at: self.clock.now().max(started_at),
+        };
+        events.emit(completed_event(&execution, context.step_number));
+        execution
+    }
+
+    async fn answer(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolOutput, AgentError> {
+        let registered = self.find(call)?;
+        let arguments = parse_arguments(&call.arguments).map_err(|error| unreadable(call, &error))?;
+        registered.schema.check(&arguments).map_err(|violations| {
+            let message = format!("the arguments do not fit the schema of {}: {violations}", call.name);
+            error(call, ErrorKind::Validation, "tool_arguments_invalid", message)
+        })?;
+        self.run(registered, call, arguments, context).await
+    }
+
+    fn find(&self, call: &ToolCall) -> Result<&RegisteredTool, AgentError> {
+        let found = self
+            .tools
+            .iter()
+            .find(|registered| registered.tool.spec().name == call.name);
+        found.map(Arc::as_ref).ok_or_else(|| {
+            let names: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+            let known = match names.as_slice() {
+                [] => "there are no tools".to_owned(),
+                names => format!("the tools are {}", names.join(", ")),
+            };
+            let message = format!("no tool is named {:?}; {known}", call.name);
+            error(call, ErrorKind::Validation, "tool_unknown", message)
+        })
+    }
+
+    /// Runs the tool until it answers or is cut: by the run's end, by its time or by its own panic.
+    async fn run(
+        &self,
+        registered: &RegisteredTool,
+        call: &ToolCall,
+        arguments: Value,
+        context: &ToolContext,
+    ) -> Result<ToolOutput, AgentError> {
+        let spec = registered.tool.spec();
+        let allowed = spec.timeout.unwrap_or(self.settings.timeout);
+        let until_deadline = context
+            .deadline
+            .map(|deadline| (deadline - self.clock.now()).to_std().unwrap_or_default());
+        if until_deadline == Some(Duration::ZERO) {
+            return Err(out_of_time(call));
+        }
+        // The call is made inside, so that a panic before the first await is caught as well.
+        let answer = AssertUnwindSafe(async { registered.tool.call(arguments, context).await }).catch_unwind();
+        tokio::select! {
+            biased;
+            () = context.cancellation.cancelled() => Err(cancelled(call)),
+            answer = answer => match answer {
+                Ok(Ok(output)) => Ok(output),
+                Ok(Err(failure)) => Err(error(call, ErrorKind::Tool, "tool_failed", failure.message)),
+                Err(payload) => Err(panicked(call, &*payload)),
+            },
+            () = tokio::time::sleep(until_deadline.unwrap_or(Duration::MAX)) => Err(out_of_time(call)),
+            () = tokio::time::sleep(allowed) => Err(timed_out(call, allowed)),
+        }
+    }
+}
+
+impl ToolExecutor for ConcurrentExecutor {
+    fn specs(&self) -> Arc<[ToolSpec]> {
+        Arc::clone(&self.specs)
+    }
+
+    fn execute<'a>(
+        &'a self,
+        calls: Vec<ToolCall>,
+        context: ToolContext,
+        events: &'a dyn EventSink,
+    ) -> BoxFuture<'a, Vec<ToolExecution>> {
+        Box::pin(async move {
+            let context = &context;
+            let pending: Vec<_> = calls
+                .into_iter()
+                .enumerate()
+                .map(|(place, call)| async move { (place, self.execute_call(call, context, events).await) })
+                .collect();
+            let mut executions: Vec<_> = stream::iter(pending)
+                .buffer_unordered(self.settings.concurrency.max(1))
+                .collect()
+                .await;
+            executions.sort_by_key(|(place, _)| *place);
+            executions.into_iter().map(|(_, execution)| execution).collect()
+        })
+    }
+}
+
+fn completed_event(execution: &ToolExecution, step_number: usize) -> AgentEvent {
+    AgentEvent::ToolCallCompleted {
+        step_number,
+        call_id: execution.call.id.clone(),
+        name: execution.call.name.clone(),
+        arguments: execution.call.arguments.clone(),
+        content: execution.content.clone(),
+        is_error: execution.has_error(),
+        duration_ms: execution.duration().num_milliseconds(),
+    }
+}
+
+fn error(call: &ToolCall, kind: ErrorKind, code: &str, message: impl Into<String>) -> AgentError {
+    AgentError {
+        kind,
+        code: code.to_owned(),
+        message: message.into(),
+        source_name: Some(call.name.clone()),
+    }
+}
+
+fn unreadable(call: &ToolCall, cause: &ArgumentsError) -> AgentError {
+    let message = match cause {
+        ArgumentsError::Parse(source) => format!("{cause}: {source}; write one JSON object"),
+        ArgumentsError::NotAnObject { .. } => cause.to_string(),
+    };
+    error(call, ErrorKind::Validation, "tool_arguments_invalid", message)
+}
+
+fn cancelled(call: &ToolCall) -> AgentError {
+    let message = "the run was cancelled before the tool answered";
+    error(call, ErrorKind::Tool, "tool_cancelled", message)
+}
+
+fn out_of_time(call: &ToolCall) -> AgentError {
+    let message = "the run's time was spent before the tool answered";
+    error(call, ErrorKind::Timeout, "tool_timeout", message)
+}
+
+fn timed_out(call: &ToolCall, allowed: Duration) -> AgentError {
+    let message = format!("the tool did not answer within {allowed:?} and was cut");
+    error(call, ErrorKind::Timeout, "tool_timeout", message)
+}
+
+/// What a panic says is for the operator only.
+fn panicked(call: &ToolCall, payload: &(dyn std::any::Any + Send)) -> AgentError {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    tracing::error!(tool = %call.name, panic = text.unwrap_or("no text"), "tool panicked");
+    error(
+        call,
+        ErrorKind::Tool,
+        "tool_panicked",
+        "the tool failed with an internal error",
+    )
+}
+
+/// The model reads the whole message; the record of the error keeps its beginning.
+fn shortened(error: AgentError) -> AgentError {
+    let end = error.message.floor_char_boundary(MAX_RECORDED_BYTES);
+    AgentError {
+        message: error.message[..end].to_owned(),
+        ..error
+    }
+}

@@ -1,0 +1,125 @@
+//! The tools that exist, by name, each with its compiled schema. It makes executors and executes nothing itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::executor::{ConcurrentExecutor, ToolSettings};
+use super::schema::{JsonSchema, SchemaError};
+use crate::agent::ports::{Tool, ToolCatalog, ToolExecutor, ToolSpec, UnknownTool};
+use crate::clock::Clock;
+use crate::ids::IdSource;
+
+/// The longest name of a tool that every provider takes, in bytes.
+const MAX_NAME_LENGTH: usize = 64;
+
+/// All tools of the service.
+#[derive(Debug)]
+pub struct ToolRegistry {
+    tools: BTreeMap<String, Arc<RegisteredTool>>,
+    settings: ToolSettings,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+}
+
+/// A tool with the schema of its arguments.
+#[derive(Debug)]
+pub(super) struct RegisteredTool {
+    pub(super) tool: Arc<dyn Tool>,
+    pub(super) schema: JsonSchema,
+}
+
+/// A tool that can't be registered.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolRegistryError {
+    /// Two tools have one name.
+    #[error("two tools are named {name:?}")]
+    DuplicateName {
+        /// The name.
+        name: String,
+    },
+    /// Models can't call a tool of this name.
+    #[error("a tool is named by 1 to 64 letters, digits, - and _, not {name:?}")]
+    InvalidName {
+        /// The name.
+        name: String,
+    },
+    /// The arguments' schema is unusable.
+    #[error("the schema of the tool {name:?} can't be used")]
+    InvalidSchema {
+        /// The tool.
+        name: String,
+        /// What is wrong with its schema.
+        #[source]
+        source: SchemaError,
+    },
+}
+
+impl ToolRegistry {
+    /// Registers tools and compiles their schemas.
+    pub fn new(
+        tools: impl IntoIterator<Item = Arc<dyn Tool>>,
+        settings: ToolSettings,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Result<Self, ToolRegistryError> {
+        let mut registered = BTreeMap::new();
+        for tool in tools {
+            let name = tool.spec().name.clone();
+            let tool = Arc::new(register(tool)?);
+            if registered.insert(name.clone(), tool).is_some() {
+                return Err(ToolRegistryError::DuplicateName { name });
+            }
+        }
+        Ok(Self {
+            tools: registered,
+            settings,
+            clock,
+            ids,
+        })
+    }
+
+    /// Iterates over what models are told of the tools, by name.
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.tools.values().map(|registered| registered.tool.spec())
+    }
+
+    fn known(&self) -> String {
+        let names: Vec<_> = self.tools.keys().map(String::as_str).collect();
+        names.join(", ")
+    }
+}
+
+impl ToolCatalog for ToolRegistry {
+    fn executor(&self, names: &[String]) -> Result<Arc<dyn ToolExecutor>, UnknownTool> {
+        let mut chosen: Vec<Arc<RegisteredTool>> = Vec::new();
+        for name in names {
+            let registered = self.tools.get(name).ok_or_else(|| UnknownTool {
+                name: name.clone(),
+                known: self.known(),
+            })?;
+            // Providers refuse a request that offers one tool twice.
+            if !chosen.iter().any(|other| Arc::ptr_eq(other, registered)) {
+                chosen.push(Arc::clone(registered));
+            }
+        }
+        Ok(Arc::new(ConcurrentExecutor::new(
+            chosen,
+            self.settings,
+            Arc::clone(&self.clock),
+            Arc::clone(&self.ids),
+        )))
+    }
+}
+
+fn register(tool: Arc<dyn Tool>) -> Result<RegisteredTool, ToolRegistryError> {
+    let ToolSpec { name, parameters, .. } = tool.spec();
+    let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_');
+    if !(1..=MAX_NAME_LENGTH).contains(&name.len()) || !name.bytes().all(allowed) {
+        return Err(ToolRegistryError::InvalidName { name: name.clone() });
+    }
+    let schema = JsonSchema::compile_object(parameters).map_err(|source| ToolRegistryError::InvalidSchema {
+        name: name.clone(),
+        source,
+    })?;
+    Ok(RegisteredTool { tool, schema })
+}
