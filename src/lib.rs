@@ -18,4 +18,5 @@ pub mod agent;
 pub mod record;
 
 pub mod environment;
+pub mod models;
 pub mod tools;

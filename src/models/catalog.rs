@@ -1,0 +1,304 @@
+//! The models that are configured, by name. Made once at start; looking a model up does no IO.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use reqwest::Url;
+
+use super::openai_chat::{ChatSettingsError, OpenAiChat, Shared};
+use super::retry::{Retry, TokioPauses};
+use super::scripted::{Script, ScriptError, Scripted};
+use super::settings::{ClientSettings, ProviderKind, ProviderSettings};
+use super::transport::{Transport, TransportError};
+use crate::agent::ports::{Model, ModelCatalog, ModelLookupError};
+use crate::clock::Clock;
+use crate::ids::IdSource;
+use crate::model_ref::ModelRef;
+
+/// Settings that lead to no catalog.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// The protocol is not built in.
+    #[error("the provider {provider:?} is of kind {kind}, which is not available in this version")]
+    KindNotAvailable {
+        /// The provider.
+        provider: String,
+        /// The kind, as it is configured.
+        kind: &'static str,
+    },
+    /// Two providers have one name.
+    #[error("two providers are named {provider:?}")]
+    Duplicate {
+        /// The provider.
+        provider: String,
+    },
+    /// The HTTP client can't be made.
+    #[error("the provider {provider:?} has no HTTP client")]
+    Transport {
+        /// The provider.
+        provider: String,
+        /// The cause.
+        #[source]
+        source: TransportError,
+    },
+    /// The client's settings are wrong.
+    #[error("the settings of the provider {provider:?} are wrong")]
+    Chat {
+        /// The provider.
+        provider: String,
+        /// The cause.
+        #[source]
+        source: ChatSettingsError,
+    },
+    /// The script is wrong.
+    #[error("the script of the provider {provider:?} can't be used")]
+    Script {
+        /// The provider.
+        provider: String,
+        /// The cause.
+        #[source]
+        source: ScriptError,
+    },
+}
+
+/// The configured providers.
+#[derive(Debug)]
+pub struct Catalog {
+    providers: BTreeMap<String, Provider>,
+}
+
+#[derive(Debug)]
+struct Provider {
+    models: Vec<String>,
+    model: Result<Arc<dyn Model>, MissingKey>,
+}
+
+#[derive(Debug)]
+struct MissingKey {
+    source: String,
+}
+
+impl Catalog {
+    /// Makes the clients of the providers. A provider whose key is missing is an error only when one of its models is looked up.
+    pub fn new(
+        providers: Vec<ProviderSettings>,
+        client: &ClientSettings,
+        ids: Arc<dyn IdSource>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, CatalogError> {
+        let mut maker = Maker {
+            client,
+            ids,
+            clock,
+            shared: None,
+        };
+        let mut made = BTreeMap::new();
+        for settings in providers {
+            let model = maker.model(&settings)?;
+            let models = settings.models;
+            if made.insert(settings.name.clone(), Provider { models, model }).is_some() {
+                return Err(CatalogError::Duplicate {
+                    provider: settings.name,
+                });
+            }
+        }
+        Ok(Self { providers: made })
+    }
+}
+
+impl ModelCatalog for Catalog {
+    fn model(&self, name: &ModelRef) -> Result<Arc<dyn Model>, ModelLookupError> {
+        let found = self.providers.get(name.provider());
+        let provider = found.ok_or_else(|| ModelLookupError::UnknownProvider {
+            provider: name.provider().to_owned(),
+            known: self.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+        })?;
+        if !provider.models.is_empty() && !provider.models.iter().any(|model| model == name.model()) {
+            return Err(ModelLookupError::UnknownModel {
+                provider: name.provider().to_owned(),
+                model: name.model().to_owned(),
+            });
+        }
+        let model = provider.model.as_ref().map(Arc::clone);
+        model.map_err(|missing| ModelLookupError::MissingKey {
+            provider: name.provider().to_owned(),
+            variable: missing.source.clone(),
+        })
+    }
+}
+
+struct Maker<'a> {
+    client: &'a ClientSettings,
+    ids: Arc<dyn IdSource>,
+    clock: Arc<dyn Clock>,
+    /// Made for the first provider that needs the network, so that a demo starts on a machine without certificates.
+    shared: Option<Shared>,
+}
+
+impl Maker<'_> {
+    fn model(&mut self, settings: &ProviderSettings) -> Result<Result<Arc<dyn Model>, MissingKey>, CatalogError> {
+        let provider = || settings.name.clone();
+        let unavailable = |kind| CatalogError::KindNotAvailable {
+            provider: provider(),
+            kind,
+        };
+        match settings.kind {
+            ProviderKind::Anthropic => Err(unavailable("anthropic")),
+            ProviderKind::OpenAiResponses => Err(unavailable("openai_responses")),
+            ProviderKind::Scripted => {
+                let script = settings.script.as_deref().map_or_else(Script::demo, Script::read);
+                let script = script.map_err(|source| CatalogError::Script {
+                    provider: provider(),
+                    source,
+                })?;
+                Ok(Ok(Arc::new(Scripted::new(script, Arc::clone(&self.ids)))))
+            }
+            ProviderKind::OpenAiChat if lacks_key(settings) => Ok(Err(MissingKey {
+                source: settings.api_key_source.clone(),
+            })),
+            ProviderKind::OpenAiChat => {
+                let shared = self.shared().map_err(|source| CatalogError::Transport {
+                    provider: provider(),
+                    source,
+                })?;
+                let model = OpenAiChat::new(settings, shared).map_err(|source| CatalogError::Chat {
+                    provider: provider(),
+                    source,
+                })?;
+                Ok(Ok(Arc::new(model)))
+            }
+        }
+    }
+
+    fn shared(&mut self) -> Result<Shared, TransportError> {
+        if let Some(shared) = &self.shared {
+            return Ok(shared.clone());
+        }
+        let shared = Shared {
+            transport: Arc::new(Transport::new(self.client)?),
+            retry: Retry::new(self.client.retries, Arc::new(TokioPauses)),
+            caps: self.client.caps,
+            ids: Arc::clone(&self.ids),
+            clock: Arc::clone(&self.clock),
+        };
+        Ok(self.shared.insert(shared).clone())
+    }
+}
+
+/// A key that is configured must be there, except for a server on this machine, which seldom asks for one.
+fn lacks_key(settings: &ProviderSettings) -> bool {
+    let base = settings.base_url.as_deref().unwrap_or_default();
+    settings.api_key.is_none() && !settings.api_key_source.is_empty() && !is_local(base)
+}
+
+/// Tells whether the address is this machine's, by its whole host: the beginning of a name can be anyone's.
+fn is_local(base: &str) -> bool {
+    let url = Url::parse(base).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::ids::UuidV7Source;
+
+    fn catalog(providers: Vec<ProviderSettings>) -> Result<Catalog, CatalogError> {
+        Catalog::new(
+            providers,
+            &ClientSettings::default(),
+            Arc::new(UuidV7Source),
+            Arc::new(SystemClock),
+        )
+    }
+
+    fn settings(name: &str, kind: ProviderKind) -> ProviderSettings {
+        ProviderSettings::new(name, kind)
+    }
+
+    #[test]
+    fn a_name_leads_to_a_model_or_says_why_not() {
+        let openai = ProviderSettings {
+            api_key_source: "OPENAI_API_KEY".to_owned(),
+            ..settings("openai", ProviderKind::OpenAiChat)
+        };
+        let vllm = ProviderSettings {
+            api_key_source: "VLLM_API_KEY".to_owned(),
+            base_url: Some("http://127.0.0.1:8000/v1".to_owned()),
+            models: vec!["a/b".to_owned()],
+            ..settings("vllm", ProviderKind::OpenAiChat)
+        };
+        let catalog = catalog(vec![openai, vllm, settings("demo", ProviderKind::Scripted)]).unwrap();
+        let lookup = |name: &str| {
+            catalog
+                .model(&name.parse().unwrap())
+                .map(|_| ())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(lookup("demo/anything"), Ok(()));
+        assert_eq!(lookup("vllm/a/b"), Ok(()), "a server on this machine may need no key");
+        assert_eq!(
+            lookup("vllm/c").unwrap_err(),
+            r#"the provider "vllm" does not offer the model "c""#
+        );
+        assert_eq!(
+            lookup("openai/x").unwrap_err(),
+            r#"the provider "openai" has no API key: set OPENAI_API_KEY"#
+        );
+        let known = r#"no provider is named "other"; known are demo, openai, vllm"#;
+        assert_eq!(lookup("other/x").unwrap_err(), known);
+    }
+
+    #[test]
+    fn only_a_server_on_this_machine_needs_no_key() {
+        for (base, local) in [
+            ("http://127.0.0.1:8000/v1", true),
+            ("http://127.9.9.9/v1", true),
+            ("http://localhost", true),
+            ("http://LOCALHOST:1/v1", true),
+            ("https://localhost/v1", true),
+            ("http://[::1]:8000/v1", true),
+            ("http://localhost.evil.example/v1", false),
+            ("http://127.0.0.1.evil.example", false),
+            ("http://localhost@evil.example", false),
+            ("http://10.0.0.1", false),
+            ("http://[::2]", false),
+            ("", false),
+        ] {
+            assert_eq!(is_local(base), local, "{base}");
+        }
+    }
+
+    #[test]
+    fn wrong_settings_are_errors_at_start() {
+        let base = |base: &str| ProviderSettings {
+            base_url: Some(base.to_owned()),
+            ..settings("x", ProviderKind::OpenAiChat)
+        };
+        let script = ProviderSettings {
+            script: Some("/nowhere.toml".into()),
+            ..settings("x", ProviderKind::Scripted)
+        };
+        for (providers, expected) in [
+            (
+                vec![settings("x", ProviderKind::Anthropic)],
+                r#"the provider "x" is of kind anthropic, which is not available in this version"#,
+            ),
+            (
+                vec![settings("x", ProviderKind::OpenAiResponses)],
+                r#"the provider "x" is of kind openai_responses, which is not available in this version"#,
+            ),
+            (vec![base("ftp://h")], r#"the settings of the provider "x" are wrong"#),
+            (vec![script], r#"the script of the provider "x" can't be used"#),
+            (
+                vec![base("http://h"), base("http://h")],
+                r#"two providers are named "x""#,
+            ),
+        ] {
+            assert_eq!(catalog(providers).unwrap_err().to_string(), expected);
+        }
+    }
+}

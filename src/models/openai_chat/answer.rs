@@ -1,0 +1,289 @@
+//! Builds one answer from its pieces. Knows neither streams nor bytes.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::calls::{Calls, NamelessCall, TooManyCalls};
+use super::reasoning::{Block, KeptFields, words};
+use super::wire::{self, Fields};
+use crate::agent::ports::ModelEvent;
+use crate::agent::state::{FinishReason, ModelResponse};
+use crate::ids::IdSource;
+use crate::json::RawJson;
+use crate::message::{Citation, ContentPart, OpaquePart, ReasoningPart, TextPart};
+use crate::usage::Usage;
+
+/// An answer in the making.
+#[derive(Debug)]
+pub(super) struct Answer {
+    parts: Vec<Part>,
+    calls: Calls,
+    /// How many of the calls have their place among the parts.
+    placed_calls: usize,
+    kept: KeptFields,
+    finish_reason: Option<String>,
+    usage: Usage,
+    model: Option<String>,
+    response_id: Option<String>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Text {
+        text: String,
+        citations: Vec<Citation>,
+    },
+    Reasoning(String),
+    Refusal(String),
+    /// Reasoning that only its provider can read back, and its words for others.
+    Thinking {
+        words: String,
+        block: Block,
+    },
+    Opaque(String),
+    Call(usize),
+}
+
+impl Answer {
+    /// Makes an empty answer of at most `limit` calls.
+    pub(super) fn new(ids: Arc<dyn IdSource>, limit: usize) -> Self {
+        Self {
+            parts: Vec::new(),
+            calls: Calls::new(ids, limit),
+            placed_calls: 0,
+            kept: KeptFields::default(),
+            finish_reason: None,
+            usage: Usage::default(),
+            model: None,
+            response_id: None,
+        }
+    }
+
+    /// Tells whether the provider said why the answer ended.
+    pub(super) fn is_finished(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
+    /// Takes what stands around the choices.
+    pub(super) fn take_envelope(&mut self, chunk: &Fields<'_>, usage: Option<Usage>, events: &mut Vec<ModelEvent>) {
+        self.model = self.model.take().or_else(|| chunk.filled("model"));
+        self.response_id = self.response_id.take().or_else(|| chunk.filled("id"));
+        // Each count is a snapshot of the whole answer, so the last one stands.
+        if let Some(usage) = usage.filter(|usage| *usage != self.usage) {
+            self.usage = usage;
+            events.push(ModelEvent::Usage(usage));
+        }
+    }
+
+    /// Takes the reason for the end; the last one stands.
+    pub(super) fn take_finish_reason(&mut self, reason: String) {
+        self.finish_reason = Some(reason);
+    }
+
+    /// Takes a message, or a piece of one unless it is `whole`.
+    pub(super) fn take_message(
+        &mut self,
+        message: &Fields<'_>,
+        whole: bool,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), TooManyCalls> {
+        self.kept.take(message, whole);
+        self.add_reasoning(reasoning_words(message), events);
+        if let Some(content) = message.get("content") {
+            self.take_content(content, whole, events);
+        }
+        self.add_refusal(message.text("refusal").unwrap_or_default(), events);
+        self.add_citations(&message.list("annotations").unwrap_or_default());
+        for (slot, item) in message.list("tool_calls").unwrap_or_default().into_iter().enumerate() {
+            if let Some(item) = wire::object(item) {
+                self.calls.take(&item, slot, whole, events)?;
+            }
+        }
+        if let Some(function) = message.object("function_call") {
+            self.calls.take_legacy(&function, events)?;
+        }
+        self.parts.extend((self.placed_calls..self.calls.len()).map(Part::Call));
+        self.placed_calls = self.calls.len();
+        Ok(())
+    }
+
+    /// Returns the whole answer.
+    pub(super) fn finish(self, provider: &str) -> Result<ModelResponse, NamelessCall> {
+        let mut calls: Vec<_> = self.calls.finish()?.into_iter().map(Some).collect();
+        let has_calls = !calls.is_empty();
+        let needs_owner = calls.iter().flatten().any(|call| call.signature.is_some());
+        let mut content = Vec::new();
+        for part in self.parts {
+            match part {
+                Part::Text { text, citations } => content.push(ContentPart::Text(TextPart {
+                    text,
+                    citations,
+                    signature: None,
+                })),
+                Part::Reasoning(text) => content.push(reasoning(text)),
+                Part::Refusal(text) => content.push(ContentPart::Refusal { text }),
+                Part::Thinking { words, block } => {
+                    content.push(reasoning(words));
+                    content.push(opaque(provider, block.finish()));
+                }
+                Part::Opaque(raw) => content.push(opaque(provider, raw)),
+                Part::Call(place) => content.extend(calls[place].take().map(ContentPart::ToolCall)),
+            }
+        }
+        Ok(ModelResponse {
+            content,
+            provider_fields: self.kept.finish(provider, needs_owner),
+            finish_reason: finish_reason(self.finish_reason, has_calls),
+            usage: self.usage,
+            model: self.model,
+            response_id: self.response_id,
+        })
+    }
+
+    fn take_content(&mut self, content: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) {
+        if let Some(text) = wire::text(content) {
+            self.add_text(text, events);
+        } else if let Some(items) = wire::list(content) {
+            for item in items {
+                self.take_block(item, whole, events);
+            }
+        }
+    }
+
+    fn take_block(&mut self, raw: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) {
+        let Some(block) = wire::object(raw) else {
+            return self.add_text(wire::text(raw).unwrap_or_default(), events);
+        };
+        match block.text("type").as_deref() {
+            Some("text" | "output_text") | None if block.has("text") => {
+                self.add_text(block.text("text").unwrap_or_default(), events);
+                let sources = block.list("annotations").or_else(|| block.list("citations"));
+                self.add_citations(&sources.unwrap_or_default());
+            }
+            Some("refusal") => self.add_refusal(block.text("refusal").unwrap_or_default(), events),
+            Some("thinking" | "reasoning") => self.add_thinking(raw, words(&block), whole, events),
+            _ => self.parts.push(Part::Opaque(raw.get().to_owned())),
+        }
+    }
+
+    fn add_text(&mut self, piece: String, events: &mut Vec<ModelEvent>) {
+        if piece.is_empty() {
+            return;
+        }
+        match self.parts.last_mut() {
+            Some(Part::Text { text, .. }) => text.push_str(&piece),
+            _ => self.parts.push(Part::Text {
+                text: piece.clone(),
+                citations: Vec::new(),
+            }),
+        }
+        events.push(ModelEvent::TextDelta { text: piece });
+    }
+
+    fn add_reasoning(&mut self, piece: String, events: &mut Vec<ModelEvent>) {
+        if piece.is_empty() {
+            return;
+        }
+        match self.parts.last_mut() {
+            Some(Part::Reasoning(text)) => text.push_str(&piece),
+            _ => self.parts.push(Part::Reasoning(piece.clone())),
+        }
+        events.push(ModelEvent::ReasoningDelta { text: piece });
+    }
+
+    fn add_refusal(&mut self, piece: String, events: &mut Vec<ModelEvent>) {
+        if piece.is_empty() {
+            return;
+        }
+        match self.parts.last_mut() {
+            Some(Part::Refusal(text)) => text.push_str(&piece),
+            _ => self.parts.push(Part::Refusal(piece.clone())),
+        }
+        events.push(ModelEvent::RefusalDelta { text: piece });
+    }
+
+    fn add_thinking(&mut self, raw: &RawValue, piece: String, whole: bool, events: &mut Vec<ModelEvent>) {
+        match self.parts.last_mut() {
+            Some(Part::Thinking { words, block }) if !whole && block.continues_with(raw) => {
+                words.push_str(&piece);
+                block.merge(raw);
+            }
+            _ => self.parts.push(Part::Thinking {
+                words: piece.clone(),
+                block: Block::new(raw),
+            }),
+        }
+        if !piece.is_empty() {
+            events.push(ModelEvent::ReasoningDelta { text: piece });
+        }
+    }
+
+    fn add_citations(&mut self, sources: &[&RawValue]) {
+        if sources.is_empty() {
+            return;
+        }
+        let new = sources.iter().map(|source| Citation(RawJson::new(source.get())));
+        let last = self.parts.iter_mut().rev().find_map(|part| match part {
+            Part::Text { citations, .. } => Some(citations),
+            _ => None,
+        });
+        match last {
+            Some(citations) => citations.extend(new),
+            None => self.parts.push(Part::Text {
+                text: String::new(),
+                citations: new.collect(),
+            }),
+        }
+    }
+}
+
+/// Returns the readable reasoning; servers that send it under several names mean the same words.
+fn reasoning_words(message: &Fields<'_>) -> String {
+    let details = || {
+        let details = message.list("reasoning_details")?;
+        Some(
+            details
+                .into_iter()
+                .filter_map(wire::object)
+                .map(|detail| words(&detail))
+                .collect(),
+        )
+    };
+    let plain = message
+        .filled("reasoning_content")
+        .or_else(|| message.filled("reasoning"));
+    plain.or_else(details).unwrap_or_default()
+}
+
+fn reasoning(text: String) -> ContentPart {
+    ContentPart::Reasoning(ReasoningPart {
+        text,
+        ..ReasoningPart::default()
+    })
+}
+
+fn opaque(provider: &str, raw: String) -> ContentPart {
+    ContentPart::Opaque(OpaquePart {
+        provider: provider.to_owned(),
+        raw: RawJson::new(raw),
+    })
+}
+
+/// A whole answer without a reason ended for the obvious one.
+fn finish_reason(reason: Option<String>, has_calls: bool) -> FinishReason {
+    let Some(reason) = reason else {
+        return if has_calls {
+            FinishReason::ToolCalls
+        } else {
+            FinishReason::Stop
+        };
+    };
+    match reason.to_ascii_lowercase().as_str() {
+        "stop" => FinishReason::Stop,
+        "length" | "max_tokens" => FinishReason::Length,
+        "tool_calls" | "function_call" => FinishReason::ToolCalls,
+        "content_filter" => FinishReason::ContentFilter,
+        _ => FinishReason::Other(reason),
+    }
+}

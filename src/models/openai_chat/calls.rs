@@ -1,0 +1,274 @@
+//! Assembles tool calls from fragments. Servers number, name and identify them as they like; a call must neither get lost nor double.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::wire::{self, Fields};
+use crate::agent::ports::ModelEvent;
+use crate::ids::IdSource;
+use crate::message::ToolCall;
+
+/// A call in the making.
+#[derive(Debug, Default)]
+struct Call {
+    /// The provider's index: a key only, never a place in memory.
+    index: Option<u64>,
+    /// The place in the list of the fragment that began the call.
+    slot: usize,
+    /// The provider's id.
+    given_id: Option<String>,
+    /// The id that the conversation uses.
+    id: String,
+    name: String,
+    arguments: String,
+    end: JsonEnd,
+    extras: Vec<(String, String)>,
+    started: bool,
+}
+
+/// A piece of a call.
+#[derive(Debug, Default)]
+struct Fragment {
+    index: Option<u64>,
+    slot: usize,
+    id: Option<String>,
+    name: Option<String>,
+    arguments: String,
+    extras: Vec<(String, String)>,
+}
+
+/// More calls than allowed.
+#[derive(Debug)]
+pub(super) struct TooManyCalls;
+
+/// A call that never got a name.
+#[derive(Debug)]
+pub(super) struct NamelessCall;
+
+/// The calls of one answer.
+#[derive(Debug)]
+pub(super) struct Calls {
+    list: Vec<Call>,
+    used_ids: HashSet<String>,
+    ids: Arc<dyn IdSource>,
+    limit: usize,
+}
+
+/// The most fields of a call that the protocol does not know; more are dropped.
+const MAX_EXTRAS: usize = 16;
+/// The slot of the one call of the protocol's first form, `function_call`.
+const LEGACY_SLOT: usize = usize::MAX;
+
+impl Calls {
+    /// Makes a collection of at most `limit` calls.
+    pub(super) fn new(ids: Arc<dyn IdSource>, limit: usize) -> Self {
+        Self {
+            list: Vec::new(),
+            used_ids: HashSet::new(),
+            ids,
+            limit,
+        }
+    }
+
+    /// Returns how many calls there are.
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Takes an item of `tool_calls` at its place in the list. `whole` says that the item is a complete call.
+    pub(super) fn take(
+        &mut self,
+        item: &Fields<'_>,
+        slot: usize,
+        whole: bool,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), TooManyCalls> {
+        let function = item.object("function").unwrap_or_default();
+        let known = ["index", "id", "type", "function"];
+        let extras = item.iter().filter(|(name, _)| !known.contains(name)).take(MAX_EXTRAS);
+        let fragment = Fragment {
+            index: item.count("index"),
+            slot,
+            id: item.filled("id"),
+            extras: extras
+                .map(|(name, raw)| (name.to_owned(), raw.get().to_owned()))
+                .collect(),
+            ..Fragment::of_function(&function)
+        };
+        self.add(fragment, whole, events)
+    }
+
+    /// Takes a `function_call` of the protocol's first form: there is at most one.
+    pub(super) fn take_legacy(
+        &mut self,
+        function: &Fields<'_>,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), TooManyCalls> {
+        let fragment = Fragment {
+            slot: LEGACY_SLOT,
+            ..Fragment::of_function(function)
+        };
+        self.add(fragment, false, events)
+    }
+
+    /// Returns the finished calls in the order in which they began.
+    pub(super) fn finish(self) -> Result<Vec<ToolCall>, NamelessCall> {
+        self.list.into_iter().map(Call::finish).collect()
+    }
+
+    fn add(&mut self, fragment: Fragment, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), TooManyCalls> {
+        let found = if whole { None } else { self.find(&fragment) };
+        let place = match found {
+            Some(place) => place,
+            None => self.begin(&fragment)?,
+        };
+        let call = &mut self.list[place];
+        call.given_id = call.given_id.take().or(fragment.id);
+        if call.name.is_empty() {
+            call.name = fragment.name.unwrap_or_default();
+        }
+        for (name, raw) in fragment.extras {
+            call.extras.retain(|(known, _)| *known != name);
+            if call.extras.len() < MAX_EXTRAS {
+                call.extras.push((name, raw));
+            }
+        }
+        call.end.push(&fragment.arguments);
+        call.arguments.push_str(&fragment.arguments);
+        let mut news = fragment.arguments;
+        if !call.started && !call.name.is_empty() {
+            call.started = true;
+            events.push(ModelEvent::ToolCallStarted {
+                index: place,
+                id: call.id.clone(),
+                name: call.name.clone(),
+            });
+            news.clone_from(&call.arguments);
+        }
+        if call.started && !news.is_empty() {
+            events.push(ModelEvent::ToolCallDelta {
+                index: place,
+                arguments: news,
+            });
+        }
+        Ok(())
+    }
+
+    /// Finds the call that the fragment continues.
+    fn find(&self, fragment: &Fragment) -> Option<usize> {
+        let last = |fits: &dyn Fn(&Call) -> bool| self.list.iter().rposition(fits);
+        let place = match (&fragment.id, fragment.index) {
+            (Some(id), index) => {
+                let same_index = |call: &Call| call.index == index || call.index.is_none() || index.is_none();
+                let named = last(&|call| call.given_id.as_ref() == Some(id) && same_index(call));
+                if named.is_some() {
+                    return named;
+                }
+                // An id that comes late belongs to the call that has none; on a call that has one, it is a new call's.
+                last(&|call| key_fits(call, fragment)).filter(|place| {
+                    let call = &self.list[*place];
+                    call.given_id.is_none() && (fragment.name.is_none() || call.name.is_empty())
+                })
+            }
+            (None, _) => last(&|call| key_fits(call, fragment)),
+        };
+        place.filter(|place| !self.list[*place].is_over_before(fragment))
+    }
+
+    fn begin(&mut self, fragment: &Fragment) -> Result<usize, TooManyCalls> {
+        if self.list.len() >= self.limit {
+            return Err(TooManyCalls);
+        }
+        let given = fragment.id.clone().filter(|id| !self.used_ids.contains(id));
+        let id = given.unwrap_or_else(|| format!("call_{}", self.ids.next_uuid().simple()));
+        self.used_ids.insert(id.clone());
+        self.list.push(Call {
+            index: fragment.index,
+            slot: fragment.slot,
+            id,
+            ..Call::default()
+        });
+        Ok(self.list.len() - 1)
+    }
+}
+
+fn key_fits(call: &Call, fragment: &Fragment) -> bool {
+    match (call.index, fragment.index) {
+        (Some(left), Some(right)) => left == right,
+        _ => call.slot == fragment.slot,
+    }
+}
+
+impl Fragment {
+    fn of_function(function: &Fields<'_>) -> Self {
+        let arguments = function
+            .get("arguments")
+            .map(|raw| wire::text(raw).unwrap_or_else(|| raw.get().to_owned()));
+        Self {
+            name: function.filled("name"),
+            arguments: arguments.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Call {
+    /// Tells whether the fragment, which has no id that says so, must begin another call: it has a name, and this call has another
+    /// or can't take more arguments.
+    fn is_over_before(&self, fragment: &Fragment) -> bool {
+        let Some(name) = &fragment.name else { return false };
+        let other_name = !self.name.is_empty() && self.name != *name;
+        let whole = self.end.is_reached();
+        (whole && !fragment.arguments.trim().is_empty()) || (other_name && (whole || self.arguments.is_empty()))
+    }
+
+    fn finish(self) -> Result<ToolCall, NamelessCall> {
+        if self.name.is_empty() {
+            return Err(NamelessCall);
+        }
+        // The fields that the protocol does not know go back with the call, as one object.
+        let extras = self
+            .extras
+            .iter()
+            .map(|(name, raw)| format!("{}:{raw}", serde_json::Value::from(name.as_str())));
+        let extras = extras.collect::<Vec<_>>().join(",");
+        Ok(ToolCall {
+            id: self.id,
+            name: self.name,
+            arguments: self.arguments,
+            signature: (!extras.is_empty()).then(|| format!("{{{extras}}}")),
+        })
+    }
+}
+
+/// Knows in linear time when a text that comes in pieces has become a whole JSON object.
+#[derive(Debug, Default)]
+struct JsonEnd {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    closed: bool,
+}
+
+impl JsonEnd {
+    fn push(&mut self, text: &str) {
+        for byte in text.bytes() {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.in_string => self.escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                _ if self.in_string => {}
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.closed = self.depth == 0;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn is_reached(&self) -> bool {
+        self.closed && self.depth == 0 && !self.in_string
+    }
+}

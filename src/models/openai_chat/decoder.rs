@@ -1,0 +1,275 @@
+//! Decodes answers: bytes in, events out, whether they come as server-sent events or as one JSON body. No IO, and no panic whatever
+//! the bytes.
+
+use std::sync::Arc;
+
+use super::answer::Answer;
+use super::errors::error_of_frame;
+use super::usage::read_usage;
+use super::wire::{self, Fields};
+use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
+use crate::ids::IdSource;
+use crate::models::retry::Failure;
+use crate::models::settings::CapSettings;
+use crate::models::sse::{SseDecoder, SseEvent};
+
+/// The mark that some servers put before UTF-8.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Decodes one answer.
+#[derive(Debug)]
+pub struct ChatDecoder {
+    provider: String,
+    caps: CapSettings,
+    declared_stream: bool,
+    form: Form,
+    received: usize,
+    saw_frame: bool,
+    saw_choices: bool,
+    answer: Option<Answer>,
+}
+
+#[derive(Debug)]
+enum Form {
+    Unknown(Vec<u8>),
+    Events(Box<SseDecoder>),
+    Whole(Vec<u8>),
+}
+
+impl ChatDecoder {
+    /// Makes a decoder of an answer of the provider. Calls without an id get one from `ids`.
+    ///
+    /// `content_type` is a hint only: a body that looks otherwise is read as what it looks like.
+    pub fn new(provider: &str, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            caps,
+            declared_stream: content_type.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream")),
+            form: Form::Unknown(Vec::new()),
+            received: 0,
+            saw_frame: false,
+            saw_choices: false,
+            answer: Some(Answer::new(ids, caps.tool_calls)),
+        }
+    }
+
+    /// Tells whether the answer is complete; further bytes are ignored.
+    pub fn is_done(&self) -> bool {
+        self.answer.is_none()
+    }
+
+    /// Tells whether the provider has said why the answer ended, so that a lost connection loses nothing of it.
+    pub fn is_finished(&self) -> bool {
+        self.answer.as_ref().is_none_or(Answer::is_finished)
+    }
+
+    /// Takes the next bytes and appends the events that they complete.
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        self.received = self.received.saturating_add(bytes.len());
+        if self.received > self.caps.response_bytes {
+            return Err(protocol(
+                format!("the answer is larger than {} bytes", self.caps.response_bytes),
+                "",
+            ));
+        }
+        match &mut self.form {
+            Form::Whole(body) => body.extend_from_slice(bytes),
+            Form::Events(_) => return self.push_events(bytes, events),
+            Form::Unknown(start) => {
+                start.extend_from_slice(bytes);
+                if MARK.starts_with(start) {
+                    return Ok(());
+                }
+                let first = start
+                    .strip_prefix(MARK)
+                    .unwrap_or(start)
+                    .trim_ascii_start()
+                    .first()
+                    .copied();
+                let Some(first) = first else { return Ok(()) };
+                let start = std::mem::take(start);
+                if is_stream(first, self.declared_stream) {
+                    self.form = Form::Events(Box::new(SseDecoder::new(self.caps.event_bytes)));
+                    return self.push_events(&start, events);
+                }
+                self.form = Form::Whole(start);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the end of the bytes and appends the last events.
+    pub fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        match std::mem::replace(&mut self.form, Form::Unknown(Vec::new())) {
+            _ if self.is_done() => Ok(()),
+            Form::Whole(body) => self.finish_whole(&String::from_utf8_lossy(&body), events),
+            Form::Events(decoder) => self.finish_events(*decoder, events),
+            Form::Unknown(_) => Err(truncated()),
+        }
+    }
+
+    fn push_events(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let Form::Events(decoder) = &mut self.form else {
+            return Ok(());
+        };
+        let mut frames = Vec::new();
+        let outcome = decoder.push(bytes, &mut frames);
+        for frame in &frames {
+            self.take_frame(frame, events)?;
+        }
+        outcome.map_err(|error| protocol(error.to_string(), ""))
+    }
+
+    fn finish_events(&mut self, decoder: SseDecoder, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        // Some servers forget the last blank line; a piece that was cut off is no JSON.
+        let whole = |frame: &SseEvent| frame.data.trim() == "[DONE]" || Fields::parse(frame.data.trim()).is_some();
+        if let Some(frame) = decoder.finish().filter(whole) {
+            self.take_frame(&frame, events)?;
+        }
+        match &self.answer {
+            None => Ok(()),
+            Some(answer) if answer.is_finished() => self.complete(events),
+            Some(_) if self.saw_frame && !self.saw_choices => {
+                Err(protocol("the stream holds no answer".to_owned(), ""))
+            }
+            Some(_) => Err(truncated()),
+        }
+    }
+
+    fn finish_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let body = body.trim_start_matches('\u{FEFF}').trim();
+        let Some(chunk) = self.read_chunk(body)? else {
+            return Err(protocol("the answer is empty".to_owned(), body));
+        };
+        self.take_chunk(&chunk, body, true, events)?;
+        if !self.saw_choices {
+            return Err(protocol("the answer is not a chat completion".to_owned(), body));
+        }
+        self.complete(events)
+    }
+
+    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let data = frame.data.trim();
+        if self.is_done() {
+            return Ok(());
+        }
+        if frame.name == "error" {
+            return Err(error_of_frame(data));
+        }
+        if data == "[DONE]" {
+            return self.end_of_frames(events);
+        }
+        self.saw_frame |= !data.is_empty();
+        match self.read_chunk(data)? {
+            Some(chunk) => self.take_chunk(&chunk, data, false, events),
+            None => Ok(()),
+        }
+    }
+
+    fn end_of_frames(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        if self.is_finished() {
+            return self.complete(events);
+        }
+        if self.saw_frame && !self.saw_choices {
+            return Err(protocol("the stream holds no answer".to_owned(), ""));
+        }
+        Err(truncated())
+    }
+
+    /// Reads an object, or the error that the text is; `None` for no text.
+    #[expect(clippy::unused_self, reason = "reads as a step of the decoder")]
+    fn read_chunk<'a>(&self, text: &'a str) -> Result<Option<Fields<'a>>, Failure> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        match serde_json::from_str::<Fields<'a>>(text) {
+            Ok(chunk) => Ok(Some(chunk)),
+            Err(_) if is_error_list(text) => Err(error_of_frame(text)),
+            Err(error) if error.is_eof() => Err(truncated()),
+            Err(_) => Err(protocol("the answer is not a JSON object".to_owned(), text)),
+        }
+    }
+
+    fn take_chunk(
+        &mut self,
+        chunk: &Fields<'_>,
+        text: &str,
+        whole: bool,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), Failure> {
+        let is_error = |text: Option<String>| text.as_deref() == Some("error");
+        if has_error(chunk) || is_error(chunk.text("object")) || is_error(chunk.text("type")) {
+            return Err(error_of_frame(text));
+        }
+        let choices = chunk.list("choices");
+        self.saw_choices |= choices.as_ref().is_some_and(|choices| !whole || !choices.is_empty());
+        let choice = choices.iter().flatten().find_map(|raw| {
+            let choice = wire::object(raw)?;
+            (choice.count("index").unwrap_or_default() == 0).then_some((choice, raw.get()))
+        });
+        let Some(answer) = &mut self.answer else { return Ok(()) };
+        if let Some((choice, raw)) = choice {
+            if has_error(&choice) {
+                return Err(error_of_frame(raw));
+            }
+            let piece = choice.object("delta").map(|delta| (delta, whole));
+            if let Some((message, whole)) = piece.or_else(|| Some((choice.object("message")?, true))) {
+                let taken = answer.take_message(&message, whole, events);
+                taken.map_err(|_| {
+                    protocol(
+                        format!("the answer has more than {} tool calls", self.caps.tool_calls),
+                        "",
+                    )
+                })?;
+            }
+            if let Some(reason) = choice.filled("finish_reason") {
+                answer.take_finish_reason(reason);
+            }
+        }
+        let usage = read_usage(chunk);
+        answer.take_envelope(chunk, usage, events);
+        Ok(())
+    }
+
+    fn complete(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let Some(answer) = self.answer.take() else {
+            return Ok(());
+        };
+        let response = answer.finish(&self.provider);
+        let response = response.map_err(|_| protocol("a tool call has no name".to_owned(), ""))?;
+        events.push(ModelEvent::Completed(Box::new(response)));
+        Ok(())
+    }
+}
+
+/// Returns the failure of an answer that ended without an end.
+pub(super) fn truncated() -> Failure {
+    Failure::judged(ModelError::new(
+        ModelErrorClass::Truncated,
+        "the answer ended before it was complete",
+    ))
+}
+
+fn protocol(message: String, body: &str) -> Failure {
+    let body = body.chars().filter(|c| *c != '\0').take(1_000).collect::<String>();
+    Failure::lasting(ModelError {
+        body: Some(body).filter(|body| !body.is_empty()),
+        ..ModelError::new(ModelErrorClass::Protocol, message)
+    })
+}
+
+fn is_stream(first: u8, declared: bool) -> bool {
+    // No line of a stream of events begins with a bracket; each known one begins with a colon or a field's name.
+    !matches!(first, b'{' | b'[') && (declared || matches!(first, b':' | b'd' | b'e' | b'i' | b'r'))
+}
+
+fn has_error(object: &Fields<'_>) -> bool {
+    object
+        .get("error")
+        .is_some_and(|error| !matches!(error.get(), "\"\"" | "{}" | "false"))
+}
+
+fn is_error_list(text: &str) -> bool {
+    let items = serde_json::from_str::<Vec<Fields<'_>>>(text);
+    items.is_ok_and(|items| items.first().is_some_and(has_error))
+}

@@ -1,0 +1,264 @@
+//! Keeps what must go back to the provider: reasoning in its several spellings, and fields that only the provider understands.
+
+use serde_json::value::RawValue;
+
+use super::wire::{self, Fields};
+use crate::json::{Object, RawJson, Value};
+use crate::message::ProviderFields;
+
+/// Texts that a stream sends in pieces.
+const STREAMED_TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];
+/// The list of blocks of which a stream sends pieces.
+const DETAILS: &str = "reasoning_details";
+/// Fields that the decoder reads itself, and output that providers refuse to take back.
+const NOT_KEPT: [&str; 14] = [
+    "role",
+    "content",
+    "refusal",
+    "tool_calls",
+    "function_call",
+    "annotations",
+    "audio",
+    "channel",
+    "executed_tools",
+    "images",
+    "name",
+    "prefix",
+    "token_ids",
+    "logprobs",
+];
+
+/// Tells whether a field of this name holds reasoning, which is no answer by itself.
+pub(super) fn is_reasoning(name: &str) -> bool {
+    STREAMED_TEXTS.contains(&name) || name == DETAILS
+}
+
+/// The most fields of a message that are kept; a message with more is no message.
+const MAX_FIELDS: usize = 64;
+
+/// Fields of an answer in the making.
+#[derive(Debug, Default)]
+pub(super) struct KeptFields(Vec<(String, Kept)>);
+
+#[derive(Debug)]
+enum Kept {
+    Text(String),
+    Details(Vec<Block>),
+    Raw(String),
+}
+
+impl KeptFields {
+    /// Takes the fields of a message, or of a piece of one unless it is `whole`.
+    pub(super) fn take(&mut self, message: &Fields<'_>, whole: bool) {
+        for (name, raw) in message
+            .iter()
+            .filter(|(name, raw)| !NOT_KEPT.contains(name) && !is_empty(raw))
+        {
+            if self.0.len() >= MAX_FIELDS && !self.0.iter().any(|(known, _)| known == name) {
+                continue;
+            }
+            if !whole
+                && STREAMED_TEXTS.contains(&name)
+                && let Some(text) = wire::text(raw)
+            {
+                self.take_text(name, &text);
+            } else if !whole
+                && name == DETAILS
+                && let Some(items) = wire::list(raw)
+            {
+                self.take_details(name, &items);
+            } else {
+                *self.slot(name, || Kept::Raw(String::new())) = Kept::Raw(raw.get().to_owned());
+            }
+        }
+    }
+
+    /// Returns the fields, verbatim where they came in one piece; `None` if there are none.
+    pub(super) fn finish(self, provider: &str, needs_owner: bool) -> Option<ProviderFields> {
+        let fields = self
+            .0
+            .into_iter()
+            .filter_map(|(name, kept)| Some((name, RawJson::new(kept.finish()?))));
+        let fields: Vec<_> = fields.collect();
+        (needs_owner || !fields.is_empty()).then(|| ProviderFields {
+            provider: provider.to_owned(),
+            fields,
+        })
+    }
+
+    fn take_text(&mut self, name: &str, text: &str) {
+        match self.slot(name, || Kept::Text(String::new())) {
+            Kept::Text(known) => known.push_str(text),
+            other => *other = Kept::Text(text.to_owned()),
+        }
+    }
+
+    fn take_details(&mut self, name: &str, items: &[&RawValue]) {
+        let kept = self.slot(name, || Kept::Details(Vec::new()));
+        if !matches!(kept, Kept::Details(_)) {
+            *kept = Kept::Details(Vec::new());
+        }
+        let Kept::Details(blocks) = kept else { return };
+        for item in items {
+            let fits = blocks.last_mut().filter(|last| last.continues_with(item));
+            match fits {
+                Some(last) => last.merge(item),
+                None => blocks.push(Block::new(item)),
+            }
+        }
+    }
+
+    fn slot(&mut self, name: &str, empty: impl FnOnce() -> Kept) -> &mut Kept {
+        let place = self.0.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+            self.0.push((name.to_owned(), empty()));
+            self.0.len() - 1
+        });
+        &mut self.0[place].1
+    }
+}
+
+impl Kept {
+    fn finish(self) -> Option<String> {
+        match self {
+            Self::Text(text) => (!text.is_empty()).then(|| Value::from(text).to_string()),
+            Self::Details(blocks) => {
+                let blocks: Vec<String> = blocks.into_iter().map(Block::finish).collect();
+                (!blocks.is_empty()).then(|| format!("[{}]", blocks.join(",")))
+            }
+            Self::Raw(raw) => Some(raw),
+        }
+    }
+}
+
+/// A block that may come in pieces: verbatim until a second piece comes.
+#[derive(Debug)]
+pub(super) struct Block {
+    raw: String,
+    merged: Option<Object>,
+}
+
+impl Block {
+    /// Keeps a block.
+    pub(super) fn new(raw: &RawValue) -> Self {
+        Self {
+            raw: raw.get().to_owned(),
+            merged: None,
+        }
+    }
+
+    /// Tells whether the next block is a piece of this one: of the same type and index, and not of another id.
+    pub(super) fn continues_with(&self, next: &RawValue) -> bool {
+        let (Some(mine), Some(next)) = (self.key(), wire::object(next).map(|next| BlockKey::of(&next))) else {
+            return false;
+        };
+        let same_id = mine.id == next.id || mine.id.is_none() || next.id.is_none();
+        // An encrypted block can't be cut and put together again.
+        let in_pieces = mine.kind.as_ref().is_some_and(|kind| !kind.contains("encrypted"));
+        in_pieces && same_id && (mine.kind, mine.index) == (next.kind, next.index)
+    }
+
+    /// Adds a piece.
+    pub(super) fn merge(&mut self, next: &RawValue) {
+        let Some(Value::Object(next)) = wire::value(next) else {
+            return;
+        };
+        let known = self
+            .merged
+            .get_or_insert_with(|| serde_json::from_str(&self.raw).unwrap_or_default());
+        merge_objects(known, next);
+    }
+
+    /// Returns the JSON text.
+    pub(super) fn finish(self) -> String {
+        match self.merged {
+            Some(merged) => Value::Object(merged).to_string(),
+            None => self.raw,
+        }
+    }
+
+    fn key(&self) -> Option<BlockKey> {
+        let Some(merged) = &self.merged else {
+            return Fields::parse(&self.raw).map(|fields| BlockKey::of(&fields));
+        };
+        let text = |name: &str| merged.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(BlockKey {
+            kind: text("type"),
+            id: text("id"),
+            index: merged.get("index").and_then(Value::as_u64),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct BlockKey {
+    kind: Option<String>,
+    id: Option<String>,
+    index: Option<u64>,
+}
+
+impl BlockKey {
+    fn of(fields: &Fields<'_>) -> Self {
+        Self {
+            kind: fields.text("type"),
+            id: fields.text("id"),
+            index: fields.count("index"),
+        }
+    }
+}
+
+fn is_empty(raw: &RawValue) -> bool {
+    matches!(raw.get(), "\"\"" | "[]" | "{}")
+}
+
+/// Texts of these names come in pieces; others are said once.
+const PIECES: [&str; 4] = ["text", "summary", "data", "thinking"];
+
+fn merge_objects(known: &mut Object, next: Object) {
+    for (name, value) in next {
+        match (known.get_mut(&name), value) {
+            (Some(_), Value::Null) => {}
+            (Some(Value::String(known)), Value::String(text)) if PIECES.contains(&name.as_str()) => {
+                known.push_str(&text);
+            }
+            (Some(Value::String(known)), Value::String(text)) if text.is_empty() && !known.is_empty() => {}
+            (Some(Value::Array(known)), Value::Array(items)) => merge_lists(known, items),
+            (_, value) => {
+                known.insert(name, value);
+            }
+        }
+    }
+}
+
+/// The texts of a thinking block are a list of blocks themselves.
+fn merge_lists(known: &mut Vec<Value>, items: Vec<Value>) {
+    for item in items {
+        match (known.last_mut(), item) {
+            (Some(Value::Object(last)), Value::Object(item))
+                if last.get("type") == item.get("type") && is_text(&item) =>
+            {
+                merge_objects(last, item);
+            }
+            (_, item) => known.push(item),
+        }
+    }
+}
+
+fn is_text(block: &Object) -> bool {
+    block.get("type").and_then(Value::as_str) == Some("text")
+}
+
+/// Returns the readable words of a thinking block or of a detail of reasoning.
+pub(super) fn words(block: &Fields<'_>) -> String {
+    ["thinking", "text", "summary"]
+        .into_iter()
+        .find_map(|name| {
+            let raw = block.get(name)?;
+            let list = || wire::list(raw).map(|items| items.into_iter().filter_map(item_words).collect());
+            wire::text(raw).or_else(list)
+        })
+        .unwrap_or_default()
+}
+
+fn item_words(item: &RawValue) -> Option<String> {
+    wire::text(item).or_else(|| wire::object(item)?.text("text"))
+}

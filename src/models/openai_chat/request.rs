@@ -1,0 +1,385 @@
+//! Encodes requests. All that may change from step to step comes after the messages, and a message encodes to the same bytes each
+//! time, so that the request of the next step begins with the bytes of this one.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::names::{WireIds, tool_name};
+use super::reasoning::is_reasoning;
+use super::wire::Fields;
+use crate::agent::ports::{ModelRequest, ToolSpec};
+use crate::json::{RawJson, Value};
+use crate::message::{
+    ContentPart, DocumentPart, ImagePart, MediaSource, Message, ProviderFields, Role, ToolCall, ToolResult,
+};
+use crate::model_ref::ResponseFormat;
+use crate::models::settings::MaxTokensField;
+
+/// How a server wants to be spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dialect {
+    /// The provider's configured name: what it gave goes back to it alone.
+    pub provider: String,
+    /// The field that bounds the answer.
+    pub max_tokens_field: MaxTokensField,
+    /// The most tokens that the server lets a request ask for, if it is known.
+    pub max_output_tokens: Option<u64>,
+    /// Whether usage in a stream must be asked for.
+    pub stream_options: bool,
+    /// Whether a refusal has a field of its own; elsewhere it goes back as words.
+    pub refusal_field: bool,
+}
+
+/// The most tokens that are asked for where the server's own limit is not known. Servers refuse a request for more than a model can
+/// write, and what is left of a budget may be any number; current models write at least this many.
+const SAFE_OUTPUT_TOKENS: u64 = 4_096;
+
+/// Encodes a request.
+pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -> Vec<u8> {
+    let mut messages = Vec::new();
+    if !request.system.is_empty() {
+        messages.push(WireMessage::plain("system", &request.system));
+    }
+    let mut attachments = Vec::new();
+    let mut ids = WireIds::default();
+    for message in request.messages.iter() {
+        // Results of one step stay together, so what they can't hold follows after the last of them.
+        if message.role != Role::Tool {
+            flush(&mut attachments, &mut messages);
+        }
+        push_message(message, dialect, &mut ids, &mut messages, &mut attachments);
+    }
+    flush(&mut attachments, &mut messages);
+    let tools: Vec<_> = request.tools.iter().map(WireTool::of).collect();
+    let limit = accepted_limit(request.max_output_tokens, dialect.max_output_tokens);
+    let (max_tokens, max_completion_tokens) = match dialect.max_tokens_field {
+        MaxTokensField::MaxTokens => (limit, None),
+        MaxTokensField::MaxCompletionTokens => (None, limit),
+    };
+    let body = Body {
+        model: &request.model,
+        tool_choice: (!tools.is_empty()).then_some("auto"),
+        tools,
+        response_format: response_format(&request.response_format),
+        messages,
+        stream,
+        stream_options: (stream && dialect.stream_options).then_some(StreamOptions { include_usage: true }),
+        max_tokens,
+        max_completion_tokens,
+    };
+    // Every map has text keys and every raw value was checked, so this can't fail.
+    serde_json::to_vec(&body).unwrap_or_default()
+}
+
+/// Returns the limit that the server accepts; without one, whoever reads the answer cuts it.
+fn accepted_limit(left: Option<u64>, most: Option<u64>) -> Option<u64> {
+    match most {
+        Some(most) => left.map(|left| left.min(most)),
+        None => left.filter(|left| *left <= SAFE_OUTPUT_TOKENS),
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Value>,
+    messages: Vec<WireMessage>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    r#type: &'static str,
+    function: WireFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+impl<'a> WireTool<'a> {
+    fn of(spec: &'a ToolSpec) -> Self {
+        Self {
+            r#type: "function",
+            function: WireFunction {
+                name: &spec.name,
+                description: &spec.description,
+                parameters: &spec.parameters,
+            },
+        }
+    }
+}
+
+/// The fields of a message in their order; values are JSON texts.
+#[derive(Debug)]
+struct WireMessage(Vec<(String, Box<RawValue>)>);
+
+impl Serialize for WireMessage {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl WireMessage {
+    fn new(role: &str) -> Self {
+        let mut message = Self(Vec::new());
+        message.set("role", &role);
+        message
+    }
+
+    fn plain(role: &str, content: &str) -> Self {
+        let mut message = Self::new(role);
+        message.set("content", content);
+        message
+    }
+
+    fn set(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
+        if let Ok(value) = serde_json::value::to_raw_value(value) {
+            self.0.push((name.to_owned(), value));
+        }
+    }
+
+    /// Adds a verbatim field, unless it is not JSON or the message has it already.
+    fn set_raw(&mut self, name: &str, raw: &RawJson) {
+        let known = self.0.iter().any(|(known, _)| known == name);
+        if let Some(raw) = checked(raw.as_str()).filter(|_| !known) {
+            self.0.push((name.to_owned(), raw));
+        }
+    }
+}
+
+fn push_message(
+    message: &Message,
+    dialect: &Dialect,
+    ids: &mut WireIds,
+    messages: &mut Vec<WireMessage>,
+    attachments: &mut Vec<Value>,
+) {
+    for result in message.tool_results() {
+        messages.push(tool_message(result, &ids.of_result(result), attachments));
+    }
+    let wire = match message.role {
+        Role::System => said("system", message, false),
+        Role::User | Role::Tool => said("user", message, true),
+        Role::Assistant => assistant_message(message, dialect, ids),
+    };
+    messages.extend(wire);
+}
+
+/// Encodes what the caller's side says; `None` if nothing is left to say.
+fn said(role: &str, message: &Message, media: bool) -> Option<WireMessage> {
+    let parts: Vec<Value> = message.content.iter().filter_map(|part| block(part, media)).collect();
+    let mut wire = WireMessage::new(role);
+    match (parts.as_slice(), message.role) {
+        ([], Role::Tool) => return None,
+        ([], _) if message.tool_results().next().is_some() => return None,
+        ([], _) => wire.set("content", ""),
+        ([only], _) if only.get("text").is_some() => wire.set("content", &only["text"]),
+        (_, Role::System) => wire.set("content", &message.joined_text()),
+        (parts, _) => wire.set("content", parts),
+    }
+    if let Some(name) = message.name.as_deref().filter(|name| is_speaker_name(name)) {
+        wire.set("name", name);
+    }
+    Some(wire)
+}
+
+/// The protocol refuses other names, and a message must not fail for its speaker's.
+fn is_speaker_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !name.is_empty() && name.len() <= 64 && name.chars().all(plain)
+}
+
+/// Encodes an answer; `None` if nothing of it goes back, as with reasoning alone: providers refuse a message without content.
+fn assistant_message(message: &Message, dialect: &Dialect, ids: &mut WireIds) -> Option<WireMessage> {
+    let own = message
+        .provider_fields
+        .as_ref()
+        .filter(|fields| fields.provider == dialect.provider);
+    let calls: Vec<_> = message
+        .tool_calls()
+        .map(|call| wire_call(call, &ids.of_call(message.id, call), own.is_some()))
+        .collect();
+    let mut refusal = String::new();
+    let mut text = String::new();
+    let mut blocks: Vec<Box<RawValue>> = Vec::new();
+    let mut has_opaque = false;
+    for part in &message.content {
+        match part {
+            ContentPart::Text(part) if !part.text.is_empty() => {
+                text.push_str(&part.text);
+                blocks.extend(serde_json::value::to_raw_value(&text_block(&part.text)));
+            }
+            ContentPart::Refusal { text: words } if dialect.refusal_field => refusal.push_str(words),
+            ContentPart::Refusal { text: words } => {
+                text.push_str(words);
+                blocks.extend(serde_json::value::to_raw_value(&text_block(words)));
+            }
+            ContentPart::Opaque(part) if part.provider == dialect.provider => {
+                has_opaque = true;
+                blocks.extend(checked(part.raw.as_str()));
+            }
+            // Reasoning goes back in the provider's own fields, or not at all.
+            _ => {}
+        }
+    }
+    let carries = |own: &ProviderFields| own.fields.iter().any(is_content);
+    if text.is_empty() && refusal.is_empty() && calls.is_empty() && !has_opaque && !own.is_some_and(carries) {
+        return None;
+    }
+    let mut wire = WireMessage::new("assistant");
+    if has_opaque {
+        wire.set("content", &blocks);
+    } else if text.is_empty() && (!calls.is_empty() || !refusal.is_empty()) {
+        wire.set("content", &Value::Null);
+    } else {
+        wire.set("content", &text);
+    }
+    if !refusal.is_empty() {
+        wire.set("refusal", &refusal);
+    }
+    if !calls.is_empty() {
+        wire.set("tool_calls", &calls);
+    }
+    for (name, raw) in own.iter().flat_map(|own| &own.fields) {
+        wire.set_raw(name, raw);
+    }
+    Some(wire)
+}
+
+/// Tells whether a field of the provider's own says something where there are no words.
+fn is_content((name, raw): &(String, RawJson)) -> bool {
+    !is_reasoning(name) && checked(raw.as_str()).is_some()
+}
+
+/// Encodes a call. Arguments go back verbatim if they are a JSON object: servers refuse a request with other arguments, so those are
+/// wrapped in an object that the model can recognise as its own mistake.
+fn wire_call(call: &ToolCall, id: &str, own: bool) -> WireMessage {
+    let arguments = if call.arguments.trim().is_empty() {
+        "{}".to_owned()
+    } else if Fields::parse(&call.arguments).is_some() {
+        call.arguments.clone()
+    } else {
+        serde_json::json!({"invalid_json": call.arguments}).to_string()
+    };
+    let mut wire = WireMessage(Vec::new());
+    wire.set("id", id);
+    wire.set("type", "function");
+    wire.set(
+        "function",
+        &serde_json::json!({"arguments": arguments, "name": tool_name(&call.name)}),
+    );
+    let signature = call
+        .signature
+        .as_deref()
+        .filter(|_| own)
+        .and_then(Fields::parse)
+        .unwrap_or_default();
+    for (name, raw) in signature.iter() {
+        wire.set_raw(name, &RawJson::new(raw.get()));
+    }
+    wire
+}
+
+/// Encodes a result as words; pictures and files, which the protocol has no place for in a result, are put aside.
+fn tool_message(result: &ToolResult, id: &str, attachments: &mut Vec<Value>) -> WireMessage {
+    let texts: Vec<&str> = result.content.iter().filter_map(ContentPart::as_text).collect();
+    let media: Vec<Value> = result.content.iter().filter_map(media_block).collect();
+    let mut text = texts.join("\n");
+    if !media.is_empty() {
+        if text.is_empty() {
+            "The result follows as an attachment.".clone_into(&mut text);
+        }
+        let label = format!("Attachments of the result of {} ({id}):", result.name);
+        attachments.push(text_block(&label));
+        attachments.extend(media);
+    }
+    let mut wire = WireMessage::plain("tool", &text);
+    wire.set("tool_call_id", id);
+    wire
+}
+
+fn flush(attachments: &mut Vec<Value>, messages: &mut Vec<WireMessage>) {
+    if !attachments.is_empty() {
+        let mut wire = WireMessage::new("user");
+        wire.set("content", attachments);
+        messages.push(wire);
+        attachments.clear();
+    }
+}
+
+fn block(part: &ContentPart, media: bool) -> Option<Value> {
+    match part {
+        ContentPart::Text(part) => Some(text_block(&part.text)),
+        ContentPart::Refusal { text } => Some(text_block(text)),
+        _ if media => media_block(part),
+        _ => None,
+    }
+}
+
+fn text_block(text: &str) -> Value {
+    serde_json::json!({"type": "text", "text": text})
+}
+
+fn media_block(part: &ContentPart) -> Option<Value> {
+    match part {
+        ContentPart::Image(part) => Some(image_block(part)),
+        ContentPart::Document(part) => Some(document_block(part)),
+        _ => None,
+    }
+}
+
+fn image_block(part: &ImagePart) -> Value {
+    let mut image = serde_json::json!({"url": address(&part.source)});
+    if let Some(detail) = &part.detail {
+        image["detail"] = Value::from(detail.as_str());
+    }
+    serde_json::json!({"type": "image_url", "image_url": image})
+}
+
+fn document_block(part: &DocumentPart) -> Value {
+    let mut file = serde_json::json!({"file_data": address(&part.source)});
+    file["filename"] = Value::from(part.name.as_deref().unwrap_or("document"));
+    serde_json::json!({"type": "file", "file": file})
+}
+
+fn address(source: &MediaSource) -> String {
+    match source {
+        MediaSource::Url { url } => url.clone(),
+        MediaSource::Base64 { media_type, data } => format!("data:{media_type};base64,{data}"),
+    }
+}
+
+fn response_format(format: &ResponseFormat) -> Option<Value> {
+    match format {
+        ResponseFormat::Text => None,
+        ResponseFormat::JsonObject => Some(serde_json::json!({"type": "json_object"})),
+        ResponseFormat::JsonSchema { name, schema, strict } => Some(serde_json::json!({
+            "type": "json_schema",
+            "json_schema": {"name": name, "schema": schema, "strict": strict},
+        })),
+    }
+}
+
+fn checked(raw: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(raw.to_owned()).ok()
+}

@@ -1,0 +1,102 @@
+//! Reads usage in the accents of the compatible servers. Counts that are missing are zero.
+
+use super::wire::Fields;
+use crate::usage::{Cost, Usage};
+
+/// Reads the usage of a chunk or an answer, wherever it stands; `None` if there is none or it counts nothing.
+pub(super) fn read_usage(chunk: &Fields<'_>) -> Option<Usage> {
+    let groq = || chunk.object("x_groq").and_then(|groq| groq.object("usage"));
+    let usage = counts(&chunk.object("usage").or_else(groq)?);
+    (usage != Usage::default()).then_some(usage)
+}
+
+fn counts(usage: &Fields<'_>) -> Usage {
+    let detail = |group: &str, name: &str| usage.object(group).and_then(|details| details.count(name));
+    let first = |names: &[&str]| names.iter().find_map(|name| usage.count(name)).unwrap_or_default();
+    let input_tokens = first(&["prompt_tokens", "input_tokens"]);
+    let output_tokens = first(&["completion_tokens", "output_tokens"]);
+    let total = usage.count("total_tokens").filter(|total| *total > 0);
+    let cost: Option<f64> = usage.get("cost").and_then(|raw| serde_json::from_str(raw.get()).ok());
+    Usage {
+        input_tokens,
+        output_tokens,
+        cache_read_tokens: detail("prompt_tokens_details", "cached_tokens")
+            .or_else(|| detail("input_tokens_details", "cached_tokens"))
+            .unwrap_or_else(|| first(&["prompt_cache_hit_tokens", "cached_tokens"])),
+        cache_write_tokens: detail("prompt_tokens_details", "cache_write_tokens")
+            .unwrap_or_else(|| first(&["cache_creation_input_tokens"])),
+        reasoning_tokens: detail("completion_tokens_details", "reasoning_tokens")
+            .or_else(|| detail("output_tokens_details", "reasoning_tokens"))
+            .unwrap_or_else(|| first(&["reasoning_tokens"])),
+        total_tokens: total.unwrap_or_else(|| input_tokens.saturating_add(output_tokens)),
+        cost: cost.and_then(Cost::from_dollars),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<Usage> {
+        read_usage(&Fields::parse(text).unwrap())
+    }
+
+    #[test]
+    fn every_known_accent_is_understood() {
+        let plain = Usage {
+            input_tokens: 10,
+            output_tokens: 4,
+            total_tokens: 14,
+            ..Usage::default()
+        };
+        let cached = Usage {
+            cache_read_tokens: 6,
+            ..plain
+        };
+        for (text, expected) in [
+            (r#"{"usage": {"prompt_tokens": 10, "completion_tokens": 4}}"#, plain),
+            (
+                r#"{"usage": null, "x_groq": {"usage": {"prompt_tokens": 10, "completion_tokens": 4.0}}}"#,
+                plain,
+            ),
+            (
+                r#"{"usage": {"input_tokens": 10, "output_tokens": 4, "cost": "?"}}"#,
+                plain,
+            ),
+            (
+                r#"{"usage": {"prompt_tokens": 10, "completion_tokens": 4, "prompt_cache_hit_tokens": 6}}"#,
+                cached,
+            ),
+            (
+                r#"{"usage": {"prompt_tokens": 10, "completion_tokens": 4, "cached_tokens": 6}}"#,
+                cached,
+            ),
+            (
+                r#"{"usage": {"prompt_tokens": 10, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 6}}}"#,
+                cached,
+            ),
+            (
+                r#"{"usage": {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 20, "cost": 0.5,
+                   "completion_tokens_details": {"reasoning_tokens": 3}, "prompt_tokens_details": {"cache_write_tokens": 2}}}"#,
+                Usage {
+                    total_tokens: 20,
+                    reasoning_tokens: 3,
+                    cache_write_tokens: 2,
+                    cost: Cost::from_dollars(0.5),
+                    ..plain
+                },
+            ),
+        ] {
+            assert_eq!(read(text), Some(expected), "{text}");
+        }
+        for text in [
+            r#"{"usage": {}}"#,
+            r#"{"usage": null}"#,
+            r#"{"usage": [1]}"#,
+            "{}",
+            r#"{"usage": {"prompt_tokens": -3}}"#,
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

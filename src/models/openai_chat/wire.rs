@@ -1,0 +1,154 @@
+//! Reads a provider's JSON without believing in it: fields stay raw until asked for, and a field of the wrong type is an absent one.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::json::Value;
+
+/// The fields of a JSON object, raw and in the order of arrival.
+#[derive(Debug, Default)]
+pub(super) struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// Reads an object; `None` if the text is anything else.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// Returns a field that is there and not null; of two with one name, the last.
+    pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        let found = self.0.iter().rev().find(|(key, _)| key == name);
+        found.map(|(_, raw)| *raw).filter(|raw| !is_null(raw))
+    }
+
+    /// Tells whether there is a field of this name, null or not.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key == name)
+    }
+
+    /// Returns a text.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.get(name).and_then(text)
+    }
+
+    /// Returns a text that is not empty.
+    pub(super) fn filled(&self, name: &str) -> Option<String> {
+        self.text(name).filter(|text| !text.is_empty())
+    }
+
+    /// Returns an object.
+    pub(super) fn object(&self, name: &str) -> Option<Self> {
+        self.get(name).and_then(object)
+    }
+
+    /// Returns the items of a list.
+    pub(super) fn list(&self, name: &str) -> Option<Vec<&'a RawValue>> {
+        self.get(name).and_then(list)
+    }
+
+    /// Returns a count; fractions are cut and negative numbers are none.
+    pub(super) fn count(&self, name: &str) -> Option<u64> {
+        self.get(name).and_then(count)
+    }
+
+    /// Iterates over the fields that are not null.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.0
+            .iter()
+            .map(|(key, raw)| (key.as_str(), *raw))
+            .filter(|(_, raw)| !is_null(raw))
+    }
+}
+
+/// Reads a text.
+pub(super) fn text(raw: &RawValue) -> Option<String> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+/// Reads an object.
+pub(super) fn object(raw: &RawValue) -> Option<Fields<'_>> {
+    Fields::parse(raw.get())
+}
+
+/// Reads a list.
+pub(super) fn list(raw: &RawValue) -> Option<Vec<&RawValue>> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+/// Reads any value; `None` if it is nested too deeply.
+pub(super) fn value(raw: &RawValue) -> Option<Value> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+fn is_null(raw: &RawValue) -> bool {
+    raw.get() == "null"
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the conversion saturates, and counts are not negative"
+)]
+fn count(raw: &RawValue) -> Option<u64> {
+    let number: serde_json::Number = serde_json::from_str(raw.get()).ok()?;
+    let fraction = || {
+        number
+            .as_f64()
+            .filter(|number| *number >= 0.0)
+            .map(|number| number as u64)
+    };
+    number.as_u64().or_else(fraction)
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    fields.push(entry);
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_a_wrong_type_are_absent() {
+        let text = r#"{"a": null, "b": "x", "c": [1, {"d": 2}], "n": -1, "f": 2.9, "big": 1e300, "b": "y", "e": ""}"#;
+        let fields = Fields::parse(text).unwrap();
+        assert!(fields.has("a") && fields.get("a").is_none() && !fields.has("z"));
+        assert_eq!(fields.text("b").as_deref(), Some("y"), "the last of two");
+        assert_eq!((fields.text("c"), fields.filled("e")), (None, None));
+        assert_eq!(fields.list("c").unwrap()[1].get(), r#"{"d": 2}"#);
+        assert_eq!(
+            (fields.count("n"), fields.count("f"), fields.count("big")),
+            (None, Some(2), Some(u64::MAX))
+        );
+        assert!(Fields::parse("[1]").is_none() && Fields::parse("{").is_none());
+    }
+
+    #[test]
+    fn deep_nesting_is_harmless() {
+        let deep = format!("{{\"a\": {}{}}}", "[".repeat(200_000), "]".repeat(200_000));
+        let fields = Fields::parse(&deep).unwrap();
+        assert!(value(fields.get("a").unwrap()).is_none());
+    }
+}

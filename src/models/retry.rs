@@ -1,0 +1,303 @@
+//! Repeats calls that failed before anything of an answer was passed on, and only those. Knows no provider and no HTTP.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+
+use super::settings::RetrySettings;
+use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelStream};
+
+/// A failed attempt.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// What the caller gets when it is not repeated.
+    pub error: ModelError,
+    /// Whether another attempt may succeed.
+    pub retryable: bool,
+}
+
+impl Failure {
+    /// Makes a failure that another attempt can't cure.
+    pub fn lasting(error: ModelError) -> Self {
+        Self {
+            error,
+            retryable: false,
+        }
+    }
+
+    /// Makes a failure that is repeated if its class and status say that it may pass.
+    pub fn judged(error: ModelError) -> Self {
+        let retryable = may_pass(&error);
+        Self { error, retryable }
+    }
+}
+
+fn may_pass(error: &ModelError) -> bool {
+    let class = matches!(
+        error.class,
+        ModelErrorClass::RateLimit
+            | ModelErrorClass::Overload
+            | ModelErrorClass::Server
+            | ModelErrorClass::Network
+            | ModelErrorClass::Timeout
+            | ModelErrorClass::Truncated
+    );
+    class
+        && error
+            .status
+            .is_none_or(|status| matches!(status, 200..=299 | 408 | 409 | 429 | 500..=599))
+}
+
+/// The events of one attempt.
+pub type Attempt = BoxStream<'static, Result<ModelEvent, Failure>>;
+
+/// Waits between attempts.
+pub trait Pauses: Send + Sync + fmt::Debug {
+    /// Returns a share of a delay: a number from 0 to 1.
+    fn share(&self) -> f64;
+    /// Waits.
+    fn pause(&self, delay: Duration) -> BoxFuture<'static, ()>;
+}
+
+/// Waits by tokio's clock, with random shares.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TokioPauses;
+
+impl Pauses for TokioPauses {
+    #[expect(clippy::cast_precision_loss, reason = "a random share needs no more than 53 bits")]
+    fn share(&self) -> f64 {
+        // Without entropy the whole delay is the safe choice.
+        getrandom::u64().map_or(1.0, |random| (random >> 11) as f64 / (1_u64 << 53) as f64)
+    }
+
+    fn pause(&self, delay: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(delay))
+    }
+}
+
+/// Repeats attempts.
+#[derive(Debug, Clone)]
+pub struct Retry {
+    settings: RetrySettings,
+    pauses: Arc<dyn Pauses>,
+}
+
+impl Retry {
+    /// Makes a policy.
+    pub fn new(settings: RetrySettings, pauses: Arc<dyn Pauses>) -> Self {
+        Self { settings, pauses }
+    }
+
+    /// Returns the events of the first attempt that has any, or the error of the last attempt.
+    pub fn run(&self, attempt: impl Fn() -> Attempt + Send + 'static) -> ModelStream {
+        let delays = ExponentialBuilder::default()
+            .with_factor(2.0)
+            .with_min_delay(self.settings.base_delay)
+            .with_max_delay(self.settings.max_delay)
+            .with_max_times(self.settings.max_retries as usize)
+            .build();
+        let state = Attempts {
+            policy: self.clone(),
+            delays,
+            attempt,
+            current: None,
+            passed_on: false,
+        };
+        stream::unfold(Some(state), |state| async {
+            let mut state = state?;
+            match state.next().await? {
+                Ok(event) => Some((Ok(event), Some(state))),
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+        .boxed()
+    }
+
+    fn delay(&self, bound: Duration, failure: &Failure) -> Duration {
+        let backoff = bound.mul_f64(self.pauses.share().clamp(0.0, 1.0));
+        let asked = failure.error.retry_after.unwrap_or_default();
+        backoff.max(asked.min(self.settings.max_delay))
+    }
+}
+
+struct Attempts<D, A> {
+    policy: Retry,
+    delays: D,
+    attempt: A,
+    current: Option<Attempt>,
+    passed_on: bool,
+}
+
+impl<D: Iterator<Item = Duration>, A: Fn() -> Attempt> Attempts<D, A> {
+    async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        loop {
+            let current = self.current.get_or_insert_with(&self.attempt);
+            let failure = match current.next().await? {
+                Ok(event) => {
+                    self.passed_on = true;
+                    return Some(Ok(event));
+                }
+                Err(failure) => failure,
+            };
+            let bound = if failure.retryable && !self.passed_on {
+                self.delays.next()
+            } else {
+                None
+            };
+            let Some(bound) = bound else {
+                return Some(Err(failure.error));
+            };
+            // The failed attempt gives its connection back before the pause.
+            self.current = None;
+            let delay = self.policy.delay(bound, &failure);
+            tracing::debug!(
+                code = failure.error.class.code(),
+                status = failure.error.status,
+                ?delay,
+                "model call is repeated"
+            );
+            self.policy.pauses.pause(delay).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Recorded {
+        share: f64,
+        delays: Mutex<Vec<u64>>,
+    }
+
+    impl Pauses for Recorded {
+        fn share(&self) -> f64 {
+            self.share
+        }
+
+        fn pause(&self, delay: Duration) -> BoxFuture<'static, ()> {
+            self.delays
+                .lock()
+                .unwrap()
+                .push(u64::try_from(delay.as_millis()).unwrap());
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    type Item = Result<ModelEvent, Failure>;
+
+    fn said(text: &str) -> ModelEvent {
+        ModelEvent::TextDelta { text: text.to_owned() }
+    }
+
+    fn fails(class: ModelErrorClass, status: Option<u16>, retry_after: Option<u64>) -> Item {
+        let error = ModelError {
+            status,
+            retry_after: retry_after.map(Duration::from_millis),
+            ..ModelError::new(class, "no")
+        };
+        Err(Failure::judged(error))
+    }
+
+    /// Plays the attempts and returns the texts, the final error's class and the delays.
+    fn play(share: f64, attempts: Vec<Vec<Item>>) -> (Vec<String>, Option<ModelErrorClass>, Vec<u64>) {
+        let settings = RetrySettings {
+            max_retries: 3,
+            base_delay: Duration::from_millis(100),
+            max_delay: Duration::from_millis(300),
+        };
+        let pauses = Arc::new(Recorded {
+            share,
+            ..Recorded::default()
+        });
+        let attempts = Mutex::new(VecDeque::from(attempts));
+        let stream = Retry::new(settings, Arc::clone(&pauses) as Arc<dyn Pauses>)
+            .run(move || stream::iter(attempts.lock().unwrap().pop_front().expect("one attempt too many")).boxed());
+        let mut texts = Vec::new();
+        let mut class = None;
+        for item in futures_util::FutureExt::now_or_never(stream.collect::<Vec<_>>()).unwrap() {
+            match item {
+                Ok(ModelEvent::TextDelta { text }) => texts.push(text),
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => class = Some(error.class),
+            }
+        }
+        let delays = pauses.delays.lock().unwrap().clone();
+        (texts, class, delays)
+    }
+
+    #[test]
+    fn delays_grow_to_the_limit_and_attempts_are_bounded() {
+        let attempts = || vec![vec![fails(ModelErrorClass::Server, Some(500), None)]; 4];
+        assert_eq!(
+            play(1.0, attempts()),
+            (vec![], Some(ModelErrorClass::Server), vec![100, 200, 300])
+        );
+        assert_eq!(
+            play(0.5, attempts()).2,
+            [50, 100, 150],
+            "the jitter is over the whole delay"
+        );
+        assert_eq!(play(0.0, attempts()).2, [0, 0, 0]);
+    }
+
+    #[test]
+    fn retry_after_is_honoured_and_capped() {
+        let attempts = vec![
+            vec![fails(ModelErrorClass::RateLimit, Some(429), Some(250))],
+            vec![fails(ModelErrorClass::RateLimit, Some(429), Some(60_000))],
+            vec![Ok(said("ok"))],
+        ];
+        assert_eq!(play(0.0, attempts), (vec!["ok".to_owned()], None, vec![250, 300]));
+    }
+
+    #[test]
+    fn only_failures_that_may_pass_are_repeated() {
+        use ModelErrorClass as C;
+        for (class, status) in [
+            (C::Timeout, Some(408)),
+            (C::Server, Some(409)),
+            (C::RateLimit, Some(429)),
+            (C::Server, Some(500)),
+            (C::Overload, Some(529)),
+            (C::Network, None),
+            (C::Timeout, None),
+            (C::Truncated, None),
+        ] {
+            let outcome = play(0.0, vec![vec![fails(class, status, None)], vec![Ok(said("ok"))]]);
+            assert_eq!(outcome, (vec!["ok".to_owned()], None, vec![0]), "{class:?} {status:?}");
+        }
+        for (class, status) in [
+            (C::Auth, Some(401)),
+            (C::RateLimit, Some(402)),
+            (C::Invalid, Some(400)),
+            (C::Context, Some(500)),
+            (C::Protocol, None),
+        ] {
+            let outcome = play(0.0, vec![vec![fails(class, status, None)]]);
+            assert_eq!(outcome, (vec![], Some(class), vec![]), "{class:?} {status:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_repeated_after_an_event_was_passed_on() {
+        let attempts = vec![vec![Ok(said("half")), fails(ModelErrorClass::Network, None, None)]];
+        assert_eq!(
+            play(0.0, attempts),
+            (vec!["half".to_owned()], Some(ModelErrorClass::Network), vec![])
+        );
+    }
+
+    #[test]
+    fn random_shares_are_shares() {
+        assert!((0..100).all(|_| (0.0..=1.0).contains(&TokioPauses.share())));
+    }
+}

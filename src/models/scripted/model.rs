@@ -1,0 +1,44 @@
+//! The scripted model behind the port: plays the pieces in time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _};
+
+use super::play::{Piece, play};
+use super::script::Script;
+use crate::agent::ports::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+use crate::ids::IdSource;
+
+/// A model that plays a script.
+#[derive(Debug, Clone)]
+pub struct Scripted {
+    script: Arc<Script>,
+    ids: Arc<dyn IdSource>,
+}
+
+impl Scripted {
+    /// Makes a model of a script; the ids of its calls come from `ids`.
+    pub fn new(script: Script, ids: Arc<dyn IdSource>) -> Self {
+        Self {
+            script: Arc::new(script),
+            ids,
+        }
+    }
+}
+
+impl Model for Scripted {
+    fn stream(&self, request: ModelRequest) -> ModelStream {
+        let Self { script, ids } = self.clone();
+        let pieces = stream::once(async move { stream::iter(play(&script, &request, ids.as_ref())) });
+        pieces.flatten().then(in_time).boxed()
+    }
+}
+
+async fn in_time((delay, event): Piece) -> Result<ModelEvent, ModelError> {
+    // A timer of no length would still cost a turn of the scheduler.
+    if delay > Duration::ZERO {
+        tokio::time::sleep(delay).await;
+    }
+    event
+}

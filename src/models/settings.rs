@@ -1,0 +1,174 @@
+//! Settings of providers and of the client that reaches them: plain data, filled from the configuration by the composition root.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+/// The protocol that a provider speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderKind {
+    /// OpenAI chat completions, which most servers offer.
+    OpenAiChat,
+    /// OpenAI responses.
+    OpenAiResponses,
+    /// Anthropic messages.
+    Anthropic,
+    /// Answers from a script.
+    Scripted,
+}
+
+/// A provider.
+#[derive(Clone)]
+pub struct ProviderSettings {
+    /// The name before the slash of a model's name.
+    pub name: String,
+    /// The protocol.
+    pub kind: ProviderKind,
+    /// The address that the protocol's paths are joined to; `None` for the public one of the protocol's owner.
+    pub base_url: Option<String>,
+    /// The API key.
+    pub api_key: Option<SecretString>,
+    /// Where the key is looked for, in words for people; empty when the provider needs none.
+    pub api_key_source: String,
+    /// The models that it offers; empty for any.
+    pub models: Vec<String>,
+    /// Whether answers are asked for as streams.
+    pub stream: bool,
+    /// Further headers of each request.
+    pub headers: BTreeMap<String, String>,
+    /// The script of a scripted provider; `None` for the built-in demo.
+    pub script: Option<PathBuf>,
+    /// The most tokens that a request may ask for; `None` if it is not known.
+    pub max_output_tokens: Option<u64>,
+    /// The field that bounds an answer; `None` lets the address decide.
+    pub max_tokens_field: Option<MaxTokensField>,
+}
+
+impl ProviderSettings {
+    /// Makes the settings of a provider with streamed answers, any model and no key.
+    pub fn new(name: impl Into<String>, kind: ProviderKind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            base_url: None,
+            api_key: None,
+            api_key_source: String::new(),
+            models: Vec::new(),
+            stream: true,
+            headers: BTreeMap::new(),
+            script: None,
+            max_output_tokens: None,
+            max_tokens_field: None,
+        }
+    }
+}
+
+impl fmt::Debug for ProviderSettings {
+    /// Shows no header's value: it may be a credential.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderSettings")
+            .field("name", &self.name)
+            .field("kind", &self.kind)
+            .field("base_url", &self.base_url)
+            .field("api_key", &self.api_key)
+            .field("api_key_source", &self.api_key_source)
+            .field("models", &self.models)
+            .field("stream", &self.stream)
+            .field("headers", &self.headers.keys())
+            .field("script", &self.script)
+            .field("max_output_tokens", &self.max_output_tokens)
+            .field("max_tokens_field", &self.max_tokens_field)
+            .finish()
+    }
+}
+
+/// The name of the request field that bounds an answer of chat completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaxTokensField {
+    /// `max_tokens`, which most servers understand.
+    MaxTokens,
+    /// `max_completion_tokens`, which newer models of OpenAI insist on.
+    MaxCompletionTokens,
+}
+
+/// How providers are called.
+#[derive(Debug, Clone, Default)]
+pub struct ClientSettings {
+    /// Limits of time.
+    pub timeouts: TimeoutSettings,
+    /// How failed calls are repeated.
+    pub retries: RetrySettings,
+    /// Limits of size.
+    pub caps: CapSettings,
+    /// The address of a proxy; the process environment is not asked.
+    pub proxy: Option<String>,
+}
+
+/// Limits of time of one attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeoutSettings {
+    /// Until the connection stands, TLS included.
+    pub connect: Duration,
+    /// From the request's start to the first byte of the answer's body.
+    pub first_byte: Duration,
+    /// Between two pieces of the answer.
+    pub idle: Duration,
+    /// From the request's start to the answer's end.
+    pub total: Duration,
+}
+
+impl Default for TimeoutSettings {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_mins(2),
+            idle: Duration::from_mins(1),
+            total: Duration::from_mins(10),
+        }
+    }
+}
+
+/// How failed calls are repeated: full jitter over an exponential delay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetrySettings {
+    /// Attempts after the first; 0 for none.
+    pub max_retries: u32,
+    /// The upper bound of the first delay; it doubles with each further one.
+    pub base_delay: Duration,
+    /// The longest delay, also when the provider asks for a longer one.
+    pub max_delay: Duration,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self {
+            max_retries: 4,
+            base_delay: Duration::from_millis(500),
+            max_delay: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Limits of what a provider may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CapSettings {
+    /// Bytes of one server-sent event.
+    pub event_bytes: usize,
+    /// Bytes of a whole answer, decompressed.
+    pub response_bytes: usize,
+    /// Tool calls of one answer.
+    pub tool_calls: usize,
+}
+
+impl Default for CapSettings {
+    fn default() -> Self {
+        Self {
+            event_bytes: 8 << 20,
+            response_bytes: 64 << 20,
+            tool_calls: 256,
+        }
+    }
+}

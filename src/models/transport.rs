@@ -1,0 +1,207 @@
+//! Sends a request to a provider and reads the answer within limits of time. Knows HTTP, no protocol of a provider.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::DateTime;
+use futures_util::stream::{BoxStream, StreamExt as _};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Url};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::retry::Failure;
+use super::settings::{ClientSettings, TimeoutSettings};
+use crate::agent::ports::{ModelError, ModelErrorClass};
+use crate::clock::Timestamp;
+
+/// The HTTP client could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("the HTTP client for model providers can't be made")]
+pub struct TransportError(#[source] reqwest::Error);
+
+/// The process's client of model providers.
+#[derive(Debug)]
+pub struct Transport {
+    client: Client,
+    timeouts: TimeoutSettings,
+}
+
+impl Transport {
+    /// Makes the client. It follows no redirect, since keys and prompts belong to the configured host alone.
+    pub fn new(settings: &ClientSettings) -> Result<Self, TransportError> {
+        let mut builder = Client::builder()
+            .connect_timeout(settings.timeouts.connect)
+            .redirect(Policy::none())
+            .tcp_nodelay(true)
+            .user_agent(concat!("agent-runtime/", env!("CARGO_PKG_VERSION")))
+            .no_proxy();
+        if let Some(proxy) = &settings.proxy {
+            builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(TransportError)?);
+        }
+        Ok(Self {
+            client: builder.build().map_err(TransportError)?,
+            timeouts: settings.timeouts,
+        })
+    }
+
+    /// Sends a body and returns the answer's head with its body still to come.
+    pub(super) async fn post(&self, url: Url, headers: HeaderMap, body: Bytes) -> Result<Incoming, Failure> {
+        let start = Instant::now();
+        let total = start + self.timeouts.total;
+        let first_byte = (start + self.timeouts.first_byte).min(total);
+        let sent = self.client.post(url).headers(headers).body(body).send();
+        let response = timeout_at(first_byte, sent)
+            .await
+            .map_err(|_| too_slow(first_byte_words(first_byte, total)))?;
+        let response = response.map_err(network)?;
+        Ok(Incoming {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            body: response.bytes_stream().boxed(),
+            idle: self.timeouts.idle,
+            first_byte: Some(first_byte),
+            total,
+        })
+    }
+}
+
+/// An answer whose body is still coming.
+pub(super) struct Incoming {
+    status: u16,
+    headers: HeaderMap,
+    body: BoxStream<'static, reqwest::Result<Bytes>>,
+    idle: Duration,
+    first_byte: Option<Instant>,
+    total: Instant,
+}
+
+impl Incoming {
+    /// Returns the status.
+    pub(super) fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Returns the declared type of the body.
+    pub(super) fn content_type(&self) -> Option<&str> {
+        self.headers.get(CONTENT_TYPE)?.to_str().ok()
+    }
+
+    /// Returns how long the provider wants us to wait.
+    pub(super) fn retry_after(&self, now: Timestamp) -> Option<Duration> {
+        retry_after(&self.headers, now)
+    }
+
+    /// Returns the next bytes; `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        let limit = self.first_byte.unwrap_or_else(|| Instant::now() + self.idle);
+        let words = match self.first_byte {
+            _ if limit >= self.total => TOTAL,
+            Some(_) => FIRST_BYTE,
+            None => "the provider fell silent in the middle of its answer",
+        };
+        let next = timeout_at(limit.min(self.total), self.body.next()).await;
+        let bytes = next.map_err(|_| too_slow(words))?.transpose().map_err(network)?;
+        self.first_byte = None;
+        Ok(bytes)
+    }
+
+    /// Returns the beginning of the body, as far as it comes.
+    pub(super) async fn read_start(mut self, limit: usize) -> Vec<u8> {
+        let mut start = Vec::new();
+        while let Ok(Some(bytes)) = self.next().await {
+            let room = limit.saturating_sub(start.len());
+            start.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            if room <= bytes.len() {
+                break;
+            }
+        }
+        start
+    }
+
+    /// Reads the end that follows a complete answer, if it comes at once, so that the connection can serve the next call.
+    pub(super) async fn drain(&mut self) {
+        const MOMENT: Duration = Duration::from_millis(5);
+        let rest = async { while let Some(Ok(_)) = self.body.next().await {} };
+        // A server that leaves the connection open costs us that connection and nothing else.
+        let _ = timeout(MOMENT, rest).await;
+    }
+}
+
+const FIRST_BYTE: &str = "the provider did not begin to answer in time";
+const TOTAL: &str = "the provider did not finish its answer in time";
+
+fn first_byte_words(first_byte: Instant, total: Instant) -> &'static str {
+    if first_byte < total { FIRST_BYTE } else { TOTAL }
+}
+
+fn too_slow(words: &str) -> Failure {
+    Failure::judged(ModelError::new(ModelErrorClass::Timeout, words))
+}
+
+fn network(error: reqwest::Error) -> Failure {
+    let (class, words) = if error.is_timeout() {
+        (ModelErrorClass::Timeout, "the provider could not be reached in time")
+    } else if error.is_connect() {
+        (ModelErrorClass::Network, "the provider can't be reached")
+    } else {
+        (ModelErrorClass::Network, "the connection to the provider broke")
+    };
+    let source: Arc<dyn Error + Send + Sync> = Arc::new(error.without_url());
+    Failure::judged(ModelError {
+        source: Some(source),
+        ..ModelError::new(class, words)
+    })
+}
+
+/// Reads `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let number = |text: &str| text.parse::<f64>().ok();
+    if let Some(millis) = text("retry-after-ms").and_then(number) {
+        return Duration::try_from_secs_f64(millis / 1_000.0).ok();
+    }
+    let text = text(RETRY_AFTER.as_str())?;
+    if let Some(seconds) = number(text) {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = DateTime::parse_from_rfc2822(text).ok()?;
+    Some((date.to_utc() - now).to_std().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read_in_every_form() {
+        let now = DateTime::parse_from_rfc3339("2026-01-02T03:04:05Z").unwrap().to_utc();
+        for (name, value, expected) in [
+            ("retry-after", "2", Some(2_000)),
+            ("retry-after", " 1.5 ", Some(1_500)),
+            ("retry-after-ms", "250", Some(250)),
+            ("retry-after", "Fri, 02 Jan 2026 03:04:15 GMT", Some(10_000)),
+            ("retry-after", "Fri, 02 Jan 2026 03:04:00 GMT", Some(0)),
+            ("retry-after", "-1", None),
+            ("retry-after", "1e300", None),
+            ("retry-after", "NaN", None),
+            ("retry-after", "soon", None),
+            ("retry-after-ms", "inf", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            assert_eq!(
+                retry_after(&headers, now),
+                expected.map(Duration::from_millis),
+                "{name}: {value}"
+            );
+        }
+        let mut both = HeaderMap::new();
+        both.insert("retry-after", "7".parse().unwrap());
+        both.insert("retry-after-ms", "70".parse().unwrap());
+        assert_eq!(retry_after(&both, now), Some(Duration::from_millis(70)));
+        assert_eq!(retry_after(&HeaderMap::new(), now), None);
+    }
+}
