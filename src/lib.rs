@@ -20,3 +20,5 @@ pub mod record;
 pub mod environment;
 pub mod models;
 pub mod tools;
+
+pub mod board;

@@ -1,0 +1,40 @@
+//! What the board shows of one run.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::Message;
+use crate::record::{RunRecord, RunSummary, StepRecord};
+
+/// A run that is live, or has ended and could not be stored yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LiveRun {
+    /// Where it stands.
+    pub summary: RunSummary,
+    /// The messages of its final step, once it has ended.
+    #[serde(default)]
+    pub output: Vec<Arc<Message>>,
+    /// Its completed steps.
+    #[serde(default)]
+    pub steps: Vec<Arc<StepRecord>>,
+}
+
+impl LiveRun {
+    /// Shows a run that has just begun.
+    pub fn begun(summary: RunSummary) -> Self {
+        Self {
+            summary,
+            output: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Returns the record as it stands.
+    pub fn record(&self) -> RunRecord {
+        RunRecord {
+            summary: self.summary.clone(),
+            output: self.output.clone(),
+        }
+    }
+}

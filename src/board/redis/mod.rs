@@ -1,0 +1,257 @@
+//! The board of several replicas: live runs shared over Redis.
+//!
+//! What this process knows of its own runs is the truth and is read first; Redis adds the runs of other replicas. Nothing fails
+//! and nothing waits long when Redis is away: other replicas' runs are not seen then, and whether two replicas work on one
+//! base is left to the commit to decide. A killed replica's runs are forgotten when its signs of life end.
+//! Nothing else in the service may use Redis, and nothing here may be the only place that holds something.
+
+mod keys;
+mod link;
+mod queue;
+mod stored;
+mod writer;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use redis::{Pipeline, pipe};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use self::keys::{index_key, run_key, session_key};
+use self::link::Link;
+use self::queue::{Opening, Queue};
+use self::stored::Encoder;
+use self::writer::Writer;
+use super::{Board, BoardError, BoardFuture, InProcessBoard, LiveRun};
+use crate::ids::{RunId, SessionId};
+use crate::tenant::TenantId;
+
+/// How a board uses its server.
+#[derive(Debug, Clone, Copy)]
+pub struct RedisBoardSettings {
+    /// How long a run is shown after the last sign of life of its process, which gives three in this time.
+    pub expiry: Duration,
+    /// How long a request may wait for the server.
+    pub timeout: Duration,
+}
+
+/// Shares live runs over Redis.
+#[derive(Debug)]
+pub struct RedisBoard {
+    local: Arc<InProcessBoard>,
+    queue: Arc<Queue>,
+    link: Arc<Link>,
+    timeout: Duration,
+    tasks: TaskTracker,
+    end: CancellationToken,
+    _end_on_drop: DropGuard,
+}
+
+/// A run whose place on the server is taken off again unless it begins.
+#[derive(Debug)]
+struct Claim<'a> {
+    queue: &'a Queue,
+    tenant: &'a TenantId,
+    run: Option<Arc<LiveRun>>,
+    answer: oneshot::Receiver<Result<(), RunId>>,
+}
+
+type Parts = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+impl Default for RedisBoardSettings {
+    fn default() -> Self {
+        Self {
+            expiry: Duration::from_secs(30),
+            timeout: Duration::from_millis(500),
+        }
+    }
+}
+
+impl RedisBoard {
+    /// Opens a board on a `redis://` or `rediss://` URL. Fails for a malformed URL only: a server that is away is tried again.
+    pub async fn open(url: &str, settings: RedisBoardSettings) -> Result<Self, BoardError> {
+        let (local, queue) = (Arc::<InProcessBoard>::default(), Arc::<Queue>::default());
+        let link = Arc::new(Link::new(url, settings.timeout, Arc::clone(&queue.wake))?);
+        if let Err(error) = link.reconnect().await {
+            link.lose(link.epoch(), &error);
+        }
+        let end = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        let writer = Writer {
+            local: Arc::clone(&local),
+            queue: Arc::clone(&queue),
+            link: Arc::clone(&link),
+            encoder: Encoder::default(),
+            expiry: settings.expiry,
+            end: end.clone(),
+        };
+        tasks.spawn(writer.run());
+        Ok(Self {
+            local,
+            queue,
+            link,
+            timeout: settings.timeout,
+            tasks,
+            _end_on_drop: end.clone().drop_guard(),
+            end,
+        })
+    }
+
+    async fn open_run(&self, tenant: &TenantId, run: Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
+        if exclusive && let Some(rival) = self.local.rival(tenant, &run) {
+            return Err(rival);
+        }
+        let mut claim = self.claim(tenant, &run, exclusive);
+        let answer = timeout(self.timeout, &mut claim.answer).await;
+        let shown = match answer {
+            Ok(Ok(Err(rival))) => {
+                claim.run = None;
+                return Err(rival);
+            }
+            Ok(Ok(Ok(()))) => true,
+            Ok(Err(_)) | Err(_) => false,
+        };
+        let run_id = run.summary.run_id;
+        self.local.open(tenant, run, exclusive)?;
+        claim.run = None;
+        if !shown {
+            self.queue.show(tenant, run_id);
+        }
+        Ok(())
+    }
+
+    fn claim<'a>(&'a self, tenant: &'a TenantId, run: &Arc<LiveRun>, exclusive: bool) -> Claim<'a> {
+        let (sender, answer) = oneshot::channel();
+        // In an outage the sender is dropped here, and the answer is known to be missing.
+        if !self.link.is_lost() {
+            self.queue.open(Opening {
+                tenant: tenant.clone(),
+                run: Arc::clone(run),
+                exclusive,
+                answer: sender,
+            });
+        }
+        Claim {
+            queue: &self.queue,
+            tenant,
+            run: Some(Arc::clone(run)),
+            answer,
+        }
+    }
+
+    async fn lookup(&self, tenant: &TenantId, run_id: RunId) -> Option<Arc<LiveRun>> {
+        if let Some(run) = self.local.lookup(tenant, run_id) {
+            return Some(run);
+        }
+        if self.queue.ended(tenant).contains(&run_id) {
+            return None;
+        }
+        let mut request = pipe();
+        request.hmget(run_key(tenant, run_id), &["summary", "work"]);
+        let ((summary, work),): (Parts,) = self.link.send(&request).await.ok()?;
+        stored::decode(summary.as_deref(), work.as_deref()).map(Arc::new)
+    }
+
+    async fn lookup_by_session(&self, tenant: &TenantId, session_id: SessionId) -> Option<RunId> {
+        if let Some(run_id) = self.local.lookup_by_session(tenant, session_id) {
+            return Some(run_id);
+        }
+        let ended = self.queue.ended(tenant);
+        let mut request = pipe();
+        request.get(session_key(tenant, session_id));
+        let (run_id,): (Option<String>,) = self.link.send(&request).await.ok()?;
+        run_id?.parse().ok().filter(|run_id| !ended.contains(run_id))
+    }
+
+    async fn list(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {
+        let ended = self.queue.ended(tenant);
+        let mut runs = self.list_shared(tenant).await;
+        runs.retain(|run| !ended.contains(&run.summary.run_id));
+        // Own runs come first, and so win over what the server has of them.
+        runs.splice(0..0, self.local.list(tenant));
+        runs.sort_by_key(|run| std::cmp::Reverse(run.summary.run_id));
+        runs.dedup_by_key(|run| run.summary.run_id);
+        runs
+    }
+
+    async fn list_shared(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {
+        let mut request = pipe();
+        request.zrange(index_key(tenant), 0, -1);
+        let ids: Result<(Vec<String>,), _> = self.link.send(&request).await;
+        let (ids,) = ids.unwrap_or_default();
+        let ids: Vec<RunId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        let mut request = Pipeline::with_capacity(ids.len());
+        for run_id in ids {
+            request.hget(run_key(tenant, run_id), "summary");
+        }
+        let summaries: Vec<Option<Vec<u8>>> = self.link.send(&request).await.unwrap_or_default();
+        let readable = summaries
+            .iter()
+            .filter_map(|summary| stored::decode_summary(summary.as_deref()));
+        readable.map(Arc::new).collect()
+    }
+}
+
+impl Board for RedisBoard {
+    fn run_open<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        run: Arc<LiveRun>,
+        exclusive: bool,
+    ) -> BoardFuture<'a, Result<(), RunId>> {
+        Box::pin(async move { Ok(self.open_run(tenant, run, exclusive).await) })
+    }
+
+    fn run_update(&self, tenant: &TenantId, run: Arc<LiveRun>) {
+        let run_id = run.summary.run_id;
+        self.local.update(tenant, run);
+        self.queue.show(tenant, run_id);
+    }
+
+    fn run_close(&self, tenant: &TenantId, run_id: RunId) {
+        if let Some(run) = self.local.close(tenant, run_id) {
+            self.queue.remove(tenant, &run);
+        }
+    }
+
+    fn run_lookup<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> BoardFuture<'a, Option<Arc<LiveRun>>> {
+        Box::pin(async move { Ok(self.lookup(tenant, run_id).await) })
+    }
+
+    fn run_lookup_by_session<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+    ) -> BoardFuture<'a, Option<RunId>> {
+        Box::pin(async move { Ok(self.lookup_by_session(tenant, session_id).await) })
+    }
+
+    fn run_list<'a>(&'a self, tenant: &'a TenantId) -> BoardFuture<'a, Vec<Arc<LiveRun>>> {
+        Box::pin(async move { Ok(self.list(tenant).await) })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.end.cancel();
+            self.tasks.close();
+            self.tasks.wait().await;
+        })
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        // First, so that the writer either has asked already or never asks: what it has asked is taken back after.
+        self.answer.close();
+        if let Some(run) = self.run.take() {
+            self.queue.remove(self.tenant, &run);
+        }
+    }
+}
