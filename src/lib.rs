@@ -22,3 +22,4 @@ pub mod models;
 pub mod tools;
 
 pub mod board;
+pub mod store;

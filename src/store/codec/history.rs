@@ -1,0 +1,124 @@
+//! Segments back to a history. They may arrive in any order; a gap is an error, never a shorter history.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::SEGMENT_VERSION;
+use super::payload::{DecodeError, Decoder, StoredPayload};
+use crate::message::Message;
+use crate::session::{Hash, History, hash_segment};
+
+/// A segment as its row holds it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StoredSegment<'a> {
+    /// The index of its first message in the whole history.
+    pub(crate) first_index: i64,
+    /// The number of its messages.
+    pub(crate) message_count: i64,
+    /// The messages.
+    pub(crate) payload: StoredPayload<'a>,
+}
+
+/// Collects decoded segments.
+#[derive(Default)]
+pub(crate) struct HistoryBuilder {
+    decoder: Decoder,
+    segments: Vec<(i64, Vec<Arc<Message>>)>,
+}
+
+impl fmt::Debug for HistoryBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HistoryBuilder")
+            .field("segments", &self.segments.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl HistoryBuilder {
+    /// Decodes a segment.
+    pub(crate) fn push(&mut self, segment: StoredSegment<'_>) -> Result<(), DecodeError> {
+        let bytes = self.decoder.open(segment.payload, SEGMENT_VERSION)?;
+        self.segments
+            .push((segment.first_index, decode_segment(&bytes, segment.message_count)?));
+        Ok(())
+    }
+
+    /// Checks and hashes a segment without keeping it.
+    pub(crate) fn inspect(&mut self, segment: StoredSegment<'_>) -> Result<Hash, DecodeError> {
+        let bytes = self.decoder.open(segment.payload, SEGMENT_VERSION)?;
+        decode_segment(&bytes, segment.message_count)?;
+        Ok(hash_segment(&bytes))
+    }
+
+    /// Joins the segments if they are the messages `0..message_count`.
+    pub(crate) fn into_history(self, message_count: u64) -> Result<History, HistoryGap> {
+        let (first_index, messages) = self.join()?;
+        if first_index == 0 && messages.len() as u64 == message_count {
+            Ok(messages.into_iter().collect())
+        } else {
+            Err(HistoryGap)
+        }
+    }
+
+    /// Returns those of the messages that have the indexes, if they are all there.
+    pub(crate) fn into_range(self, indexes: Range<u64>) -> Result<Vec<Arc<Message>>, HistoryGap> {
+        if indexes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (first_index, mut messages) = self.join()?;
+        let offset = |index: u64| {
+            index
+                .checked_sub(first_index)
+                .and_then(|offset| usize::try_from(offset).ok())
+        };
+        let (start, end) = offset(indexes.start).zip(offset(indexes.end)).ok_or(HistoryGap)?;
+        if end > messages.len() {
+            return Err(HistoryGap);
+        }
+        messages.truncate(end);
+        Ok(messages.split_off(start))
+    }
+
+    /// Returns the messages of all segments, in their order.
+    pub(crate) fn into_messages(self) -> Vec<Arc<Message>> {
+        self.segments.into_iter().flat_map(|(_, messages)| messages).collect()
+    }
+
+    /// Joins the segments if they follow on each other; returns the index of the first message, 0 for none, and the messages.
+    fn join(mut self) -> Result<(u64, Vec<Arc<Message>>), HistoryGap> {
+        // An empty segment begins where the next one does, and comes before it.
+        self.segments
+            .sort_by_key(|(first_index, messages)| (*first_index, messages.len()));
+        let first_index = self
+            .segments
+            .first()
+            .map_or(Ok(0), |(first_index, _)| u64::try_from(*first_index));
+        let first_index = first_index.map_err(|_| HistoryGap)?;
+        let mut joined = Vec::with_capacity(self.segments.iter().map(|(_, messages)| messages.len()).sum());
+        for (index, messages) in self.segments {
+            if u64::try_from(index) != Ok(first_index + joined.len() as u64) {
+                return Err(HistoryGap);
+            }
+            joined.extend(messages);
+        }
+        Ok((first_index, joined))
+    }
+}
+
+/// The segments found are not the whole of what was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("segments of the history are missing or overlap")]
+pub(crate) struct HistoryGap;
+
+fn decode_segment(bytes: &[u8], stated: i64) -> Result<Vec<Arc<Message>>, DecodeError> {
+    let messages: Vec<Arc<Message>> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
+    if i64::try_from(messages.len()) == Ok(stated) {
+        Ok(messages)
+    } else {
+        Err(DecodeError::MessageCount {
+            stated,
+            found: messages.len(),
+        })
+    }
+}

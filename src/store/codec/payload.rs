@@ -1,0 +1,232 @@
+//! Payloads: bytes with a version and an encoding, compressed where that is worth it. Knows nothing of what they mean.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::io;
+
+use zstd::bulk::{Compressor, Decompressor};
+use zstd::zstd_safe::get_frame_content_size;
+
+/// The bytes as they are.
+const RAW: i16 = 0;
+/// One zstd frame that states its content's size.
+const ZSTD: i16 = 1;
+/// The most bytes of a payload, uncompressed: what a damaged or hostile row may make us allocate.
+const MAX_LENGTH: usize = 256 << 20;
+/// Shorter payloads gain nothing.
+const MIN_COMPRESSED_LENGTH: usize = 192;
+const LEVEL: i32 = 3;
+
+thread_local! {
+    // Setting up a context costs more than compressing a few kilobytes.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// A payload on its way into a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Payload {
+    pub(crate) schema_version: i16,
+    pub(crate) encoding: i16,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Why a payload can't be stored.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EncodeError {
+    #[error("the payload has {length} bytes, more than the {MAX_LENGTH} that can be read back")]
+    TooLong { length: usize },
+    #[error("the payload can't be compressed")]
+    Compress(#[source] io::Error),
+    #[error("the payload can't be written as JSON")]
+    Json(#[source] serde_json::Error),
+}
+
+impl Payload {
+    /// Compresses the bytes if that saves an eighth of them.
+    pub(crate) fn encode(schema_version: i16, bytes: Vec<u8>) -> Result<Self, EncodeError> {
+        if bytes.len() > MAX_LENGTH {
+            return Err(EncodeError::TooLong { length: bytes.len() });
+        }
+        if bytes.len() >= MIN_COMPRESSED_LENGTH {
+            let compressed = compress(&bytes).map_err(EncodeError::Compress)?;
+            if compressed.len() <= bytes.len() - bytes.len() / 8 {
+                return Ok(Self {
+                    schema_version,
+                    encoding: ZSTD,
+                    bytes: compressed,
+                });
+            }
+        }
+        Ok(Self {
+            schema_version,
+            encoding: RAW,
+            bytes,
+        })
+    }
+
+    /// Returns the payload as its row will hold it.
+    pub(crate) fn as_stored(&self) -> StoredPayload<'_> {
+        StoredPayload {
+            schema_version: self.schema_version,
+            encoding: self.encoding,
+            bytes: &self.bytes,
+        }
+    }
+}
+
+fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    COMPRESSOR.with_borrow_mut(|slot| match slot {
+        Some(compressor) => compressor.compress(bytes),
+        None => slot.insert(Compressor::new(LEVEL)?).compress(bytes),
+    })
+}
+
+/// A payload as a row holds it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StoredPayload<'a> {
+    pub(crate) schema_version: i16,
+    pub(crate) encoding: i16,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// Why a stored payload can't be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DecodeError {
+    #[error("version {found} is newer than {known}, the newest that this version of agent-runtime reads")]
+    NewerVersion { found: i16, known: i16 },
+    #[error("{0} is no known version")]
+    UnknownVersion(i16),
+    #[error("{0} is no known encoding")]
+    UnknownEncoding(i16),
+    #[error("the payload states no size, or one above {MAX_LENGTH} bytes")]
+    TooLong,
+    #[error("the payload is no zstd frame")]
+    Decompress(#[source] io::Error),
+    #[error("the payload is not the JSON that it should be")]
+    Json(#[source] serde_json::Error),
+    #[error("the segment says that it has {stated} messages and holds {found}")]
+    MessageCount { stated: i64, found: usize },
+}
+
+impl DecodeError {
+    /// Names the column at fault: that of the payload unless its version or encoding is unknown.
+    pub(crate) fn column(&self, payload: &'static str) -> &'static str {
+        match self {
+            Self::NewerVersion { .. } | Self::UnknownVersion(_) => "schema_version",
+            Self::UnknownEncoding(_) => "encoding",
+            Self::MessageCount { .. } => "message_count",
+            Self::TooLong | Self::Decompress(_) | Self::Json(_) => payload,
+        }
+    }
+}
+
+/// Refuses versions that this code does not know.
+pub(crate) fn check_version(found: i16, known: i16) -> Result<(), DecodeError> {
+    match found {
+        1.. if found > known => Err(DecodeError::NewerVersion { found, known }),
+        1.. => Ok(()),
+        _ => Err(DecodeError::UnknownVersion(found)),
+    }
+}
+
+/// Opens payloads; keeps its context for the next one.
+#[derive(Default)]
+pub(crate) struct Decoder {
+    decompressor: Option<Decompressor<'static>>,
+}
+
+impl Decoder {
+    /// Returns the uncompressed bytes of a payload of a known version.
+    pub(crate) fn open<'a>(&mut self, stored: StoredPayload<'a>, known: i16) -> Result<Cow<'a, [u8]>, DecodeError> {
+        check_version(stored.schema_version, known)?;
+        match stored.encoding {
+            RAW => Ok(Cow::Borrowed(stored.bytes)),
+            ZSTD => self.decompress(stored.bytes).map(Cow::Owned),
+            unknown => Err(DecodeError::UnknownEncoding(unknown)),
+        }
+    }
+
+    fn decompress(&mut self, bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
+        let size = get_frame_content_size(bytes).ok().flatten();
+        let size = size.and_then(|size| usize::try_from(size).ok());
+        let size = size.filter(|size| *size <= MAX_LENGTH).ok_or(DecodeError::TooLong)?;
+        let decompressor = match &mut self.decompressor {
+            Some(decompressor) => decompressor,
+            slot => slot.insert(Decompressor::new().map_err(DecodeError::Decompress)?),
+        };
+        decompressor.decompress(bytes, size).map_err(DecodeError::Decompress)
+    }
+}
+
+/// Returns the uncompressed bytes of one payload of a known version.
+pub(crate) fn open_payload(stored: StoredPayload<'_>, known: i16) -> Result<Cow<'_, [u8]>, DecodeError> {
+    Decoder::default().open(stored, known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_come_back_whether_or_not_compression_pays() {
+        let noise: Vec<u8> = blake3::Hasher::new().finalize_xof().fill_into(vec![0; 4096]);
+        for (bytes, encoding) in [(b"[]".to_vec(), RAW), (noise, RAW), (b"\0\xff".repeat(3000), ZSTD)] {
+            let payload = Payload::encode(1, bytes.clone()).unwrap();
+            assert_eq!(payload.encoding, encoding);
+            assert_eq!(Decoder::default().open(payload.as_stored(), 1).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn damaged_payloads_are_errors() {
+        let good = Payload::encode(1, b"agent ".repeat(1000)).unwrap();
+        let cut = Payload {
+            bytes: good.bytes[..good.bytes.len() - 3].to_vec(),
+            ..good.clone()
+        };
+        let newer = Payload {
+            schema_version: 2,
+            ..good.clone()
+        };
+        let unversioned = Payload {
+            schema_version: 0,
+            ..good.clone()
+        };
+        let unknown = Payload {
+            encoding: 7,
+            ..good.clone()
+        };
+        // A frame header that promises 2^40 bytes.
+        let bomb = Payload {
+            bytes: [
+                &[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..],
+                &(1_u64 << 40).to_le_bytes(),
+                &[1, 0, 0],
+            ]
+            .concat(),
+            ..good
+        };
+        let columns = [
+            (cut, "payload"),
+            (newer, "schema_version"),
+            (unversioned, "schema_version"),
+            (unknown, "encoding"),
+            (bomb, "payload"),
+        ];
+        for (payload, column) in columns {
+            let error = Decoder::default().open(payload.as_stored(), 1).unwrap_err();
+            assert_eq!(error.column("payload"), column, "{error}");
+        }
+    }
+
+    trait FillInto {
+        fn fill_into(self, buffer: Vec<u8>) -> Vec<u8>;
+    }
+
+    impl FillInto for blake3::OutputReader {
+        fn fill_into(mut self, mut buffer: Vec<u8>) -> Vec<u8> {
+            self.fill(&mut buffer);
+            buffer
+        }
+    }
+}

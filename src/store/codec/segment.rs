@@ -1,0 +1,52 @@
+//! A segment in its stored form, for those who measure it or look at it. Stores write their columns themselves.
+
+use std::sync::Arc;
+
+use super::SEGMENT_VERSION;
+use super::documents::encode_messages;
+use super::history::{HistoryBuilder, StoredSegment};
+use super::payload::Payload;
+use crate::message::Message;
+use crate::store::error::StoreError;
+
+/// The stored form of a session's new messages.
+#[derive(Debug, Clone)]
+pub struct EncodedSegment {
+    message_count: i64,
+    payload: Payload,
+}
+
+impl EncodedSegment {
+    /// Encodes messages.
+    pub fn encode(messages: &[Arc<Message>]) -> Result<Self, StoreError> {
+        let bytes = encode_messages(messages).map_err(failed("encode segment"))?;
+        Ok(Self {
+            message_count: i64::try_from(messages.len()).map_err(failed("encode segment"))?,
+            payload: Payload::encode(SEGMENT_VERSION, bytes).map_err(failed("encode segment"))?,
+        })
+    }
+
+    /// Decodes the messages.
+    pub fn decode(&self) -> Result<Vec<Arc<Message>>, StoreError> {
+        let mut history = HistoryBuilder::default();
+        let stored = StoredSegment {
+            first_index: 0,
+            message_count: self.message_count,
+            payload: self.payload.as_stored(),
+        };
+        history.push(stored).map_err(failed("decode segment"))?;
+        Ok(history.into_messages())
+    }
+
+    /// Returns the number of bytes that are stored.
+    pub fn stored_bytes(&self) -> usize {
+        self.payload.bytes.len()
+    }
+}
+
+fn failed<E: std::error::Error + Send + Sync + 'static>(operation: &'static str) -> impl FnOnce(E) -> StoreError {
+    move |source| StoreError::Failed {
+        operation,
+        source: Box::new(source),
+    }
+}

@@ -1,0 +1,74 @@
+//! What can go wrong in a store.
+
+use crate::ids::RunId;
+
+/// A failed operation of a store: nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database can't be reached, answers too late or is shutting down; trying again may help.
+    #[error("the store is unavailable: {operation}")]
+    Unavailable {
+        /// What was tried, such as `commit session`.
+        operation: &'static str,
+        /// The driver's error.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The database refused the operation.
+    #[error("the store failed: {operation}")]
+    Failed {
+        /// What was tried.
+        operation: &'static str,
+        /// The driver's error.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A stored row can't be understood.
+    #[error("the row {id} of {table} can't be read: {column}")]
+    Corrupt {
+        /// The table.
+        table: &'static str,
+        /// The column.
+        column: &'static str,
+        /// The row's key.
+        id: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The database's schema is not the one that this version works with.
+    #[error(
+        "the schema of the store has version {found}, this version of agent-runtime needs {needed}: {}",
+        if found > needed { "start a newer agent-runtime" } else { "run `agent-runtime migrate`" }
+    )]
+    Schema {
+        /// The version found; 0 for none.
+        found: i64,
+        /// The version needed.
+        needed: i64,
+    },
+}
+
+impl StoreError {
+    /// Tells whether trying again may help.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable { .. })
+    }
+}
+
+/// A session that was not published.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Another run from the same base has committed, and the caller wanted no fork.
+    #[error("another run has continued the base session")]
+    Conflict {
+        /// That run; none when the other session was imported.
+        run_id: Option<RunId>,
+    },
+    /// A session of this id exists already.
+    #[error("the session exists already")]
+    Exists,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,53 @@
+//! The versions of the schema. Each engine has its own statements for the same list; a version never changes once released.
+
+use super::error::StoreError;
+
+/// One step from a version of the schema to the next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Migration {
+    pub(crate) version: i64,
+    pub(crate) description: &'static str,
+    pub(crate) sql: &'static str,
+}
+
+/// The version that this code works with.
+pub(crate) const NEEDED_VERSION: i64 = 1;
+
+/// The steps for PostgreSQL.
+pub(crate) const POSTGRES: [Migration; 1] = [Migration {
+    version: 1,
+    description: "sessions, runs, agents, keys",
+    sql: include_str!("../../migrations/postgres/0001_sessions_runs_agents_keys.sql"),
+}];
+
+/// The steps for SQLite.
+pub(crate) const SQLITE: [Migration; 1] = [Migration {
+    version: 1,
+    description: "sessions, runs, agents, keys",
+    sql: include_str!("../../migrations/sqlite/0001_sessions_runs_agents_keys.sql"),
+}];
+
+/// Refuses a schema of another version, older or newer.
+pub(crate) fn check_version(found: i64) -> Result<(), StoreError> {
+    if found == NEEDED_VERSION {
+        Ok(())
+    } else {
+        Err(StoreError::Schema {
+            found,
+            needed: NEEDED_VERSION,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_engines_reach_the_needed_version_without_gaps() {
+        for migrations in [POSTGRES, SQLITE] {
+            let versions: Vec<i64> = migrations.iter().map(|migration| migration.version).collect();
+            assert_eq!(versions, (1..=NEEDED_VERSION).collect::<Vec<_>>());
+        }
+    }
+}

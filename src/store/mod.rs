@@ -1,0 +1,47 @@
+//! Storage as traits: sessions, runs, agents and keys. [`open()`] gives one of two stores, on PostgreSQL or on SQLite, and one
+//! contract suite states what both promise. No agent logic, no HTTP; no transaction is ever open across a call of anything else.
+//!
+//! | looking for | go to |
+//! |---|---|
+//! | what a store promises, and its errors | `traits.rs`, `query.rs`, `key.rs`, `error.rs` |
+//! | how a store is opened, and the cache before it | `open.rs`, `cache.rs`, `weight.rs` |
+//! | what is checked and made ready before a write | `publication.rs`, `new_run.rs` |
+//! | the bytes in a payload | `codec/` |
+//! | a row, and what it becomes | `rows/` |
+//! | a statement that both engines run | `sql/` |
+//! | what an engine does its own way: connect, migrate, commit | `postgres/`, `sqlite/` |
+
+mod error;
+mod key;
+mod query;
+mod traits;
+
+mod cache;
+mod open;
+mod weight;
+
+mod new_run;
+mod publication;
+mod verification;
+
+mod codec;
+mod rows;
+
+mod sql;
+
+mod postgres;
+mod sqlite;
+
+mod driver_error;
+mod migration;
+
+pub use self::cache::Sessions;
+pub use self::codec::EncodedSegment;
+pub use self::error::{CommitError, StoreError};
+pub use self::key::{ApiKeyRecord, Scope};
+pub use self::open::{OpenError, StoreSettings, migrate, open};
+pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
+pub use self::traits::{
+    AgentRecord, AgentStore, Commit, ConflictPolicy, KeyStore, MessagePage, RunReader, RunWriter, SessionReader,
+    SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault, VerifyReport,
+};

@@ -1,0 +1,86 @@
+//! Opening a store by the address of its database.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::StoreError;
+use super::postgres::{self, PostgresStore};
+use super::sqlite::{self, SqliteStore};
+use super::traits::Store;
+
+/// How a store is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// The most connections; at least one is used. SQLite has one more, for writing.
+    pub max_connections: u32,
+    /// How long an operation waits for a connection.
+    pub acquire_timeout: Duration,
+    /// Whether missing migrations are run first.
+    pub migrate: bool,
+}
+
+/// A store that can't be opened. Nothing here holds the password.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address names no kind of database that there is.
+    #[error("the store's address begins with none of sqlite://, postgres:// and postgresql://")]
+    UnknownScheme,
+    /// The address can't be understood.
+    #[error("the store's address can't be understood")]
+    InvalidUrl {
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The database does not answer or does not let us in.
+    #[error("can't connect to {place}")]
+    Connect {
+        /// The database, without the password.
+        place: String,
+        /// The driver's error.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The database answers, but its schema is another one or a migration failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+enum Engine {
+    Postgres,
+    Sqlite,
+}
+
+impl Engine {
+    fn of(url: &str) -> Result<Self, OpenError> {
+        match url.split_once(':') {
+            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres),
+            Some(("sqlite", _)) => Ok(Self::Sqlite),
+            _ => Err(OpenError::UnknownScheme),
+        }
+    }
+}
+
+/// Opens the store at the address: `sqlite://PATH` or `postgres://…`.
+pub async fn open(url: &str, settings: StoreSettings) -> Result<Arc<dyn Store>, OpenError> {
+    if settings.migrate {
+        migrate(url).await?;
+    }
+    let store: Arc<dyn Store> = match Engine::of(url)? {
+        Engine::Postgres => Arc::new(PostgresStore::connect(url, &settings).await?),
+        Engine::Sqlite => Arc::new(SqliteStore::connect(url, &settings).await?),
+    };
+    if let Err(error) = store.health_check().await {
+        store.close().await;
+        return Err(error.into());
+    }
+    Ok(store)
+}
+
+/// Runs the migrations that the database at the address lacks. Any number of processes may do so at once.
+pub async fn migrate(url: &str) -> Result<(), OpenError> {
+    match Engine::of(url)? {
+        Engine::Postgres => postgres::migrate(url).await,
+        Engine::Sqlite => sqlite::migrate(url).await,
+    }
+}

@@ -1,0 +1,154 @@
+//! Publishing sessions on PostgreSQL: one statement each, all or nothing.
+
+use futures_util::future::BoxFuture;
+use sqlx::Row as _;
+
+use super::PostgresStore;
+use crate::ids::RunId;
+use crate::session::{BranchPosition, Bundle};
+use crate::store::codec::SESSION_VERSION;
+use crate::store::error::CommitError;
+use crate::store::publication::{OPERATION, Publication};
+use crate::store::rows::{StoredTime, stored_count};
+use crate::store::sql::{Refusal, Statement, answer, successor_statement};
+use crate::store::traits::{Commit, ConflictPolicy, SessionWriter};
+
+/// What both statements insert once the segment has its place: `$1` to `$58`.
+macro_rules! insert_all_but_segment {
+    () => {
+        "environment as (
+            insert into states (tenant, hash, kind, schema_version, encoding, payload)
+            select $1, $20, 'environment', $25, $26, $27 from segment where $27 is not null
+            on conflict do nothing
+        ), context as (
+            insert into states (tenant, hash, kind, schema_version, encoding, payload)
+            select $1, $21, 'context', $28, $29, $30 from segment where $30 is not null
+            on conflict do nothing
+        ), session as (
+            insert into sessions (
+                tenant, branch_id, position, session_id, parent_session_id, run_id, agent, agent_version, depth,
+                execution_count, message_count, root_hash, environment_hash, context_hash, segment_hash, metadata,
+                created_at, schema_version)
+            select $1, $2, $3, $9, $10, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $58 from segment
+        ), run as (
+            insert into runs (
+                tenant, run_id, session_id, base_session_id, agent, agent_version, model, mode, status, stop_reason,
+                input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, total_tokens,
+                cost, step_count, error, metadata, created_at, started_at, completed_at, schema_version,
+                output_encoding, steps_encoding, output, steps)
+            select $1, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49,
+                $50, $51, $52, $53, $54, $55, $56, $57
+            from segment where $31 is not null
+        )
+        select count(*) from segment"
+    };
+}
+
+/// Takes the next position of the parent's branch; inserts nothing when it is taken.
+const APPEND: &str = concat!(
+    "with segment as (
+        insert into history_segments (
+            tenant, branch_id, position, first_index, message_count, schema_version, encoding, payload)
+        select $1, $2, $3, $4, $5, $6, $7, $8
+        where exists (
+            select from sessions
+            where tenant = $1 and session_id = $10 and branch_id = $11 and position = $12)
+        on conflict do nothing
+        returning 1
+    ), ",
+    insert_all_but_segment!()
+);
+
+/// Opens a branch for a session without parent or with one that has been continued.
+const OPEN: &str = concat!(
+    "with branch as (
+        insert into history_branches (tenant, branch_id, parent_branch_id, parent_position)
+        select $1, $2, $11, $12
+        where $10 is null or exists (
+            select from sessions
+            where tenant = $1 and session_id = $10 and branch_id = $11 and position = $12)
+        returning 1
+    ), segment as (
+        insert into history_segments (
+            tenant, branch_id, position, first_index, message_count, schema_version, encoding, payload)
+        select $1, $2, $3, $4, $5, $6, $7, $8 from branch
+        returning 1
+    ), ",
+    insert_all_but_segment!()
+);
+
+impl SessionWriter for PostgresStore {
+    fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Bundle, CommitError>> {
+        Box::pin(async move {
+            let publication = Publication::new(commit)?;
+            let published = publish(self, &publication).await;
+            answer(self, publication, published).await
+        })
+    }
+}
+
+async fn publish(store: &PostgresStore, publication: &Publication) -> Result<BranchPosition, Refusal> {
+    let Some((parent, _)) = publication.parent else {
+        return open_branch(store, publication).await;
+    };
+    let position = publication.head.position;
+    if insert(store, APPEND, publication, position).await? {
+        return Ok(position);
+    }
+    match publication.conflict {
+        ConflictPolicy::Fork => open_branch(store, publication).await,
+        ConflictPolicy::Reject => {
+            let successor = successor_statement(publication, parent).fetch_optional(store).await?;
+            Err(Refusal::of_successor(publication, successor))
+        }
+    }
+}
+
+async fn open_branch(store: &PostgresStore, publication: &Publication) -> Result<BranchPosition, Refusal> {
+    if insert(store, OPEN, publication, publication.fork).await? {
+        Ok(publication.fork)
+    } else {
+        Err(Refusal::missing_base())
+    }
+}
+
+/// Runs one of the two statements; tells whether it published the session.
+async fn insert(
+    store: &PostgresStore,
+    statement: &'static str,
+    publication: &Publication,
+    position: BranchPosition,
+) -> Result<bool, Refusal> {
+    let head = &publication.head;
+    let parent = publication.parent;
+    let segment = &publication.segment;
+    let insert = Statement::new(OPERATION, statement)
+        .bind(publication.tenant.as_str())
+        .bind(position.branch_id.as_uuid())
+        .bind(stored_count(position.position))
+        .bind(segment.first_index)
+        .bind(segment.message_count)
+        .bind_payload(Some(&segment.payload))
+        .bind(head.session_id.as_uuid())
+        .bind(parent.map(|(session_id, _)| session_id.as_uuid()))
+        .bind(parent.map(|(_, place)| place.branch_id.as_uuid()))
+        .bind(parent.map(|(_, place)| stored_count(place.position)))
+        .bind(head.run_id.map(RunId::as_uuid))
+        .bind(head.agent.as_str())
+        .bind(head.agent_version.as_ref().map(|hash| hash.as_bytes().as_slice()))
+        .bind(stored_count(head.depth))
+        .bind(stored_count(head.execution_count))
+        .bind(stored_count(head.message_count))
+        .bind(head.root_hash.as_bytes().as_slice())
+        .bind(head.environment_hash.as_bytes().as_slice())
+        .bind(head.context_hash.as_bytes().as_slice())
+        .bind(head.segment_hash.as_bytes().as_slice())
+        .bind(publication.metadata.as_str())
+        .bind(StoredTime(head.created_at))
+        .bind_payload(publication.environment.as_ref())
+        .bind_payload(publication.context.as_ref())
+        .bind_run(publication.run.as_ref())
+        .bind(SESSION_VERSION);
+    let row = insert.into_query().fetch_one(&store.pool).await?;
+    Ok(row.try_get::<i64, _>(0)? > 0)
+}

@@ -1,0 +1,60 @@
+//! Migrations on PostgreSQL: all missing ones in one transaction, so that a failure leaves the schema as it was.
+
+use sqlx::{Connection as _, PgConnection};
+
+use super::connect::connect_alone;
+use crate::store::driver_error::store_error;
+use crate::store::error::StoreError;
+use crate::store::migration::{NEEDED_VERSION, POSTGRES};
+use crate::store::open::OpenError;
+
+const OPERATION: &str = "migrate";
+/// Keeps replicas that start at once from migrating at once; any constant does.
+const LOCK: i64 = 0x6167_656e_7472_756e;
+
+/// Brings the schema to the version that this code needs; a newer one stays as it is and is an error.
+///
+/// The connection is its own: when the caller goes away it closes, and the server rolls back.
+pub(crate) async fn migrate(url: &str) -> Result<(), OpenError> {
+    let mut connection = connect_alone(url).await?;
+    migrate_on_conn(&mut connection).await?;
+    // The work is done; how the connection ends does not matter.
+    drop(connection.close().await);
+    Ok(())
+}
+
+async fn migrate_on_conn(connection: &mut PgConnection) -> Result<(), StoreError> {
+    let failed = store_error(OPERATION);
+    let mut transaction = connection.begin().await.map_err(&failed)?;
+    sqlx::query("select pg_advisory_xact_lock($1)")
+        .bind(LOCK)
+        .execute(&mut *transaction)
+        .await
+        .map_err(&failed)?;
+    let create = "create table if not exists schema_migrations (
+        version bigint primary key, description text not null, applied_at timestamptz not null default now())";
+    sqlx::query(create).execute(&mut *transaction).await.map_err(&failed)?;
+    let found: i64 = sqlx::query_scalar("select coalesce(max(version), 0) from schema_migrations")
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(&failed)?;
+    if found > NEEDED_VERSION {
+        return Err(StoreError::Schema {
+            found,
+            needed: NEEDED_VERSION,
+        });
+    }
+    for migration in POSTGRES.iter().filter(|migration| migration.version > found) {
+        sqlx::raw_sql(migration.sql)
+            .execute(&mut *transaction)
+            .await
+            .map_err(&failed)?;
+        sqlx::query("insert into schema_migrations (version, description) values ($1, $2)")
+            .bind(migration.version)
+            .bind(migration.description)
+            .execute(&mut *transaction)
+            .await
+            .map_err(&failed)?;
+    }
+    transaction.commit().await.map_err(&failed)
+}

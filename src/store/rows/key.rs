@@ -1,0 +1,54 @@
+//! Rows of `api_keys`.
+
+use uuid::Uuid;
+
+use super::{RowName, StoredTime, from_row};
+use crate::ids::ApiKeyId;
+use crate::store::error::StoreError;
+use crate::store::key::{ApiKeyRecord, Scope};
+
+/// An API key.
+#[derive(Debug)]
+pub(crate) struct KeyRow {
+    key_id: Uuid,
+    secret_hash: Vec<u8>,
+    tenant: String,
+    scopes: String,
+    label: String,
+    created_at: StoredTime,
+    revoked_at: Option<StoredTime>,
+}
+
+from_row!(KeyRow {
+    key_id,
+    secret_hash,
+    tenant,
+    scopes,
+    label,
+    created_at,
+    revoked_at
+});
+
+impl TryFrom<KeyRow> for ApiKeyRecord {
+    type Error = StoreError;
+
+    fn try_from(row: KeyRow) -> Result<Self, StoreError> {
+        let name = RowName::new("api_keys", &row.key_id);
+        let scopes: Result<Vec<Scope>, String> = row.scopes.split_whitespace().map(str::parse).collect();
+        Ok(Self {
+            key_id: ApiKeyId::from_uuid(row.key_id),
+            secret_hash: name.hash("secret_hash", &row.secret_hash)?,
+            tenant: row.tenant.parse().map_err(|error| name.corrupt("tenant", error))?,
+            scopes: scopes.map_err(|error| name.corrupt("scopes", error))?,
+            label: row.label,
+            created_at: row.created_at.0,
+            revoked_at: row.revoked_at.map(|time| time.0),
+        })
+    }
+}
+
+/// Writes scopes as one text, parted by spaces.
+pub(crate) fn scopes_text(scopes: &[Scope]) -> String {
+    let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+    names.join(" ")
+}

@@ -1,0 +1,200 @@
+//! Rows of `runs`: the summary that lists show, and the payloads beside it.
+
+use uuid::Uuid;
+
+use super::{RowName, StoredTime, from_row};
+use crate::agent::state::StopReason;
+use crate::ids::{RunId, SessionId};
+use crate::record::{RunRecord, RunSummary, StepRecord};
+use crate::store::codec::{RUN_VERSION, StoredPayload, check_version, decode_messages, decode_steps};
+use crate::store::error::StoreError;
+use crate::usage::{Cost, Usage};
+
+/// A run without its payloads.
+#[derive(Debug)]
+pub(crate) struct RunSummaryRow {
+    run_id: Uuid,
+    session_id: Uuid,
+    base_session_id: Option<Uuid>,
+    agent: String,
+    agent_version: Option<Vec<u8>>,
+    model: String,
+    mode: String,
+    status: String,
+    stop_reason: Option<String>,
+    input_tokens: i64,
+    output_tokens: i64,
+    cache_read_tokens: i64,
+    cache_write_tokens: i64,
+    reasoning_tokens: i64,
+    total_tokens: i64,
+    cost: Option<f64>,
+    step_count: i64,
+    error: Option<String>,
+    metadata: String,
+    created_at: StoredTime,
+    started_at: Option<StoredTime>,
+    completed_at: Option<StoredTime>,
+    schema_version: i16,
+}
+
+from_row!(RunSummaryRow {
+    run_id,
+    session_id,
+    base_session_id,
+    agent,
+    agent_version,
+    model,
+    mode,
+    status,
+    stop_reason,
+    input_tokens,
+    output_tokens,
+    cache_read_tokens,
+    cache_write_tokens,
+    reasoning_tokens,
+    total_tokens,
+    cost,
+    step_count,
+    error,
+    metadata,
+    created_at,
+    started_at,
+    completed_at,
+    schema_version,
+});
+
+impl TryFrom<RunSummaryRow> for RunSummary {
+    type Error = StoreError;
+
+    fn try_from(row: RunSummaryRow) -> Result<Self, StoreError> {
+        let name = RowName::new("runs", &row.run_id);
+        check_version(row.schema_version, RUN_VERSION).map_err(|error| name.undecodable("metadata", error))?;
+        let agent_version = row
+            .agent_version
+            .as_deref()
+            .map(|hash| name.hash("agent_version", hash))
+            .transpose()?;
+        let error = row.error.as_deref().map(serde_json::from_str).transpose();
+        Ok(Self {
+            run_id: RunId::from_uuid(row.run_id),
+            session_id: SessionId::from_uuid(row.session_id),
+            base_session_id: row.base_session_id.map(SessionId::from_uuid),
+            usage: usage(&row, &name)?,
+            agent_version,
+            model: row.model.parse().map_err(|error| name.corrupt("model", error))?,
+            mode: row.mode.parse().map_err(|error: String| name.corrupt("mode", error))?,
+            status: row
+                .status
+                .parse()
+                .map_err(|error: String| name.corrupt("status", error))?,
+            stop_reason: row.stop_reason.as_deref().map(stop_reason),
+            step_count: name.count("step_count", row.step_count)?,
+            error: error.map_err(|error| name.corrupt("error", error))?,
+            metadata: serde_json::from_str(&row.metadata).map_err(|error| name.corrupt("metadata", error))?,
+            created_at: row.created_at.0,
+            started_at: row.started_at.map(|time| time.0),
+            completed_at: row.completed_at.map(|time| time.0),
+            agent: row.agent,
+        })
+    }
+}
+
+fn usage(row: &RunSummaryRow, name: &RowName) -> Result<Usage, StoreError> {
+    let cost = row.cost.map(|dollars| {
+        Cost::from_dollars(dollars).ok_or_else(|| name.corrupt("cost", format!("{dollars} dollars are no cost")))
+    });
+    Ok(Usage {
+        input_tokens: name.count("input_tokens", row.input_tokens)?,
+        output_tokens: name.count("output_tokens", row.output_tokens)?,
+        cache_read_tokens: name.count("cache_read_tokens", row.cache_read_tokens)?,
+        cache_write_tokens: name.count("cache_write_tokens", row.cache_write_tokens)?,
+        reasoning_tokens: name.count("reasoning_tokens", row.reasoning_tokens)?,
+        total_tokens: name.count("total_tokens", row.total_tokens)?,
+        cost: cost.transpose()?,
+    })
+}
+
+/// A reason that a later version wrote reads as unknown, as it does in JSON.
+fn stop_reason(text: &str) -> StopReason {
+    let known = StopReason::ALL.into_iter().find(|reason| reason.as_str() == text);
+    known.unwrap_or(StopReason::Unknown)
+}
+
+/// A run with its output.
+#[derive(Debug)]
+pub(crate) struct RunRecordRow {
+    summary: RunSummaryRow,
+    output: OutputRow,
+}
+
+#[derive(Debug)]
+struct OutputRow {
+    output_encoding: i16,
+    output: Vec<u8>,
+}
+
+from_row!(OutputRow {
+    output_encoding,
+    output
+});
+
+impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for RunRecordRow
+where
+    RunSummaryRow: sqlx::FromRow<'r, R>,
+    OutputRow: sqlx::FromRow<'r, R>,
+{
+    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            summary: RunSummaryRow::from_row(row)?,
+            output: OutputRow::from_row(row)?,
+        })
+    }
+}
+
+impl TryFrom<RunRecordRow> for RunRecord {
+    type Error = StoreError;
+
+    fn try_from(row: RunRecordRow) -> Result<Self, StoreError> {
+        let name = RowName::new("runs", &row.summary.run_id);
+        let stored = StoredPayload {
+            schema_version: row.summary.schema_version,
+            encoding: row.output.output_encoding,
+            bytes: &row.output.output,
+        };
+        let output = decode_messages(stored).map_err(|error| name.undecodable("output", error))?;
+        Ok(Self {
+            summary: row.summary.try_into()?,
+            output,
+        })
+    }
+}
+
+/// The steps of a run.
+#[derive(Debug)]
+pub(crate) struct StepsRow {
+    run_id: Uuid,
+    schema_version: i16,
+    steps_encoding: i16,
+    steps: Vec<u8>,
+}
+
+from_row!(StepsRow {
+    run_id,
+    schema_version,
+    steps_encoding,
+    steps
+});
+
+impl TryFrom<StepsRow> for Vec<StepRecord> {
+    type Error = StoreError;
+
+    fn try_from(row: StepsRow) -> Result<Self, StoreError> {
+        let stored = StoredPayload {
+            schema_version: row.schema_version,
+            encoding: row.steps_encoding,
+            bytes: &row.steps,
+        };
+        decode_steps(stored).map_err(|error| RowName::new("runs", &row.run_id).undecodable("steps", error))
+    }
+}

@@ -1,0 +1,59 @@
+//! Rows of `history_segments`; the payload is borrowed, since a long history has many of them.
+
+use uuid::Uuid;
+
+use super::{RowName, from_row};
+use crate::session::Hash;
+use crate::store::codec::{DecodeError, HistoryBuilder, StoredPayload, StoredSegment};
+use crate::store::error::StoreError;
+
+/// A segment of a history.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SegmentRow<'r> {
+    pub(crate) branch_id: Uuid,
+    pub(crate) position: i64,
+    pub(crate) first_index: i64,
+    message_count: i32,
+    schema_version: i16,
+    encoding: i16,
+    payload: &'r [u8],
+}
+
+from_row!(SegmentRow<'r> {
+    branch_id, position, first_index, message_count, schema_version, encoding, payload,
+});
+
+impl SegmentRow<'_> {
+    /// Returns the number of messages that the row states.
+    pub(crate) fn message_count(&self) -> i64 {
+        i64::from(self.message_count)
+    }
+
+    /// Decodes the messages into the builder.
+    pub(crate) fn push_into(&self, builder: &mut HistoryBuilder) -> Result<(), StoreError> {
+        builder.push(self.stored()).map_err(|error| {
+            let name = RowName::new(
+                "history_segments",
+                &format_args!("{}/{}", self.branch_id, self.position),
+            );
+            name.undecodable("payload", error)
+        })
+    }
+
+    /// Checks that the messages can be decoded and hashes them.
+    pub(crate) fn inspect(&self, builder: &mut HistoryBuilder) -> Result<Hash, DecodeError> {
+        builder.inspect(self.stored())
+    }
+
+    fn stored(&self) -> StoredSegment<'_> {
+        StoredSegment {
+            first_index: self.first_index,
+            message_count: self.message_count(),
+            payload: StoredPayload {
+                schema_version: self.schema_version,
+                encoding: self.encoding,
+                bytes: self.payload,
+            },
+        }
+    }
+}

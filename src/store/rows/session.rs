@@ -1,0 +1,216 @@
+//! Rows of `sessions`, alone and with the two states that they address.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::{RowName, StoredTime, from_row};
+use crate::ids::{BranchId, RunId, SessionId};
+use crate::session::{BranchPosition, Bundle, EnvironmentState, Hash, History, SessionHead, StoredContext};
+use crate::store::codec::{
+    DecodeError, SESSION_VERSION, StoredPayload, check_version, decode_context, decode_environment,
+};
+use crate::store::error::StoreError;
+
+/// A session without its payloads.
+#[derive(Debug)]
+pub(crate) struct SessionRow {
+    session_id: Uuid,
+    parent_session_id: Option<Uuid>,
+    run_id: Option<Uuid>,
+    branch_id: Uuid,
+    position: i64,
+    depth: i64,
+    execution_count: i64,
+    message_count: i64,
+    created_at: StoredTime,
+    schema_version: i16,
+    agent: String,
+    agent_version: Option<Vec<u8>>,
+    root_hash: Vec<u8>,
+    environment_hash: Vec<u8>,
+    context_hash: Vec<u8>,
+    segment_hash: Vec<u8>,
+    metadata: String,
+}
+
+from_row!(SessionRow {
+    session_id,
+    parent_session_id,
+    run_id,
+    branch_id,
+    position,
+    depth,
+    execution_count,
+    message_count,
+    created_at,
+    schema_version,
+    agent,
+    agent_version,
+    root_hash,
+    environment_hash,
+    context_hash,
+    segment_hash,
+    metadata,
+});
+
+impl TryFrom<SessionRow> for SessionHead {
+    type Error = StoreError;
+
+    fn try_from(row: SessionRow) -> Result<Self, StoreError> {
+        let name = RowName::new("sessions", &row.session_id);
+        check_version(row.schema_version, SESSION_VERSION).map_err(|error| name.undecodable("metadata", error))?;
+        let agent_version = row
+            .agent_version
+            .map(|hash| name.hash("agent_version", &hash))
+            .transpose()?;
+        Ok(Self {
+            session_id: SessionId::from_uuid(row.session_id),
+            parent_session_id: row.parent_session_id.map(SessionId::from_uuid),
+            run_id: row.run_id.map(RunId::from_uuid),
+            agent: row.agent,
+            agent_version,
+            depth: name.count("depth", row.depth)?,
+            execution_count: name.count("execution_count", row.execution_count)?,
+            message_count: name.count("message_count", row.message_count)?,
+            root_hash: name.hash("root_hash", &row.root_hash)?,
+            environment_hash: name.hash("environment_hash", &row.environment_hash)?,
+            context_hash: name.hash("context_hash", &row.context_hash)?,
+            segment_hash: name.hash("segment_hash", &row.segment_hash)?,
+            metadata: serde_json::from_str(&row.metadata).map_err(|error| name.corrupt("metadata", error))?,
+            created_at: row.created_at.0,
+            position: BranchPosition {
+                branch_id: BranchId::from_uuid(row.branch_id),
+                position: name.count("position", row.position)?,
+            },
+        })
+    }
+}
+
+/// A session with the two states that it addresses; absent ones are lost rows.
+#[derive(Debug)]
+pub(crate) struct BundleRow {
+    head: SessionRow,
+    states: StatesRow,
+}
+
+#[derive(Debug)]
+struct StatesRow {
+    environment_version: Option<i16>,
+    environment_encoding: Option<i16>,
+    environment_payload: Option<Vec<u8>>,
+    context_version: Option<i16>,
+    context_encoding: Option<i16>,
+    context_payload: Option<Vec<u8>>,
+}
+
+from_row!(StatesRow {
+    environment_version,
+    environment_encoding,
+    environment_payload,
+    context_version,
+    context_encoding,
+    context_payload,
+});
+
+impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for BundleRow
+where
+    SessionRow: sqlx::FromRow<'r, R>,
+    StatesRow: sqlx::FromRow<'r, R>,
+{
+    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            head: SessionRow::from_row(row)?,
+            states: StatesRow::from_row(row)?,
+        })
+    }
+}
+
+impl BundleRow {
+    /// Decodes all but the history.
+    pub(crate) fn into_parts(self) -> Result<BundleParts, StoreError> {
+        let head = SessionHead::try_from(self.head)?;
+        let states = self.states;
+        let environment = (
+            states.environment_version,
+            states.environment_encoding,
+            states.environment_payload,
+        );
+        let context = (states.context_version, states.context_encoding, states.context_payload);
+        Ok(BundleParts {
+            environment: decode_state(head.environment_hash, environment, decode_environment)?,
+            context: decode_state(head.context_hash, context, decode_context)?,
+            head,
+        })
+    }
+}
+
+fn decode_state<T>(
+    hash: Hash,
+    columns: (Option<i16>, Option<i16>, Option<Vec<u8>>),
+    decode: fn(StoredPayload<'_>) -> Result<T, DecodeError>,
+) -> Result<Arc<T>, StoreError> {
+    let name = RowName::new("states", &hash);
+    let (Some(schema_version), Some(encoding), Some(bytes)) = columns else {
+        return Err(name.corrupt("hash", "no state of this hash is stored"));
+    };
+    let stored = StoredPayload {
+        schema_version,
+        encoding,
+        bytes: &bytes,
+    };
+    let state = decode(stored).map_err(|error| name.undecodable("payload", error))?;
+    Ok(Arc::new(state))
+}
+
+/// A bundle that lacks its history.
+#[derive(Debug)]
+pub(crate) struct BundleParts {
+    pub(crate) head: SessionHead,
+    environment: Arc<EnvironmentState>,
+    context: Arc<StoredContext>,
+}
+
+impl BundleParts {
+    /// Completes the bundle.
+    pub(crate) fn with_history(self, history: History) -> Bundle {
+        Bundle {
+            head: self.head,
+            environment: self.environment,
+            context: self.context,
+            history,
+        }
+    }
+}
+
+/// Where a session's newest messages are stored, and how many messages its history has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlaceRow {
+    pub(crate) branch_id: Uuid,
+    pub(crate) position: i64,
+    pub(crate) message_count: i64,
+}
+
+from_row!(PlaceRow {
+    branch_id,
+    position,
+    message_count
+});
+
+/// A stored state as verification reads it.
+#[derive(Debug)]
+pub(crate) struct StateRow {
+    pub(crate) hash: Vec<u8>,
+    pub(crate) kind: String,
+    pub(crate) schema_version: i16,
+    pub(crate) encoding: i16,
+    pub(crate) payload: Vec<u8>,
+}
+
+from_row!(StateRow {
+    hash,
+    kind,
+    schema_version,
+    encoding,
+    payload
+});

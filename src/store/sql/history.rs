@@ -1,0 +1,138 @@
+//! Reading histories: bundles in two statements, messages by their index.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::columns::{line_of_place, session_columns};
+use super::engine::{Engine, EngineRow};
+use super::sessions::place_lookup;
+use super::statement::Statement;
+use crate::ids::SessionId;
+use crate::message::Message;
+use crate::session::Bundle;
+use crate::store::codec::HistoryBuilder;
+use crate::store::driver_error::store_error;
+use crate::store::error::StoreError;
+use crate::store::rows::{BundleRow, PlaceRow, RowName, SegmentRow, stored_count};
+use crate::store::traits::MessagePage;
+use crate::tenant::TenantId;
+
+const BUNDLE: &str = concat!(
+    "select ",
+    session_columns!(),
+    ", environment.schema_version as environment_version, environment.encoding as environment_encoding,
+        environment.payload as environment_payload, context.schema_version as context_version,
+        context.encoding as context_encoding, context.payload as context_payload
+    from sessions s
+    left join states environment on environment.tenant = s.tenant and environment.hash = s.environment_hash
+    left join states context on context.tenant = s.tenant and context.hash = s.context_hash
+    where s.tenant = $1 and s.session_id = $2"
+);
+
+/// Unsorted, since sorting would carry the payloads through the server's memory once more.
+const SEGMENTS: &str = concat!(
+    "with recursive ",
+    line_of_place!(),
+    " select h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding, h.payload
+    from line
+    join history_segments h on h.tenant = $1 and h.branch_id = line.branch_id and h.position <= line.last_position
+    where h.first_index < $5 and h.first_index + h.message_count > $4"
+);
+
+/// Loads a whole bundle.
+pub(super) async fn bundle_load(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+) -> Result<Option<Bundle>, StoreError> {
+    let row: Option<BundleRow> = Statement::new("load bundle", BUNDLE)
+        .bind(tenant.as_str())
+        .bind(session_id.as_uuid())
+        .fetch_optional(engine)
+        .await?;
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    let parts = row.into_parts()?;
+    let mut builder = HistoryBuilder::default();
+    let place = PlaceRow {
+        branch_id: parts.head.position.branch_id.as_uuid(),
+        position: stored_count(parts.head.position.position),
+        message_count: stored_count(parts.head.message_count),
+    };
+    read_segments(engine, tenant, place, 0..i64::MAX, &mut builder).await?;
+    let history = builder
+        .into_history(parts.head.message_count)
+        .map_err(|gap| RowName::new("sessions", &session_id).corrupt("message_count", gap))?;
+    Ok(Some(parts.with_history(history)))
+}
+
+/// Reads messages by their index.
+pub(super) async fn message_list(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+    from: u64,
+    limit: u32,
+) -> Result<Option<MessagePage>, StoreError> {
+    let Some(place) = place_lookup(engine, tenant, session_id).await? else {
+        return Ok(None);
+    };
+    let name = RowName::new("sessions", &session_id);
+    let total = name.count("message_count", place.message_count)?;
+    let from = from.min(total);
+    let indexes = from..from.saturating_add(u64::from(limit)).min(total);
+    let mut builder = HistoryBuilder::default();
+    if !indexes.is_empty() {
+        let columns = stored_count(indexes.start)..stored_count(indexes.end);
+        read_segments(engine, tenant, place, columns, &mut builder).await?;
+    }
+    let messages = builder
+        .into_range(indexes)
+        .map_err(|gap| name.corrupt("message_count", gap))?;
+    Ok(Some(MessagePage { messages, from, total }))
+}
+
+/// Reads the messages that the session itself added.
+pub(super) async fn new_message_list(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+) -> Result<Option<Vec<Arc<Message>>>, StoreError> {
+    const OPERATION: &str = "list new messages";
+    let statement = "select h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding,
+            h.payload
+        from sessions s
+        join history_segments h on h.tenant = s.tenant and h.branch_id = s.branch_id and h.position = s.position
+        where s.tenant = $1 and s.session_id = $2";
+    let select = Statement::new(OPERATION, statement)
+        .bind(tenant.as_str())
+        .bind(session_id.as_uuid());
+    let Some(row) = engine.fetch_optional(select).await.map_err(store_error(OPERATION))? else {
+        return Ok(None);
+    };
+    let mut builder = HistoryBuilder::default();
+    let segment: SegmentRow<'_> = row.read().map_err(store_error(OPERATION))?;
+    segment.push_into(&mut builder)?;
+    Ok(Some(builder.into_messages()))
+}
+
+/// Decodes the segments of the line that hold any of the indexes.
+async fn read_segments(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    place: PlaceRow,
+    indexes: Range<i64>,
+    builder: &mut HistoryBuilder,
+) -> Result<(), StoreError> {
+    const OPERATION: &str = "load history";
+    let failed = store_error(OPERATION);
+    let select = Statement::new(OPERATION, SEGMENTS)
+        .bind(tenant.as_str())
+        .bind(place.branch_id)
+        .bind(place.position)
+        .bind(indexes.start)
+        .bind(indexes.end);
+    let decode = |row: &EngineRow| row.read::<SegmentRow<'_>>().map_err(&failed)?.push_into(builder);
+    select.fetch_each(engine, decode).await
+}

@@ -1,0 +1,164 @@
+//! Runs.
+
+use super::columns::run_columns;
+use super::engine::Engine;
+use super::statement::Statement;
+use crate::ids::{RunId, SessionId};
+use crate::record::{RunRecord, RunSummary, StepRecord};
+use crate::store::codec::EncodeError;
+use crate::store::driver_error::nothing_matches;
+use crate::store::error::StoreError;
+use crate::store::new_run::NewRun;
+use crate::store::query::{Page, RunFilter};
+use crate::store::rows::{RunRecordRow, RunSummaryRow, StepsRow, StoredTime};
+use crate::store::traits::{RunReader, RunWriter, StoreFuture};
+use crate::tenant::TenantId;
+
+impl<E: Engine> RunReader for E {
+    fn run_lookup<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Option<RunRecord>> {
+        Box::pin(run_lookup(self, tenant, run_id))
+    }
+
+    fn run_lookup_by_session<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+    ) -> StoreFuture<'a, Option<RunSummary>> {
+        Box::pin(run_lookup_by_session(self, tenant, session_id))
+    }
+
+    fn run_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        filter: &'a RunFilter,
+        page: Page<RunId>,
+    ) -> StoreFuture<'a, Vec<RunSummary>> {
+        Box::pin(run_list(self, tenant, filter, page))
+    }
+
+    fn step_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Option<Vec<StepRecord>>> {
+        Box::pin(step_list(self, tenant, run_id))
+    }
+}
+
+impl<E: Engine> RunWriter for E {
+    fn run_insert<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        run: &'a RunRecord,
+        steps: &'a [StepRecord],
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(run_insert(self, tenant, run, steps))
+    }
+}
+
+async fn run_insert(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    run: &RunRecord,
+    steps: &[StepRecord],
+) -> Result<bool, StoreError> {
+    const OPERATION: &str = "insert run";
+    let run = NewRun::new(run, steps).map_err(|error: EncodeError| StoreError::Failed {
+        operation: OPERATION,
+        source: error.into(),
+    })?;
+    let inserted = run_insert_statement(OPERATION, tenant, &run).execute(engine).await?;
+    Ok(inserted > 0)
+}
+
+/// Inserts the row of a run unless there is one.
+pub(crate) fn run_insert_statement<'v>(
+    operation: &'static str,
+    tenant: &'v TenantId,
+    run: &'v NewRun,
+) -> Statement<'v> {
+    let statement = "insert into runs (
+            tenant, run_id, session_id, base_session_id, agent, agent_version, model, mode, status, stop_reason,
+            input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, total_tokens, cost,
+            step_count, error, metadata, created_at, started_at, completed_at, schema_version, output_encoding,
+            steps_encoding, output, steps)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+            $23, $24, $25, $26, $27, $28)
+        on conflict (tenant, run_id) do nothing";
+    Statement::new(operation, statement)
+        .bind(tenant.as_str())
+        .bind_run(Some(run))
+}
+
+async fn run_lookup(engine: &impl Engine, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
+    let statement = concat!(
+        "select ",
+        run_columns!(),
+        ", r.output_encoding, r.output from runs r where r.tenant = $1 and r.run_id = $2"
+    );
+    let row: Option<RunRecordRow> = Statement::new("look up run", statement)
+        .bind(tenant.as_str())
+        .bind(run_id.as_uuid())
+        .fetch_optional(engine)
+        .await?;
+    row.map(RunRecord::try_from).transpose()
+}
+
+async fn run_lookup_by_session(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+) -> Result<Option<RunSummary>, StoreError> {
+    let statement = concat!(
+        "select ",
+        run_columns!(),
+        " from runs r where r.tenant = $1 and r.session_id = $2"
+    );
+    let row: Option<RunSummaryRow> = Statement::new("look up run", statement)
+        .bind(tenant.as_str())
+        .bind(session_id.as_uuid())
+        .fetch_optional(engine)
+        .await?;
+    row.map(RunSummary::try_from).transpose()
+}
+
+async fn run_list(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    filter: &RunFilter,
+    page: Page<RunId>,
+) -> Result<Vec<RunSummary>, StoreError> {
+    let statement = concat!("select ", run_columns!(), " from runs r where r.tenant = $1");
+    let mut select = Statement::new("list runs", statement).bind(tenant.as_str());
+    if let Some(status) = filter.status {
+        select.push_bind(" and r.status = ", status.as_str());
+    }
+    if let Some(agent) = &filter.agent {
+        select.push_bind(" and r.agent = ", agent.as_str());
+    }
+    if let Some(base) = filter.base_session_id {
+        select.push_bind(" and r.base_session_id = ", base.as_uuid());
+    }
+    if let Some(from) = filter.created.from {
+        select.push_bind(" and r.created_at >= ", StoredTime(from));
+    }
+    if let Some(until) = filter.created.until {
+        select.push_bind(" and r.created_at < ", StoredTime(until));
+    }
+    if let Some(before) = page.before {
+        select.push_bind(" and r.run_id < ", before.as_uuid());
+    }
+    select.push_bind(" order by r.run_id desc limit ", i64::from(page.limit));
+    let rows: Vec<RunSummaryRow> = select.fetch_all(engine).await.or_else(nothing_matches)?;
+    rows.into_iter().map(RunSummary::try_from).collect()
+}
+
+async fn step_list(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    run_id: RunId,
+) -> Result<Option<Vec<StepRecord>>, StoreError> {
+    let statement = "select run_id, schema_version, steps_encoding, steps from runs where tenant = $1 and run_id = $2";
+    let row: Option<StepsRow> = Statement::new("list steps", statement)
+        .bind(tenant.as_str())
+        .bind(run_id.as_uuid())
+        .fetch_optional(engine)
+        .await?;
+    row.map(Vec::try_from).transpose()
+}

@@ -1,0 +1,107 @@
+//! Reading sessions: the trait, and the small statements that more than one file needs.
+
+use std::sync::Arc;
+
+use super::columns::session_columns;
+use super::engine::Engine;
+use super::statement::Statement;
+use super::{history, lists, verify};
+use crate::ids::SessionId;
+use crate::message::Message;
+use crate::session::{Bundle, SessionHead};
+use crate::store::error::StoreError;
+use crate::store::query::{Page, SessionFilter};
+use crate::store::rows::{PlaceRow, SessionRow};
+use crate::store::traits::{MessagePage, SessionReader, StoreFuture, VerifyReport};
+use crate::tenant::TenantId;
+
+impl<E: Engine> SessionReader for E {
+    fn bundle_load<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, Option<Bundle>> {
+        Box::pin(history::bundle_load(self, tenant, session_id))
+    }
+
+    fn session_lookup<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+    ) -> StoreFuture<'a, Option<SessionHead>> {
+        Box::pin(session_lookup(self, tenant, session_id))
+    }
+
+    fn session_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        filter: &'a SessionFilter,
+        page: Page<SessionId>,
+    ) -> StoreFuture<'a, Vec<SessionHead>> {
+        Box::pin(lists::session_list(self, tenant, filter, page))
+    }
+
+    fn session_lineage<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+        page: Page<SessionId>,
+    ) -> StoreFuture<'a, Option<Vec<SessionHead>>> {
+        Box::pin(lists::session_lineage(self, tenant, session_id, page))
+    }
+
+    fn message_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+        from: u64,
+        limit: u32,
+    ) -> StoreFuture<'a, Option<MessagePage>> {
+        Box::pin(history::message_list(self, tenant, session_id, from, limit))
+    }
+
+    fn new_message_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+    ) -> StoreFuture<'a, Option<Vec<Arc<Message>>>> {
+        Box::pin(history::new_message_list(self, tenant, session_id))
+    }
+
+    fn session_verify<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+    ) -> StoreFuture<'a, Option<VerifyReport>> {
+        Box::pin(verify::session_verify(self, tenant, session_id))
+    }
+}
+
+/// Reads a session without its payloads.
+pub(crate) async fn session_lookup(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+) -> Result<Option<SessionHead>, StoreError> {
+    let statement = concat!(
+        "select ",
+        session_columns!(),
+        " from sessions s where s.tenant = $1 and s.session_id = $2"
+    );
+    let row: Option<SessionRow> = Statement::new("look up session", statement)
+        .bind(tenant.as_str())
+        .bind(session_id.as_uuid())
+        .fetch_optional(engine)
+        .await?;
+    row.map(SessionHead::try_from).transpose()
+}
+
+/// Finds where a session ends.
+pub(super) async fn place_lookup(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+) -> Result<Option<PlaceRow>, StoreError> {
+    let statement = "select branch_id, position, message_count from sessions where tenant = $1 and session_id = $2";
+    Statement::new("look up session", statement)
+        .bind(tenant.as_str())
+        .bind(session_id.as_uuid())
+        .fetch_optional(engine)
+        .await
+}

@@ -1,0 +1,53 @@
+//! Migrations on SQLite: all missing ones in one transaction, so that a failure leaves the schema as it was.
+
+use sqlx::{Connection as _, SqliteConnection};
+
+use super::connect::{connect_writer, parse};
+use crate::store::driver_error::store_error;
+use crate::store::error::StoreError;
+use crate::store::migration::{NEEDED_VERSION, SQLITE};
+use crate::store::open::OpenError;
+
+/// Brings the schema to the version that this code needs; a newer one stays as it is and is an error.
+///
+/// The connection is its own: when the caller goes away it closes, and SQLite rolls back.
+pub(crate) async fn migrate(url: &str) -> Result<(), OpenError> {
+    let options = parse(url)?;
+    let mut connection = connect_writer(&options).await?;
+    migrate_on_conn(&mut connection).await?;
+    // The work is done; how the connection ends does not matter.
+    drop(connection.close().await);
+    Ok(())
+}
+
+async fn migrate_on_conn(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    let failed = store_error("migrate");
+    let mut transaction = connection.begin_with("begin immediate").await.map_err(&failed)?;
+    let create = "create table if not exists schema_migrations (
+        version integer primary key, description text not null, applied_at text not null default current_timestamp
+    ) strict";
+    sqlx::query(create).execute(&mut *transaction).await.map_err(&failed)?;
+    let found: i64 = sqlx::query_scalar("select coalesce(max(version), 0) from schema_migrations")
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(&failed)?;
+    if found > NEEDED_VERSION {
+        return Err(StoreError::Schema {
+            found,
+            needed: NEEDED_VERSION,
+        });
+    }
+    for migration in SQLITE.iter().filter(|migration| migration.version > found) {
+        sqlx::raw_sql(migration.sql)
+            .execute(&mut *transaction)
+            .await
+            .map_err(&failed)?;
+        sqlx::query("insert into schema_migrations (version, description) values ($1, $2)")
+            .bind(migration.version)
+            .bind(migration.description)
+            .execute(&mut *transaction)
+            .await
+            .map_err(&failed)?;
+    }
+    transaction.commit().await.map_err(&failed)
+}

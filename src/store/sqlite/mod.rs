@@ -1,0 +1,62 @@
+//! The store on SQLite: one file, one writing connection, and readers beside it that never wait for it.
+//!
+//! Writes run in tasks of their own, so a caller that goes away can't leave a transaction half done.
+
+mod connect;
+mod migrate;
+
+mod commit;
+mod engine;
+
+use futures_util::future::BoxFuture;
+use sqlx::SqlitePool;
+use tokio_util::task::TaskTracker;
+
+pub(crate) use self::migrate::migrate;
+use super::driver_error::task_error;
+use super::error::StoreError;
+use super::migration::check_version;
+use super::sql::schema_version;
+use super::traits::{StoreFuture, StoreHealth};
+
+/// The store on SQLite.
+#[derive(Debug)]
+pub(crate) struct SqliteStore {
+    /// Read-only connections.
+    readers: SqlitePool,
+    /// The one connection that writes.
+    writer: SqlitePool,
+    /// Writes under way.
+    tasks: TaskTracker,
+}
+
+impl SqliteStore {
+    /// Runs a write to its end, whether or not the caller waits for it.
+    async fn write<T, E>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        self.tasks.spawn(work).await.map_err(task_error(operation))?
+    }
+}
+
+impl StoreHealth for SqliteStore {
+    fn health_check(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async { check_version(schema_version(self).await?) })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.tasks.close();
+            self.tasks.wait().await;
+            self.readers.close().await;
+            // The last one, since it folds the log into the file.
+            self.writer.close().await;
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! The storage traits. Names are `noun_verb`; a lookup answers `None` for what is not there or belongs to another tenant.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+use super::error::{CommitError, StoreError};
+use super::key::ApiKeyRecord;
+use super::query::{AgentPage, Page, RunFilter, SessionFilter};
+use crate::agent::AgentDefinition;
+use crate::clock::Timestamp;
+use crate::ids::{ApiKeyId, RunId, SessionId};
+use crate::message::Message;
+use crate::record::{RunRecord, RunSummary, StepRecord};
+use crate::session::{Bundle, BundleDraft, Hash, SessionHead};
+use crate::tenant::TenantId;
+
+/// Everything that a backend does.
+pub trait Store: SessionReader + SessionWriter + RunReader + RunWriter + AgentStore + KeyStore + StoreHealth {}
+
+impl<T: SessionReader + SessionWriter + RunReader + RunWriter + AgentStore + KeyStore + StoreHealth> Store for T {}
+
+/// What a fallible operation of a store gives.
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// Reads sessions.
+pub trait SessionReader: Send + Sync + fmt::Debug {
+    /// Loads a whole bundle, in at most two round trips at any depth.
+    fn bundle_load<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, Option<Bundle>>;
+
+    /// Reads a session without its payloads.
+    fn session_lookup<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+    ) -> StoreFuture<'a, Option<SessionHead>>;
+
+    /// Lists sessions, newest first.
+    fn session_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        filter: &'a SessionFilter,
+        page: Page<SessionId>,
+    ) -> StoreFuture<'a, Vec<SessionHead>>;
+
+    /// Lists a session and its ancestors, itself first; `None` when there is no such session. `before` names the last one seen.
+    fn session_lineage<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+        page: Page<SessionId>,
+    ) -> StoreFuture<'a, Option<Vec<SessionHead>>>;
+
+    /// Reads messages by their index in the whole history, oldest first, touching only the segments that hold them.
+    fn message_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+        from: u64,
+        limit: u32,
+    ) -> StoreFuture<'a, Option<MessagePage>>;
+
+    /// Reads the messages that the session itself added.
+    fn new_message_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+    ) -> StoreFuture<'a, Option<Vec<Arc<Message>>>>;
+
+    /// Computes all hashes of the session and its ancestors again from what is stored.
+    fn session_verify<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+    ) -> StoreFuture<'a, Option<VerifyReport>>;
+}
+
+/// Publishes sessions.
+pub trait SessionWriter: Send + Sync + fmt::Debug {
+    /// Publishes a session and, with it, the record of its run: all of it or nothing, visible at once.
+    ///
+    /// May be repeated after [`StoreError::Unavailable`]: a second attempt of the same commit that finds the first one done answers
+    /// as the first would have.
+    fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Bundle, CommitError>>;
+}
+
+/// Reads runs.
+pub trait RunReader: Send + Sync + fmt::Debug {
+    /// Reads a run with its output.
+    fn run_lookup<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Option<RunRecord>>;
+
+    /// Finds the run that has reserved the session id.
+    fn run_lookup_by_session<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+    ) -> StoreFuture<'a, Option<RunSummary>>;
+
+    /// Lists runs without their outputs, newest first.
+    fn run_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        filter: &'a RunFilter,
+        page: Page<RunId>,
+    ) -> StoreFuture<'a, Vec<RunSummary>>;
+
+    /// Reads the steps of a run as they were stored.
+    fn step_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Option<Vec<StepRecord>>>;
+}
+
+/// Writes runs that publish no session.
+pub trait RunWriter: Send + Sync + fmt::Debug {
+    /// Stores the record of a run that failed or was cancelled, and tells whether it did.
+    ///
+    /// `false` means that the run has a record already: of an earlier attempt, or of a commit whose answer was lost. A run with a
+    /// record can't publish a session afterwards.
+    fn run_insert<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        run: &'a RunRecord,
+        steps: &'a [StepRecord],
+    ) -> StoreFuture<'a, bool>;
+}
+
+/// Keeps the definitions of agents as immutable versions.
+pub trait AgentStore: Send + Sync + fmt::Debug {
+    /// Makes the definition the current version of its name; an equal one is not stored again.
+    fn agent_put<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        definition: &'a AgentDefinition,
+        now: Timestamp,
+    ) -> StoreFuture<'a, AgentRecord>;
+
+    /// Keeps a version without making it current, for agents that are defined elsewhere. May be repeated.
+    fn agent_version_put<'a>(&'a self, tenant: &'a TenantId, agent: &'a AgentRecord) -> StoreFuture<'a, ()>;
+
+    /// Reads the current version.
+    fn agent_lookup<'a>(&'a self, tenant: &'a TenantId, name: &'a str) -> StoreFuture<'a, Option<AgentRecord>>;
+
+    /// Reads a version, current or not.
+    fn agent_version_lookup<'a>(&'a self, tenant: &'a TenantId, version: Hash) -> StoreFuture<'a, Option<AgentRecord>>;
+
+    /// Lists the current versions by name.
+    fn agent_list<'a>(&'a self, tenant: &'a TenantId, page: &'a AgentPage) -> StoreFuture<'a, Vec<AgentRecord>>;
+
+    /// Takes the name away; its versions stay readable. Tells whether there was one.
+    fn agent_delete<'a>(&'a self, tenant: &'a TenantId, name: &'a str) -> StoreFuture<'a, bool>;
+}
+
+/// Keeps API keys by the hash of their secret.
+pub trait KeyStore: Send + Sync + fmt::Debug {
+    /// Stores a key.
+    fn key_insert<'a>(&'a self, key: &'a ApiKeyRecord) -> StoreFuture<'a, ()>;
+
+    /// Finds the key, revoked or not, whose secret has this hash.
+    fn key_lookup(&self, secret_hash: Hash) -> StoreFuture<'_, Option<ApiKeyRecord>>;
+
+    /// Lists all keys, newest first.
+    fn key_list(&self) -> StoreFuture<'_, Vec<ApiKeyRecord>>;
+
+    /// Revokes a key. Tells whether there was one in force.
+    fn key_revoke(&self, key_id: ApiKeyId, now: Timestamp) -> StoreFuture<'_, bool>;
+
+    /// Tells whether any key was ever made, revoked ones included: from then on requests need one.
+    fn key_exists(&self) -> StoreFuture<'_, bool>;
+}
+
+/// Tells how the database is.
+pub trait StoreHealth: Send + Sync + fmt::Debug {
+    /// Checks that the database answers and that its schema is current.
+    fn health_check(&self) -> StoreFuture<'_, ()>;
+
+    /// Waits for open operations and closes all connections.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// A session to publish, with the record of the run that made it.
+#[derive(Debug, Clone)]
+#[must_use = "a commit is nothing until a store publishes it"]
+pub struct Commit {
+    /// Whose session it is.
+    pub tenant: TenantId,
+    /// The bundle.
+    pub draft: BundleDraft,
+    /// The run's final record and its steps; none for an import.
+    pub run: Option<(RunRecord, Vec<StepRecord>)>,
+    /// What to do when the base has been continued by another session.
+    pub conflict: ConflictPolicy,
+}
+
+/// What to do when another run has continued the same base.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConflictPolicy {
+    /// Open a new branch.
+    #[default]
+    Fork,
+    /// Publish nothing and name the other run.
+    Reject,
+}
+
+/// Some messages of a history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MessagePage {
+    /// The messages, oldest first.
+    pub messages: Vec<Arc<Message>>,
+    /// The index of the first of them.
+    pub from: u64,
+    /// The number of messages in the whole history.
+    pub total: u64,
+}
+
+/// What a verification found.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct VerifyReport {
+    /// The number of sessions checked: the session and its ancestors.
+    pub sessions: u64,
+    /// The number of messages checked.
+    pub messages: u64,
+    /// Everything that is not as its hash says; empty when all is well.
+    pub faults: Vec<VerifyFault>,
+}
+
+/// A part that is not as its hash says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct VerifyFault {
+    /// The session.
+    pub session_id: SessionId,
+    /// `environment_state`, `context_state`, `message_history_state` or `root_hash`.
+    pub part: &'static str,
+    /// What is wrong.
+    pub detail: String,
+}
+
+/// A stored version of an agent's definition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentRecord {
+    /// The definition.
+    pub definition: Arc<AgentDefinition>,
+    /// Its hash, which names the version.
+    pub version: Hash,
+    /// When the version was stored first.
+    pub created_at: Timestamp,
+}

@@ -1,0 +1,161 @@
+//! Verification: all hashes of a line of sessions, computed again from stored bytes. No SQL; engines feed it their rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use uuid::Uuid;
+
+use super::codec::{HistoryBuilder, STATE_VERSION, StoredPayload, open_payload};
+use super::error::StoreError;
+use super::rows::{SegmentRow, StateRow};
+use super::traits::{VerifyFault, VerifyReport};
+use crate::ids::SessionId;
+use crate::session::{Hash, RootHashInput, SessionHead, hash_context, hash_environment, root_hash};
+
+/// What is known of the stored bytes before the sessions are checked against them.
+#[derive(Debug, Default)]
+pub(crate) struct Verification {
+    decoder: HistoryBuilder,
+    segments: BTreeMap<(Uuid, i64), Segment>,
+    /// The states whose bytes are as their address says.
+    sound_states: BTreeSet<(&'static str, Hash)>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    first_index: i64,
+    message_count: i64,
+    hash: Result<Hash, String>,
+}
+
+impl Verification {
+    /// Hashes a segment.
+    pub(crate) fn push_segment(&mut self, row: &SegmentRow<'_>) {
+        let segment = Segment {
+            first_index: row.first_index,
+            message_count: row.message_count(),
+            hash: row.inspect(&mut self.decoder).map_err(|error| error.to_string()),
+        };
+        self.segments.insert((row.branch_id, row.position), segment);
+    }
+
+    /// Hashes a state.
+    pub(crate) fn push_state(&mut self, row: &StateRow) {
+        let stored = StoredPayload {
+            schema_version: row.schema_version,
+            encoding: row.encoding,
+            bytes: &row.payload,
+        };
+        let Ok(bytes) = open_payload(stored, STATE_VERSION) else {
+            return;
+        };
+        let (kind, computed) = match row.kind.as_str() {
+            "environment" => ("environment_state", hash_environment(&bytes)),
+            "context" => ("context_state", hash_context(&bytes)),
+            _ => return,
+        };
+        if Hash::try_from(row.hash.as_slice()) == Ok(computed) {
+            self.sound_states.insert((kind, computed));
+        }
+    }
+
+    /// Checks the sessions of the line, oldest first.
+    pub(crate) fn check(self, line: &[SessionHead]) -> Result<VerifyReport, StoreError> {
+        let mut faults = Vec::new();
+        let mut parent: Option<&SessionHead> = None;
+        for head in line {
+            self.check_states(head, &mut faults);
+            self.check_messages(head, parent, &mut faults);
+            check_root(head, parent, &mut faults)?;
+            parent = Some(head);
+        }
+        Ok(VerifyReport {
+            sessions: line.len() as u64,
+            messages: parent.map_or(0, |tip| tip.message_count),
+            faults,
+        })
+    }
+
+    fn check_states(&self, head: &SessionHead, faults: &mut Vec<VerifyFault>) {
+        for part in [
+            ("environment_state", head.environment_hash),
+            ("context_state", head.context_hash),
+        ] {
+            if !self.sound_states.contains(&part) {
+                faults.push(fault(
+                    head.session_id,
+                    part.0,
+                    "the stored state is missing or differs from its hash",
+                ));
+            }
+        }
+    }
+
+    fn check_messages(&self, head: &SessionHead, parent: Option<&SessionHead>, faults: &mut Vec<VerifyFault>) {
+        let inherited = parent.map_or(0, |parent| parent.message_count);
+        let place = (
+            head.position.branch_id.as_uuid(),
+            i64::try_from(head.position.position).unwrap_or(-1),
+        );
+        let detail = match self.segments.get(&place) {
+            None => "the segment is missing".to_owned(),
+            Some(Segment { hash: Err(detail), .. }) => detail.clone(),
+            Some(Segment { hash: Ok(hash), .. }) if *hash != head.segment_hash => {
+                "the stored messages differ from their hash".to_owned()
+            }
+            Some(segment) => {
+                let stated = u64::try_from(segment.first_index)
+                    .ok()
+                    .zip(u64::try_from(segment.message_count).ok());
+                if stated.is_some_and(|(first, count)| first == inherited && first + count == head.message_count) {
+                    return;
+                }
+                "the messages do not follow on those of the parent".to_owned()
+            }
+        };
+        faults.push(fault(head.session_id, "message_history_state", detail));
+    }
+}
+
+fn check_root(
+    head: &SessionHead,
+    parent: Option<&SessionHead>,
+    faults: &mut Vec<VerifyFault>,
+) -> Result<(), StoreError> {
+    if head.parent_session_id != parent.map(|parent| parent.session_id) {
+        faults.push(fault(head.session_id, "root_hash", "the parent is missing"));
+        return Ok(());
+    }
+    let input = RootHashInput {
+        session_id: head.session_id,
+        parent: parent.map(|parent| parent.root_hash),
+        environment: head.environment_hash,
+        context: head.context_hash,
+        segment: head.segment_hash,
+        agent_version: head.agent_version,
+        agent: &head.agent,
+        metadata: &head.metadata,
+        execution_count: head.execution_count,
+        message_count: head.message_count,
+        created_at: head.created_at,
+    };
+    let computed = root_hash(&input).map_err(|error| StoreError::Failed {
+        operation: "verify session",
+        source: error.into(),
+    })?;
+    if computed != head.root_hash {
+        faults.push(fault(
+            head.session_id,
+            "root_hash",
+            "the session's row differs from its root hash",
+        ));
+    }
+    Ok(())
+}
+
+fn fault(session_id: SessionId, part: &'static str, detail: impl Into<String>) -> VerifyFault {
+    VerifyFault {
+        session_id,
+        part,
+        detail: detail.into(),
+    }
+}

@@ -1,0 +1,207 @@
+//! How much memory a bundle takes. An estimate from the sizes of its parts, within a factor of two; it asks no allocator.
+//!
+//! JSON in memory may take a hundred times the bytes of its text, so the text's length tells nothing.
+
+use std::sync::Arc;
+
+use crate::json::{Object, RawJson, Value};
+use crate::message::{ContentPart, MediaSource, Message};
+use crate::model_ref::ResponseFormat;
+use crate::session::{Bundle, EnvironmentState, StoredContext};
+
+/// What an allocation costs beside its bytes: rounding up, and the allocator's own notes.
+const ALLOCATION: usize = 16;
+/// A node of a map has room for 11 entries, used or not.
+const NODE_ENTRIES: usize = 11;
+/// How many entries a node holds that others follow: a full one is split in the middle.
+const FILLED_ENTRIES: usize = 6;
+/// A node's own fields, which are its parent, its place there and its length.
+const NODE_FIELDS: usize = 16;
+/// What the history's list costs for each message: a shared pointer and its place in a tree.
+const HISTORY_PLACE: usize = 64;
+/// What an entry of the cache costs beside its bundle.
+const ENTRY: usize = 512;
+
+/// The sizes of a bundle's parts, in bytes. What bundles share counts for each of them, so the cache never grows beyond its bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Weight {
+    head: u64,
+    environment: u64,
+    context: u64,
+    messages: u64,
+}
+
+impl Weight {
+    /// Weighs a bundle; what it shares with its parent is not weighed again.
+    pub(super) fn of(bundle: &Bundle, parent: Option<(&Bundle, &Self)>) -> Self {
+        let environment = parent
+            .filter(|(parent, _)| parent.head.environment_hash == bundle.head.environment_hash)
+            .map(|(_, weight)| weight.environment);
+        let context = parent
+            .filter(|(parent, _)| parent.head.context_hash == bundle.head.context_hash)
+            .map(|(_, weight)| weight.context);
+        let (inherited, inherited_bytes) =
+            parent.map_or((0, 0), |(parent, weight)| (parent.history.len(), weight.messages));
+        let head = ENTRY + size_of::<Bundle>() + text(&bundle.head.agent) + object(&bundle.head.metadata);
+        Self {
+            head: head as u64,
+            environment: environment.unwrap_or_else(|| environment_bytes(&bundle.environment) as u64),
+            context: context.unwrap_or_else(|| context_bytes(&bundle.context) as u64),
+            messages: inherited_bytes + messages_bytes(bundle.history.iter_from(inherited)),
+        }
+    }
+
+    /// Returns the bytes of all parts.
+    pub(super) fn total(self) -> u64 {
+        self.head + self.environment + self.context + self.messages
+    }
+}
+
+fn environment_bytes(state: &EnvironmentState) -> usize {
+    let maps = [&state.variables, &state.resources];
+    let maps: usize = maps.into_iter().map(|map| map_bytes(map.len(), map)).sum();
+    size_of::<EnvironmentState>() + ALLOCATION + maps + object(&state.other)
+}
+
+fn context_bytes(context: &StoredContext) -> usize {
+    let format = match &context.response_format {
+        ResponseFormat::JsonSchema { name, schema, .. } => text(name) + value(schema),
+        ResponseFormat::Text | ResponseFormat::JsonObject => 0,
+    };
+    let model = context.model.as_ref().map_or(0, |model| {
+        allocated(model.provider().len()) + allocated(model.model().len())
+    });
+    size_of::<StoredContext>() + ALLOCATION + model + text(&context.system_prompt) + format + object(&context.other)
+}
+
+fn messages_bytes<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
+    messages.map(|message| message_bytes(message) as u64).sum()
+}
+
+fn message_bytes(message: &Message) -> usize {
+    let fields = message.provider_fields.as_ref().map_or(0, |given| {
+        let entries = given.fields.iter().map(|(name, json)| text(name) + raw(json));
+        text(&given.provider) + slots::<(String, RawJson)>(given.fields.capacity()) + entries.sum::<usize>()
+    });
+    size_of::<Message>()
+        + ALLOCATION
+        + HISTORY_PLACE
+        + optional(message.name.as_ref())
+        + message.tags.section.as_str().len()
+        + ALLOCATION
+        + parts(&message.content)
+        + fields
+        + object(&message.metadata)
+}
+
+fn parts(content: &Vec<ContentPart>) -> usize {
+    slots::<ContentPart>(content.capacity()) + content.iter().map(part).sum::<usize>()
+}
+
+/// Weighs what a part holds beside its place in the list.
+fn part(part: &ContentPart) -> usize {
+    match part {
+        ContentPart::Text(part) => {
+            let citations = part.citations.iter().map(|citation| raw(&citation.0));
+            text(&part.text)
+                + optional(part.signature.as_ref())
+                + slots::<RawJson>(part.citations.capacity())
+                + citations.sum::<usize>()
+        }
+        ContentPart::Image(part) => media(&part.source) + optional(part.detail.as_ref()),
+        ContentPart::Document(part) => media(&part.source) + optional(part.name.as_ref()),
+        ContentPart::ToolCall(call) => {
+            text(&call.id) + text(&call.name) + text(&call.arguments) + optional(call.signature.as_ref())
+        }
+        ContentPart::ToolResult(result) => text(&result.call_id) + text(&result.name) + parts(&result.content),
+        ContentPart::Reasoning(part) => {
+            let others = [&part.signature, &part.encrypted, &part.id];
+            text(&part.text) + others.into_iter().map(|other| optional(other.as_ref())).sum::<usize>()
+        }
+        ContentPart::Refusal { text: words } => text(words),
+        ContentPart::Opaque(part) => text(&part.provider) + raw(&part.raw),
+        ContentPart::Unknown(json) => value(json),
+    }
+}
+
+fn media(source: &MediaSource) -> usize {
+    match source {
+        MediaSource::Url { url } => text(url),
+        MediaSource::Base64 { media_type, data } => text(media_type) + text(data),
+    }
+}
+
+/// Weighs what a value holds beside its place in a list or a map. Values that were read are nested no deeper than the parser
+/// allows.
+fn value(json: &Value) -> usize {
+    match json {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(words) => text(words),
+        Value::Array(items) => slots::<Value>(items.capacity()) + items.iter().map(value).sum::<usize>(),
+        Value::Object(entries) => object(entries),
+    }
+}
+
+fn object(entries: &Object) -> usize {
+    map_bytes(entries.len(), entries)
+}
+
+fn map_bytes<'a>(len: usize, entries: impl IntoIterator<Item = (&'a String, &'a Value)>) -> usize {
+    let node = NODE_ENTRIES * (size_of::<String>() + size_of::<Value>()) + NODE_FIELDS + ALLOCATION;
+    let nodes = if len <= NODE_ENTRIES {
+        usize::from(len > 0)
+    } else {
+        len.div_ceil(FILLED_ENTRIES)
+    };
+    let contents = entries.into_iter().map(|(key, json)| text(key) + value(json));
+    nodes * node + contents.sum::<usize>()
+}
+
+fn slots<T>(capacity: usize) -> usize {
+    allocated(capacity * size_of::<T>())
+}
+
+fn text(text: &String) -> usize {
+    allocated(text.capacity())
+}
+
+fn optional(words: Option<&String>) -> usize {
+    words.map_or(0, text)
+}
+
+fn raw(json: &RawJson) -> usize {
+    json.as_str().len() + 2 * ALLOCATION
+}
+
+fn allocated(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { bytes + ALLOCATION }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Counts what the parts of a value must at least take, and allows twice as much.
+    #[track_caller]
+    fn assert_weight(json: &Value, at_least: usize) {
+        let weight = value(json);
+        assert!(
+            (at_least..=2 * at_least).contains(&weight),
+            "{weight}, at least {at_least}"
+        );
+    }
+
+    #[test]
+    fn json_is_weighed_by_its_memory() {
+        let (slot, entry) = (size_of::<Value>(), size_of::<String>() + size_of::<Value>());
+        assert_weight(&json!(vec![json!({"a": 0}); 10_000]), 10_000 * (slot + 11 * entry + 1));
+        assert_weight(&json!(vec![json!({}); 10_000]), 10_000 * slot);
+        assert_weight(&json!(vec![json!([0]); 10_000]), 10_000 * (2 * slot));
+        assert_weight(&json!("x".repeat(10_000)), 10_000);
+        // No allocation takes less than 16 bytes.
+        let wide: Object = (0..10_000).map(|key| (format!("{key:08}"), json!(0))).collect();
+        assert_weight(&Value::Object(wide), 10_000 * (entry + 16));
+    }
+}
