@@ -23,3 +23,5 @@ pub mod tools;
 
 pub mod board;
 pub mod store;
+
+pub mod run;

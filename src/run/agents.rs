@@ -1,0 +1,185 @@
+//! The directory of agents: those that callers stored, and those of configuration files, which every tenant sees.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::error::{Refusal, UnusableAgent};
+use crate::agent::ports::{ModelCatalog, ToolCatalog};
+use crate::agent::{AgentDefinition, check_prompt};
+use crate::clock::Clock;
+use crate::json::{canonical_bytes, contains_nul};
+use crate::session::{Hash, check_metadata, hash_definition};
+use crate::store::{AgentPage, AgentRecord, Store, StoreError};
+use crate::tenant::TenantId;
+
+/// How long a replica may go on with a definition that another one has replaced.
+const MAX_AGE: Duration = Duration::from_secs(2);
+/// The most definitions kept in memory.
+const MAX_CACHED: u64 = 10_000;
+
+/// Finds and keeps agents.
+#[derive(Debug)]
+pub struct AgentDirectory {
+    store: Arc<dyn Store>,
+    models: Arc<dyn ModelCatalog>,
+    tools: Arc<dyn ToolCatalog>,
+    clock: Arc<dyn Clock>,
+    configured: BTreeMap<String, AgentRecord>,
+    cache: moka::sync::Cache<(TenantId, String), Option<AgentRecord>>,
+    /// Versions of configured agents that this process has stored.
+    stored_versions: Mutex<BTreeSet<(TenantId, Hash)>>,
+}
+
+impl AgentDirectory {
+    /// Makes a directory with the agents of configuration files. Fails on the first that can't work.
+    pub fn new(
+        store: Arc<dyn Store>,
+        models: Arc<dyn ModelCatalog>,
+        tools: Arc<dyn ToolCatalog>,
+        clock: Arc<dyn Clock>,
+        configured: Vec<AgentDefinition>,
+    ) -> Result<Self, UnusableAgent> {
+        let cache = moka::sync::Cache::builder()
+            .max_capacity(MAX_CACHED)
+            .time_to_live(MAX_AGE)
+            .build();
+        let mut directory = Self {
+            store,
+            models,
+            tools,
+            clock,
+            configured: BTreeMap::new(),
+            cache,
+            stored_versions: Mutex::default(),
+        };
+        for definition in configured {
+            let name = definition.name.clone();
+            let checked = directory.check(&definition).and_then(|()| directory.record(definition));
+            match checked {
+                Ok(record) => directory.configured.insert(name, record),
+                Err(source) => return Err(UnusableAgent { name, source }),
+            };
+        }
+        Ok(directory)
+    }
+
+    /// Returns the agents of configuration files, by name.
+    pub fn configured(&self) -> impl Iterator<Item = &AgentRecord> {
+        self.configured.values()
+    }
+
+    /// Returns the agent's current version; a stored one hides a configured one of the same name.
+    pub async fn lookup(&self, tenant: &TenantId, name: &str) -> Result<Option<AgentRecord>, StoreError> {
+        let key = (tenant.clone(), name.to_owned());
+        if let Some(cached) = self.cache.get(&key) {
+            return Ok(cached);
+        }
+        let stored = self.store.agent_lookup(tenant, name).await?;
+        let found = stored.or_else(|| self.configured.get(name).cloned());
+        self.cache.insert(key, found.clone());
+        Ok(found)
+    }
+
+    /// Lists current versions by name.
+    pub async fn list(&self, tenant: &TenantId, page: &AgentPage) -> Result<Vec<AgentRecord>, StoreError> {
+        let mut agents = self.store.agent_list(tenant, page).await?;
+        let on_page = |name: &String| page.after.as_ref().is_none_or(|after| name > after);
+        agents.extend(
+            self.configured
+                .iter()
+                .filter(|(name, _)| on_page(name))
+                .map(|(_, record)| record.clone()),
+        );
+        // The sort is stable, so of equal names the stored agent stays.
+        agents.sort_by(|left, right| left.definition.name.cmp(&right.definition.name));
+        agents.dedup_by(|right, left| right.definition.name == left.definition.name);
+        agents.truncate(page.limit as usize);
+        Ok(agents)
+    }
+
+    /// Makes the definition the current version of its name.
+    pub async fn put(&self, tenant: &TenantId, definition: AgentDefinition) -> Result<AgentRecord, Refusal> {
+        self.check(&definition)?;
+        let record = self.store.agent_put(tenant, &definition, self.clock.now()).await?;
+        self.cache.invalidate(&(tenant.clone(), definition.name));
+        Ok(record)
+    }
+
+    /// Takes the name away. Tells whether there was one.
+    pub async fn delete(&self, tenant: &TenantId, name: &str) -> Result<bool, Refusal> {
+        let deleted = self.store.agent_delete(tenant, name).await?;
+        self.cache.invalidate(&(tenant.clone(), name.to_owned()));
+        if !deleted && self.configured.contains_key(name) {
+            return Err(Refusal::AgentIsConfigured { name: name.to_owned() });
+        }
+        Ok(deleted)
+    }
+
+    /// Returns the agent for a run; its version is stored, so that the run's record can be understood for ever.
+    pub(super) async fn resolve(&self, tenant: &TenantId, name: &str) -> Result<AgentRecord, Refusal> {
+        let found = self.lookup(tenant, name).await?;
+        let record = found.ok_or_else(|| Refusal::UnknownAgent { name: name.to_owned() })?;
+        let key = (tenant.clone(), record.version);
+        let is_configured = self
+            .configured
+            .get(name)
+            .is_some_and(|configured| configured.version == record.version);
+        let is_stored = self
+            .stored_versions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&key);
+        if is_configured && !is_stored {
+            self.store.agent_version_put(tenant, &record).await?;
+            self.stored_versions
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(key);
+        }
+        Ok(record)
+    }
+
+    /// Checks everything that a run would trip over.
+    fn check(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
+        if !AgentDefinition::is_valid_name(&definition.name) {
+            let message = "a name has 1 to 64 letters, digits, `-`, `_` and `.`".to_owned();
+            return Err(Refusal::Invalid { field: "name", message });
+        }
+        if let Some(hook) = definition.hooks.first() {
+            return Err(Refusal::UnknownHook {
+                name: hook.name.clone(),
+            });
+        }
+        definition.budget.check().map_err(|message| Refusal::Invalid {
+            field: "budget",
+            message,
+        })?;
+        let metadata = check_metadata(&definition.metadata);
+        let without_nul = if contains_nul(&definition.metadata) {
+            Err("NUL characters are not allowed".to_owned())
+        } else {
+            Ok(())
+        };
+        metadata.and(without_nul).map_err(|message| Refusal::Invalid {
+            field: "metadata",
+            message,
+        })?;
+        check_prompt(&definition.system_prompt)?;
+        self.models.check(&definition.model)?;
+        self.tools.executor(&definition.tools)?;
+        Ok(())
+    }
+
+    fn record(&self, definition: AgentDefinition) -> Result<AgentRecord, Refusal> {
+        let bytes = canonical_bytes(&definition).map_err(|error| Refusal::Invalid {
+            field: "metadata",
+            message: error.to_string(),
+        })?;
+        Ok(AgentRecord {
+            version: hash_definition(&bytes),
+            definition: Arc::new(definition),
+            created_at: self.clock.now(),
+        })
+    }
+}

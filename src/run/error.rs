@@ -1,0 +1,97 @@
+//! Why a run is refused before it begins. What goes wrong later is part of the run's record.
+
+use std::time::Duration;
+
+use crate::agent::PromptError;
+use crate::agent::ports::{ModelLookupError, UnknownTool};
+use crate::ids::{RunId, SessionId};
+use crate::session::HistoryFault;
+use crate::store::StoreError;
+
+/// An agent of a configuration file that could never run.
+#[derive(Debug, thiserror::Error)]
+#[error("the agent {name:?} can't work")]
+pub struct UnusableAgent {
+    /// The agent.
+    pub name: String,
+    /// Why.
+    #[source]
+    pub source: Refusal,
+}
+
+/// A request that starts no run. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// No agent has the name.
+    #[error("there is no agent named {name:?}")]
+    UnknownAgent {
+        /// The name.
+        name: String,
+    },
+    /// No session has the id.
+    #[error("there is no session {session_id}")]
+    UnknownSession {
+        /// The id.
+        session_id: SessionId,
+    },
+    /// The session is reserved by a run that has not committed it.
+    #[error("the session {session_id} is not committed; the run {run_id} has reserved it")]
+    SessionNotCommitted {
+        /// The session.
+        session_id: SessionId,
+        /// The run.
+        run_id: RunId,
+    },
+    /// Another run continues or has continued the base, and the caller wants no fork.
+    #[error("another run continues the base session")]
+    Conflict {
+        /// That run; none when the other session was imported.
+        run_id: Option<RunId>,
+    },
+    /// The model can't be used.
+    #[error(transparent)]
+    Model(#[from] ModelLookupError),
+    /// The agent names a tool that does not exist.
+    #[error(transparent)]
+    Tool(#[from] UnknownTool),
+    /// The agent names a hook that does not exist.
+    #[error("no hook is named {name:?}")]
+    UnknownHook {
+        /// The name.
+        name: String,
+    },
+    /// The agent's prompt is no valid template.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// A value is out of range.
+    #[error("{field}: {message}")]
+    Invalid {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The messages are none that a model accepts.
+    #[error("the messages can't be used: {0}")]
+    History(HistoryFault),
+    /// The agent comes from a file and can't be deleted by a request.
+    #[error("the agent {name:?} is defined in a configuration file")]
+    AgentIsConfigured {
+        /// The name.
+        name: String,
+    },
+    /// As many runs as are allowed are active.
+    #[error("{limit} runs are active, as many as are allowed")]
+    TooManyRuns {
+        /// The limit.
+        limit: usize,
+        /// When trying again may help.
+        retry_after: Duration,
+    },
+    /// The service is shutting down.
+    #[error("the service is shutting down")]
+    ShuttingDown,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

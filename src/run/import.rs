@@ -1,0 +1,110 @@
+//! Import: a session made of given states, without a run.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::error::Refusal;
+use super::service::RunService;
+use crate::clock::Timestamp;
+use crate::ids::{AgentId, BranchId, SessionId};
+use crate::json::Object;
+use crate::message::Message;
+use crate::model_ref::{ModelRef, ResponseFormat};
+use crate::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext, find_history_fault};
+use crate::store::{Commit, CommitError, ConflictPolicy};
+use crate::tenant::TenantId;
+
+/// A session to make.
+#[derive(Debug, Clone)]
+pub struct ImportRequest {
+    /// The agent that continues it; by default the configured one.
+    pub agent: Option<String>,
+    /// Variables and resources.
+    pub environment: EnvironmentState,
+    /// The agent's session data.
+    pub context: ImportContext,
+    /// The history.
+    pub messages: Vec<Message>,
+}
+
+/// A context whose every field may be absent.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ImportContext {
+    /// Names the agent instance; by default a new one.
+    pub agent_id: Option<AgentId>,
+    /// The agent that started this one.
+    pub parent_agent_id: Option<AgentId>,
+    /// When the agent's state was first created; by default now.
+    pub created_at: Option<Timestamp>,
+    /// The model that the session uses instead of its agent's.
+    pub model: Option<ModelRef>,
+    /// Instructions above the conversation.
+    pub system_prompt: String,
+    /// The shape of final answers.
+    pub response_format: ResponseFormat,
+    /// Key-value pairs.
+    pub metadata: Object,
+    /// How many executions the agent has had.
+    pub execution_count: u64,
+    /// Ignored: an import is a change, so the time is that of the import.
+    pub updated_at: Option<Timestamp>,
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub other: Object,
+}
+
+impl RunService {
+    /// Publishes a session made of given states.
+    pub async fn import(&self, tenant: TenantId, request: ImportRequest) -> Result<Arc<Bundle>, Refusal> {
+        let name = request.agent.as_deref().unwrap_or(&self.settings.default_agent);
+        let agent = self.ports.agents.resolve(&tenant, name).await?;
+        if let Some(model) = &request.context.model {
+            self.ports.models.check(model)?;
+        }
+        if let Some(fault) = find_history_fault(&request.messages) {
+            return Err(Refusal::History(fault));
+        }
+        let draft = BundleDraft {
+            session_id: SessionId::generate(&*self.ports.ids),
+            parent: None,
+            run_id: None,
+            agent: agent.definition.name.clone(),
+            agent_version: Some(agent.version),
+            environment: Arc::new(request.environment),
+            context: self.imported_context(request.context),
+            history: request.messages.into_iter().map(Arc::new).collect(),
+            new_branch_id: BranchId::generate(&*self.ports.ids),
+        };
+        let commit = Commit {
+            tenant,
+            draft,
+            run: None,
+            conflict: ConflictPolicy::Fork,
+        };
+        self.ports.sessions.commit(&commit).await.map_err(|error| match error {
+            CommitError::Store(error) => Refusal::Store(error),
+            // The id is new and there is no base, so nothing can be in the way.
+            CommitError::Exists | CommitError::Conflict { .. } => Refusal::Conflict { run_id: None },
+        })
+    }
+
+    fn imported_context(&self, context: ImportContext) -> ContextState {
+        let now = self.ports.clock.now();
+        ContextState {
+            stored: StoredContext {
+                agent_id: context.agent_id.unwrap_or_else(|| AgentId::generate(&*self.ports.ids)),
+                parent_agent_id: context.parent_agent_id,
+                created_at: context.created_at.unwrap_or(now),
+                model: context.model,
+                system_prompt: context.system_prompt,
+                response_format: context.response_format,
+                other: context.other,
+            },
+            metadata: context.metadata,
+            execution_count: context.execution_count,
+            updated_at: now,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Reading runs: live ones from the board, ended ones from the store. A board that is away hides live runs and nothing else.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use super::service::RunService;
+use crate::board::BoardFuture;
+use crate::ids::{RunId, SessionId};
+use crate::record::{RunRecord, RunSummary, StepRecord};
+use crate::store::{Page, RunFilter, StoreError};
+use crate::tenant::TenantId;
+
+impl RunService {
+    /// Reads a run, live or ended.
+    pub async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
+        if let Some(live) = shown(self.ports.board.run_lookup(tenant, run_id)).await {
+            return Ok(Some(live.record()));
+        }
+        self.ports.store.run_lookup(tenant, run_id).await
+    }
+
+    /// Lists runs, live and ended, newest first.
+    pub async fn run_list(
+        &self,
+        tenant: &TenantId,
+        filter: &RunFilter,
+        page: Page<RunId>,
+    ) -> Result<Vec<RunSummary>, StoreError> {
+        let live = shown(self.ports.board.run_list(tenant)).await;
+        let mut runs = self.ports.store.run_list(tenant, filter, page).await?;
+        let on_page = |run: &RunSummary| page.before.is_none_or(|before| run.run_id < before) && matches(filter, run);
+        runs.extend(
+            live.iter()
+                .map(|live| &live.summary)
+                .filter(|run| on_page(run))
+                .cloned(),
+        );
+        // A run that was just stored may still be on the board; the stored row stands first and stays.
+        runs.sort_by_key(|run| std::cmp::Reverse(run.run_id));
+        runs.dedup_by_key(|run| run.run_id);
+        runs.truncate(page.limit as usize);
+        Ok(runs)
+    }
+
+    /// Reads the completed steps of a run with their messages.
+    pub async fn step_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Vec<StepRecord>>, StoreError> {
+        if let Some(live) = shown(self.ports.board.run_lookup(tenant, run_id)).await {
+            return Ok(Some(live.steps.iter().map(|step| (**step).clone()).collect()));
+        }
+        let Some(run) = self.ports.store.run_lookup(tenant, run_id).await? else {
+            return Ok(None);
+        };
+        let mut steps = self.ports.store.step_list(tenant, run_id).await?.unwrap_or_default();
+        if run.summary.status.has_session() {
+            self.fill_messages(tenant, run.summary.session_id, &mut steps).await?;
+        }
+        Ok(Some(steps))
+    }
+
+    /// Finds the run that has reserved a session id and has not committed it.
+    pub async fn reserving_run(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<RunId>, StoreError> {
+        if let Some(run_id) = shown(self.ports.board.run_lookup_by_session(tenant, session_id)).await {
+            return Ok(Some(run_id));
+        }
+        let stored = self.ports.store.run_lookup_by_session(tenant, session_id).await?;
+        Ok(stored.map(|run| run.run_id))
+    }
+
+    /// Puts the messages that the session holds back into the steps that made them.
+    async fn fill_messages(
+        &self,
+        tenant: &TenantId,
+        session_id: SessionId,
+        steps: &mut [StepRecord],
+    ) -> Result<(), StoreError> {
+        let messages = self
+            .ports
+            .store
+            .new_message_list(tenant, session_id)
+            .await?
+            .unwrap_or_default();
+        for step in steps {
+            let of_step = messages
+                .iter()
+                .filter(|message| message.tags.step_id == Some(step.step_id));
+            step.messages = of_step.map(Arc::clone).collect();
+        }
+        Ok(())
+    }
+}
+
+fn matches(filter: &RunFilter, run: &RunSummary) -> bool {
+    filter.status.is_none_or(|status| run.status == status)
+        && filter.agent.as_ref().is_none_or(|agent| run.agent == *agent)
+        && filter
+            .base_session_id
+            .is_none_or(|base| run.base_session_id == Some(base))
+        && filter.created.from.is_none_or(|from| run.created_at >= from)
+        && filter.created.until.is_none_or(|until| run.created_at < until)
+}
+
+/// Returns what the board shows, or nothing when it is away.
+async fn shown<T: Default>(reading: BoardFuture<'_, T>) -> T {
+    reading.await.unwrap_or_else(|error| {
+        tracing::warn!(error = &error as &dyn Error, "live runs are not shown");
+        T::default()
+    })
+}

@@ -1,0 +1,64 @@
+//! What a caller asks of a run, already parsed and within limits of form.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::state::ExecutionBudget;
+use crate::ids::SessionId;
+use crate::json::{Object, Value};
+use crate::message::{ContentPart, Role};
+use crate::model_ref::{ModelRef, ResponseFormat};
+use crate::record::RunMode;
+use crate::store::ConflictPolicy;
+
+/// A request to run an agent.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// The session to continue; none for a new line of sessions.
+    pub base_session_id: Option<SessionId>,
+    /// The agent; by default the base session's, or else the configured default.
+    pub agent: Option<String>,
+    /// The messages to add; at least one.
+    pub input: Vec<InputMessage>,
+    /// How the caller follows the run.
+    pub mode: RunMode,
+    /// The model to use instead of the session's or the agent's.
+    pub model: Option<ModelRef>,
+    /// Limits; those that are absent come from the agent.
+    pub budget: ExecutionBudget,
+    /// Key-value pairs for the run's record and the session's metadata.
+    pub metadata: Object,
+    /// Variables to set in the environment; `null` removes one.
+    pub variables: BTreeMap<String, Value>,
+    /// The shape of the final answer, for this session and those that continue it.
+    pub response_format: Option<ResponseFormat>,
+    /// What to do when another run continues the same base.
+    pub conflict: ConflictPolicy,
+    /// What to do when the caller goes away.
+    pub on_disconnect: OnDisconnect,
+}
+
+/// A message of the caller.
+#[derive(Debug, Clone)]
+pub struct InputMessage {
+    /// Who says it.
+    pub role: Role,
+    /// The speaker's name.
+    pub name: Option<String>,
+    /// What is said.
+    pub content: Vec<ContentPart>,
+    /// Key-value pairs of the caller.
+    pub metadata: Object,
+}
+
+/// What happens to a run whose caller goes away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDisconnect {
+    /// It is cancelled and publishes nothing.
+    #[default]
+    Cancel,
+    /// It goes on and commits.
+    Continue,
+}
