@@ -25,3 +25,6 @@ pub mod board;
 pub mod store;
 
 pub mod run;
+
+pub mod api_key;
+pub mod http;

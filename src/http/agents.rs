@@ -1,0 +1,221 @@
+//! Routes of agents.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Api;
+use super::auth::Caller;
+use super::codes::ProblemCode;
+use super::json_body::JsonBody;
+use super::paging::{Cursor, ListPage, take_cursor, take_limit};
+use super::parameters::{PathParameters, QueryParameters};
+use super::problem::{Problem, ProblemBody};
+use super::runs::{check_budget, check_metadata};
+use crate::agent::state::ExecutionBudget;
+use crate::agent::{AgentDefinition, DriverKind, ErrorPolicy, HookConfig};
+use crate::clock::Timestamp;
+use crate::json::Object;
+use crate::model_ref::{ModelRef, ResponseFormat};
+use crate::session::Hash;
+use crate::store::{AgentPage, AgentRecord};
+
+/// The current version of an agent's definition.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Agent)]
+pub(super) struct AgentView {
+    /// The definition.
+    #[serde(flatten)]
+    definition: Arc<AgentDefinition>,
+    /// Names the version: the hash of the definition.
+    version: Hash,
+    /// When the version was stored first.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Timestamp,
+}
+
+/// The definition of an agent, named by the path.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PutAgent {
+    /// The same name as in the path, or none.
+    #[serde(default)]
+    name: Option<String>,
+    /// What it is for.
+    #[serde(default)]
+    description: String,
+    /// Instructions above the conversation: a template over `variables` and `metadata`.
+    #[serde(default)]
+    system_prompt: String,
+    /// Makes the steps.
+    #[serde(default)]
+    driver: DriverKind,
+    /// The model: `PROVIDER/MODEL`.
+    model: ModelRef,
+    /// Names of the tools that it may call.
+    #[serde(default)]
+    tools: Vec<String>,
+    /// Limits of each execution.
+    #[serde(default)]
+    budget: ExecutionBudget,
+    /// The shape of final answers.
+    #[serde(default)]
+    response_format: ResponseFormat,
+    /// Hooks, by name.
+    #[serde(default)]
+    hooks: Vec<HookConfig>,
+    /// What errors do to an execution.
+    #[serde(default)]
+    error_policy: ErrorPolicy,
+    /// Key-value pairs that every session of the agent begins with.
+    #[serde(default)]
+    metadata: Object,
+}
+
+/// Lists agents by name.
+#[utoipa::path(get, path = "/v1/agents", tag = "agents", params(
+    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+), responses(
+    (status = 200, body = ListPage<AgentView>),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn list_agents(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    mut query: QueryParameters,
+) -> Result<Json<ListPage<AgentView>>, Problem> {
+    let limit = take_limit(&mut query)?;
+    let after = take_cursor(&mut query, |cursor| match cursor {
+        Cursor::Agent(name) => Some(name),
+        _ => None,
+    })?;
+    query.finish()?;
+    let agents = api
+        .service
+        .agents
+        .list(
+            &tenant,
+            &AgentPage {
+                after,
+                limit: limit + 1,
+            },
+        )
+        .await?;
+    let cursor = |agent: &AgentRecord| Cursor::Agent(agent.definition.name.clone());
+    Ok(Json(ListPage::new(agents, limit, cursor, AgentView::from)))
+}
+
+/// Shows an agent.
+#[utoipa::path(get, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), responses(
+    (status = 200, body = AgentView),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn get_agent(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+) -> Result<Json<AgentView>, Problem> {
+    query.finish()?;
+    let name = known_name(&path)?;
+    let agent = api.service.agents.lookup(&tenant, name).await?;
+    agent
+        .map(|agent| Json(agent.into()))
+        .ok_or_else(|| agent_not_found(name))
+}
+
+/// Stores a new version of an agent.
+#[utoipa::path(put, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), request_body = PutAgent, responses(
+    (status = 200, body = AgentView),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn put_agent(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+    JsonBody(body): JsonBody<PutAgent>,
+) -> Result<Json<AgentView>, Problem> {
+    query.finish()?;
+    let definition = body.into_definition(path.text("name"))?;
+    let agent = api.service.agents.put(&tenant, definition).await?;
+    Ok(Json(agent.into()))
+}
+
+/// Takes an agent's name away. Its versions stay, for the sessions that used them.
+#[utoipa::path(delete, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), responses(
+    (status = 204, description = "Done"),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn delete_agent(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+) -> Result<StatusCode, Problem> {
+    query.finish()?;
+    let name = known_name(&path)?;
+    let deleted = api.service.agents.delete(&tenant, name).await?;
+    if deleted {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(agent_not_found(name))
+    }
+}
+
+impl PutAgent {
+    fn into_definition(self, name: &str) -> Result<AgentDefinition, Problem> {
+        let invalid = |pointer: &str, words: &str| Err(Problem::of_field(ProblemCode::InvalidField, pointer, words));
+        if !AgentDefinition::is_valid_name(name) {
+            return invalid("name", "a name has 1 to 64 letters, digits, `-`, `_` and `.`");
+        }
+        if self.name.is_some_and(|given| given != name) {
+            return invalid("/name", "not the name in the path");
+        }
+        check_budget(&self.budget, "/budget")?;
+        check_metadata(&self.metadata, "/metadata")?;
+        Ok(AgentDefinition {
+            name: name.to_owned(),
+            description: self.description,
+            system_prompt: self.system_prompt,
+            driver: self.driver,
+            model: self.model,
+            tools: self.tools,
+            budget: self.budget,
+            response_format: self.response_format,
+            hooks: self.hooks,
+            error_policy: self.error_policy,
+            metadata: self.metadata,
+        })
+    }
+}
+
+impl From<AgentRecord> for AgentView {
+    fn from(agent: AgentRecord) -> Self {
+        Self {
+            definition: agent.definition,
+            version: agent.version,
+            created_at: agent.created_at,
+        }
+    }
+}
+
+/// Returns the name in the path if it can be one; no store need be asked for others.
+fn known_name(path: &PathParameters) -> Result<&str, Problem> {
+    let name = path.text("name");
+    if AgentDefinition::is_valid_name(name) {
+        Ok(name)
+    } else {
+        Err(agent_not_found(name))
+    }
+}
+
+fn agent_not_found(name: &str) -> Problem {
+    let shown: String = name.chars().take(AgentDefinition::MAX_NAME_LENGTH).collect();
+    Problem::new(ProblemCode::AgentNotFound, format!("there is no agent named {shown:?}"))
+}

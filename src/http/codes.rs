@@ -1,0 +1,124 @@
+//! Every public error code, in one table: code, status, title and page. Codes are part of the API and never change their meaning.
+
+use axum::http::StatusCode;
+
+macro_rules! codes {
+    ($($variant:ident = $code:literal, $status:ident, $title:literal;)+) => {
+        /// Names a problem that a caller can meet.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ProblemCode {
+            $(#[doc = $title] $variant,)+
+        }
+
+        impl ProblemCode {
+            /// All codes.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// Returns the stable code.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code,)+ }
+            }
+
+            /// Returns the status of the response.
+            pub fn status(self) -> StatusCode {
+                match self { $(Self::$variant => StatusCode::$status,)+ }
+            }
+
+            /// Returns the title, which is the same for every occurrence.
+            pub fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)+ }
+            }
+
+            /// Returns the page that explains the code, in Markdown.
+            pub fn page(self) -> &'static str {
+                match self { $(Self::$variant => include_str!(concat!("../../docs/problems/", $code, ".md")),)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    MalformedJson = "malformed_json", BAD_REQUEST, "The body is not valid JSON";
+    MalformedBody = "malformed_body", BAD_REQUEST, "The body can't be read";
+    EmptyBody = "empty_body", BAD_REQUEST, "The body is empty";
+    InvalidUtf8 = "invalid_utf8", BAD_REQUEST, "The request is not valid UTF-8";
+    NulCharacter = "nul_character", BAD_REQUEST, "The request contains a NUL character";
+    JsonTooDeep = "json_too_deep", BAD_REQUEST, "The JSON is nested too deeply";
+    DuplicateKey = "duplicate_key", BAD_REQUEST, "A JSON object has the same key twice";
+    UnknownField = "unknown_field", BAD_REQUEST, "The body has an unknown field";
+    MissingField = "missing_field", BAD_REQUEST, "A required field is missing";
+    InvalidField = "invalid_field", BAD_REQUEST, "A field has an invalid value";
+    TooManyMessages = "too_many_messages", BAD_REQUEST, "The input has too many messages";
+    UnknownParameter = "unknown_parameter", BAD_REQUEST, "The query has an unknown parameter";
+    InvalidParameter = "invalid_parameter", BAD_REQUEST, "A query parameter has an invalid value";
+    InvalidCursor = "invalid_cursor", BAD_REQUEST, "The cursor is not one that this list gave";
+    MalformedId = "malformed_id", BAD_REQUEST, "An id is malformed";
+    MissingApiKey = "missing_api_key", UNAUTHORIZED, "The request has no API key";
+    InvalidApiKey = "invalid_api_key", UNAUTHORIZED, "The API key is not valid";
+    MissingScope = "missing_scope", FORBIDDEN, "The API key does not allow this";
+    RouteNotFound = "route_not_found", NOT_FOUND, "There is nothing at this address";
+    RunNotFound = "run_not_found", NOT_FOUND, "There is no such run";
+    SessionNotFound = "session_not_found", NOT_FOUND, "There is no such session";
+    SessionNotCommitted = "session_not_committed", NOT_FOUND, "The session is reserved and not committed";
+    AgentNotFound = "agent_not_found", NOT_FOUND, "There is no such agent";
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not allowed here";
+    RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request arrived too slowly";
+    BaseSessionConflict = "base_session_conflict", CONFLICT, "Another run continues the base session";
+    AgentIsConfigured = "agent_is_configured", CONFLICT, "The agent is defined in a configuration file";
+    BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
+    JsonTooLarge = "json_too_large", PAYLOAD_TOO_LARGE, "The JSON has too many values";
+    UriTooLong = "uri_too_long", URI_TOO_LONG, "The address is too long";
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON";
+    UnknownModel = "unknown_model", UNPROCESSABLE_ENTITY, "There is no such model";
+    ModelNotConfigured = "model_not_configured", UNPROCESSABLE_ENTITY, "The model's provider has no API key";
+    UnknownTool = "unknown_tool", UNPROCESSABLE_ENTITY, "There is no such tool";
+    UnknownHook = "unknown_hook", UNPROCESSABLE_ENTITY, "There is no such hook";
+    InvalidPrompt = "invalid_prompt", UNPROCESSABLE_ENTITY, "The system prompt can't be rendered";
+    InvalidHistory = "invalid_history", UNPROCESSABLE_ENTITY, "No model accepts these messages";
+    TooManyRuns = "too_many_runs", TOO_MANY_REQUESTS, "Too many runs are active";
+    HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers are too large";
+    InternalError = "internal_error", INTERNAL_SERVER_ERROR, "The service failed";
+    StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The store is unavailable";
+    ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "The service is shutting down";
+    AnswerTimeout = "answer_timeout", SERVICE_UNAVAILABLE, "The answer took too long";
+}
+
+impl ProblemCode {
+    /// Finds a code by its text.
+    pub fn find(code: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|known| known.as_str() == code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_their_pages_describe_them() {
+        let codes: BTreeSet<_> = ProblemCode::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(codes.len(), ProblemCode::ALL.len());
+        for code in ProblemCode::ALL {
+            let heading = format!("# {}\n", code.as_str());
+            let status = format!("Status {}: {}.", code.status().as_u16(), code.title());
+            assert!(code.page().starts_with(&heading), "{code:?}");
+            assert!(code.page().contains(&status), "{code:?}: {status}");
+            assert!(code.page().contains("\n## What to do\n"), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn every_page_has_its_code() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/problems");
+        let pages = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let orphans: Vec<_> = pages
+            .filter(|name| name != "README.md" && name != "run-errors.md")
+            .filter(|name| ProblemCode::find(name.trim_end_matches(".md")).is_none())
+            .collect();
+        assert_eq!(orphans, Vec::<String>::new());
+    }
+}

@@ -1,0 +1,125 @@
+//! The description of the interface, the page to read it and the pages of the problem codes. All of it works offline.
+
+use std::future::{Ready, ready};
+use std::sync::{Arc, LazyLock};
+
+use axum::Json;
+use axum::extract::Path;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use serde::Serialize;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi};
+
+use super::codes::ProblemCode;
+use super::problem::Problem;
+use super::router::openapi;
+
+/// What the page may load: its own files only. Its styles are partly inline.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+     font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The parts of the description that no route has.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "agent-runtime", description = "Runs LLM agents over immutable, forkable sessions.", license(name = "Apache-2.0 OR MIT")),
+    tags(
+        (name = "runs", description = "A run takes one session, works, and publishes exactly one new session or nothing."),
+        (name = "sessions", description = "A session is an immutable snapshot; its parent makes sessions a tree."),
+        (name = "agents", description = "Definitions of agents, kept as immutable versions."),
+        (name = "health", description = "How the service is. Needs no key."),
+    ),
+    security(("api_key" = [])),
+    modifiers(&ApiKeyScheme),
+)]
+pub(super) struct ApiDescription;
+
+struct ApiKeyScheme;
+
+impl Modify for ApiKeyScheme {
+    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("An API key, `ark_...`; none is needed while none was ever made."));
+        let components = description.components.get_or_insert_default();
+        components.add_security_scheme("api_key", SecurityScheme::Http(scheme.build()));
+    }
+}
+
+/// Where things are.
+#[derive(Debug, Serialize)]
+pub(super) struct Index {
+    service: &'static str,
+    version: &'static str,
+    docs: &'static str,
+    openapi: &'static str,
+}
+
+/// Points to the documentation.
+pub(super) fn index() -> Ready<Json<Index>> {
+    let index = Index {
+        service: "agent-runtime",
+        version: env!("CARGO_PKG_VERSION"),
+        docs: "/docs",
+        openapi: "/openapi.json",
+    };
+    ready(Json(index))
+}
+
+/// Answers with the description.
+pub(super) fn openapi_json() -> Ready<Response> {
+    static JSON: LazyLock<Result<String, String>> =
+        LazyLock::new(|| openapi().to_json().map_err(|error| error.to_string()));
+    let answer = match &*JSON {
+        Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json.as_str()).into_response(),
+        Err(error) => Problem::internal(error.as_str()).into_response(),
+    };
+    ready(answer)
+}
+
+/// Leads to the page, whose files have relative addresses.
+pub(super) fn redirect_to_page() -> Ready<Redirect> {
+    ready(Redirect::permanent("/docs/"))
+}
+
+/// Answers with a file of the page.
+pub(super) fn page(file: Option<Path<String>>) -> Ready<Response> {
+    static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'_>>> =
+        LazyLock::new(|| Arc::new(utoipa_swagger_ui::Config::from("/openapi.json")));
+    let name = file.map_or_else(String::new, |Path(name)| name);
+    let answer = match utoipa_swagger_ui::serve(&name, Arc::clone(&CONFIG)) {
+        Ok(Some(file)) => page_file(file),
+        Ok(None) => Problem::new(ProblemCode::RouteNotFound, "the page has no such file").into_response(),
+        Err(error) => Problem::internal(error.to_string()).into_response(),
+    };
+    ready(answer)
+}
+
+fn page_file(file: utoipa_swagger_ui::SwaggerFile<'_>) -> Response {
+    let mut response = ([(header::CONTENT_TYPE, file.content_type)], file.bytes.into_owned()).into_response();
+    if file.gzpipped {
+        response
+            .headers_mut()
+            .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
+}
+
+/// Answers with the page of a problem code.
+pub(super) fn problem_page(Path(code): Path<String>) -> Ready<Response> {
+    let found = ProblemCode::find(code.trim_end_matches(".md"));
+    let answer = match found {
+        Some(code) => ([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], code.page()).into_response(),
+        None => Problem::new(ProblemCode::RouteNotFound, "there is no such problem code").into_response(),
+    };
+    ready(answer)
+}
+
+/// Keeps what a browser shows to its own files and out of frames.
+pub(super) fn secure(mut response: Response) -> Ready<Response> {
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    ready(response)
+}

@@ -1,0 +1,314 @@
+//! The input of a run on the wire: a text, content parts or messages. Strict, since what enters a history stays there for good.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::codes::ProblemCode;
+use super::json_body::decode_part;
+use super::problem::Problem;
+use crate::json::Object;
+use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, ToolCall, ToolResult};
+use crate::run::InputMessage;
+
+const PLACE: &str = "/input";
+const MAX_NAME: usize = 64;
+
+/// A text, content parts of one user message, or messages.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(
+    dead_code,
+    reason = "describes the form alone; decoding by hand gives each error its place"
+)]
+pub(super) enum RunInput {
+    /// The text of one user message.
+    Text(String),
+    /// The parts of one user message.
+    Parts(Vec<InputPart>),
+    /// Messages, oldest first; tool calls among them have exactly one result each.
+    Messages(Vec<InputWireMessage>),
+}
+
+/// A message of the input.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = InputMessage)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InputWireMessage {
+    /// Who says it.
+    role: Role,
+    /// The speaker's name, where several share a role.
+    #[serde(default)]
+    name: Option<String>,
+    /// A text, or parts: tool calls only of the assistant, tool results only of tools.
+    #[schema(value_type = InputContent)]
+    content: Box<RawValue>,
+    /// Key-value pairs of the caller.
+    #[serde(default)]
+    metadata: Option<Object>,
+}
+
+/// What a message says.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(
+    dead_code,
+    reason = "describes the form alone; decoding by hand gives each error its place"
+)]
+pub(super) enum InputContent {
+    /// One text.
+    Text(String),
+    /// Parts, in order.
+    Parts(Vec<InputPart>),
+}
+
+/// A part of a message of the input.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum InputPart {
+    /// Words.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// Where its bytes are.
+        source: InputSource,
+        /// How closely the model shall look, such as `low` or `high`.
+        #[serde(default)]
+        detail: Option<String>,
+    },
+    /// A file, such as a PDF.
+    Document {
+        /// Where its bytes are.
+        source: InputSource,
+        /// Its name.
+        #[serde(default)]
+        name: Option<String>,
+    },
+    /// A call that the assistant asked for.
+    ToolCall {
+        /// Pairs the call with its result.
+        id: String,
+        /// The tool's name.
+        name: String,
+        /// The arguments, as the text of a JSON object.
+        arguments: String,
+    },
+    /// What a tool answered.
+    ToolResult {
+        /// The call that it answers.
+        call_id: String,
+        /// The tool's name.
+        name: String,
+        /// Texts, images and documents.
+        #[schema(no_recursion)]
+        content: Vec<InputPart>,
+        /// Whether the answer is an error.
+        #[serde(default)]
+        is_error: bool,
+    },
+}
+
+/// Where the bytes of an image or a document are.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum InputSource {
+    /// At an address that the provider reads.
+    Url {
+        /// The address: https or http.
+        url: String,
+    },
+    /// Here, in base64 (RFC 4648, with padding).
+    Base64 {
+        /// The IANA media type, such as `image/png`.
+        media_type: String,
+        /// The encoded bytes.
+        data: String,
+    },
+}
+
+/// Which of the three forms a list has.
+#[derive(Deserialize)]
+struct Shape {
+    role: Option<serde::de::IgnoredAny>,
+}
+
+/// Decodes and checks the input.
+pub(super) fn decode_input(raw: &RawValue, max_messages: usize) -> Result<Vec<InputMessage>, Problem> {
+    if raw.get().starts_with('"') {
+        return Ok(vec![user_message(decode_content(raw, Role::User, PLACE)?)]);
+    }
+    let items: Vec<&RawValue> = match serde_json::from_str(raw.get()) {
+        Ok(items) => items,
+        Err(_) => {
+            return Err(invalid(
+                PLACE,
+                "neither a string nor a list of messages or content parts",
+            ));
+        }
+    };
+    let has_role = |item: &RawValue| serde_json::from_str::<Shape>(item.get()).is_ok_and(|shape| shape.role.is_some());
+    let is_message = |item: &&RawValue| item.get().starts_with('{') && has_role(item);
+    if !items.iter().any(is_message) {
+        return Ok(vec![user_message(decode_content(raw, Role::User, PLACE)?)]);
+    }
+    if items.len() > max_messages {
+        let words = format!("{} messages, and at most {max_messages} are allowed", items.len());
+        return Err(Problem::of_field(ProblemCode::TooManyMessages, PLACE, words));
+    }
+    items
+        .iter()
+        .enumerate()
+        .map(|(index, item)| decode_message(item, &format!("{PLACE}/{index}")))
+        .collect()
+}
+
+fn user_message(content: Vec<ContentPart>) -> InputMessage {
+    InputMessage {
+        role: Role::User,
+        name: None,
+        content,
+        metadata: Object::new(),
+    }
+}
+
+fn decode_message(raw: &RawValue, place: &str) -> Result<InputMessage, Problem> {
+    if !raw.get().starts_with('{') {
+        return Err(invalid(place, "not a message: an object with a role and content"));
+    }
+    let message: InputWireMessage = decode_part(raw, place)?;
+    if message
+        .name
+        .as_ref()
+        .is_some_and(|name| name.is_empty() || name.len() > MAX_NAME)
+    {
+        return Err(invalid(
+            &format!("{place}/name"),
+            format!("a name has 1 to {MAX_NAME} bytes"),
+        ));
+    }
+    let metadata = message.metadata.unwrap_or_default();
+    super::runs::check_metadata(&metadata, &format!("{place}/metadata"))?;
+    let content = decode_content(&message.content, message.role, &format!("{place}/content"))?;
+    Ok(InputMessage {
+        role: message.role,
+        name: message.name,
+        content,
+        metadata,
+    })
+}
+
+fn decode_content(raw: &RawValue, role: Role, place: &str) -> Result<Vec<ContentPart>, Problem> {
+    let parts = match raw.get().as_bytes().first() {
+        Some(b'"') => vec![InputPart::Text {
+            text: decode_part(raw, place)?,
+        }],
+        Some(b'[') => decode_part(raw, place)?,
+        _ => return Err(invalid(place, "neither a string nor a list of content parts")),
+    };
+    if parts.is_empty() {
+        return Err(invalid(place, "there is no content"));
+    }
+    let placed = parts.into_iter().enumerate();
+    placed
+        .map(|(index, part)| check_part(part, role, &format!("{place}/{index}")))
+        .collect()
+}
+
+fn check_part(part: InputPart, role: Role, place: &str) -> Result<ContentPart, Problem> {
+    check_role(&part, role).map_err(|words| invalid(place, words))?;
+    Ok(match part {
+        InputPart::Text { text } if text.is_empty() => return Err(invalid(place, "the text is empty")),
+        InputPart::Text { text } => ContentPart::text(text),
+        InputPart::Image { source, detail } => ContentPart::Image(ImagePart {
+            source: check_source(source, place)?,
+            detail,
+        }),
+        InputPart::Document { source, name } => ContentPart::Document(DocumentPart {
+            source: check_source(source, place)?,
+            name,
+        }),
+        InputPart::ToolCall { id, name, .. } if id.is_empty() || name.is_empty() => {
+            return Err(invalid(place, "a tool call needs an id and a name"));
+        }
+        InputPart::ToolCall { id, name, arguments } => ContentPart::ToolCall(ToolCall {
+            id,
+            name,
+            arguments,
+            signature: None,
+        }),
+        InputPart::ToolResult {
+            call_id,
+            name,
+            content,
+            is_error,
+        } => {
+            let parts = content.into_iter().enumerate();
+            // What a tool answers is what a user may say: no calls, no results.
+            let content = parts.map(|(index, part)| check_part(part, Role::User, &format!("{place}/content/{index}")));
+            ContentPart::ToolResult(ToolResult {
+                call_id,
+                name,
+                content: content.collect::<Result<_, _>>()?,
+                is_error,
+            })
+        }
+    })
+}
+
+fn check_role(part: &InputPart, role: Role) -> Result<(), &'static str> {
+    let fits = match part {
+        InputPart::Text { .. } => role != Role::Tool,
+        InputPart::Image { .. } | InputPart::Document { .. } => role == Role::User,
+        InputPart::ToolCall { .. } => role == Role::Assistant,
+        InputPart::ToolResult { .. } => role == Role::Tool,
+    };
+    let rule = "images and documents belong to user messages, tool calls to assistant messages, and tool messages hold tool results alone";
+    if fits { Ok(()) } else { Err(rule) }
+}
+
+fn check_source(source: InputSource, place: &str) -> Result<MediaSource, Problem> {
+    match source {
+        InputSource::Url { url } => {
+            let is_web = url
+                .strip_prefix("https://")
+                .or_else(|| url.strip_prefix("http://"))
+                .is_some_and(|rest| !rest.is_empty());
+            if is_web {
+                Ok(MediaSource::Url { url })
+            } else {
+                Err(invalid(&format!("{place}/source/url"), "not an https or http address"))
+            }
+        }
+        InputSource::Base64 { media_type, data } => {
+            if !media_type
+                .split_once('/')
+                .is_some_and(|(kind, subtype)| !kind.is_empty() && !subtype.is_empty())
+            {
+                return Err(invalid(
+                    &format!("{place}/source/media_type"),
+                    "not a media type such as image/png",
+                ));
+            }
+            if !is_base64(&data) {
+                return Err(invalid(&format!("{place}/source/data"), "not base64 with padding"));
+            }
+            Ok(MediaSource::Base64 { media_type, data })
+        }
+    }
+}
+
+fn is_base64(data: &str) -> bool {
+    let digits = data
+        .strip_suffix("==")
+        .or_else(|| data.strip_suffix('='))
+        .unwrap_or(data);
+    let allowed = |c: u8| c.is_ascii_alphanumeric() || c == b'+' || c == b'/';
+    !digits.is_empty() && data.len().is_multiple_of(4) && digits.bytes().all(allowed)
+}
+
+fn invalid(pointer: &str, message: impl Into<String>) -> Problem {
+    Problem::of_field(ProblemCode::InvalidField, pointer, message)
+}

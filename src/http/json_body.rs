@@ -1,0 +1,145 @@
+//! Reads and decodes a JSON body: bounded in bytes, time, depth and number of values, and strict. It never tells what a body contains but for names.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, header};
+use futures_util::StreamExt as _;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::Api;
+use super::codes::ProblemCode;
+use super::json_errors::decode_problem;
+use super::json_scan::{ScanFault, scan_json};
+use super::limits::HttpLimits;
+use super::problem::Problem;
+
+/// A decoded JSON body.
+#[derive(Debug)]
+pub(super) struct JsonBody<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Api>> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        check_media_type(request.headers())?;
+        let bytes = read_body(request, &api.limits).await?;
+        decode_body(&bytes, &api.limits).map(Self)
+    }
+}
+
+/// Decodes a part of a body that was kept verbatim; `place` is the JSON pointer to it.
+pub(super) fn decode_part<T: DeserializeOwned>(raw: &RawValue, place: &str) -> Result<T, Problem> {
+    let mut deserializer = serde_json::Deserializer::from_str(raw.get());
+    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| decode_problem(place, &error))
+}
+
+fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let unsupported = |words: String| Err(Problem::new(ProblemCode::UnsupportedMediaType, words));
+    let encoding = headers.get(header::CONTENT_ENCODING);
+    if encoding.is_some_and(|encoding| encoding != "identity") {
+        return unsupported("the body must not be compressed: leave Content-Encoding out".to_owned());
+    }
+    let Some(given) = headers
+        .get(header::CONTENT_TYPE)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()))
+    else {
+        return unsupported("the header Content-Type is missing: send application/json".to_owned());
+    };
+    let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_json = essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
+    if is_json {
+        Ok(())
+    } else {
+        unsupported("the header Content-Type must be application/json".to_owned())
+    }
+}
+
+async fn read_body(request: Request, limits: &HttpLimits) -> Result<Vec<u8>, Problem> {
+    let announced = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limits.max_body_bytes as u64) {
+        return Err(too_large(limits));
+    }
+    let reading = collect(request.into_body(), limits);
+    tokio::time::timeout(limits.request_timeout, reading)
+        .await
+        .unwrap_or_else(|_| {
+            let seconds = limits.request_timeout.as_secs_f64();
+            Err(Problem::new(
+                ProblemCode::RequestTimeout,
+                format!("the body did not arrive within {seconds} seconds"),
+            ))
+        })
+}
+
+async fn collect(body: Body, limits: &HttpLimits) -> Result<Vec<u8>, Problem> {
+    let mut bytes = Vec::new();
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| {
+            Problem::new(
+                ProblemCode::MalformedBody,
+                "the body broke off or is not encoded as its headers say",
+            )
+            .with_cause(error)
+        })?;
+        if bytes.len() + chunk.len() > limits.max_body_bytes {
+            return Err(too_large(limits));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+fn too_large(limits: &HttpLimits) -> Problem {
+    Problem::new(
+        ProblemCode::BodyTooLarge,
+        format!("a body has at most {} bytes", limits.max_body_bytes),
+    )
+}
+
+fn decode_body<T: DeserializeOwned>(bytes: &[u8], limits: &HttpLimits) -> Result<T, Problem> {
+    if bytes.is_empty() {
+        return Err(Problem::new(ProblemCode::EmptyBody, "the request needs a JSON body"));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        Problem::new(
+            ProblemCode::InvalidUtf8,
+            format!("the body is not valid UTF-8 at byte {}", error.valid_up_to()),
+        )
+    })?;
+    scan_json(text, limits.max_json_depth, limits.max_json_values).map_err(scan_problem)?;
+    // A decoder takes a list for an object whose fields come in order; a caller hardly means that.
+    if !text.trim_start().starts_with('{') {
+        return Err(Problem::of_field(ProblemCode::InvalidField, "", "not a JSON object"));
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| decode_problem("", &error))
+}
+
+fn scan_problem(fault: ScanFault) -> Problem {
+    match fault {
+        ScanFault::Syntax(message) => Problem::new(ProblemCode::MalformedJson, message),
+        ScanFault::TooDeep(limit) => Problem::new(
+            ProblemCode::JsonTooDeep,
+            format!("objects and arrays may be nested {limit} levels deep"),
+        ),
+        ScanFault::TooManyValues(limit) => Problem::new(
+            ProblemCode::JsonTooLarge,
+            format!("the body may have {limit} JSON values"),
+        ),
+        ScanFault::Nul(pointer) => Problem::of_field(
+            ProblemCode::NulCharacter,
+            pointer.replace('\0', "\u{fffd}"),
+            "NUL characters can't be stored",
+        ),
+        ScanFault::DuplicateKey(pointer) => {
+            Problem::of_field(ProblemCode::DuplicateKey, pointer, "the key stands here twice")
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Explains why a JSON value does not fit: which field, what is wrong and what may have been meant.
+
+use serde_path_to_error::{Error, Path, Segment};
+
+use super::codes::ProblemCode;
+use super::json_scan::escape_token;
+use super::problem::Problem;
+
+/// The most characters of a decoder's words that are passed on; they may quote what the caller sent.
+const MAX_MESSAGE: usize = 400;
+/// How alike a known name must be to be suggested, from 0 to 1.
+const ALIKE: f64 = 0.7;
+
+/// Turns a decoder's error into a problem; `place` is the JSON pointer to the value that was decoded.
+pub(super) fn decode_problem(place: &str, error: &Error<serde_json::Error>) -> Problem {
+    let message = plain_message(error.inner());
+    let mut pointer = format!("{place}{}", json_pointer(error.path()));
+    let named = backticked(&message);
+    let (code, advice) = if message.starts_with("unknown field") {
+        append(&mut pointer, named.first());
+        (ProblemCode::UnknownField, suggestion(&named))
+    } else if message.starts_with("missing field") {
+        append(&mut pointer, named.first());
+        (ProblemCode::MissingField, String::new())
+    } else if message.starts_with("unknown variant") {
+        (ProblemCode::InvalidField, suggestion(&named))
+    } else {
+        (ProblemCode::InvalidField, String::new())
+    };
+    Problem::of_field(code, pointer, format!("{message}{advice}"))
+}
+
+/// Suggests the known name that is most like the given one.
+pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = known.into_iter().map(|name| (strsim::jaro_winkler(given, name), name));
+    let best = scored.max_by(|(left, _), (right, _)| left.total_cmp(right));
+    best.filter(|(score, _)| *score >= ALIKE).map(|(_, name)| name)
+}
+
+/// Returns the error's words without its place in the text, which means nothing to readers of a pointer.
+fn plain_message(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let end = message.rfind(" at line ").unwrap_or(message.len());
+    message[..end].chars().take(MAX_MESSAGE).collect()
+}
+
+fn json_pointer(path: &Path) -> String {
+    path.iter().fold(String::new(), |pointer, segment| match segment {
+        Segment::Seq { index } => format!("{pointer}/{index}"),
+        Segment::Map { key } => format!("{pointer}/{}", escape_token(key)),
+        Segment::Enum { .. } | Segment::Unknown => pointer,
+    })
+}
+
+/// Adds the name of a field unless the path ends with it already.
+fn append(pointer: &mut String, field: Option<&&str>) {
+    let Some(token) = field.map(|field| escape_token(field)) else {
+        return;
+    };
+    if pointer.rsplit('/').next() != Some(&token) {
+        pointer.push('/');
+        pointer.push_str(&token);
+    }
+}
+
+fn suggestion(named: &[&str]) -> String {
+    let best = named
+        .split_first()
+        .and_then(|(given, known)| nearest(given, known.iter().copied()));
+    best.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+fn backticked(message: &str) -> Vec<&str> {
+    message.split('`').skip(1).step_by(2).collect()
+}

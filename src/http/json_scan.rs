@@ -1,0 +1,244 @@
+//! Walks a JSON text once, before it is decoded, for what no decoder reports: depth, number of values, doubled keys and NUL characters.
+//!
+//! A doubled key is refused, since readers of JSON disagree on which of its values counts. Values are counted, since a decoded
+//! one takes up to a hundred times the memory of its text.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+
+/// The deepest nesting that the parser itself bears.
+const PARSER_DEPTH: usize = 120;
+
+/// What is wrong with a JSON text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ScanFault {
+    /// It is not JSON; the message names line and column.
+    Syntax(String),
+    /// It is nested deeper than allowed.
+    TooDeep(usize),
+    /// It has more values than allowed.
+    TooManyValues(usize),
+    /// A string or a key contains a NUL character.
+    Nul(String),
+    /// An object has a key twice.
+    DuplicateKey(String),
+}
+
+/// Checks a JSON text. Each object, array, string, number, boolean and null is a value.
+pub(super) fn scan_json(text: &str, max_depth: usize, max_values: usize) -> Result<(), ScanFault> {
+    let mut walk = Walk {
+        max_depth: max_depth.min(PARSER_DEPTH),
+        max_values,
+        values: 0,
+        path: Vec::new(),
+        fault: None,
+    };
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let outcome = (Node { walk: &mut walk })
+        .deserialize(&mut deserializer)
+        .and_then(|()| deserializer.end());
+    match (walk.fault, outcome) {
+        (Some(fault), _) => Err(fault),
+        (None, Err(error)) => Err(ScanFault::Syntax(error.to_string())),
+        (None, Ok(())) => Ok(()),
+    }
+}
+
+/// Returns a JSON pointer's token for a key.
+pub(super) fn escape_token(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+struct Walk {
+    max_depth: usize,
+    max_values: usize,
+    values: usize,
+    path: Vec<Step>,
+    fault: Option<ScanFault>,
+}
+
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl Walk {
+    fn pointer(&self) -> String {
+        self.path.iter().fold(String::new(), |pointer, step| match step {
+            Step::Key(key) => format!("{pointer}/{}", escape_token(key)),
+            Step::Index(index) => format!("{pointer}/{index}"),
+        })
+    }
+
+    /// Keeps the fault apart, since an error of the parser holds nothing but text.
+    fn fail<E: serde::de::Error>(&mut self, fault: ScanFault) -> E {
+        self.fault = Some(fault);
+        E::custom("the scan ended")
+    }
+
+    fn check_text<E: serde::de::Error>(&mut self, text: &str) -> Result<(), E> {
+        if text.contains('\0') {
+            let pointer = self.pointer();
+            return Err(self.fail(ScanFault::Nul(pointer)));
+        }
+        Ok(())
+    }
+
+    fn count_value<E: serde::de::Error>(&mut self) -> Result<(), E> {
+        self.values += 1;
+        if self.values > self.max_values {
+            let limit = self.max_values;
+            return Err(self.fail(ScanFault::TooManyValues(limit)));
+        }
+        Ok(())
+    }
+
+    fn enter<E: serde::de::Error>(&mut self, step: Step) -> Result<(), E> {
+        self.path.push(step);
+        if self.path.len() > self.max_depth {
+            let limit = self.max_depth;
+            return Err(self.fail(ScanFault::TooDeep(limit)));
+        }
+        Ok(())
+    }
+}
+
+struct Node<'w> {
+    walk: &'w mut Walk,
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        self.walk.count_value()?;
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
+        self.walk.check_text(text)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let walk = self.walk;
+        walk.enter(Step::Index(0))?;
+        while items.next_element_seed(Node { walk: &mut *walk })?.is_some() {
+            if let Some(Step::Index(index)) = walk.path.last_mut() {
+                *index += 1;
+            }
+        }
+        walk.path.pop();
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let walk = self.walk;
+        let mut seen = HashSet::new();
+        walk.enter(Step::Key(String::new()))?;
+        while let Some(key) = entries.next_key::<String>()? {
+            let doubled = !seen.insert(key.clone());
+            if let Some(step) = walk.path.last_mut() {
+                *step = Step::Key(key.clone());
+            }
+            if doubled {
+                let pointer = walk.pointer();
+                return Err(walk.fail(ScanFault::DuplicateKey(pointer)));
+            }
+            walk.check_text(&key)?;
+            entries.next_value_seed(Node { walk: &mut *walk })?;
+        }
+        walk.path.pop();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_is_found_at_its_place() {
+        let cases = [
+            (
+                r#"{"a": [1, {"b/c": "x\u0000y"}]}"#,
+                ScanFault::Nul("/a/1/b~1c".to_owned()),
+            ),
+            (r#"{"a\u0000": 1}"#, ScanFault::Nul("/a\0".to_owned())),
+            (
+                r#"{"a": {"b": 1, "c": [], "b": 2}}"#,
+                ScanFault::DuplicateKey("/a/b".to_owned()),
+            ),
+            (r#"[[[[["deep"]]]]]"#, ScanFault::TooDeep(4)),
+        ];
+        for (text, fault) in cases {
+            assert_eq!(scan_json(text, 4, 100), Err(fault), "{text}");
+        }
+        assert_eq!(scan_json(r#"{"a": [[["b", -1, 2.5, true, null]]]}"#, 4, 100), Ok(()));
+        for text in [
+            "",
+            "{",
+            "[1,]",
+            "01",
+            "{\"a\": 1} x",
+            "\"\u{1}\"",
+            "1e999",
+            r#""\ud800""#,
+        ] {
+            assert!(matches!(scan_json(text, 4, 100), Err(ScanFault::Syntax(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_of_every_kind_are_counted() {
+        let text = r#"{"a": [{}, [], "b", 1, -1, 2.5, true, null], "c": {"d": 0}}"#;
+        assert_eq!(scan_json(text, 4, 12), Ok(()));
+        assert_eq!(scan_json(text, 4, 11), Err(ScanFault::TooManyValues(11)));
+        let rest_is_not_read = format!("[{}}}", "0,".repeat(1_000));
+        assert_eq!(
+            scan_json(&rest_is_not_read, 4, 1_000),
+            Err(ScanFault::TooManyValues(1_000))
+        );
+    }
+
+    #[test]
+    fn a_million_brackets_do_not_overflow_the_stack() {
+        assert_eq!(
+            scan_json(&"[".repeat(1_000_000), usize::MAX, usize::MAX),
+            Err(ScanFault::TooDeep(PARSER_DEPTH))
+        );
+        assert_eq!(
+            scan_json(&r#"{"a":"#.repeat(1_000_000), 64, usize::MAX),
+            Err(ScanFault::TooDeep(64))
+        );
+    }
+}

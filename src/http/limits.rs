@@ -1,0 +1,42 @@
+//! The limits of the HTTP interface. Values only; whoever starts the service chooses them.
+
+use std::time::Duration;
+
+/// What a request may cost.
+#[derive(Debug, Clone)]
+pub struct HttpLimits {
+    /// The largest body, in bytes.
+    pub max_body_bytes: usize,
+    /// The deepest nesting of a JSON body.
+    pub max_json_depth: usize,
+    /// The most values of a JSON body: objects, arrays, strings, numbers, booleans and nulls.
+    pub max_json_values: usize,
+    /// The request line and all headers together, in bytes.
+    pub max_header_bytes: usize,
+    /// How long the headers of a request may take, and an idle connection may stay open.
+    pub header_timeout: Duration,
+    /// How long reading a body may take, and then answering anything but a run.
+    pub request_timeout: Duration,
+    /// The most open connections; more wait to be accepted.
+    pub max_connections: usize,
+    /// The most messages of one run's input.
+    pub max_input_messages: usize,
+    /// The time between comments on an event stream that has nothing else to say.
+    pub keep_alive_interval: Duration,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            max_body_bytes: 8 * 1024 * 1024,
+            max_json_depth: 64,
+            max_json_values: 100_000,
+            max_header_bytes: 32 * 1024,
+            header_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(30),
+            max_connections: 10_000,
+            max_input_messages: 1_000,
+            keep_alive_interval: Duration::from_secs(15),
+        }
+    }
+}

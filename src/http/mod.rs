@@ -1,0 +1,67 @@
+//! The HTTP interface: the only part that knows axum, status codes, JSON on the wire and server-sent events. It decides nothing about runs.
+//!
+//! Begin with `router`, which shows every route. Handlers extract, call and respond; errors become problems in `refusal`.
+
+mod router;
+mod server;
+
+mod agents;
+mod docs;
+mod health;
+mod runs;
+mod sessions;
+
+mod auth;
+mod guards;
+mod key_cache;
+mod observe;
+
+mod codes;
+mod connection;
+mod input;
+mod json_body;
+mod json_errors;
+mod json_scan;
+mod limits;
+mod paging;
+mod parameters;
+mod problem;
+mod refusal;
+
+use std::sync::Arc;
+
+pub use self::codes::ProblemCode;
+use self::key_cache::KeyCache;
+pub use self::limits::HttpLimits;
+pub use self::problem::{FieldProblem, Problem};
+pub use self::router::{openapi, router};
+pub use self::server::serve;
+use crate::clock::Clock;
+use crate::ids::IdSource;
+use crate::run::{AgentDirectory, RunService};
+use crate::store::{Sessions, Store};
+
+/// What the handlers call.
+#[derive(Debug, Clone)]
+pub struct HttpState {
+    /// Starts and shows runs.
+    pub runs: Arc<RunService>,
+    /// Keeps the agents.
+    pub agents: Arc<AgentDirectory>,
+    /// Reads bundles, through their cache.
+    pub sessions: Arc<Sessions>,
+    /// Reads all else.
+    pub store: Arc<dyn Store>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Names requests and imported messages.
+    pub ids: Arc<dyn IdSource>,
+}
+
+/// What handlers and layers share.
+#[derive(Debug)]
+struct Api {
+    service: HttpState,
+    limits: HttpLimits,
+    keys: KeyCache,
+}

@@ -1,0 +1,98 @@
+//! The outermost layer: names each request, writes out problems and logs one line. It never logs bodies, queries, headers or keys.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use tracing::Instrument as _;
+
+use super::Api;
+use super::auth::Caller;
+use super::problem::Problem;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The longest request id that is taken over from a caller.
+const MAX_REQUEST_ID: usize = 128;
+
+/// What a log line tells of a request.
+struct Line {
+    method: Method,
+    route: String,
+    request_id: String,
+    started: Instant,
+}
+
+/// Wraps a request from its arrival until its response begins.
+pub(super) async fn observe(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or("unmatched", MatchedPath::as_str);
+    let line = Line {
+        method: request.method().clone(),
+        route: route.to_owned(),
+        request_id: request_id(request.headers()).unwrap_or_else(|| api.service.ids.next_uuid().to_string()),
+        started: Instant::now(),
+    };
+    let path = request.uri().path().to_owned();
+    let span = tracing::info_span!("http.request", request_id = line.request_id);
+    let mut response = next.run(request).instrument(span).await;
+    let problem = response.extensions_mut().remove::<Problem>();
+    log(&line, &response, problem.as_ref());
+    if let Some(problem) = problem {
+        write_problem(&mut response, &problem, &path, &line.request_id);
+    }
+    if let Ok(value) = HeaderValue::from_str(&line.request_id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+        .headers_mut()
+        .insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// Takes over a caller's request id if it is harmless in logs and headers.
+fn request_id(headers: &HeaderMap) -> Option<String> {
+    let given = headers.get(REQUEST_ID)?.to_str().ok()?;
+    let harmless = |c: u8| c.is_ascii_alphanumeric() || b"-_.:/+=@".contains(&c);
+    let sane = (1..=MAX_REQUEST_ID).contains(&given.len()) && given.bytes().all(harmless);
+    sane.then(|| given.to_owned())
+}
+
+fn write_problem(response: &mut Response, problem: &Problem, path: &str, request_id: &str) {
+    // Serialising strings and numbers can't fail; an empty body with the right status would be left.
+    let json = problem.to_json(path, request_id).unwrap_or_default();
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/problem+json"),
+    );
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    *response.body_mut() = Body::from(json);
+}
+
+fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
+    let Line {
+        method,
+        route,
+        request_id,
+        started,
+    } = line;
+    let status = response.status().as_u16();
+    let duration_ms = started.elapsed().as_secs_f64() * 1e3;
+    let tenant = response
+        .extensions()
+        .get::<Caller>()
+        .map(|Caller(tenant)| tenant.as_str());
+    let code = problem.map(|problem| problem.code().as_str());
+    let cause = problem.and_then(Problem::cause_chain);
+    // Shutting down is an answer, not a failure: it has no cause.
+    if status == 500 || cause.is_some() {
+        tracing::error!(%method, route, status, duration_ms, request_id, tenant, code, cause, "request failed");
+    } else {
+        tracing::info!(%method, route, status, duration_ms, request_id, tenant, code, cause, "request answered");
+    }
+}

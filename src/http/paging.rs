@@ -1,0 +1,152 @@
+//! Pages of lists. A cursor names the last row seen; it is opaque to callers and of no use in another list.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::codes::ProblemCode;
+use super::parameters::{QueryParameters, invalid};
+use super::problem::Problem;
+
+const DEFAULT_LIMIT: u32 = 50;
+const MAX_LIMIT: u32 = 200;
+
+/// A page of a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ListPage<T> {
+    /// The rows.
+    data: Vec<T>,
+    /// Leads to the next page; null on the last one.
+    next_cursor: Option<String>,
+}
+
+impl<T> ListPage<T> {
+    /// Makes a page of rows that were asked for with `limit + 1`, so that it is known whether more follow.
+    pub(super) fn new<R>(rows: Vec<R>, limit: u32, cursor: impl Fn(&R) -> Cursor, view: impl Fn(R) -> T) -> Self {
+        let limit = limit as usize;
+        let more = rows.len() > limit;
+        let next_cursor = rows
+            .get(limit.saturating_sub(1))
+            .filter(|_| more)
+            .map(|row| cursor(row).encode());
+        Self {
+            data: rows.into_iter().take(limit).map(view).collect(),
+            next_cursor,
+        }
+    }
+
+    /// Makes a page of rows with a cursor that is known already.
+    pub(super) fn with_cursor(data: Vec<T>, next: Option<Cursor>) -> Self {
+        Self {
+            data,
+            next_cursor: next.map(|cursor| cursor.encode()),
+        }
+    }
+}
+
+/// Takes the parameter `limit`.
+pub(super) fn take_limit(query: &mut QueryParameters) -> Result<u32, Problem> {
+    let limit = query.parsed::<u32>("limit")?.unwrap_or(DEFAULT_LIMIT);
+    if (1..=MAX_LIMIT).contains(&limit) {
+        Ok(limit)
+    } else {
+        Err(invalid("limit", format!("not between 1 and {MAX_LIMIT}")))
+    }
+}
+
+/// Takes the parameter `cursor`.
+pub(super) fn take_cursor<T>(
+    query: &mut QueryParameters,
+    read: impl Fn(Cursor) -> Option<T>,
+) -> Result<Option<T>, Problem> {
+    let Some(text) = query.text("cursor")? else {
+        return Ok(None);
+    };
+    let key = Cursor::decode(&text).and_then(read);
+    key.map(Some)
+        .ok_or_else(|| Problem::of_field(ProblemCode::InvalidCursor, "cursor", "not a cursor of this list"))
+}
+
+/// The key of the last row of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Cursor {
+    /// Of runs.
+    Run(Uuid),
+    /// Of sessions.
+    Session(Uuid),
+    /// Of messages: the index of the next one.
+    Message(u64),
+    /// Of agents.
+    Agent(String),
+}
+
+impl Cursor {
+    fn encode(&self) -> String {
+        let (kind, bytes) = match self {
+            Self::Run(id) => ('r', id.as_bytes().to_vec()),
+            Self::Session(id) => ('s', id.as_bytes().to_vec()),
+            Self::Message(index) => ('m', index.to_be_bytes().to_vec()),
+            Self::Agent(name) => ('a', name.as_bytes().to_vec()),
+        };
+        bytes
+            .iter()
+            .fold(String::from(kind), |text, byte| format!("{text}{byte:02x}"))
+    }
+
+    fn decode(text: &str) -> Option<Self> {
+        let bytes = decode_hex(text.get(1..)?)?;
+        match text.as_bytes().first()? {
+            b'r' => Uuid::from_slice(&bytes).ok().map(Self::Run),
+            b's' => Uuid::from_slice(&bytes).ok().map(Self::Session),
+            b'm' => bytes.try_into().ok().map(u64::from_be_bytes).map(Self::Message),
+            b'a' => String::from_utf8(bytes)
+                .ok()
+                .filter(|name| !name.contains('\0'))
+                .map(Self::Agent),
+            _ => None,
+        }
+    }
+}
+
+fn decode_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0 && digits.len() <= 256)?;
+    digits
+        .chunks_exact(2)
+        .map(|pair| u8::try_from(pair[0] * 16 + pair[1]).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_survives_its_text_and_nothing_else_is_one() {
+        for cursor in [
+            Cursor::Run(Uuid::from_u128(7)),
+            Cursor::Session(Uuid::from_u128(u128::MAX)),
+            Cursor::Message(u64::MAX),
+            Cursor::Agent("demo".to_owned()),
+        ] {
+            assert_eq!(Cursor::decode(&cursor.encode()), Some(cursor));
+        }
+        for text in ["", "r", "r00", "x00", "mffff", "a0", "aff", "a00", "é0", "r\u{661}"] {
+            assert_eq!(Cursor::decode(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_page_that_is_the_last_has_no_cursor() {
+        let page = |rows: Vec<u64>| ListPage::new(rows, 2, |row| Cursor::Message(*row), |row| row);
+        assert_eq!(
+            (page(vec![1, 2]).data, page(vec![1, 2]).next_cursor),
+            (vec![1, 2], None)
+        );
+        let more = page(vec![1, 2, 3]);
+        assert_eq!(
+            (more.data, more.next_cursor),
+            (vec![1, 2], Some(Cursor::Message(2).encode()))
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! Parameters of the path and of the query, read strictly: an unknown or malformed one is a problem that names it.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use axum::extract::{FromRequestParts, Query, RawPathParams};
+use axum::http::request::Parts;
+
+use super::codes::ProblemCode;
+use super::json_errors::nearest;
+use super::problem::Problem;
+use crate::ids::ParseIdError;
+
+/// The parameters of the path.
+#[derive(Debug)]
+pub(super) struct PathParameters(Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathParameters {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let parameters = RawPathParams::from_request_parts(parts, state).await.map_err(|_| {
+            Problem::new(
+                ProblemCode::InvalidUtf8,
+                "the path is not valid UTF-8 once it is decoded",
+            )
+        })?;
+        Ok(Self(
+            parameters
+                .iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        ))
+    }
+}
+
+impl PathParameters {
+    /// Returns a parameter as it was given; empty when the route has none of the name.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map_or("", |(_, value)| value)
+    }
+
+    /// Returns a parameter that is an id.
+    pub(super) fn id<T: FromStr<Err = ParseIdError>>(&self, name: &str) -> Result<T, Problem> {
+        parse_id(name, self.text(name))
+    }
+}
+
+/// Parses an id; `name` is the parameter's name or the JSON pointer to it.
+pub(super) fn parse_id<T: FromStr<Err = ParseIdError>>(name: &str, text: &str) -> Result<T, Problem> {
+    text.parse()
+        .map_err(|error: ParseIdError| Problem::of_field(ProblemCode::MalformedId, name, error.to_string()))
+}
+
+/// The parameters of the query. Each is taken once; what is left in the end is unknown.
+#[derive(Debug)]
+pub(super) struct QueryParameters {
+    given: BTreeMap<String, String>,
+    doubled: Option<String>,
+    known: Vec<&'static str>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for QueryParameters {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+        let Query(pairs) = pairs.map_err(|error| invalid("query", "not a query").with_cause(error))?;
+        let mut given = BTreeMap::new();
+        let mut doubled = None;
+        for (name, value) in pairs {
+            if given.insert(name.clone(), value).is_some() {
+                doubled = Some(name);
+            }
+        }
+        Ok(Self {
+            given,
+            doubled,
+            known: Vec::new(),
+        })
+    }
+}
+
+impl QueryParameters {
+    /// Takes a parameter as it was given.
+    pub(super) fn text(&mut self, name: &'static str) -> Result<Option<String>, Problem> {
+        self.known.push(name);
+        self.given.remove(name).map(|value| check_text(name, value)).transpose()
+    }
+
+    /// Takes a parameter and parses it.
+    pub(super) fn parsed<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<Option<T>, Problem> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        text.parse()
+            .map(Some)
+            .map_err(|error: T::Err| invalid(name, error.to_string()))
+    }
+
+    /// Takes a parameter that is an id.
+    pub(super) fn id<T: FromStr<Err = ParseIdError>>(&mut self, name: &'static str) -> Result<Option<T>, Problem> {
+        self.text(name)?.map(|text| parse_id(name, &text)).transpose()
+    }
+
+    /// Takes a parameter that is an instant (RFC 3339).
+    pub(super) fn time(&mut self, name: &'static str) -> Result<Option<crate::clock::Timestamp>, Problem> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let instant = chrono::DateTime::parse_from_rfc3339(&text).map(|instant| instant.to_utc());
+        instant
+            .map(Some)
+            .map_err(|_| invalid(name, "not a time such as 2026-01-31T12:00:00Z (RFC 3339)"))
+    }
+
+    /// Takes all parameters whose names begin with `prefix`, by the rest of their names.
+    pub(super) fn prefixed(&mut self, prefix: &'static str) -> Result<Vec<(String, String)>, Problem> {
+        let names: Vec<_> = self
+            .given
+            .keys()
+            .filter(|name| name.starts_with(prefix))
+            .cloned()
+            .collect();
+        let taken = names.into_iter().filter_map(|name| self.given.remove_entry(&name));
+        taken
+            .map(|(name, value)| {
+                Ok((
+                    check_text(prefix, name[prefix.len()..].to_owned())?,
+                    check_text(prefix, value)?,
+                ))
+            })
+            .collect()
+    }
+
+    /// Ends the reading: what no one took is unknown.
+    pub(super) fn finish(self) -> Result<(), Problem> {
+        if let Some(name) = self.doubled {
+            return Err(invalid(&name, "the parameter is given twice"));
+        }
+        let Some(name) = self.given.into_keys().next() else {
+            return Ok(());
+        };
+        let advice = nearest(&name, self.known.iter().copied()).map(|known| format!("; did you mean `{known}`?"));
+        let message = format!(
+            "unknown parameter, known are {}{}",
+            self.known.join(", "),
+            advice.unwrap_or_default()
+        );
+        Err(Problem::of_field(ProblemCode::UnknownParameter, name, message))
+    }
+}
+
+/// Makes the problem of a parameter that can't be used.
+pub(super) fn invalid(name: &str, message: impl Into<String>) -> Problem {
+    Problem::of_field(ProblemCode::InvalidParameter, name, message)
+}
+
+fn check_text(name: &str, value: String) -> Result<String, Problem> {
+    if value.contains('\0') {
+        return Err(Problem::of_field(
+            ProblemCode::NulCharacter,
+            name,
+            "NUL characters can't be stored",
+        ));
+    }
+    Ok(value)
+}

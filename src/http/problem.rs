@@ -1,0 +1,208 @@
+//! Problems (RFC 9457): what a caller reads when a request fails. What the operator reads travels beside it and is never written out.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::codes::ProblemCode;
+use crate::ids::RunId;
+
+/// The longest text of a problem, in bytes.
+const MAX_TEXT: usize = 1_000;
+
+/// A request that failed: words for the caller and, apart from them, the cause for the operator.
+#[derive(Debug, Clone)]
+pub struct Problem(Box<Parts>);
+
+#[derive(Debug, Clone)]
+struct Parts {
+    code: ProblemCode,
+    detail: String,
+    errors: Vec<FieldProblem>,
+    run_id: Option<RunId>,
+    retry_after: Option<Duration>,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// What is wrong with one value of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FieldProblem {
+    /// A JSON pointer (RFC 6901) to the value in the body, or the name of the parameter.
+    pub pointer: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// A problem as it stands in a response (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct ProblemBody {
+    /// The address of the page that explains the code.
+    #[serde(rename = "type")]
+    #[schema(rename = "type", value_type = String, example = "/docs/problems/session_not_found")]
+    kind: String,
+    /// The title of the code.
+    title: &'static str,
+    /// The status of the response.
+    #[schema(value_type = u16)]
+    status: u16,
+    /// What happened this time.
+    detail: String,
+    /// The path of the request.
+    instance: String,
+    /// The stable code.
+    #[schema(example = "session_not_found")]
+    code: &'static str,
+    /// Names the request in the log of the service.
+    request_id: String,
+    /// What is wrong with single values of the request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    errors: Vec<FieldProblem>,
+    /// The run that the problem is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = Uuid)]
+    run_id: Option<RunId>,
+}
+
+impl Problem {
+    /// Makes a problem with what happened this time, in words for the caller.
+    pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
+        let detail = shortened(detail.into());
+        Self(Box::new(Parts {
+            code,
+            detail,
+            errors: Vec::new(),
+            run_id: None,
+            retry_after: None,
+            cause: None,
+        }))
+    }
+
+    /// Makes a problem with one value of the request.
+    pub(super) fn of_field(code: ProblemCode, pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        let (pointer, message) = (pointer.into(), message.into());
+        let place = if pointer.is_empty() { "the body" } else { &pointer };
+        Self::new(code, format!("{place}: {message}")).with_error(pointer, message)
+    }
+
+    /// Makes a problem that tells the caller nothing but that the service failed.
+    pub(super) fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(
+            ProblemCode::InternalError,
+            "the service failed to answer; its log has the cause under the request id",
+        )
+        .with_cause(cause)
+    }
+
+    /// Adds what is wrong with a value.
+    #[must_use]
+    pub(super) fn with_error(mut self, pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        self.0.errors.push(FieldProblem {
+            pointer: shortened(pointer.into()),
+            message: shortened(message.into()),
+        });
+        self
+    }
+
+    /// Names the run that the problem is about.
+    #[must_use]
+    pub(super) fn with_run(mut self, run_id: Option<RunId>) -> Self {
+        self.0.run_id = run_id;
+        self
+    }
+
+    /// Tells the caller when trying again may help.
+    #[must_use]
+    pub(super) fn with_retry_after(mut self, retry_after: Duration) -> Self {
+        self.0.retry_after = Some(retry_after);
+        self
+    }
+
+    /// Adds the cause, for the operator alone.
+    #[must_use]
+    pub(super) fn with_cause(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.0.cause = Some(Arc::from(cause.into()));
+        self
+    }
+
+    /// Returns the code.
+    pub fn code(&self) -> ProblemCode {
+        self.0.code
+    }
+
+    /// Returns the cause and its causes, joined, for the log.
+    pub(super) fn cause_chain(&self) -> Option<String> {
+        let first = self.0.cause.as_deref()?;
+        let mut chain = first.to_string();
+        let mut next = first.source();
+        while let Some(cause) = next {
+            chain.push_str(": ");
+            chain.push_str(&cause.to_string());
+            next = cause.source();
+        }
+        Some(chain)
+    }
+
+    /// Returns the JSON of the response.
+    pub(super) fn to_json(&self, instance: &str, request_id: &str) -> Result<Vec<u8>, serde_json::Error> {
+        let parts = &self.0;
+        serde_json::to_vec(&ProblemBody {
+            kind: format!("/docs/problems/{}", parts.code.as_str()),
+            title: parts.code.title(),
+            status: parts.code.status().as_u16(),
+            detail: parts.detail.clone(),
+            instance: instance.to_owned(),
+            code: parts.code.as_str(),
+            request_id: request_id.to_owned(),
+            errors: parts.errors.clone(),
+            run_id: parts.run_id,
+        })
+    }
+}
+
+/// Bounds what is quoted of the request.
+fn shortened(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        text.truncate(text.floor_char_boundary(MAX_TEXT));
+        text.push_str("...");
+    }
+    text
+}
+
+impl IntoResponse for Problem {
+    /// Makes a response without a body: the outermost layer writes it, since it alone knows the request id and the path.
+    fn into_response(self) -> Response {
+        let mut response = self.0.code.status().into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(retry_after) = self.0.retry_after {
+            let seconds = retry_after.as_millis().div_ceil(1000).max(1);
+            headers.insert(
+                header::RETRY_AFTER,
+                HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX)),
+            );
+        }
+        if self.0.code.status() == axum::http::StatusCode::UNAUTHORIZED {
+            headers.insert(
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static(r#"Bearer realm="agent-runtime""#),
+            );
+        }
+        if matches!(
+            self.0.code,
+            ProblemCode::BodyTooLarge | ProblemCode::RequestTimeout | ProblemCode::MalformedBody
+        ) {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        *response.body_mut() = Body::empty();
+        response.extensions_mut().insert(self);
+        response
+    }
+}

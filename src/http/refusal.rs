@@ -1,0 +1,86 @@
+//! Turns the errors of the parts below into problems, once for all handlers. Causes stay with the operator.
+
+use std::time::Duration;
+
+use super::codes::ProblemCode;
+use super::problem::Problem;
+use crate::agent::ports::ModelLookupError;
+use crate::ids::{RunId, SessionId};
+use crate::run::Refusal;
+use crate::store::StoreError;
+
+/// When to try again after the store was unavailable.
+const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// When to try again while the service shuts down: by then another one should have taken over.
+const SHUTDOWN_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable { .. } | StoreError::Schema { .. } => Self::new(
+                ProblemCode::StoreUnavailable,
+                "the store can't be reached; nothing was written",
+            )
+            .with_retry_after(STORE_RETRY_AFTER)
+            .with_cause(error),
+            StoreError::Failed { .. } | StoreError::Corrupt { .. } => Self::internal(error),
+        }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let detail = refusal.to_string();
+        match refusal {
+            Refusal::UnknownAgent { .. } => Self::new(ProblemCode::AgentNotFound, detail),
+            Refusal::UnknownSession { session_id } => session_not_found(session_id),
+            Refusal::SessionNotCommitted { session_id, run_id } => session_not_committed(session_id, run_id),
+            Refusal::Conflict { run_id } => Self::new(ProblemCode::BaseSessionConflict, detail).with_run(run_id),
+            Refusal::Model(error) => model_problem(&error, detail),
+            Refusal::Tool(_) => Self::new(ProblemCode::UnknownTool, detail),
+            Refusal::UnknownHook { .. } => Self::new(ProblemCode::UnknownHook, detail),
+            Refusal::Prompt(_) => Self::new(ProblemCode::InvalidPrompt, detail),
+            Refusal::Invalid { field, message } => Self::of_field(
+                ProblemCode::InvalidField,
+                format!("/{}", field.replace('.', "/")),
+                message,
+            ),
+            Refusal::History(_) => Self::new(ProblemCode::InvalidHistory, detail),
+            Refusal::AgentIsConfigured { .. } => Self::new(ProblemCode::AgentIsConfigured, detail),
+            Refusal::TooManyRuns { retry_after, .. } => {
+                Self::new(ProblemCode::TooManyRuns, detail).with_retry_after(retry_after)
+            }
+            Refusal::ShuttingDown => {
+                Self::new(ProblemCode::ShuttingDown, detail).with_retry_after(SHUTDOWN_RETRY_AFTER)
+            }
+            Refusal::Store(error) => error.into(),
+        }
+    }
+}
+
+/// Makes the problem of a session id that leads nowhere.
+pub(super) fn session_not_found(session_id: SessionId) -> Problem {
+    Problem::new(
+        ProblemCode::SessionNotFound,
+        format!("there is no session {session_id}"),
+    )
+}
+
+/// Makes the problem of a session that a run has reserved and not committed.
+pub(super) fn session_not_committed(session_id: SessionId, run_id: RunId) -> Problem {
+    let detail = format!("the session {session_id} is not committed; the run {run_id} has reserved it");
+    Problem::new(ProblemCode::SessionNotCommitted, detail).with_run(Some(run_id))
+}
+
+/// A caller learns that a provider lacks its key, and not which variable of the service would hold it.
+fn model_problem(error: &ModelLookupError, detail: String) -> Problem {
+    match error {
+        ModelLookupError::UnknownProvider { .. } | ModelLookupError::UnknownModel { .. } => {
+            Problem::new(ProblemCode::UnknownModel, detail)
+        }
+        ModelLookupError::MissingKey { provider, .. } => {
+            let words = format!("the provider {provider:?} has no API key");
+            Problem::new(ProblemCode::ModelNotConfigured, words).with_cause(detail)
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Every route, and the layers around them. Nothing else may add a route.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi as _;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::auth::require_scope;
+use super::docs::{self, ApiDescription};
+use super::guards::{answer_panic, limit_head, limit_time, method_not_allowed, route_not_found};
+use super::key_cache::KeyCache;
+use super::limits::HttpLimits;
+use super::observe::observe;
+use super::{Api, HttpState, agents, health, runs, sessions};
+use crate::store::Scope;
+
+/// Makes the router of the whole interface.
+pub fn router(state: HttpState, limits: &HttpLimits) -> Router {
+    let keys = KeyCache::new(Arc::clone(&state.store), Arc::clone(&state.clock));
+    let api = Arc::new(Api {
+        service: state,
+        limits: limits.clone(),
+        keys,
+    });
+    let scoped = |scope| from_fn_with_state((Arc::clone(&api), scope), require_scope);
+    let timed = from_fn_with_state(Arc::clone(&api), limit_time);
+    let routes = OpenApiRouter::<Arc<Api>>::new()
+        .merge(reading().route_layer(scoped(Scope::SessionsRead)))
+        .merge(importing().route_layer(scoped(Scope::RunsWrite)))
+        .merge(administration().route_layer(scoped(Scope::Admin)))
+        .merge(open())
+        .route_layer(timed)
+        .merge(running().route_layer(scoped(Scope::RunsWrite)));
+    let (routes, _) = routes.split_for_parts();
+    routes
+        .merge(documentation())
+        .fallback(route_not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(CatchPanicLayer::custom(answer_panic))
+        .layer(from_fn_with_state(Arc::clone(&api), limit_head))
+        .layer(from_fn_with_state(Arc::clone(&api), observe))
+        .with_state(api)
+}
+
+/// Returns the description of the interface (OpenAPI 3.1).
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    let routes = reading()
+        .merge(importing())
+        .merge(administration())
+        .merge(open())
+        .merge(running());
+    let mut description = ApiDescription::openapi();
+    description.merge(routes.into_openapi());
+    description
+}
+
+fn running() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new().routes(routes!(runs::create_run))
+}
+
+fn importing() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new().routes(routes!(sessions::import_session))
+}
+
+fn reading() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .routes(routes!(runs::list_runs))
+        .routes(routes!(runs::get_run))
+        .routes(routes!(runs::list_steps))
+        .routes(routes!(sessions::list_sessions))
+        .routes(routes!(sessions::get_session))
+        .routes(routes!(sessions::list_messages))
+        .routes(routes!(sessions::list_lineage))
+        .routes(routes!(sessions::list_children))
+        .routes(routes!(sessions::diff_sessions))
+        .routes(routes!(sessions::verify_session))
+        .routes(routes!(agents::list_agents))
+        .routes(routes!(agents::get_agent))
+}
+
+fn administration() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new().routes(routes!(agents::put_agent, agents::delete_agent))
+}
+
+/// Needs no key.
+fn open() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+}
+
+/// Needs no key, and describes the others.
+fn documentation() -> Router<Arc<Api>> {
+    Router::new()
+        .route("/", get(docs::index))
+        .route("/openapi.json", get(docs::openapi_json))
+        .route("/docs", get(docs::redirect_to_page))
+        .route("/docs/", get(docs::page))
+        .route("/docs/{*file}", get(docs::page))
+        .route("/docs/problems/{code}", get(docs::problem_page))
+        .layer(map_response(docs::secure))
+}

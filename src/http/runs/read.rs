@@ -1,0 +1,114 @@
+//! `GET /v1/runs` and below.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+
+use super::view::{RunSummaryView, RunView, StepList};
+use crate::http::Api;
+use crate::http::auth::Caller;
+use crate::http::codes::ProblemCode;
+use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
+use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::problem::{Problem, ProblemBody};
+use crate::ids::RunId;
+use crate::store::{Page, RunFilter, TimeRange};
+
+/// Lists runs, live and ended, newest first.
+#[utoipa::path(get, path = "/v1/runs", tag = "runs", params(
+    ("status" = Option<crate::record::RunStatus>, Query, description = "Only of this status"),
+    ("agent" = Option<String>, Query, description = "Only of this agent"),
+    ("base_session_id" = Option<uuid::Uuid>, Query, description = "Only from this session"),
+    ("created_from" = Option<String>, Query, description = "The first instant (RFC 3339)"),
+    ("created_until" = Option<String>, Query, description = "The first instant after (RFC 3339)"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+), responses(
+    (status = 200, body = ListPage<RunSummaryView>),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn list_runs(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    mut query: QueryParameters,
+) -> Result<Json<ListPage<RunSummaryView>>, Problem> {
+    let filter = RunFilter {
+        status: query.parsed("status")?,
+        agent: query.text("agent")?,
+        base_session_id: query.id("base_session_id")?,
+        created: TimeRange {
+            from: query.time("created_from")?,
+            until: query.time("created_until")?,
+        },
+    };
+    let limit = take_limit(&mut query)?;
+    let before = take_cursor(&mut query, |cursor| match cursor {
+        Cursor::Run(id) => Some(RunId::from_uuid(id)),
+        _ => None,
+    })?;
+    query.finish()?;
+    let runs = api
+        .service
+        .runs
+        .run_list(
+            &tenant,
+            &filter,
+            Page {
+                before,
+                limit: limit + 1,
+            },
+        )
+        .await?;
+    Ok(Json(ListPage::new(
+        runs,
+        limit,
+        |run| Cursor::Run(run.run_id.as_uuid()),
+        RunSummaryView::from,
+    )))
+}
+
+/// Shows a run, also while it works.
+#[utoipa::path(get, path = "/v1/runs/{run_id}", tag = "runs", params(("run_id" = uuid::Uuid, Path)), responses(
+    (status = 200, body = RunView),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn get_run(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+) -> Result<Json<RunView>, Problem> {
+    query.finish()?;
+    let run_id = path.id("run_id")?;
+    let run = api.service.runs.run_lookup(&tenant, run_id).await?;
+    run.map(|run| Json(run.into())).ok_or_else(|| run_not_found(run_id))
+}
+
+/// Lists the completed steps of a run with their messages, also while it works.
+#[utoipa::path(get, path = "/v1/runs/{run_id}/steps", tag = "runs", params(("run_id" = uuid::Uuid, Path)), responses(
+    (status = 200, body = StepList),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn list_steps(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+) -> Result<Json<StepList>, Problem> {
+    query.finish()?;
+    let run_id = path.id("run_id")?;
+    let steps = api.service.runs.step_list(&tenant, run_id).await?;
+    steps
+        .map(|data| {
+            Json(StepList {
+                data,
+                next_cursor: None,
+            })
+        })
+        .ok_or_else(|| run_not_found(run_id))
+}
+
+fn run_not_found(run_id: RunId) -> Problem {
+    Problem::new(ProblemCode::RunNotFound, format!("there is no run {run_id}"))
+}

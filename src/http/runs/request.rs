@@ -1,0 +1,145 @@
+//! The body of `POST /v1/runs`, checked for form. Whether what it names exists is for the run to find out.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::agent::AgentDefinition;
+use crate::agent::state::ExecutionBudget;
+use crate::http::codes::ProblemCode;
+use crate::http::input::{RunInput, decode_input};
+use crate::http::limits::HttpLimits;
+use crate::http::parameters::parse_id;
+use crate::http::problem::Problem;
+use crate::json::{Object, Value};
+use crate::model_ref::{ModelRef, ResponseFormat};
+use crate::record::RunMode;
+use crate::run::{OnDisconnect, RunRequest};
+use crate::session;
+use crate::store::ConflictPolicy;
+
+const MAX_STEPS: u32 = 10_000;
+const MAX_TOKENS: u64 = 1_000_000_000_000;
+/// A week.
+const MAX_SECONDS: f64 = 604_800.0;
+
+/// A run to start.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct CreateRun {
+    /// The session to continue; none begins a new line of sessions.
+    #[serde(default)]
+    #[schema(format = Uuid)]
+    base_session_id: Option<String>,
+    /// The agent; by default that of the base session, or else the configured one.
+    #[serde(default)]
+    agent: Option<String>,
+    /// What to add to the conversation.
+    #[schema(value_type = RunInput)]
+    input: Box<RawValue>,
+    /// `sync` answers with the result, `stream` with server-sent events.
+    #[serde(default = "sync")]
+    mode: RunMode,
+    /// The model to use instead of the session's or the agent's.
+    #[serde(default)]
+    model: Option<ModelRef>,
+    /// Limits; those that are absent come from the agent.
+    #[serde(default)]
+    budget: Option<ExecutionBudget>,
+    /// Key-value pairs for the run and the session: at most 64 keys and 16 KiB.
+    #[serde(default)]
+    metadata: Option<Object>,
+    /// Variables to set in the environment: at most 1024 and 256 KiB; null removes one.
+    #[serde(default)]
+    variables: Option<BTreeMap<String, Value>>,
+    /// The shape of the final answer, for this session and those that continue it.
+    #[serde(default)]
+    response_format: Option<ResponseFormat>,
+    /// What to do when another run continues the same base.
+    #[serde(default)]
+    conflict: ConflictPolicy,
+    /// What to do when the connection is lost.
+    #[serde(default)]
+    on_disconnect: OnDisconnect,
+}
+
+fn sync() -> RunMode {
+    RunMode::Sync
+}
+
+impl CreateRun {
+    /// Checks the values and makes a request of them.
+    pub(super) fn into_request(self, limits: &HttpLimits) -> Result<RunRequest, Problem> {
+        let base = self
+            .base_session_id
+            .map(|text| parse_id("/base_session_id", &text))
+            .transpose()?;
+        if self
+            .agent
+            .as_ref()
+            .is_some_and(|name| !AgentDefinition::is_valid_name(name))
+        {
+            return Err(invalid(
+                "/agent",
+                "a name has 1 to 64 letters, digits, `-`, `_` and `.`",
+            ));
+        }
+        let budget = self.budget.unwrap_or_default();
+        check_budget(&budget, "/budget")?;
+        let metadata = self.metadata.unwrap_or_default();
+        check_metadata(&metadata, "/metadata")?;
+        let variables = self.variables.unwrap_or_default();
+        check_variables(&variables, "/variables")?;
+        Ok(RunRequest {
+            base_session_id: base,
+            agent: self.agent,
+            input: decode_input(&self.input, limits.max_input_messages)?,
+            mode: self.mode,
+            model: self.model,
+            budget,
+            metadata,
+            variables,
+            response_format: self.response_format,
+            conflict: self.conflict,
+            on_disconnect: self.on_disconnect,
+        })
+    }
+}
+
+/// Checks the size of key-value pairs.
+pub(in crate::http) fn check_metadata(metadata: &Object, place: &str) -> Result<(), Problem> {
+    session::check_metadata(metadata).map_err(|words| invalid(place, words))
+}
+
+/// Checks the size of variables.
+pub(in crate::http) fn check_variables(variables: &BTreeMap<String, Value>, place: &str) -> Result<(), Problem> {
+    session::check_variables(variables).map_err(|words| invalid(place, words))
+}
+
+/// Checks that each limit allows something and is no absurd number.
+pub(in crate::http) fn check_budget(budget: &ExecutionBudget, place: &str) -> Result<(), Problem> {
+    let faults = [
+        budget
+            .max_steps
+            .filter(|steps| !(1..=MAX_STEPS).contains(steps))
+            .map(|_| ("max_steps", format!("not between 1 and {MAX_STEPS}"))),
+        budget
+            .max_tokens
+            .filter(|tokens| !(1..=MAX_TOKENS).contains(tokens))
+            .map(|_| ("max_tokens", format!("not between 1 and {MAX_TOKENS}"))),
+        budget
+            .max_seconds
+            .filter(|seconds| !(seconds.is_finite() && *seconds > 0.0 && *seconds <= MAX_SECONDS))
+            .map(|_| ("max_seconds", format!("not above 0 and up to {MAX_SECONDS}"))),
+    ];
+    match faults.into_iter().flatten().next() {
+        Some((field, words)) => Err(invalid(&format!("{place}/{field}"), words)),
+        None => Ok(()),
+    }
+}
+
+fn invalid(pointer: &str, message: impl Into<String>) -> Problem {
+    Problem::of_field(ProblemCode::InvalidField, pointer, message)
+}

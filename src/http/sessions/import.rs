@@ -1,0 +1,45 @@
+//! `POST /v1/sessions`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+
+use super::etag;
+use super::import_body::ImportSession;
+use super::view::{Include, SessionView};
+use crate::http::Api;
+use crate::http::auth::Caller;
+use crate::http::json_body::JsonBody;
+use crate::http::parameters::QueryParameters;
+use crate::http::problem::{Problem, ProblemBody};
+
+/// Makes a session of given states, without a run.
+#[utoipa::path(post, path = "/v1/sessions", tag = "sessions", request_body = ImportSession, responses(
+    (status = 201, body = SessionView, headers(("Location" = String, description = "The path of the session"))),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn import_session(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    query: QueryParameters,
+    JsonBody(body): JsonBody<ImportSession>,
+) -> Result<Response, Problem> {
+    query.finish()?;
+    let request = body.into_request(&api.service)?;
+    let bundle = api.service.runs.import(tenant, request).await?;
+    let mut headers = etag::headers(bundle.head.root_hash);
+    let location = format!("/v1/sessions/{}", bundle.head.session_id);
+    headers.insert(
+        header::LOCATION,
+        HeaderValue::from_str(&location).map_err(Problem::internal)?,
+    );
+    Ok((
+        StatusCode::CREATED,
+        headers,
+        Json(SessionView::new(&bundle, Include::ALL)),
+    )
+        .into_response())
+}

@@ -1,0 +1,140 @@
+//! The body of `POST /v1/sessions`: what `GET /v1/sessions/{session_id}` shows can be sent back, and most of it left out.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::agent::AgentDefinition;
+use crate::clock::Timestamp;
+use crate::http::HttpState;
+use crate::http::codes::ProblemCode;
+use crate::http::json_body::decode_part;
+use crate::http::problem::Problem;
+use crate::http::runs::{check_metadata, check_variables};
+use crate::ids::MessageId;
+use crate::json::Object;
+use crate::message::{ContentPart, Message, MessageTags, ProviderFields, Role};
+use crate::run::{ImportContext, ImportRequest};
+use crate::session::{ContextState, EnvironmentState};
+
+/// The most messages of a history to make.
+const MAX_MESSAGES: usize = 20_000;
+
+/// The most executions an imported agent can have had: what every JSON reader takes for the same number.
+const MAX_EXECUTION_COUNT: u64 = 1 << 53;
+
+/// A session to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct ImportSession {
+    /// The agent that continues it; by default the configured one.
+    #[serde(default)]
+    agent: Option<String>,
+    /// Variables and resources. Unknown keys are kept.
+    #[serde(default)]
+    environment_state: Option<EnvironmentState>,
+    /// The agent's session data; every field may be left out. Unknown keys are kept.
+    #[serde(default)]
+    #[schema(value_type = Option<ContextState>)]
+    context_state: Option<ImportContext>,
+    /// The history.
+    #[serde(default)]
+    message_history_state: Option<ImportHistory>,
+}
+
+/// The history of a session to make.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct ImportHistory {
+    /// Oldest first; exactly one result follows each tool call at once. At most 20000 messages.
+    messages: Vec<ImportMessage>,
+}
+
+/// A message of a session to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct ImportMessage {
+    /// Names the message; by default a new id.
+    #[serde(default)]
+    id: Option<MessageId>,
+    /// Who says it.
+    role: Role,
+    /// The speaker's name, where several share a role.
+    #[serde(default)]
+    name: Option<String>,
+    /// A text, or parts.
+    #[schema(value_type = Vec<ContentPart>)]
+    content: Box<RawValue>,
+    /// Which step of which execution produced it, and its section.
+    #[serde(default)]
+    tags: MessageTags,
+    /// Fields of the provider's message that must go back unchanged.
+    #[serde(default)]
+    provider_fields: Option<ProviderFields>,
+    /// Key-value pairs of the caller.
+    #[serde(default)]
+    metadata: Object,
+    /// When it entered the history; by default now.
+    #[serde(default)]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    created_at: Option<Timestamp>,
+}
+
+impl ImportSession {
+    /// Checks the values and makes a request of them.
+    pub(super) fn into_request(self, service: &HttpState) -> Result<ImportRequest, Problem> {
+        let invalid = |pointer: &str, words: &str| Err(Problem::of_field(ProblemCode::InvalidField, pointer, words));
+        if self
+            .agent
+            .as_ref()
+            .is_some_and(|name| !AgentDefinition::is_valid_name(name))
+        {
+            return invalid("/agent", "a name has 1 to 64 letters, digits, `-`, `_` and `.`");
+        }
+        let context = self.context_state.unwrap_or_default();
+        check_metadata(&context.metadata, "/context_state/metadata")?;
+        if context.execution_count > MAX_EXECUTION_COUNT {
+            return invalid("/context_state/execution_count", "the number is too large");
+        }
+        let environment = self.environment_state.unwrap_or_default();
+        check_variables(&environment.variables, "/environment_state/variables")?;
+        let messages = self.message_history_state.unwrap_or_default().messages;
+        if messages.len() > MAX_MESSAGES {
+            let words = format!("{} messages, and at most {MAX_MESSAGES} are allowed", messages.len());
+            let place = "/message_history_state/messages";
+            return Err(Problem::of_field(ProblemCode::TooManyMessages, place, words));
+        }
+        let messages: Vec<_> = messages
+            .into_iter()
+            .enumerate()
+            .map(|(index, message)| message.into_message(index, service))
+            .collect::<Result<_, _>>()?;
+        Ok(ImportRequest {
+            agent: self.agent,
+            environment,
+            context,
+            messages,
+        })
+    }
+}
+
+impl ImportMessage {
+    fn into_message(self, index: usize, service: &HttpState) -> Result<Message, Problem> {
+        let place = format!("/message_history_state/messages/{index}/content");
+        let content = if self.content.get().starts_with('"') {
+            vec![ContentPart::text(decode_part::<String>(&self.content, &place)?)]
+        } else {
+            decode_part(&self.content, &place)?
+        };
+        Ok(Message {
+            id: self.id.unwrap_or_else(|| MessageId::generate(&*service.ids)),
+            role: self.role,
+            name: self.name,
+            content,
+            tags: self.tags,
+            provider_fields: self.provider_fields,
+            metadata: self.metadata,
+            created_at: self.created_at.unwrap_or_else(|| service.clock.now()),
+        })
+    }
+}

@@ -1,0 +1,163 @@
+//! Lists of sessions: all, ancestors, children. None touches the states.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+
+use super::view::{SessionSummaryView, found};
+use crate::http::Api;
+use crate::http::auth::Caller;
+use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
+use crate::http::parameters::{PathParameters, QueryParameters, invalid};
+use crate::http::problem::{Problem, ProblemBody};
+use crate::ids::SessionId;
+use crate::json::{Object, Value};
+use crate::session::SessionHead;
+use crate::store::{Page, SessionFilter, TimeRange};
+
+type SessionPage = Json<ListPage<SessionSummaryView>>;
+
+/// Lists sessions, newest first.
+#[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(
+    ("agent" = Option<String>, Query, description = "Only of this agent"),
+    ("metadata" = Option<String>, Query, description = "Only with all key-value pairs of this JSON object; `metadata.KEY=VALUE` asks for one text"),
+    ("created_from" = Option<String>, Query, description = "The first instant (RFC 3339)"),
+    ("created_until" = Option<String>, Query, description = "The first instant after (RFC 3339)"),
+    ("tips" = Option<bool>, Query, description = "Only sessions that nothing continues"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+), responses(
+    (status = 200, body = ListPage<SessionSummaryView>),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn list_sessions(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    mut query: QueryParameters,
+) -> Result<SessionPage, Problem> {
+    let filter = SessionFilter {
+        agent: query.text("agent")?,
+        metadata: take_metadata(&mut query)?,
+        created: TimeRange {
+            from: query.time("created_from")?,
+            until: query.time("created_until")?,
+        },
+        parent: None,
+        tips_only: query.parsed("tips")?.unwrap_or(false),
+    };
+    let page = Paging::take(query)?;
+    let sessions = api
+        .service
+        .store
+        .session_list(&tenant, &filter, page.one_more())
+        .await?;
+    Ok(page.respond(sessions))
+}
+
+/// Lists a session and its ancestors, itself first.
+#[utoipa::path(get, path = "/v1/sessions/{session_id}/lineage", tag = "sessions", params(
+    ("session_id" = uuid::Uuid, Path),
+    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+), responses(
+    (status = 200, body = ListPage<SessionSummaryView>),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn list_lineage(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+) -> Result<SessionPage, Problem> {
+    let page = Paging::take(query)?;
+    let session_id = path.id("session_id")?;
+    let lineage = api
+        .service
+        .store
+        .session_lineage(&tenant, session_id, page.one_more())
+        .await?;
+    Ok(page.respond(found(&api, &tenant, session_id, lineage).await?))
+}
+
+/// Lists the sessions that continue a session directly, newest first.
+#[utoipa::path(get, path = "/v1/sessions/{session_id}/children", tag = "sessions", params(
+    ("session_id" = uuid::Uuid, Path),
+    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+), responses(
+    (status = 200, body = ListPage<SessionSummaryView>),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn list_children(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+) -> Result<SessionPage, Problem> {
+    let page = Paging::take(query)?;
+    let session_id = path.id("session_id")?;
+    let parent = api.service.store.session_lookup(&tenant, session_id).await?;
+    found(&api, &tenant, session_id, parent).await?;
+    let filter = SessionFilter {
+        parent: Some(session_id),
+        ..SessionFilter::default()
+    };
+    Ok(page.respond(
+        api.service
+            .store
+            .session_list(&tenant, &filter, page.one_more())
+            .await?,
+    ))
+}
+
+/// Where a page of sessions begins and how long it is.
+struct Paging {
+    before: Option<SessionId>,
+    limit: u32,
+}
+
+impl Paging {
+    fn take(mut query: QueryParameters) -> Result<Self, Problem> {
+        let limit = take_limit(&mut query)?;
+        let before = take_cursor(&mut query, |cursor| match cursor {
+            Cursor::Session(id) => Some(SessionId::from_uuid(id)),
+            _ => None,
+        })?;
+        query.finish()?;
+        Ok(Self { before, limit })
+    }
+
+    fn one_more(&self) -> Page<SessionId> {
+        Page {
+            before: self.before,
+            limit: self.limit + 1,
+        }
+    }
+
+    fn respond(&self, sessions: Vec<SessionHead>) -> SessionPage {
+        let cursor = |head: &SessionHead| Cursor::Session(head.session_id.as_uuid());
+        Json(ListPage::new(sessions, self.limit, cursor, SessionSummaryView::from))
+    }
+}
+
+/// Takes `metadata` and every `metadata.KEY`.
+fn take_metadata(query: &mut QueryParameters) -> Result<Object, Problem> {
+    let given = query.text("metadata")?;
+    let mut metadata = match given.as_deref().map(serde_json::from_str) {
+        None => Object::new(),
+        Some(Ok(Value::Object(object))) => object,
+        Some(_) => return Err(invalid("metadata", "not a JSON object")),
+    };
+    for (key, value) in query.prefixed("metadata.")? {
+        metadata.insert(key, Value::String(value));
+    }
+    // A NUL may hide behind an escape of the JSON.
+    if metadata
+        .iter()
+        .any(|(key, value)| key.contains('\0') || value.to_string().contains("\\u0000"))
+    {
+        return Err(invalid("metadata", "NUL characters can't be stored"));
+    }
+    Ok(metadata)
+}

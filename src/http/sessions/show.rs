@@ -1,0 +1,126 @@
+//! `GET /v1/sessions/{session_id}` and its messages.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::etag;
+use super::view::{Include, SessionView, found};
+use crate::http::Api;
+use crate::http::auth::Caller;
+use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
+use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::problem::{Problem, ProblemBody};
+use crate::ids::SessionId;
+use crate::message::Message;
+use crate::tenant::TenantId;
+
+/// Some messages of a session.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct MessageList {
+    #[serde(flatten)]
+    page: ListPage<Arc<Message>>,
+    /// The index of the first of them in the whole history.
+    from: u64,
+    /// The number of messages in the whole history.
+    total: u64,
+}
+
+/// Shows a session with its states.
+#[utoipa::path(get, path = "/v1/sessions/{session_id}", tag = "sessions", params(
+    ("session_id" = uuid::Uuid, Path),
+    ("include" = Option<String>, Query, description = "Of `environment_state`, `context_state`, `message_history_state`, joined by commas; by default all"),
+    ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an earlier answer"),
+), responses(
+    (status = 200, body = SessionView, headers(("ETag" = String, description = "The root hash, quoted"))),
+    (status = 304, description = "The caller has it"),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn get_session(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    mut query: QueryParameters,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let include = Include::take(&mut query)?;
+    query.finish()?;
+    let session_id = path.id("session_id")?;
+    if include.is_nothing() || headers.contains_key(header::IF_NONE_MATCH) {
+        let head = found(
+            &api,
+            &tenant,
+            session_id,
+            api.service.store.session_lookup(&tenant, session_id).await?,
+        )
+        .await?;
+        if etag::caller_has(&headers, head.root_hash) {
+            return Ok((StatusCode::NOT_MODIFIED, etag::headers(head.root_hash)).into_response());
+        }
+        if include.is_nothing() {
+            return Ok((etag::headers(head.root_hash), Json(SessionView::bare(head))).into_response());
+        }
+    }
+    respond_whole(&api, &tenant, session_id, include).await
+}
+
+async fn respond_whole(
+    api: &Api,
+    tenant: &TenantId,
+    session_id: SessionId,
+    include: Include,
+) -> Result<Response, Problem> {
+    let bundle = found(
+        api,
+        tenant,
+        session_id,
+        api.service.sessions.bundle(tenant, session_id).await?,
+    )
+    .await?;
+    Ok((
+        etag::headers(bundle.head.root_hash),
+        Json(SessionView::new(&bundle, include)),
+    )
+        .into_response())
+}
+
+/// Lists the messages of a session, oldest first.
+#[utoipa::path(get, path = "/v1/sessions/{session_id}/messages", tag = "sessions", params(
+    ("session_id" = uuid::Uuid, Path),
+    ("from" = Option<u64>, Query, description = "The index of the first message, from 0; not together with `cursor`"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+), responses(
+    (status = 200, body = MessageList),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn list_messages(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    mut query: QueryParameters,
+) -> Result<Json<MessageList>, Problem> {
+    let limit = take_limit(&mut query)?;
+    let first = query.parsed::<u32>("from")?.map(u64::from);
+    let next = take_cursor(&mut query, |cursor| match cursor {
+        Cursor::Message(index) => Some(index).filter(|index| u32::try_from(*index).is_ok()),
+        _ => None,
+    })?;
+    query.finish()?;
+    let session_id = path.id("session_id")?;
+    let from = next.or(first).unwrap_or(0);
+    let page = api.service.store.message_list(&tenant, session_id, from, limit).await?;
+    let page = found(&api, &tenant, session_id, page).await?;
+    let end = page.from + page.messages.len() as u64;
+    let next = (end < page.total && !page.messages.is_empty()).then_some(Cursor::Message(end));
+    Ok(Json(MessageList {
+        page: ListPage::with_cursor(page.messages, next),
+        from: page.from,
+        total: page.total,
+    }))
+}

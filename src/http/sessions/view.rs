@@ -1,0 +1,178 @@
+//! Sessions on the wire.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::http::Api;
+use crate::http::parameters::{QueryParameters, invalid};
+use crate::http::problem::Problem;
+use crate::http::refusal::{session_not_committed, session_not_found};
+use crate::ids::{RunId, SessionId};
+use crate::json::Object;
+use crate::message::Message;
+use crate::session::{Bundle, ContextState, EnvironmentState, Hash, History, SessionHead};
+use crate::tenant::TenantId;
+
+/// A session without its states.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SessionSummary)]
+pub(in crate::http) struct SessionSummaryView {
+    /// Names the session.
+    session_id: SessionId,
+    /// The session that it continues.
+    parent_session_id: Option<SessionId>,
+    /// The run that published it; none for an imported session.
+    run_id: Option<RunId>,
+    /// The agent's name.
+    agent: String,
+    /// The version of the agent's definition that was in force.
+    agent_version: Option<Hash>,
+    /// The number of ancestors.
+    depth: u64,
+    /// The number of executions of the agent.
+    execution_count: u64,
+    /// The number of messages in the whole history.
+    message_count: u64,
+    /// Covers all of the session and, through its parent's, the whole line.
+    root_hash: Hash,
+    /// The key-value pairs of the context.
+    metadata: Object,
+    /// When the session was made.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Timestamp,
+}
+
+/// A session with the states that were asked for.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Session)]
+pub(in crate::http) struct SessionView {
+    /// All but the states.
+    #[serde(flatten)]
+    summary: SessionSummaryView,
+    /// Variables and resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environment_state: Option<Arc<EnvironmentState>>,
+    /// The agent's session data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_state: Option<ContextState>,
+    /// The messages of the whole line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_history_state: Option<MessageHistory>,
+}
+
+/// The messages of a session.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct MessageHistory {
+    /// Oldest first.
+    #[schema(value_type = Vec<Message>)]
+    messages: History,
+}
+
+/// Which states are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Include {
+    environment: bool,
+    context: bool,
+    messages: bool,
+}
+
+impl Include {
+    pub(super) const ALL: Self = Self {
+        environment: true,
+        context: true,
+        messages: true,
+    };
+
+    /// Takes the parameter `include`.
+    pub(super) fn take(query: &mut QueryParameters) -> Result<Self, Problem> {
+        let Some(text) = query.text("include")? else {
+            return Ok(Self::ALL);
+        };
+        let mut include = Self {
+            environment: false,
+            context: false,
+            messages: false,
+        };
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            match part {
+                "environment_state" => include.environment = true,
+                "context_state" => include.context = true,
+                "message_history_state" => include.messages = true,
+                _ => {
+                    return Err(invalid(
+                        "include",
+                        "none of environment_state, context_state, message_history_state",
+                    ));
+                }
+            }
+        }
+        Ok(include)
+    }
+
+    /// Tells whether the session's row is enough.
+    pub(super) fn is_nothing(self) -> bool {
+        !(self.environment || self.context || self.messages)
+    }
+}
+
+impl SessionView {
+    /// Shows a bundle.
+    pub(super) fn new(bundle: &Bundle, include: Include) -> Self {
+        Self {
+            summary: bundle.head.clone().into(),
+            environment_state: include.environment.then(|| Arc::clone(&bundle.environment)),
+            context_state: include.context.then(|| bundle.context_state()),
+            message_history_state: include.messages.then(|| MessageHistory {
+                messages: bundle.history.clone(),
+            }),
+        }
+    }
+
+    /// Shows a session without its states.
+    pub(super) fn bare(head: SessionHead) -> Self {
+        Self {
+            summary: head.into(),
+            environment_state: None,
+            context_state: None,
+            message_history_state: None,
+        }
+    }
+}
+
+impl From<SessionHead> for SessionSummaryView {
+    fn from(head: SessionHead) -> Self {
+        Self {
+            session_id: head.session_id,
+            parent_session_id: head.parent_session_id,
+            run_id: head.run_id,
+            agent: head.agent,
+            agent_version: head.agent_version,
+            depth: head.depth,
+            execution_count: head.execution_count,
+            message_count: head.message_count,
+            root_hash: head.root_hash,
+            metadata: head.metadata,
+            created_at: head.created_at,
+        }
+    }
+}
+
+/// Returns what was found, or tells whether the id is reserved or leads nowhere.
+pub(super) async fn found<T>(
+    api: &Api,
+    tenant: &TenantId,
+    session_id: SessionId,
+    value: Option<T>,
+) -> Result<T, Problem> {
+    if let Some(value) = value {
+        return Ok(value);
+    }
+    let run_id = api.service.runs.reserving_run(tenant, session_id).await?;
+    Err(run_id.map_or_else(
+        || session_not_found(session_id),
+        |run_id| session_not_committed(session_id, run_id),
+    ))
+}
