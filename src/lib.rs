@@ -28,3 +28,6 @@ pub mod run;
 
 pub mod api_key;
 pub mod http;
+
+pub mod config;
+pub mod telemetry;

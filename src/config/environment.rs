@@ -1,0 +1,126 @@
+//! Settings from the environment, `AGENT_RUNTIME__SECTION__KEY`.
+//!
+//! Names are matched without regard to case to the keys and the named tables that exist, so that
+//! `AGENT_RUNTIME__PROVIDERS__OPENAI__BASE_URL` reaches `providers.openai`, however it is spelled.
+//! A sign that variables can't have, such as `-` or `/`, is matched by `_`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::error::ConfigError;
+use super::schema::{Shape, shape};
+use super::secrets::read_secret;
+use super::settings::{KeyPath, Origin, Settings, dotted};
+use super::toml_layer::{read_text, unknown};
+
+const PREFIX: &str = "AGENT_RUNTIME__";
+
+/// Keys whose value may hold a secret: with `_FILE` behind the name it is read from a file.
+const SECRET_KEYS: [[&str; 2]; 2] = [["store", "url"], ["board", "url"]];
+
+/// The variable by which OpenAI's own clients are pointed at another server.
+const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
+
+pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Settings) -> Result<(), ConfigError> {
+    let mut set: BTreeMap<KeyPath, Origin> = BTreeMap::new();
+    for (variable, value) in environment {
+        let Some(name) = variable.strip_prefix(PREFIX) else {
+            continue;
+        };
+        let origin = from(variable);
+        reject_lossy(variable, value)?;
+        let (path, value) = match resolve(name, settings) {
+            Ok(path) => (path, value.clone()),
+            Err(path) => match secret_file_key(&path) {
+                Some(key) => {
+                    let secret = read_secret_file(&key, &origin, Path::new(value))?;
+                    (key, secret)
+                }
+                None => return Err(unknown(&path, origin)),
+            },
+        };
+        if let Some(first) = set.insert(path.clone(), origin.clone()) {
+            return Err(ConfigError::SetTwice {
+                key: dotted(&path),
+                first,
+                second: origin,
+            });
+        }
+        read_text(path, &value, &origin, settings)?;
+    }
+    Ok(())
+}
+
+/// Takes the address of the provider `openai` from the variable that OpenAI's clients use.
+pub(super) fn apply_openai_base_url(
+    environment: &BTreeMap<String, String>,
+    settings: &mut Settings,
+) -> Result<(), ConfigError> {
+    let Some(url) = environment.get(OPENAI_BASE_URL).filter(|url| !url.trim().is_empty()) else {
+        return Ok(());
+    };
+    let path = ["providers", "openai", "base_url"].map(str::to_owned).to_vec();
+    read_text(path, url, &from(OPENAI_BASE_URL), settings)
+}
+
+fn from(variable: &str) -> Origin {
+    Origin::Environment {
+        variable: variable.to_owned(),
+    }
+}
+
+fn reject_lossy(variable: &str, value: &str) -> Result<(), ConfigError> {
+    if variable.contains(char::REPLACEMENT_CHARACTER) || value.contains(char::REPLACEMENT_CHARACTER) {
+        return Err(ConfigError::NotUnicode {
+            variable: variable.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Finds the key that a variable means, or the path as far as it could be read.
+fn resolve(name: &str, settings: &Settings) -> Result<KeyPath, KeyPath> {
+    let mut path = KeyPath::new();
+    for segment in name.split("__") {
+        let known: Vec<&str> = match shape(&path) {
+            Some(Shape::Section(keys)) => keys.to_vec(),
+            Some(Shape::Named) => settings.names_below(&path),
+            _ => Vec::new(),
+        };
+        let same = known.iter().find(|key| comparable(key) == comparable(segment));
+        let key = same.map_or_else(|| segment.to_lowercase(), |key| (*key).to_owned());
+        path.push(key);
+        if shape(&path).is_none() || segment.is_empty() {
+            return Err(path);
+        }
+    }
+    Ok(path)
+}
+
+fn comparable(name: &str) -> String {
+    name.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                '_'
+            }
+        })
+        .collect()
+}
+
+fn secret_file_key(path: &[String]) -> Option<KeyPath> {
+    let (name, table) = path.split_last()?;
+    let mut key = table.to_vec();
+    key.push(name.strip_suffix("_file")?.to_owned());
+    SECRET_KEYS.iter().any(|secret| key == secret).then_some(key)
+}
+
+fn read_secret_file(key: &[String], origin: &Origin, path: &Path) -> Result<String, ConfigError> {
+    read_secret(path).map_err(|source| ConfigError::ReadSecret {
+        key: dotted(key),
+        origin: origin.clone(),
+        path: path.to_owned(),
+        source,
+    })
+}

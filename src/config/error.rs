@@ -1,0 +1,114 @@
+//! What can be wrong with a configuration, told so that the operator can mend it.
+//!
+//! Messages name the key, where it was set and what was wanted. They never print the value of a
+//! key that may hold a secret.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::settings::{KeyPath, Origin};
+
+/// A reason why the configuration can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read the configuration file {}", path.display())]
+    ReadFile {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{origin}: not valid TOML: {problem}")]
+    Syntax { origin: Origin, problem: String },
+    #[error("{origin}: unknown key `{key}`{}", hint(suggestion.as_deref()))]
+    UnknownKey {
+        key: String,
+        origin: Origin,
+        suggestion: Option<String>,
+    },
+    #[error("{origin}: `{key}`: {problem}")]
+    InvalidValue {
+        key: String,
+        origin: Origin,
+        problem: String,
+    },
+    #[error("{first} and {second} both set `{key}`: remove one of them")]
+    SetTwice { key: String, first: Origin, second: Origin },
+    #[error("the environment variable {variable} is not valid UTF-8")]
+    NotUnicode { variable: String },
+    #[error("`{text}` is not of the form section.key=value")]
+    OverrideSyntax { text: String },
+    #[error("{origin}: `{key}`: cannot read the secret from {}", path.display())]
+    ReadSecret {
+        key: String,
+        origin: Origin,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// What a section finds wrong beyond a single value; the loader adds where the key was set.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) path: KeyPath,
+    pub(super) problem: String,
+}
+
+impl Fault {
+    pub(super) fn new(path: &[&str], problem: impl Into<String>) -> Self {
+        Self {
+            path: path.iter().map(|&name| name.to_owned()).collect(),
+            problem: problem.into(),
+        }
+    }
+}
+
+fn hint(suggestion: Option<&str>) -> String {
+    suggestion.map_or_else(String::new, |name| format!(", did you mean `{name}`?"))
+}
+
+/// Finds the candidate that a mistyped `name` most likely stands for.
+pub(super) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| (similarity(&name, &candidate.to_lowercase()), candidate))
+        .filter(|(score, _)| *score >= 0.6)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
+        .map(|(_, candidate)| candidate)
+}
+
+/// From 0 to 1. A name cut short (`api_key` for `api_key_env`) or drawn out counts as similar.
+fn similarity(name: &str, candidate: &str) -> f64 {
+    let edits = strsim::normalized_damerau_levenshtein(name, candidate);
+    let (short, long) = if name.len() < candidate.len() {
+        (name, candidate)
+    } else {
+        (candidate, name)
+    };
+    if short.len() >= 3 && long.starts_with(short) {
+        0.6 + 0.4 * edits
+    } else {
+        edits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_suggested() {
+        for (typed, wanted) in [
+            ("listen", None),
+            ("url_file", Some("url")),
+            ("max_conections", Some("max_connections")),
+            ("Max_Connections", Some("max_connections")),
+            ("api_key", Some("api_key_env")),
+            ("ulr", Some("url")),
+        ] {
+            let found = nearest(typed, ["max_connections", "api_key_env", "api_key_file", "url"]);
+            assert_eq!(found, wanted, "for `{typed}`");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! `[http]`: the listener and its limits.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::values::{address, duration, integer};
+
+/// The listener and the limits of a request.
+#[derive(Clone, Debug, Deserialize)]
+pub struct HttpConfig {
+    /// Port 0 takes a free one.
+    #[serde(deserialize_with = "address")]
+    pub listen: SocketAddr,
+    /// Serves beyond loopback without any API key.
+    pub insecure_no_auth: bool,
+    #[serde(deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>")]
+    pub max_body_bytes: usize,
+    /// Levels of JSON nesting; the parser itself stops at 128.
+    #[serde(deserialize_with = "integer::<_, 8, 100, _>")]
+    pub max_json_depth: usize,
+    /// Values of one JSON body, nested ones included; a decoded one takes up to about 700 bytes of memory.
+    #[serde(deserialize_with = "integer::<_, 1_000, 100_000_000, _>")]
+    pub max_json_values: usize,
+    /// Bytes of the request line and all headers together; hyper's buffer can't be below 8 KiB.
+    #[serde(deserialize_with = "integer::<_, 8_192, 1_048_576, _>")]
+    pub max_header_bytes: usize,
+    #[serde(deserialize_with = "duration::<10, 600_000, _>")]
+    pub header_timeout: Duration,
+    /// Bounds reading a request and answering anything but a run.
+    #[serde(deserialize_with = "duration::<10, 3_600_000, _>")]
+    pub request_timeout: Duration,
+    #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
+    pub max_connections: usize,
+    /// Time between comments on an event stream that has nothing else to say.
+    #[serde(deserialize_with = "duration::<10, 3_600_000, _>")]
+    pub keep_alive_interval: Duration,
+}

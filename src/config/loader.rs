@@ -1,0 +1,165 @@
+//! Lays the layers over each other and turns them into a checked [`Config`].
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_path_to_error::Segment;
+use toml::Value;
+
+use super::Config;
+use super::environment;
+use super::error::{ConfigError, Fault, nearest};
+use super::explanation::Explanation;
+use super::overrides;
+use super::prices;
+use super::providers;
+use super::secrets::{read_secret, secret_variable};
+use super::settings::{KeyPath, Origin, Settings, dotted};
+use super::sources::Sources;
+use super::toml_layer::read_document;
+
+/// The lowest layer: every key with its default and its meaning.
+pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
+
+/// Where a configuration file is looked for when none is named.
+const FILE_NAMES: [&str; 2] = ["agent-runtime.toml", "config/agent-runtime.toml"];
+
+/// A configuration, and where each of its values came from.
+pub struct Loaded {
+    pub config: Config,
+    /// The file that was read, if any.
+    pub file: Option<PathBuf>,
+    settings: Settings,
+}
+
+impl Loaded {
+    /// Lists every key in force with its value and its origin, without secrets.
+    pub fn explain(&self) -> Explanation<'_> {
+        Explanation::new(&self.settings, &self.config)
+    }
+
+    /// Tells where a key such as `["http", "listen"]` was set.
+    pub fn origin(&self, path: &[&str]) -> Origin {
+        let path: KeyPath = path.iter().map(|&name| name.to_owned()).collect();
+        self.settings.origin(&path)
+    }
+}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loaded")
+            .field("config", &self.config)
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads all layers and checks them as a whole.
+///
+/// An unset variable that a provider's `api_key_env` names is no error: that provider then has
+/// no key.
+pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
+    let mut settings = Settings::default();
+    read_document(DEFAULTS, &|_| Origin::Default, &mut settings)?;
+    environment::apply_openai_base_url(&sources.environment, &mut settings)?;
+    let file = find_file(sources);
+    if let Some(path) = &file {
+        read_file(path, &mut settings)?;
+    }
+    environment::apply(&sources.environment, &mut settings)?;
+    overrides::apply(&sources.overrides, &mut settings)?;
+
+    let mut config = deserialize(&settings)?;
+    check(&config).map_err(|fault| invalid(&fault.path, &settings, fault.problem))?;
+    find_api_keys(&mut config, &settings, sources)?;
+    Ok(Loaded { config, file, settings })
+}
+
+fn find_file(sources: &Sources) -> Option<PathBuf> {
+    let found = || {
+        let directory = sources.directory.as_ref()?;
+        let paths = FILE_NAMES.map(|name| directory.join(name));
+        paths.into_iter().find(|path| path.exists())
+    };
+    sources.file.clone().or_else(found)
+}
+
+fn read_file(path: &Path, settings: &mut Settings) -> Result<(), ConfigError> {
+    let text = fs::read_to_string(path).map_err(|source| ConfigError::ReadFile {
+        path: path.to_owned(),
+        source,
+    })?;
+    let origin = |line| Origin::File {
+        path: path.strip_prefix(".").unwrap_or(path).to_owned(),
+        line,
+    };
+    read_document(&text, &origin, settings)
+}
+
+fn deserialize(settings: &Settings) -> Result<Config, ConfigError> {
+    let document = Value::Table(settings.document());
+    serde_path_to_error::deserialize(document).map_err(|error| {
+        let path: KeyPath = error
+            .path()
+            .iter()
+            .filter_map(|segment| match segment {
+                Segment::Map { key } | Segment::Enum { variant: key } => Some(key.clone()),
+                Segment::Seq { .. } | Segment::Unknown => None,
+            })
+            .collect();
+        let mut problem = error.inner().message().to_owned();
+        if problem.starts_with("missing field") {
+            problem.push_str(&similar_name(&path, settings));
+        }
+        invalid(&path, settings, problem)
+    })
+}
+
+/// An incomplete provider is most often another one misspelled.
+fn similar_name(path: &[String], settings: &Settings) -> String {
+    let Some((name, table)) = path.split_last() else {
+        return String::new();
+    };
+    let others = settings.names_below(table).into_iter().filter(|other| other != name);
+    nearest(name, others).map_or_else(String::new, |other| {
+        let mut path = table.to_vec();
+        path.push(other.to_owned());
+        format!(", did you mean `{}`?", dotted(&path))
+    })
+}
+
+/// Checks what concerns several keys, and the names of tables.
+fn check(config: &Config) -> Result<(), Fault> {
+    config.models.check()?;
+    providers::check(&config.providers)?;
+    prices::check(&config.prices, &config.providers)
+}
+
+fn find_api_keys(config: &mut Config, settings: &Settings, sources: &Sources) -> Result<(), ConfigError> {
+    for (name, provider) in &mut config.providers {
+        provider.api_key = match (&provider.api_key_file, &provider.api_key_env) {
+            (Some(path), _) => {
+                let key = ["providers", name, "api_key_file"].map(str::to_owned);
+                let secret = read_secret(path).map_err(|source| ConfigError::ReadSecret {
+                    key: dotted(&key),
+                    origin: settings.origin(&key),
+                    path: path.clone(),
+                    source,
+                })?;
+                Some(secret.into())
+            }
+            (None, Some(variable)) => secret_variable(&sources.environment, variable)?,
+            (None, None) => None,
+        };
+    }
+    Ok(())
+}
+
+fn invalid(path: &[String], settings: &Settings, problem: String) -> ConfigError {
+    ConfigError::InvalidValue {
+        key: dotted(path),
+        origin: settings.origin(path),
+        problem,
+    }
+}

@@ -1,0 +1,85 @@
+//! Configuration: one file per section, and the only reader of the process environment.
+//!
+//! [`load`] lays four layers over each other, later ones win: the embedded `config/default.toml`,
+//! a file, the environment (`AGENT_RUNTIME__SECTION__KEY`), and overrides from the command line.
+//! Each value keeps its [`Origin`], so errors and `check-config` can say where it came from.
+//!
+//! A section is a plain struct: its fields are the known keys, its attributes the accepted values.
+//! Adding a key means adding a field and a commented line in `config/default.toml`; a test holds
+//! the two together. Values with secrets are redacted in every `Debug` and `Display`, and the
+//! configuration names where an API key is found instead of holding it.
+//!
+//! Nothing here opens a connection or starts anything.
+
+mod explanation;
+mod loader;
+mod sources;
+
+mod environment;
+mod overrides;
+mod schema;
+mod settings;
+mod toml_layer;
+
+mod agents;
+mod board;
+mod http;
+mod log;
+mod models;
+mod prices;
+mod providers;
+mod runs;
+mod store;
+
+mod error;
+mod secrets;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub use agents::AgentsConfig;
+pub use board::BoardConfig;
+pub use error::ConfigError;
+pub use explanation::Explanation;
+pub use http::HttpConfig;
+pub use loader::{Loaded, load};
+pub use log::{LogConfig, LogFormat};
+pub use models::ModelsConfig;
+pub use overrides::parse_override;
+pub use prices::PriceConfig;
+pub use providers::{ProviderConfig, ProviderKind};
+pub use runs::{BudgetConfig, RunsConfig};
+pub use secrets::SecretUrl;
+pub use settings::Origin;
+pub use sources::Sources;
+pub use store::{StoreBackend, StoreConfig};
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::usage::PriceTable;
+
+/// Every setting of the service, checked and typed.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Config {
+    pub http: HttpConfig,
+    pub store: StoreConfig,
+    pub board: BoardConfig,
+    pub runs: RunsConfig,
+    pub models: ModelsConfig,
+    /// Model providers by name, the first half of `PROVIDER/MODEL`.
+    pub providers: BTreeMap<String, ProviderConfig>,
+    /// Prices by `PROVIDER/MODEL`. A model without an entry has an unknown cost.
+    pub prices: BTreeMap<String, PriceConfig>,
+    pub agents: AgentsConfig,
+    pub log: LogConfig,
+}
+
+impl Config {
+    /// Builds the table that runs are charged by.
+    pub fn price_table(&self) -> PriceTable {
+        prices::table(&self.prices)
+    }
+}

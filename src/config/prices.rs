@@ -1,0 +1,81 @@
+//! `[prices."PROVIDER/MODEL"]`: what tokens cost.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::error::{Fault, nearest};
+use super::providers::ProviderConfig;
+use super::values::{dollars, optional_dollars};
+use crate::model_ref::ModelRef;
+use crate::usage::{Price, PriceTable};
+
+/// What a model's tokens cost, in US dollars per million.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub struct PriceConfig {
+    #[serde(deserialize_with = "dollars")]
+    pub input: f64,
+    #[serde(deserialize_with = "dollars")]
+    pub output: f64,
+    /// Tokens read from the provider's cache; `None` costs as much as `input`.
+    #[serde(default, deserialize_with = "optional_dollars")]
+    pub cache_read: Option<f64>,
+    /// Tokens written to the provider's cache; `None` costs as much as `input`.
+    #[serde(default, deserialize_with = "optional_dollars")]
+    pub cache_write: Option<f64>,
+}
+
+/// Builds the table that runs are charged by. Of checked prices none is left out.
+pub(super) fn table(prices: &BTreeMap<String, PriceConfig>) -> PriceTable {
+    let entry = |(name, price): (&String, &PriceConfig)| {
+        let model: ModelRef = name.parse().ok()?;
+        let price = Price::per_million(price.input, price.output, price.cache_read, price.cache_write)?;
+        Some((model, price))
+    };
+    prices.iter().filter_map(entry).collect()
+}
+
+pub(super) fn check(
+    prices: &BTreeMap<String, PriceConfig>,
+    providers: &BTreeMap<String, ProviderConfig>,
+) -> Result<(), Fault> {
+    for name in prices.keys() {
+        let model: ModelRef = name
+            .parse()
+            .map_err(|_| Fault::new(&["prices", name], "a price is named \"PROVIDER/MODEL\""))?;
+        let provider = model.provider();
+        if !providers.contains_key(provider) {
+            let known = providers.keys().map(String::as_str);
+            let hint = nearest(provider, known).map_or_else(String::new, |name| format!(", did you mean `{name}`?"));
+            let problem = format!("there is no provider `{provider}`{hint}");
+            return Err(Fault::new(&["prices", name], problem));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::usage::Usage;
+
+    #[test]
+    fn the_table_charges_the_configured_price() {
+        let price = PriceConfig {
+            input: 2.0,
+            output: 8.0,
+            cache_read: Some(0.5),
+            cache_write: None,
+        };
+        let table = table(&BTreeMap::from([("openai/gpt-4.1".to_owned(), price)]));
+        let usage = Usage {
+            input_tokens: 1_000_000,
+            output_tokens: 500_000,
+            cache_read_tokens: 400_000,
+            ..Usage::default()
+        };
+        let cost = table.price(&"openai/gpt-4.1".parse().unwrap()).unwrap().cost(&usage);
+        assert!((cost.dollars() - (1.2 + 0.2 + 4.0)).abs() < 1e-9, "{cost:?}");
+        assert!(table.price(&"openai/gpt-5".parse().unwrap()).is_none());
+    }
+}

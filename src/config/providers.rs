@@ -1,0 +1,166 @@
+//! `[providers.NAME]`: where models are reached, and where their API keys are found.
+//!
+//! A key itself is never part of the configuration: it is read from the named variable or file.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+use secrecy::SecretString;
+use serde::{Deserialize, Deserializer};
+
+use super::error::Fault;
+use super::values::{Text, filled};
+
+/// Where a provider's models are reached.
+#[derive(Clone, Deserialize)]
+pub struct ProviderConfig {
+    pub kind: ProviderKind,
+    /// Without a trailing slash; `None` only for scripted providers.
+    #[serde(default, deserialize_with = "base_url")]
+    pub base_url: Option<String>,
+    /// The environment variable that holds the API key.
+    #[serde(default, deserialize_with = "variable_name")]
+    pub api_key_env: Option<String>,
+    /// A file that holds the API key; it wins over `api_key_env`.
+    #[serde(default, deserialize_with = "path")]
+    pub api_key_file: Option<PathBuf>,
+    /// The models that may be used; empty allows any.
+    #[serde(default)]
+    pub models: Vec<String>,
+    /// The most tokens that a request may ask for; `None` when it is not known.
+    #[serde(default)]
+    pub max_output_tokens: Option<NonZeroU64>,
+    /// Asks for streamed answers.
+    #[serde(default = "streams")]
+    pub stream: bool,
+    /// Headers sent with every request beside the ones of the protocol.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// The script of a scripted provider; `None` plays the built-in one.
+    #[serde(default, deserialize_with = "path")]
+    pub script: Option<PathBuf>,
+    /// The API key that was found when the configuration was loaded.
+    #[serde(skip)]
+    pub api_key: Option<SecretString>,
+}
+
+/// The protocol a provider speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderKind {
+    /// OpenAI chat completions, which most servers offer.
+    #[serde(rename = "openai_chat")]
+    OpenAiChat,
+    /// OpenAI responses.
+    #[serde(rename = "openai_responses")]
+    OpenAiResponses,
+    /// Anthropic messages.
+    Anthropic,
+    /// Answers from a script, without any network.
+    Scripted,
+}
+
+impl fmt::Debug for ProviderConfig {
+    /// Header values may be credentials that nobody thought of as such, so they are not shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderConfig")
+            .field("kind", &self.kind)
+            .field("base_url", &self.base_url)
+            .field("api_key_env", &self.api_key_env)
+            .field("api_key_file", &self.api_key_file)
+            .field("models", &self.models)
+            .field("max_output_tokens", &self.max_output_tokens)
+            .field("stream", &self.stream)
+            .field("headers", &self.headers.keys())
+            .field("script", &self.script)
+            .field("api_key", &self.api_key)
+            .finish()
+    }
+}
+
+pub(super) fn check(providers: &BTreeMap<String, ProviderConfig>) -> Result<(), Fault> {
+    for (name, provider) in providers {
+        if name.is_empty() || name.contains(|c: char| c == '/' || c.is_control() || c.is_whitespace()) {
+            let problem = "a provider's name can't be empty or hold `/` or blanks";
+            return Err(Fault::new(&["providers", name], problem));
+        }
+        check_provider(name, provider)?;
+    }
+    Ok(())
+}
+
+fn check_provider(name: &str, provider: &ProviderConfig) -> Result<(), Fault> {
+    let fault = |key, problem: &str| Err(Fault::new(&["providers", name, key], problem));
+    let scripted = provider.kind == ProviderKind::Scripted;
+    if scripted && provider.base_url.is_some() {
+        return fault("base_url", "a scripted provider has no address");
+    }
+    if !scripted && provider.base_url.is_none() {
+        return fault("base_url", "missing: this kind of provider needs an address");
+    }
+    if !scripted && provider.script.is_some() {
+        return fault("script", "only a scripted provider plays a script");
+    }
+    for (header, value) in &provider.headers {
+        if let Some(problem) = header_fault(header, value) {
+            return Err(Fault::new(&["providers", name, "headers", header], problem));
+        }
+    }
+    Ok(())
+}
+
+fn header_fault(name: &str, value: &str) -> Option<&'static str> {
+    const CREDENTIALS: [&str; 6] = [
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "api-key",
+        "x-api-key",
+        "x-goog-api-key",
+    ];
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    if name.is_empty() || !name.chars().all(is_token) {
+        Some("not the name of a header")
+    } else if CREDENTIALS.contains(&name.to_lowercase().as_str()) {
+        Some("a header with credentials: name their source in api_key_env or api_key_file instead")
+    } else if !value.chars().all(|c| c == '\t' || (' '..='~').contains(&c)) {
+        Some("a header's value must be printable ASCII")
+    } else {
+        None
+    }
+}
+
+fn streams() -> bool {
+    true
+}
+
+fn base_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    deserializer.deserialize_str(Text::secret(
+        "a URL such as \"https://api.openai.com/v1\", without user, query or fragment",
+        |text: &str| {
+            let url = text.trim().trim_end_matches('/');
+            let place = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+            let plain = place.chars().all(|c| c.is_ascii_graphic() && !"@?#\"<>\\".contains(c));
+            let named = !place.starts_with(['/', ':']) && !place.is_empty();
+            (plain && named).then(|| Some(url.to_owned()))
+        },
+    ))
+}
+
+/// Upper case only, so that a key pasted in its place is refused, unseen, instead of shown.
+fn variable_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    deserializer.deserialize_str(Text::secret(
+        "the name of an environment variable in upper case, such as \"OPENAI_API_KEY\"",
+        |text: &str| {
+            let letter = |c: char| c.is_ascii_uppercase() || c == '_';
+            let name = text.starts_with(letter) && text.chars().all(|c| letter(c) || c.is_ascii_digit());
+            name.then(|| Some(text.to_owned()))
+        },
+    ))
+}
+
+fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+    filled(deserializer).map(|path| Some(PathBuf::from(path)))
+}

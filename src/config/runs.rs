@@ -1,0 +1,57 @@
+//! `[runs]`: limits of runs, and the budget of those that name none.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+use super::values::{dollars, duration, filled, integer, optional_positive};
+use crate::usage::Cost;
+
+/// Limits of runs.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RunsConfig {
+    /// The agent of a run that names none and continues nothing.
+    #[serde(deserialize_with = "filled")]
+    pub default_agent: String,
+    /// Runs at work at once in this process; more are turned away.
+    #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
+    pub max_concurrent: usize,
+    /// Messages in the input of one request.
+    #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
+    pub max_input_messages: usize,
+    /// Tool calls of one step that work at the same time.
+    #[serde(deserialize_with = "integer::<_, 1, 1_024, _>")]
+    pub tool_concurrency: usize,
+    #[serde(deserialize_with = "duration::<1, 86_400_000, _>")]
+    pub tool_timeout: Duration,
+    /// Bytes of one tool's answer that reach the model; the rest is cut.
+    #[serde(deserialize_with = "integer::<_, 256, 1_073_741_824, _>")]
+    pub max_tool_output_bytes: usize,
+    /// How long a finished run tries to publish its session while the store is away.
+    #[serde(deserialize_with = "duration::<0, 3_600_000, _>")]
+    pub commit_patience: Duration,
+    /// How long a shutdown lets runs finish before it cancels them.
+    #[serde(deserialize_with = "duration::<0, 86_400_000, _>")]
+    pub shutdown_grace: Duration,
+    pub budget: BudgetConfig,
+}
+
+/// The limits of a run where neither it nor its agent names one.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct BudgetConfig {
+    #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
+    pub max_steps: u32,
+    /// Input and output tokens together.
+    #[serde(default, deserialize_with = "optional_positive")]
+    pub max_tokens: Option<NonZeroU64>,
+    #[serde(deserialize_with = "integer::<_, 1, 604_800, _>")]
+    pub max_seconds: u32,
+    /// US dollars.
+    #[serde(default, deserialize_with = "optional_cost")]
+    pub max_cost: Option<Cost>,
+}
+
+fn optional_cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cost>, D::Error> {
+    dollars(deserializer).map(Cost::from_dollars)
+}

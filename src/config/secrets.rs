@@ -1,0 +1,183 @@
+//! Values that may hold a secret, and where secrets are read from.
+//!
+//! Nothing here shows a secret: `Debug` and `Display` are redacted, and the messages for bad
+//! values don't repeat them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::{fmt, fs, io};
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserializer;
+
+use super::error::ConfigError;
+use super::values::Text;
+
+/// What stands in place of a secret.
+pub(super) const REDACTED: &str = "[redacted]";
+
+/// A URL that may hold a password; shown without it.
+#[derive(Clone)]
+pub struct SecretUrl(SecretString);
+
+impl SecretUrl {
+    /// The whole URL. It must not be logged.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+}
+
+impl fmt::Display for SecretUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&redact_url(self.expose()))
+    }
+}
+
+impl fmt::Debug for SecretUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", redact_url(self.expose()))
+    }
+}
+
+/// Reads a URL of one of these schemes; the scheme `""` allows the empty string.
+pub(super) fn secret_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    schemes: &[&str],
+    wanted: &str,
+) -> Result<SecretUrl, D::Error> {
+    let parse = |text: &str| {
+        let url = text.trim();
+        let scheme = match url.split_once("://") {
+            Some((scheme, place)) if !scheme.is_empty() && !place.is_empty() => scheme,
+            None if url.is_empty() => "",
+            _ => return None,
+        };
+        schemes.contains(&scheme).then(|| SecretUrl(SecretString::from(url)))
+    };
+    deserializer.deserialize_str(Text::secret(wanted, parse))
+}
+
+/// Hides the password and the secret query values of a URL; of a text that is no URL, everything.
+///
+/// An unescaped password may itself hold `/` or `@`, so all up to the last `@` counts as
+/// credentials. With a `?` before that `@` the parts can't be told apart, and nothing is shown.
+pub(super) fn redact_url(url: &str) -> String {
+    if url.is_empty() || url.starts_with("sqlite:") {
+        return url.to_owned();
+    }
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return REDACTED.to_owned();
+    };
+    let (user, place) = match rest.rsplit_once('@') {
+        Some((credentials, _)) if credentials.contains('?') => {
+            return format!("{scheme}://{REDACTED}");
+        }
+        Some((credentials, place)) => match credentials.split_once(':') {
+            Some((user, _)) => (format!("{user}:{REDACTED}@"), place),
+            None => (format!("{credentials}@"), place),
+        },
+        None => (String::new(), rest),
+    };
+    let place = match place.split_once('?') {
+        Some((place, query)) => {
+            let pairs: Vec<String> = query.split('&').map(redact_pair).collect();
+            format!("{place}?{}", pairs.join("&"))
+        }
+        None => place.to_owned(),
+    };
+    format!("{scheme}://{user}{place}")
+}
+
+fn redact_pair(pair: &str) -> String {
+    let name = pair.split('=').next().unwrap_or_default();
+    let secret = ["pass", "pwd", "secret", "token", "key", "auth"]
+        .iter()
+        .any(|word| name.to_lowercase().contains(word));
+    if secret {
+        format!("{name}={REDACTED}")
+    } else {
+        pair.to_owned()
+    }
+}
+
+/// Reads a secret from a file, without the line end that editors leave. An empty file is an error.
+pub(super) fn read_secret(path: &Path) -> io::Result<String> {
+    let secret = fs::read_to_string(path)?.trim().to_owned();
+    if secret.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
+    }
+    Ok(secret)
+}
+
+/// Reads a secret from the environment; an unset or blank variable holds none.
+pub(super) fn secret_variable(
+    environment: &BTreeMap<String, String>,
+    variable: &str,
+) -> Result<Option<SecretString>, ConfigError> {
+    let secret = environment.get(variable).map_or("", |secret| secret.trim());
+    if secret.contains(char::REPLACEMENT_CHARACTER) {
+        return Err(ConfigError::NotUnicode {
+            variable: variable.to_owned(),
+        });
+    }
+    Ok((!secret.is_empty()).then(|| SecretString::from(secret)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn passwords_are_hidden_in_urls() {
+        for (url, shown) in [
+            ("", ""),
+            ("sqlite://data/a@b.db?mode=rwc", "sqlite://data/a@b.db?mode=rwc"),
+            ("postgres://db/x", "postgres://db/x"),
+            ("postgres://app@db/x", "postgres://app@db/x"),
+            ("postgres://app:hunter2@db/x", "postgres://app:[redacted]@db/x"),
+            ("postgres://app:hunt/er@2@db/x", "postgres://app:[redacted]@db/x"),
+            ("postgres://app:hunt?er2@db/x", "postgres://[redacted]"),
+            ("postgres://db:1/x?password=a@hunter2", "postgres://[redacted]"),
+            (
+                "postgres://db/x?sslmode=require&password=hunter2",
+                "postgres://db/x?sslmode=require&password=[redacted]",
+            ),
+            ("redis://:hunter2@cache:6379/0", "redis://:[redacted]@cache:6379/0"),
+            ("hunter2", "[redacted]"),
+        ] {
+            assert_eq!(redact_url(url), shown, "for {url}");
+            let url = SecretUrl(SecretString::from(url));
+            assert_eq!(url.to_string(), shown);
+            assert_eq!(format!("{url:?}"), format!("{shown:?}"));
+        }
+    }
+
+    #[test]
+    fn a_blank_variable_holds_no_secret() {
+        let environment = BTreeMap::from([
+            ("BLANK".to_owned(), " ".to_owned()),
+            ("LOSSY".to_owned(), "sk-\u{FFFD}".to_owned()),
+            ("SET".to_owned(), " sk-1\n".to_owned()),
+        ]);
+        assert!(secret_variable(&environment, "BLANK").unwrap().is_none());
+        assert!(secret_variable(&environment, "UNSET").unwrap().is_none());
+        let secret = secret_variable(&environment, "SET").unwrap().unwrap();
+        assert_eq!(secret.expose_secret(), "sk-1");
+        assert!(secret_variable(&environment, "LOSSY").is_err());
+    }
+    proptest! {
+        #[test]
+        fn no_password_survives(password in "[!-~]{1,12}") {
+            let secret = format!("\u{a7}{password}");
+            for url in [
+                format!("postgres://app:{secret}@db:5432/x"),
+                format!("postgres://db/x?sslmode=require&password={}", secret.replace('&', "")),
+                format!("redis://:{secret}@cache"),
+            ] {
+                prop_assert!(!redact_url(&url).contains('\u{a7}'), "{}", redact_url(&url));
+            }
+        }
+    }
+}

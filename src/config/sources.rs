@@ -1,0 +1,69 @@
+//! What the configuration is made from. Only [`Sources::from_process`] looks at the process.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The inputs of [`load`](super::load) beside the embedded defaults.
+///
+/// `Sources::default()` has none of them: it yields the documented defaults whatever the machine.
+#[derive(Clone, Default)]
+pub struct Sources {
+    /// The file named by `--config`; it must exist.
+    pub file: Option<PathBuf>,
+    /// Where to look for a configuration file when none is named; `None` looks nowhere.
+    pub directory: Option<PathBuf>,
+    pub environment: BTreeMap<String, String>,
+    /// Dotted keys and their values, from flags; of two for one key the later wins.
+    pub overrides: Vec<(String, String)>,
+}
+
+impl Sources {
+    /// Takes the environment and the working directory of this process.
+    ///
+    /// Bytes that are not UTF-8 become U+FFFD here, and an error once the variable is used.
+    pub fn from_process(file: Option<PathBuf>, overrides: Vec<(String, String)>) -> Self {
+        let environment = std::env::vars_os()
+            .map(|(name, value)| {
+                let name = name.to_string_lossy().into_owned();
+                (name, value.to_string_lossy().into_owned())
+            })
+            .collect();
+        Self {
+            file,
+            directory: Some(PathBuf::from(".")),
+            environment,
+            overrides,
+        }
+    }
+}
+
+impl fmt::Debug for Sources {
+    /// Names the variables and overridden keys without their values: any may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<&str> = self.overrides.iter().map(|(key, _)| key.as_str()).collect();
+        f.debug_struct("Sources")
+            .field("file", &self.file)
+            .field("directory", &self.directory)
+            .field("environment", &self.environment.keys())
+            .field("overrides", &keys)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_no_values() {
+        let sources = Sources {
+            environment: BTreeMap::from([("OPENAI_API_KEY".into(), "sk-secret".into())]),
+            overrides: vec![("store.url".into(), "postgres://u:hunter2@db/x".into())],
+            ..Sources::default()
+        };
+        let shown = format!("{sources:?}");
+        assert!(shown.contains("OPENAI_API_KEY") && shown.contains("store.url"));
+        assert!(!shown.contains("sk-secret") && !shown.contains("hunter2"));
+    }
+}

@@ -1,0 +1,235 @@
+//! What the operator reads when something is wrong.
+
+use std::error::Error as _;
+
+use proptest::prelude::*;
+
+use super::{from_environment, from_file, from_override, message};
+use crate::config::*;
+
+fn check<const N: usize>(cases: [(Result<Loaded, ConfigError>, &str); N]) {
+    for (result, wanted) in cases {
+        assert_eq!(message(result), wanted);
+    }
+}
+
+#[test]
+fn a_named_file_must_exist() {
+    let sources = Sources {
+        file: Some("/nowhere/app.toml".into()),
+        ..Sources::default()
+    };
+    let error = load(&sources).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot read the configuration file /nowhere/app.toml"
+    );
+    assert!(error.source().is_some());
+}
+
+#[test]
+fn a_mistyped_key_is_an_error_with_a_suggestion() {
+    check([
+        (
+            from_file("[http]\nlisten = '[::1]:0'\nmax_conections = 5\n"),
+            "app.toml:3: unknown key `http.max_conections`, did you mean `http.max_connections`?",
+        ),
+        (
+            from_file("\n[htpp]\nlisten = '[::1]:0'\n"),
+            "app.toml:2: unknown key `htpp`, did you mean `http`?",
+        ),
+        (
+            from_file("[store]\nlisten = '[::1]:0'\n"),
+            "app.toml:2: unknown key `store.listen`, did you mean `http.listen`?",
+        ),
+        (
+            from_file("[providers.openai]\napi_key = 'sk-1'\n"),
+            "app.toml:2: unknown key `providers.openai.api_key`, \
+             did you mean `providers.openai.api_key_env`?",
+        ),
+        (from_file("[http]\nzzz = 1\n"), "app.toml:2: unknown key `http.zzz`"),
+        (
+            from_file("[providers.OpenAI]\nstream = false\n"),
+            "app.toml:1: `providers.OpenAI`: differs from the existing `openai` only in case",
+        ),
+        (
+            from_file("[providers.openia]\nstream = false\n"),
+            "app.toml:2: `providers.openia`: missing field `kind`, \
+             did you mean `providers.openai`?",
+        ),
+        (
+            from_file("[providers.x]\n"),
+            "app.toml:1: `providers.x`: missing field `kind`",
+        ),
+        (
+            from_environment(&[("AGENT_RUNTIME__HTTP__LISTN", "[::1]:0")]),
+            "environment AGENT_RUNTIME__HTTP__LISTN: unknown key `http.listn`, \
+             did you mean `http.listen`?",
+        ),
+        (
+            from_environment(&[("AGENT_RUNTIME__HTTP__LISTEN__X", "1")]),
+            "environment AGENT_RUNTIME__HTTP__LISTEN__X: unknown key `http.listen.x`",
+        ),
+        (
+            from_environment(&[("AGENT_RUNTIME__", "1")]),
+            "environment AGENT_RUNTIME__: unknown key `\"\"`",
+        ),
+        (
+            from_environment(&[("AGENT_RUNTIME__HTTP__LISTEN_FILE", "x")]),
+            "environment AGENT_RUNTIME__HTTP__LISTEN_FILE: unknown key `http.listen_file`, \
+             did you mean `http.listen`?",
+        ),
+        (
+            from_environment(&[("AGENT_RUNTIME__HTTP__LISTEN", "\u{FFFD}")]),
+            "the environment variable AGENT_RUNTIME__HTTP__LISTEN is not valid UTF-8",
+        ),
+        (
+            from_override("log.fromat=json"),
+            "command line: unknown key `log.fromat`, did you mean `log.format`?",
+        ),
+        (from_override("log"), "`log` is not of the form section.key=value"),
+    ]);
+}
+
+#[test]
+fn a_wrong_value_names_its_key_its_origin_and_what_was_wanted() {
+    check([
+        (
+            from_file("[http]\nmax_connections = 0\n"),
+            "app.toml:2: `http.max_connections`: invalid value: integer `0`, \
+             expected an integer from 1 to 1000000",
+        ),
+        (
+            from_override("http.max_connections=-1"),
+            "command line: `http.max_connections`: invalid value: integer `-1`, \
+             expected an integer from 1 to 1000000",
+        ),
+        (
+            from_override("http.max_json_depth=101"),
+            "command line: `http.max_json_depth`: invalid value: integer `101`, \
+             expected an integer from 8 to 100",
+        ),
+        (
+            from_environment(&[("AGENT_RUNTIME__STORE__MIGRATE", "yes")]),
+            "environment AGENT_RUNTIME__STORE__MIGRATE: `store.migrate`: \
+             invalid type: string \"yes\", expected a boolean",
+        ),
+        (
+            from_environment(&[("AGENT_RUNTIME__PROVIDERS__OPENAI__MODELS", "a,b")]),
+            "environment AGENT_RUNTIME__PROVIDERS__OPENAI__MODELS: `providers.openai.models`: \
+             invalid type: string \"a,b\", expected a sequence",
+        ),
+        (
+            from_file("[http]\nheader_timeout = 10\n"),
+            "app.toml:2: `http.header_timeout`: invalid type: integer `10`, \
+             expected a duration from 10ms to 10m, such as \"30s\" or \"250ms\"",
+        ),
+        (
+            from_file("[http]\nheader_timeout = '0s'\n"),
+            "app.toml:2: `http.header_timeout`: invalid value: string \"0s\", \
+             expected a duration from 10ms to 10m, such as \"30s\" or \"250ms\"",
+        ),
+        (
+            from_override("http.listen=8080"),
+            "command line: `http.listen`: invalid value: string \"8080\", expected an IP address \
+             and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"",
+        ),
+        (
+            from_override("store.url=data.db"),
+            "command line: `store.url`: invalid value: this text, expected a URL such as \
+             \"sqlite://data/agent-runtime.db\" or \"postgres://USER@HOST/DATABASE\"",
+        ),
+    ]);
+}
+
+#[test]
+fn a_provider_or_price_that_makes_no_sense_is_refused() {
+    check([
+        (
+            from_file("[providers.x]\nkind = 'openai'\n"),
+            "app.toml:2: `providers.x.kind`: unknown variant `openai`, expected one of \
+             `openai_chat`, `openai_responses`, `anthropic`, `scripted`",
+        ),
+        (
+            from_file("[providers.x]\nkind = 'openai_chat'\n"),
+            "app.toml:2: `providers.x.base_url`: missing: this kind of provider needs an address",
+        ),
+        (
+            from_file("[providers.x]\nkind = 'scripted'\nbase_url = 'http://h'\n"),
+            "app.toml:3: `providers.x.base_url`: a scripted provider has no address",
+        ),
+        (
+            from_override("providers.openai.script=x.toml"),
+            "command line: `providers.openai.script`: only a scripted provider plays a script",
+        ),
+        (
+            from_override("providers.openai.headers.Authorization=x"),
+            "command line: `providers.openai.headers.Authorization`: a header with credentials: \
+             name their source in api_key_env or api_key_file instead",
+        ),
+        (
+            from_file("[prices.'opnai/gpt']\ninput = 1\noutput = 1\n"),
+            "app.toml:2: `prices.\"opnai/gpt\"`: there is no provider `opnai`, \
+             did you mean `openai`?",
+        ),
+        (
+            from_file("[prices.gpt]\ninput = 1\noutput = 1\n"),
+            "app.toml:2: `prices.gpt`: a price is named \"PROVIDER/MODEL\"",
+        ),
+        (
+            from_file("[prices.'openai/gpt']\ninput = nan\noutput = 1\n"),
+            "app.toml:2: `prices.\"openai/gpt\".input`: invalid value: floating point `NaN`, \
+             expected an amount of US dollars from 0 to 1000000",
+        ),
+    ]);
+}
+
+#[test]
+fn limits_are_checked_alone_and_against_each_other() {
+    check([
+        (
+            from_override("runs.budget.max_cost=-0.5"),
+            "command line: `runs.budget.max_cost`: invalid value: floating point `-0.5`, \
+             expected an amount of US dollars from 0 to 1000000",
+        ),
+        (
+            from_override("runs.budget.max_tokens=0"),
+            "command line: `runs.budget.max_tokens`: invalid value: integer `0`, \
+             expected an integer of 1 or more",
+        ),
+        (
+            from_override("models.retry_max_delay=1ms"),
+            "command line: `models.retry_max_delay`: shorter than `models.retry_base_delay`",
+        ),
+        (
+            from_override("log.filter=inof"),
+            "command line: `log.filter`: invalid value: string \"inof\", \
+             expected log levels such as \"info\" or \"info,sqlx=warn\"",
+        ),
+        (
+            from_file("http = 3\n"),
+            "app.toml:1: `http`: a table was wanted, not a value (integer)",
+        ),
+    ]);
+}
+
+#[test]
+fn a_broken_file_names_the_line() {
+    let text = message(from_file("[http]\nlisten = \"127.0.0.1:80\n"));
+    assert!(text.starts_with("app.toml:2: not valid TOML: "), "{text}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_input_makes_the_loader_panic(
+        key in "(http|store|providers|prices|runs)[.=_\"'a-z]{0,12}",
+        value in "[\\[{\"'a-z0-9=.,\u{e9} \n-]{0,16}",
+        variable in "(HTTP|PROVIDERS|PRICES|BOARD)[_A-Z]{0,16}",
+    ) {
+        drop(from_file(&format!("{key} = {value}")));
+        drop(from_override(&format!("{key}={value}")));
+        drop(from_environment(&[(&format!("AGENT_RUNTIME__{variable}"), &value)]));
+    }
+}

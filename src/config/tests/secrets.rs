@@ -1,0 +1,98 @@
+//! Secrets come from the environment and from files, and are never shown.
+
+use secrecy::ExposeSecret as _;
+
+use super::{environment, file, from_environment, from_file, from_override, message};
+use crate::config::*;
+
+#[test]
+fn secrets_are_read_from_files() {
+    let (_directory, path) = file("postgres://app:hunter2@db/app\n");
+    let path = path.to_str().unwrap();
+    let loaded = from_environment(&[("AGENT_RUNTIME__STORE__URL_FILE", path)]).unwrap();
+    assert_eq!(loaded.config.store.url.expose(), "postgres://app:hunter2@db/app");
+    assert_eq!(loaded.config.store.backend(), StoreBackend::Postgres);
+
+    let loaded = from_override(&format!("providers.vllm.api_key_file={path}")).unwrap();
+    let key = loaded.config.providers["vllm"].api_key.as_ref().unwrap();
+    assert_eq!(key.expose_secret(), "postgres://app:hunter2@db/app");
+
+    let both = from_environment(&[
+        ("AGENT_RUNTIME__STORE__URL", "sqlite://a.db"),
+        ("AGENT_RUNTIME__STORE__URL_FILE", path),
+    ]);
+    assert_eq!(
+        message(both),
+        "environment AGENT_RUNTIME__STORE__URL and environment AGENT_RUNTIME__STORE__URL_FILE \
+         both set `store.url`: remove one of them"
+    );
+    assert_eq!(
+        message(from_environment(&[("AGENT_RUNTIME__BOARD__URL_FILE", "/nowhere")])),
+        "environment AGENT_RUNTIME__BOARD__URL_FILE: `board.url`: \
+         cannot read the secret from /nowhere"
+    );
+    assert_eq!(
+        message(from_override("providers.vllm.api_key_file=/nowhere")),
+        "command line: `providers.vllm.api_key_file`: cannot read the secret from /nowhere"
+    );
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let loaded = load(&Sources {
+        environment: environment(&[
+            ("AGENT_RUNTIME__STORE__URL", "postgres://app:hunter2@db/app"),
+            ("AGENT_RUNTIME__BOARD__URL", "redis://:hunter2@cache"),
+            ("AGENT_RUNTIME__PROVIDERS__VLLM__HEADERS", "{ X-Auth = 'hunter2' }"),
+            ("OPENAI_API_KEY", "hunter2"),
+        ]),
+        ..Sources::default()
+    })
+    .unwrap();
+    let explained = loaded.explain().to_string();
+    for shown in [
+        format!("{loaded:?}"),
+        format!("{:#?}", loaded.config),
+        explained.clone(),
+    ] {
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+    let line = |start: &str| {
+        let line = explained.lines().find(|line| line.starts_with(start)).unwrap();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        line("store.url"),
+        "store.url = \"postgres://app:[redacted]@db/app\" # environment AGENT_RUNTIME__STORE__URL"
+    );
+    assert_eq!(line("http.listen"), "http.listen = \"127.0.0.1:8080\" # default");
+    assert_eq!(
+        line("providers.openai.api_key_env"),
+        "providers.openai.api_key_env = \"OPENAI_API_KEY\" # default (key found)"
+    );
+    assert_eq!(
+        line("providers.groq.api_key_env"),
+        "providers.groq.api_key_env = \"GROQ_API_KEY\" # default (no key found)"
+    );
+
+    for (key, value) in [
+        ("store.url", "mysql://app:hunter2@db"),
+        ("board.url", "hunter2"),
+        ("providers.openai.base_url", "https://app:hunter2@h/v1"),
+        ("providers.openai.api_key_env", "sk-hunter2"),
+        ("providers.openai.api_key", "sk-hunter2"),
+        ("providers.openai.headers.Authorization", "Bearer hunter2"),
+        ("store.url.x", "postgres://app:hunter2@db"),
+        ("store..url", "postgres://app:hunter2@db"),
+        ("providers.openai.headers", "{ hunter2"),
+    ] {
+        let sources = Sources {
+            overrides: vec![(key.to_owned(), value.to_owned())],
+            ..Sources::default()
+        };
+        let error = load(&sources).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+    }
+    let error = from_file("[store]\nurl = 'postgres://app:hunter2@db' x\n").unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+}

@@ -1,0 +1,158 @@
+//! The kinds of values a key can take, for `#[serde(deserialize_with = "..")]` in the sections.
+//!
+//! Each states its whole accepted range, so that serde's message says what was wanted.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use serde::Deserializer;
+use serde::de::{Error, Unexpected, Visitor};
+
+/// A span of time such as `"30s"` or `"250ms"`, within limits in milliseconds.
+pub(super) fn duration<'de, const MIN_MS: u64, const MAX_MS: u64, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
+    let (min, max) = (Duration::from_millis(MIN_MS), Duration::from_millis(MAX_MS));
+    let wanted = format!(
+        "a duration from {} to {}, such as \"30s\" or \"250ms\"",
+        humantime::format_duration(min),
+        humantime::format_duration(max)
+    );
+    let parse = |text: &str| {
+        let duration = humantime::parse_duration(text).ok()?;
+        (min..=max).contains(&duration).then_some(duration)
+    };
+    deserializer.deserialize_str(Text::new(wanted, parse))
+}
+
+/// A whole number from `MIN` to `MAX`.
+pub(super) fn integer<'de, T, const MIN: i64, const MAX: i64, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: TryFrom<i64>,
+    D: Deserializer<'de>,
+{
+    deserializer.deserialize_i64(Integer::<T, MIN, MAX>(PhantomData))
+}
+
+/// A whole number of one or more, which need not be given.
+pub(super) fn optional_positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU64>, D::Error> {
+    integer::<i64, 1, { i64::MAX }, D>(deserializer).map(|number| u64::try_from(number).ok().and_then(NonZeroU64::new))
+}
+
+/// The largest amount of US dollars: far above any price, far below what prices can be counted in.
+const MAX_DOLLARS: f64 = 1e6;
+
+/// An amount of US dollars.
+pub(super) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    deserializer.deserialize_f64(Dollars)
+}
+
+/// An amount of US dollars, which need not be given.
+pub(super) fn optional_dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    dollars(deserializer).map(Some)
+}
+
+/// An IP address with a port.
+pub(super) fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    deserializer.deserialize_str(Text::new(
+        "an IP address and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"",
+        |text: &str| text.parse().ok(),
+    ))
+}
+
+/// A string that says something.
+pub(super) fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    deserializer.deserialize_str(Text::new("a string that is not empty", |text: &str| {
+        (!text.trim().is_empty()).then(|| text.trim().to_owned())
+    }))
+}
+
+/// Turns a string into a value, or says what string was wanted.
+pub(super) struct Text<F> {
+    wanted: String,
+    parse: F,
+    secret: bool,
+}
+
+impl<F> Text<F> {
+    pub(super) fn new(wanted: impl Into<String>, parse: F) -> Self {
+        Self {
+            wanted: wanted.into(),
+            parse,
+            secret: false,
+        }
+    }
+
+    /// The message for a bad value won't repeat it.
+    pub(super) fn secret(wanted: impl Into<String>, parse: F) -> Self {
+        Self {
+            secret: true,
+            ..Self::new(wanted, parse)
+        }
+    }
+}
+
+impl<T, F: Fn(&str) -> Option<T>> Visitor<'_> for Text<F> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.wanted)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        let shown = if self.secret {
+            Unexpected::Other("this text")
+        } else {
+            Unexpected::Str(text)
+        };
+        (self.parse)(text).ok_or_else(|| E::invalid_value(shown, &self))
+    }
+}
+
+struct Integer<T, const MIN: i64, const MAX: i64>(PhantomData<T>);
+
+impl<T: TryFrom<i64>, const MIN: i64, const MAX: i64> Visitor<'_> for Integer<T, MIN, MAX> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if MAX == i64::MAX {
+            write!(f, "an integer of {MIN} or more")
+        } else {
+            write!(f, "an integer from {MIN} to {MAX}")
+        }
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+        let within = (MIN..=MAX).contains(&number);
+        let converted = within.then(|| T::try_from(number).ok()).flatten();
+        converted.ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
+    }
+}
+
+struct Dollars;
+
+impl Visitor<'_> for Dollars {
+    type Value = f64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an amount of US dollars from 0 to {MAX_DOLLARS}")
+    }
+
+    fn visit_f64<E: Error>(self, amount: f64) -> Result<f64, E> {
+        if (0.0..=MAX_DOLLARS).contains(&amount) {
+            Ok(amount)
+        } else {
+            Err(E::invalid_value(Unexpected::Float(amount), &self))
+        }
+    }
+
+    fn visit_i64<E: Error>(self, amount: i64) -> Result<f64, E> {
+        let dollars = i32::try_from(amount).map(f64::from).ok();
+        dollars
+            .filter(|dollars| (0.0..=MAX_DOLLARS).contains(dollars))
+            .ok_or_else(|| E::invalid_value(Unexpected::Signed(amount), &self))
+    }
+}
