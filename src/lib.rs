@@ -30,4 +30,8 @@ pub mod api_key;
 pub mod http;
 
 pub mod config;
+pub mod lifecycle;
 pub mod telemetry;
+
+pub mod app;
+pub mod cli;

@@ -1,0 +1,113 @@
+//! From configuration to the settings that modules define for themselves.
+
+use crate::agent::state::ExecutionBudget;
+use crate::config::{self, Config};
+use crate::http::HttpLimits;
+use crate::models::{CapSettings, ClientSettings, ProviderKind, ProviderSettings, RetrySettings, TimeoutSettings};
+use crate::run::RunSettings;
+use crate::store::StoreSettings;
+use crate::tools::ToolSettings;
+
+pub(super) fn store(config: &Config) -> StoreSettings {
+    StoreSettings {
+        max_connections: config.store.max_connections,
+        acquire_timeout: config.store.acquire_timeout,
+        migrate: config.store.migrate,
+    }
+}
+
+pub(super) fn runs(config: &Config) -> RunSettings {
+    let budget = &config.runs.budget;
+    RunSettings {
+        default_agent: config.runs.default_agent.clone(),
+        max_concurrent: config.runs.max_concurrent,
+        budget: ExecutionBudget {
+            max_steps: Some(budget.max_steps),
+            max_tokens: budget.max_tokens.map(Into::into),
+            max_seconds: Some(budget.max_seconds.into()),
+            max_cost: budget.max_cost,
+            deadline: None,
+        },
+        commit_patience: config.runs.commit_patience,
+    }
+}
+
+pub(super) fn tools(config: &Config) -> ToolSettings {
+    ToolSettings {
+        concurrency: config.runs.tool_concurrency,
+        timeout: config.runs.tool_timeout,
+        max_output_bytes: config.runs.max_tool_output_bytes,
+    }
+}
+
+pub(super) fn http(config: &Config) -> HttpLimits {
+    HttpLimits {
+        max_body_bytes: config.http.max_body_bytes,
+        max_json_depth: config.http.max_json_depth,
+        max_json_values: config.http.max_json_values,
+        max_header_bytes: config.http.max_header_bytes,
+        header_timeout: config.http.header_timeout,
+        request_timeout: config.http.request_timeout,
+        max_connections: config.http.max_connections,
+        max_input_messages: config.runs.max_input_messages,
+        keep_alive_interval: config.http.keep_alive_interval,
+    }
+}
+
+pub(super) fn client(config: &Config) -> ClientSettings {
+    let models = &config.models;
+    ClientSettings {
+        timeouts: TimeoutSettings {
+            connect: models.connect_timeout,
+            first_byte: models.first_byte_timeout,
+            idle: models.idle_timeout,
+            total: models.total_timeout,
+        },
+        retries: RetrySettings {
+            max_retries: models.max_retries,
+            base_delay: models.retry_base_delay,
+            max_delay: models.retry_max_delay,
+        },
+        caps: CapSettings {
+            event_bytes: models.max_event_bytes,
+            response_bytes: models.max_response_bytes,
+            ..CapSettings::default()
+        },
+        ..ClientSettings::default()
+    }
+}
+
+pub(super) fn providers(config: &Config) -> Vec<ProviderSettings> {
+    config
+        .providers
+        .iter()
+        .map(|(name, provider)| settings_of(name, provider))
+        .collect()
+}
+
+fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSettings {
+    let variable = provider.api_key_env.clone();
+    let file = provider.api_key_file.as_ref().map(|path| path.display().to_string());
+    ProviderSettings {
+        name: name.to_owned(),
+        kind: match provider.kind {
+            config::ProviderKind::OpenAiChat => ProviderKind::OpenAiChat,
+            config::ProviderKind::OpenAiResponses => ProviderKind::OpenAiResponses,
+            config::ProviderKind::Anthropic => ProviderKind::Anthropic,
+            config::ProviderKind::Scripted => ProviderKind::Scripted,
+        },
+        base_url: provider.base_url.clone(),
+        api_key: provider.api_key.clone(),
+        api_key_source: file.or(variable).unwrap_or_default(),
+        models: provider.models.clone(),
+        stream: provider.stream,
+        headers: provider
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.as_str().into()))
+            .collect(),
+        script: provider.script.clone(),
+        max_output_tokens: provider.max_output_tokens.map(Into::into),
+        max_tokens_field: None,
+    }
+}

@@ -1,0 +1,11 @@
+//! `migrate`: brings the store's tables up to date.
+
+use super::output::print_line;
+use crate::config::Config;
+use crate::store;
+
+/// Migrates the configured store.
+pub(super) async fn migrate(config: Config) -> anyhow::Result<()> {
+    store::migrate(config.store.url.expose()).await?;
+    Ok(print_line(format_args!("{} is up to date", config.store.url))?)
+}

@@ -1,0 +1,155 @@
+//! The commands. Each prints what it was asked for to standard output; logs and errors go to standard error.
+
+mod check_config;
+mod healthcheck;
+mod keys;
+mod migrate;
+mod openapi;
+mod output;
+mod run;
+mod serve;
+mod sessions;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{self, Loaded, Sources};
+use crate::tenant::TenantId;
+
+/// Runs LLM agents over immutable, forkable sessions.
+#[derive(Debug, Parser)]
+#[command(name = "agent-runtime", version, about)]
+struct Cli {
+    #[command(flatten)]
+    options: Options,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// Options of every command.
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Reads this configuration file.
+    #[arg(long, global = true, value_name = "PATH")]
+    config: Option<PathBuf>,
+    /// Sets a configuration key, such as `http.listen=127.0.0.1:9000`.
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = config::parse_override)]
+    overrides: Vec<(String, String)>,
+    /// Serves on this address; short for `--set http.listen=…`.
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Keeps sessions here; short for `--set store.url=…`.
+    #[arg(long, global = true, value_name = "URL")]
+    store_url: Option<String>,
+    /// Serves beyond loopback without any API key: anybody who reaches the port may run agents.
+    #[arg(long, global = true)]
+    insecure_no_auth: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Starts the service; the default.
+    Serve,
+    /// Runs an agent once, streaming its answer to the terminal.
+    Run(run::RunArgs),
+    /// Looks at sessions.
+    #[command(subcommand)]
+    Sessions(sessions::SessionsCommand),
+    /// Brings the store's tables up to date.
+    Migrate,
+    /// Manages API keys.
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
+    /// Shows the configuration in force and where each value comes from.
+    CheckConfig,
+    /// Prints the `OpenAPI` document.
+    Openapi,
+    /// Asks a running service for its health; for containers.
+    Healthcheck(healthcheck::HealthcheckArgs),
+}
+
+/// Whose data a command works on.
+#[derive(Debug, clap::Args)]
+struct TenantArgs {
+    /// Works on this tenant's data.
+    #[arg(long, default_value_t = TenantId::anonymous())]
+    tenant: TenantId,
+}
+
+/// Parses the command line, runs the command and reports its failure.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match dispatch(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::print_error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> anyhow::Result<()> {
+    match cli.command.unwrap_or(Command::Serve) {
+        Command::Openapi => openapi::print(),
+        Command::Healthcheck(args) => healthcheck::check(&load(cli.options)?.config, args),
+        Command::CheckConfig => check_config::explain(&load(cli.options)?),
+        Command::Serve => block_on(serve::serve(load(cli.options)?.config)),
+        Command::Run(args) => block_on(run::run(load(cli.options)?.config, args)),
+        Command::Sessions(command) => block_on(sessions::look(load(cli.options)?.config, command)),
+        Command::Migrate => block_on(migrate::migrate(load(cli.options)?.config)),
+        Command::Keys(command) => block_on(keys::manage(load(cli.options)?.config, command)),
+    }
+}
+
+fn load(options: Options) -> Result<Loaded, config::ConfigError> {
+    let flags = [("http.listen", options.listen), ("store.url", options.store_url)];
+    let flags = flags
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    let insecure = options
+        .insecure_no_auth
+        .then(|| ("http.insecure_no_auth".to_owned(), "true".to_owned()));
+    let overrides = options.overrides.into_iter().chain(flags).chain(insecure).collect();
+    config::load(&Sources::from_process(options.config, overrides))
+}
+
+fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let done = runtime.block_on(command);
+    // A thread that resolves a name can't be stopped, and must not keep the process.
+    runtime.shutdown_background();
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_are_overrides() {
+        let parse = |words: &[&str]| Cli::try_parse_from(words.iter().copied()).map(|cli| cli.options);
+        let words = [
+            "agent-runtime",
+            "--set",
+            "http.listen=127.0.0.1:1",
+            "serve",
+            "--listen",
+            "127.0.0.1:2",
+            "--insecure-no-auth",
+        ];
+        let config = load(parse(&words).unwrap()).unwrap().config;
+        assert_eq!(config.http.listen.port(), 2, "a flag of its own wins over --set");
+        assert!(config.http.insecure_no_auth);
+        assert!(parse(&["agent-runtime", "--set", "http.listen"]).is_err());
+    }
+}

@@ -1,0 +1,50 @@
+//! Printing for people: to standard output what was asked for, to standard error what went wrong.
+
+use std::fmt;
+use std::io::{self, Write as _};
+
+/// Prints a line to standard output.
+pub(super) fn print_line(line: impl fmt::Display) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{line}")
+}
+
+/// Prints a piece of a line to standard output at once.
+pub(super) fn print_piece(piece: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(piece.as_bytes())?;
+    stdout.flush()
+}
+
+/// Prints a line to standard error.
+pub(super) fn print_note(line: impl fmt::Display) -> io::Result<()> {
+    writeln!(io::stderr().lock(), "{line}")
+}
+
+/// Prints an error with all its causes to standard error.
+pub(super) fn print_error(error: &anyhow::Error) {
+    // There is nobody left to tell when standard error is closed.
+    let _ = print_note(format_args!("error: {error:#}"));
+}
+
+/// Tells whether the reader of our output has gone away, as `head` does.
+pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io_errors = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    io_errors
+        .into_iter()
+        .any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn a_broken_pipe_is_known_below_any_context() {
+        let error = |kind: io::ErrorKind| Err::<(), _>(io::Error::from(kind)).context("printing").unwrap_err();
+        assert!(is_broken_pipe(&error(io::ErrorKind::BrokenPipe)));
+        assert!(!is_broken_pipe(&error(io::ErrorKind::NotFound)));
+        assert!(!is_broken_pipe(&anyhow::anyhow!("broken pipe")));
+    }
+}

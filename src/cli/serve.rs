@@ -1,0 +1,109 @@
+//! `serve`: the service from its start to its end.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::output::print_line;
+use crate::app::App;
+use crate::config::Config;
+use crate::http;
+use crate::lifecycle::StopSignals;
+use crate::telemetry;
+
+/// How long callers may take to read how their runs ended at shutdown.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// Serves until it is told to stop.
+pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
+    telemetry::init(&config.log)?;
+    let app = App::build(&config).await?;
+    let served = serve_app(&app, &config).await;
+    app.disconnect().await;
+    served
+}
+
+async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
+    let has_keys = app.store.key_exists().await?;
+    require_keys_beyond_loopback(has_keys, config)?;
+    let listener = TcpListener::bind(config.http.listen).await;
+    let listener = listener.with_context(|| format!("can't listen on {}", config.http.listen))?;
+    let address = listener.local_addr()?;
+    let signals = StopSignals::listen()?;
+    tracing::info!(%address, "listening");
+    if let Err(error) = print_banner(app, config, address, has_keys) {
+        // Nobody reads it; that is no reason to serve nobody.
+        tracing::debug!(error = error.to_string(), "the greeting can't be printed");
+    }
+    let limits = app.http_limits(config);
+    let router = http::router(app.http_state(), &limits);
+    let stop = CancellationToken::new();
+    let grace = config.runs.shutdown_grace;
+    let serving = http::serve(listener, router, &limits, stop.clone(), grace + LAST_ANSWERS);
+    let mut serving = pin!(serving);
+    let mut ending = pin!(end_runs(app, signals, &stop, grace));
+    let served = tokio::select! {
+        served = &mut serving => {
+            ending.await;
+            served
+        }
+        // Without runs there is nothing left to wait for; what is open still is cut.
+        () = &mut ending => tokio::time::timeout(LAST_ANSWERS, serving).await.unwrap_or(Ok(())),
+    };
+    Ok(served?)
+}
+
+/// Waits for a signal and lets runs finish within the grace; at a second signal it cancels them.
+async fn end_runs(app: &App, mut signals: StopSignals, stop: &CancellationToken, grace: Duration) {
+    signals.next().await;
+    tracing::info!("stopping: no new requests, runs may finish");
+    stop.cancel();
+    tokio::select! {
+        () = app.runs.shut_down(grace) => (),
+        () = signals.next() => {
+            tracing::info!("stopping at once: runs are cancelled");
+            app.runs.shut_down(Duration::ZERO).await;
+        }
+    }
+}
+
+/// Without any API key everybody who reaches the port may run agents, so only this machine may reach it.
+fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::Result<()> {
+    let listen = config.http.listen;
+    if has_keys || listen.ip().is_loopback() || config.http.insecure_no_auth {
+        return Ok(());
+    }
+    bail!(
+        "there is no API key, so the service listens on loopback only, not on {listen}: make a key with `agent-runtime keys create --tenant NAME`, \
+         or serve without any with --insecure-no-auth"
+    )
+}
+
+fn print_banner(app: &App, config: &Config, address: SocketAddr, has_keys: bool) -> std::io::Result<()> {
+    let agents: Vec<&str> = app
+        .agents
+        .configured()
+        .map(|agent| agent.definition.name.as_str())
+        .collect();
+    let key = if has_keys {
+        r#"-H "authorization: Bearer $AGENT_RUNTIME_KEY" "#
+    } else {
+        ""
+    };
+    let body = r#"{"agent": "demo", "input": "What is 17 * 23?"}"#;
+    print_line(format_args!(
+        "agent-runtime {}\n  \
+         listening on  http://{address}  (API: http://{address}/docs)\n  \
+         store         {}\n  \
+         agents        {}\n\
+         Try:\n  \
+         curl -s http://{address}/v1/runs {key}-H 'content-type: application/json' -d '{body}'",
+        env!("CARGO_PKG_VERSION"),
+        config.store.url,
+        agents.join(", "),
+    ))
+}

@@ -1,0 +1,168 @@
+//! `sessions`: looks at what is stored.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+
+use super::TenantArgs;
+use super::output::print_line;
+use crate::app;
+use crate::config::Config;
+use crate::ids::SessionId;
+use crate::session::{Bundle, SessionHead, diff_bundles};
+use crate::store::{Page, SessionFilter, Store};
+use crate::tenant::TenantId;
+
+/// The most sessions that a tree shows.
+const MAX_TREE: usize = 1_000;
+/// The most sessions that one question to the store asks for.
+const PAGE: u32 = 200;
+
+/// What to look at.
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionsCommand {
+    /// Prints a session with its states as JSON.
+    Show {
+        /// The session.
+        session_id: SessionId,
+        #[command(flatten)]
+        tenant: TenantArgs,
+    },
+    /// Prints sessions as the tree that continuing and forking have made.
+    Tree {
+        /// Only the tree of this session; by default the newest 1,000 sessions.
+        session_id: Option<SessionId>,
+        #[command(flatten)]
+        tenant: TenantArgs,
+    },
+    /// Prints how two sessions differ as JSON.
+    Diff {
+        /// The one session.
+        left: SessionId,
+        /// The other session.
+        right: SessionId,
+        #[command(flatten)]
+        tenant: TenantArgs,
+    },
+}
+
+/// Runs the command against the configured store.
+pub(super) async fn look(config: Config, command: SessionsCommand) -> anyhow::Result<()> {
+    let store = app::open_store(&config).await?;
+    let done = match command {
+        SessionsCommand::Show { session_id, tenant } => show(&*store, &tenant.tenant, session_id).await,
+        SessionsCommand::Tree { session_id, tenant } => tree(&*store, &tenant.tenant, session_id).await,
+        SessionsCommand::Diff { left, right, tenant } => diff(&*store, &tenant.tenant, left, right).await,
+    };
+    store.close().await;
+    done
+}
+
+async fn show(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<()> {
+    let bundle = load(store, tenant, session_id).await?;
+    let head = &bundle.head;
+    let shown = serde_json::json!({
+        "session_id": head.session_id,
+        "parent_session_id": head.parent_session_id,
+        "run_id": head.run_id,
+        "agent": head.agent,
+        "depth": head.depth,
+        "root_hash": head.root_hash,
+        "created_at": head.created_at,
+        "environment_state": bundle.environment,
+        "context_state": bundle.context_state(),
+        "message_history_state": { "messages": bundle.history },
+    });
+    Ok(print_line(serde_json::to_string_pretty(&shown)?)?)
+}
+
+async fn diff(store: &dyn Store, tenant: &TenantId, left: SessionId, right: SessionId) -> anyhow::Result<()> {
+    let (left, right) = (load(store, tenant, left).await?, load(store, tenant, right).await?);
+    Ok(print_line(serde_json::to_string_pretty(&diff_bundles(
+        &left, &right,
+    )?)?)?)
+}
+
+async fn tree(store: &dyn Store, tenant: &TenantId, session_id: Option<SessionId>) -> anyhow::Result<()> {
+    let heads = match session_id {
+        Some(session_id) => tree_of(store, tenant, session_id).await?,
+        None => list(store, tenant, &SessionFilter::default()).await?,
+    };
+    let shown: BTreeMap<SessionId, &SessionHead> = heads.iter().map(|head| (head.session_id, head)).collect();
+    let mut children: BTreeMap<Option<SessionId>, Vec<&SessionHead>> = BTreeMap::new();
+    for head in shown.values() {
+        let parent = head.parent_session_id.filter(|parent| shown.contains_key(parent));
+        children.entry(parent).or_default().push(head);
+    }
+    print_tree(&children)
+}
+
+/// Walks with a list of its own: a conversation may be deeper than a stack.
+fn print_tree(children: &BTreeMap<Option<SessionId>, Vec<&SessionHead>>) -> anyhow::Result<()> {
+    let of = |parent: Option<SessionId>| children.get(&parent).map_or(&[][..], Vec::as_slice);
+    let mut open: Vec<(usize, &SessionHead)> = of(None).iter().map(|root| (0, *root)).collect();
+    while let Some((indent, head)) = open.pop() {
+        let created = head.created_at.format("%Y-%m-%d %H:%M:%S");
+        let (session_id, agent, messages) = (head.session_id, &head.agent, head.message_count);
+        print_line(format_args!(
+            "{:indent$}{session_id}  {created}  {agent}  {messages} messages",
+            ""
+        ))?;
+        let continued = of(Some(session_id));
+        // A straight line stays at its indent; only a fork moves to the right.
+        let indent = if continued.len() > 1 { indent + 2 } else { indent };
+        open.extend(continued.iter().map(|child| (indent, *child)));
+    }
+    Ok(())
+}
+
+async fn tree_of(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<Vec<SessionHead>> {
+    let mut root = None;
+    let mut before = None;
+    loop {
+        let page = Page { before, limit: PAGE };
+        let lineage = store
+            .session_lineage(tenant, session_id, page)
+            .await?
+            .with_context(|| format!("there is no session {session_id}"))?;
+        let Some(oldest) = lineage.last() else { break };
+        before = Some(oldest.session_id);
+        root = Some(oldest.clone());
+    }
+    let mut found: Vec<SessionHead> = root.into_iter().collect();
+    let mut next = 0;
+    while next < found.len() && found.len() < MAX_TREE {
+        let filter = SessionFilter {
+            parent: Some(found[next].session_id),
+            ..SessionFilter::default()
+        };
+        found.extend(list(store, tenant, &filter).await?);
+        next += 1;
+    }
+    Ok(found)
+}
+
+async fn list(store: &dyn Store, tenant: &TenantId, filter: &SessionFilter) -> anyhow::Result<Vec<SessionHead>> {
+    let mut heads: Vec<SessionHead> = Vec::new();
+    while heads.len() < MAX_TREE {
+        let page = Page {
+            before: heads.last().map(|head| head.session_id),
+            limit: PAGE,
+        };
+        let more = store.session_list(tenant, filter, page).await?;
+        if more.is_empty() {
+            break;
+        }
+        heads.extend(more);
+    }
+    Ok(heads)
+}
+
+async fn load(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<Arc<Bundle>> {
+    let bundle = store.bundle_load(tenant, session_id).await?;
+    bundle
+        .map(Arc::new)
+        .with_context(|| format!("there is no session {session_id}"))
+}
