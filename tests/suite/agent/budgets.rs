@@ -1,0 +1,291 @@
+//! Budgets stop an execution before a step and during it, and keep what there is.
+
+use std::time::Duration;
+
+use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
+use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
+use agent_runtime::clock::Clock as _;
+use agent_runtime::message::ContentPart;
+use agent_runtime::models::MaxTokensField;
+use agent_runtime::models::openai_chat::{Dialect, encode_request};
+use agent_runtime::usage::{Cost, Price};
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+
+use super::setup::{Setup, last_words, transcript};
+use crate::support::fake_model::{Beat, asks_for, completed, says, text, usage};
+use crate::support::fake_tool::{Behaviour, FakeTool};
+
+#[track_caller]
+fn assert_stopped(state: &AgentState, reason: StopReason, limit: &str) {
+    assert_eq!(state.status(), Some(ExecutionStatus::Stopped));
+    assert_eq!(state.stop_reason(), Some(reason));
+    let signal = state.stop_signal().unwrap();
+    assert_eq!(signal.source.as_deref(), Some("budget"));
+    assert!(limit.is_empty() || signal.context.contains_key(limit), "{signal:?}");
+    assert!(
+        state.errors().iter().all(|error| error.code == "tool_timeout"),
+        "{:?}",
+        state.errors()
+    );
+}
+
+/// Plays the answer on a server that counts no tokens.
+fn uncounted(beats: Vec<Beat>) -> Vec<Beat> {
+    let strip = |beat| match beat {
+        Beat::Event(ModelEvent::Completed(response)) => {
+            completed(response.content, response.finish_reason, usage(0, 0))
+        }
+        other => other,
+    };
+    beats.into_iter().map(strip).collect()
+}
+
+/// An agent that asks for a tool for ever.
+fn tireless(steps: usize) -> Setup {
+    let echo = FakeTool::new("echo", Behaviour::EchoArguments);
+    let ids: Vec<_> = (0..steps).map(|step| format!("c{step}")).collect();
+    let answers: Vec<_> = ids.iter().map(|id| asks_for(&[(id, "echo", "{}")])).collect();
+    Setup::new(answers).with_tool(&echo)
+}
+
+fn budget(change: impl FnOnce(&mut ExecutionBudget)) -> ExecutionBudget {
+    let mut budget = ExecutionBudget::unlimited();
+    change(&mut budget);
+    budget
+}
+
+#[tokio::test(start_paused = true)]
+async fn steps() {
+    for max_steps in [0, 1, 3] {
+        let setup = tireless(4).with_budget(budget(|b| b.max_steps = Some(max_steps)));
+        let state = setup.run().await;
+        assert_stopped(&state, StopReason::StepsLimitReached, "max_steps");
+        assert_eq!(state.step_count(), max_steps as usize);
+        assert_eq!(setup.model.requests().len(), max_steps as usize);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_before_a_step_and_what_is_left_of_them_bounds_the_answer() {
+    // Each step uses 15 tokens.
+    let setup = tireless(4).with_budget(budget(|b| b.max_tokens = Some(40)));
+    let state = setup.run().await;
+    assert_stopped(&state, StopReason::TokenLimitReached, "max_tokens");
+    let limits: Vec<_> = setup
+        .model
+        .requests()
+        .iter()
+        .map(|request| request.max_output_tokens)
+        .collect();
+    assert_eq!(limits, [Some(40), Some(25), Some(10)]);
+    assert_eq!(state.usage().total_tokens, 45);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_ends_by_itself_completes_even_on_the_last_token() {
+    let setup = Setup::new([says("done")]).with_budget(budget(|b| b.max_tokens = Some(15)));
+    let state = setup.run().await;
+    assert_eq!(
+        (state.status(), state.stop_reason()),
+        (Some(ExecutionStatus::Completed), Some(StopReason::Completed))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_the_limit_cut_short_is_not_complete() {
+    let cut = completed(
+        vec![ContentPart::text("half a sen")],
+        FinishReason::Length,
+        usage(10, 5),
+    );
+    let setup = Setup::new([vec![text("half a sen"), cut]]).with_budget(budget(|b| b.max_tokens = Some(15)));
+    let state = setup.run().await;
+    assert_stopped(&state, StopReason::TokenLimitReached, "max_tokens");
+    assert_eq!(last_words(&state), "half a sen");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_ignores_the_limit_is_cut_by_size() {
+    let endless = (0..100).map(|_| text("lorem ipsum ")).chain([Beat::Hang]).collect();
+    let setup = Setup::new([endless]).with_budget(budget(|b| b.max_tokens = Some(10)));
+    let state = setup.run().await;
+    assert_stopped(&state, StopReason::TokenLimitReached, "max_tokens");
+    // 8 bytes a token and 256 to spare.
+    assert_eq!(last_words(&state), "lorem ipsum ".repeat(29));
+    let response = state.last_step().unwrap().response.clone().unwrap();
+    assert_eq!(response.finish_reason, FinishReason::Interrupted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_tells_its_usage_is_cut_by_it() {
+    let beats = vec![
+        text("a"),
+        Beat::Event(ModelEvent::Usage(usage(5, 20))),
+        text("b"),
+        Beat::Event(ModelEvent::Usage(usage(5, 31))),
+        text("never read"),
+    ];
+    let setup = Setup::new([beats]).with_budget(budget(|b| b.max_tokens = Some(30)));
+    let state = setup.run().await;
+    assert_stopped(&state, StopReason::TokenLimitReached, "max_tokens");
+    assert_eq!(last_words(&state), "ab");
+    assert_eq!(state.usage(), usage(5, 31));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cost_before_a_step_and_what_is_left_of_it_bounds_the_answer() {
+    // A step costs 10 x 1 + 5 x 2 dollars per million tokens: 20 microdollars.
+    let price = Price::per_million(1.0, 2.0, None, None).unwrap();
+    let max_cost = Cost::from_dollars(0.000_05);
+    let setup = tireless(4)
+        .with_price(price)
+        .with_budget(budget(|b| b.max_cost = max_cost));
+    let state = setup.run().await;
+    assert_stopped(&state, StopReason::TokenLimitReached, "max_cost");
+    let limits: Vec<_> = setup
+        .model
+        .requests()
+        .iter()
+        .map(|request| request.max_output_tokens)
+        .collect();
+    assert_eq!(limits, [Some(25), Some(15), Some(5)]);
+    assert_eq!(state.usage().cost, Cost::from_dollars(0.000_06));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_costs_too_much_is_cut() {
+    // 10 dollars buy 10 tokens of output.
+    let price = Price::per_million(0.0, 1e6, None, None).unwrap();
+    let max_cost = Cost::from_dollars(10.0);
+    // What is not told is estimated: four bytes a token.
+    let told = vec![
+        text("a"),
+        Beat::Event(ModelEvent::Usage(usage(5, 11))),
+        text("never read"),
+    ];
+    let untold = (0..100).map(|_| text("lorem ipsum ")).chain([Beat::Hang]).collect();
+    for (beats, words, cost) in [(told, "a".to_owned(), 11.0), (untold, "lorem ipsum ".repeat(29), 87.0)] {
+        let setup = Setup::new([beats])
+            .with_price(price)
+            .with_budget(budget(|b| b.max_cost = max_cost));
+        let state = setup.run().await;
+        assert_stopped(&state, StopReason::TokenLimitReached, "max_cost");
+        assert_eq!(
+            (last_words(&state), state.usage().cost),
+            (words, Cost::from_dollars(cost))
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seconds_cut_a_slow_answer_and_keep_its_text() {
+    let second = Duration::from_secs(1);
+    let slow = (0..9).flat_map(|_| [text("tick "), Beat::Wait(second)]).collect();
+    let setup = Setup::new([slow]).with_budget(budget(|b| b.max_seconds = Some(2.5)));
+    let state = setup.run().await;
+    assert_stopped(&state, StopReason::TimeLimitReached, "");
+    assert_eq!(transcript(&state), ["user: go", "assistant: tick tick tick "]);
+    assert_eq!(
+        state.execution_duration(setup.clock.now()),
+        Some(TimeDelta::milliseconds(2_500))
+    );
+    let step = &state.execution().unwrap().step_executions[0];
+    assert_eq!(step.duration(), TimeDelta::milliseconds(2_500));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_earlier_of_seconds_and_deadline_counts() {
+    let setup = Setup::new([vec![Beat::Hang]]);
+    let deadline = setup.clock.now() + TimeDelta::milliseconds(700);
+    let setup = setup.with_budget(budget(|b| {
+        b.max_seconds = Some(60.0);
+        b.deadline = Some(deadline);
+    }));
+    let state = setup.run().await;
+    assert_stopped(&state, StopReason::TimeLimitReached, "");
+    assert_eq!(setup.clock.now(), deadline);
+    assert_eq!(
+        transcript(&state),
+        ["user: go"],
+        "an answer without content makes no message"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_request_is_made_after_the_deadline() {
+    let setup = Setup::new([]);
+    let deadline = setup.clock.now() - TimeDelta::milliseconds(1);
+    let setup = setup.with_budget(budget(|b| b.deadline = Some(deadline)));
+    let state = setup.run().await;
+    assert_stopped(&state, StopReason::TimeLimitReached, "");
+    assert_eq!((state.step_count(), setup.model.requests().len()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_cuts_a_tool_and_its_call_gets_an_error_result() {
+    let hangs = FakeTool::new("hangs", Behaviour::Hang);
+    let quick = FakeTool::new("quick", Behaviour::Answer("ok".to_owned()));
+    let answer = asks_for(&[("c1", "hangs", ""), ("c2", "quick", "")]);
+    let setup = Setup::new([answer])
+        .with_tool(&hangs)
+        .with_tool(&quick)
+        .with_budget(budget(|b| b.max_seconds = Some(3.0)));
+    let state = setup.run().await;
+    assert_stopped(&state, StopReason::TimeLimitReached, "");
+    assert_eq!(
+        transcript(&state),
+        ["user: go", "assistant: call c1 call c2", "tool: error c1 result c2"]
+    );
+    assert_eq!(state.execution_duration(setup.clock.now()), Some(TimeDelta::seconds(3)));
+    assert_eq!(hangs.working(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_that_no_server_counts_are_estimated() {
+    let echo = FakeTool::new("echo", Behaviour::EchoArguments);
+    let arguments = format!(r#"{{"note": "{}"}}"#, "x".repeat(84));
+    let answers = ["c1", "c2", "c3", "c4"].map(|id| uncounted(asks_for(&[(id, "echo", &arguments)])));
+    let setup = Setup::new(answers)
+        .with_tool(&echo)
+        .with_budget(budget(|b| b.max_tokens = Some(60)));
+    let state = setup.run().await;
+    assert_stopped(&state, StopReason::TokenLimitReached, "max_tokens");
+    // The first step reads "go" and writes 100 bytes, the second reads them and their result too.
+    let first = &state.execution().unwrap().step_executions[0];
+    assert_eq!(first.step.usage(), usage(1, 25));
+    assert_eq!(state.step_count(), 2, "{:?}", state.usage());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_cut_or_fails_halfway_is_not_free() {
+    let cut = vec![text("12345678"), Beat::Hang];
+    let failed = vec![text("12345678"), Beat::Fail(ModelErrorClass::Network, "gone")];
+    let refused = vec![Beat::Fail(ModelErrorClass::Auth, "no")];
+    for (beats, used) in [(cut, usage(1, 2)), (failed, usage(1, 2)), (refused, usage(0, 0))] {
+        let setup = Setup::new([beats]).with_budget(budget(|b| b.max_seconds = Some(1.0)));
+        assert_eq!(setup.run().await.usage(), used);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reasoning_that_was_cut_is_kept_and_not_sent_again() {
+    let thinks = Beat::Event(ModelEvent::ReasoningDelta { text: "hm".to_owned() });
+    let setup = Setup::new([vec![thinks, Beat::Hang], says("yes")]).with_budget(budget(|b| b.max_seconds = Some(1.0)));
+    let state = setup.run().await;
+    assert_stopped(&state, StopReason::TimeLimitReached, "");
+    assert_eq!(transcript(&state), ["user: go", "assistant:"]);
+    let state = setup.run_from(state.for_next_execution(), "and now?").await;
+    assert_eq!(state.status(), Some(ExecutionStatus::Completed));
+    let dialect = Dialect {
+        provider: "fake".to_owned(),
+        max_tokens_field: MaxTokensField::MaxTokens,
+        max_output_tokens: None,
+        stream_options: true,
+        refusal_field: false,
+    };
+    let body = encode_request(&setup.model.requests()[1], &dialect, true);
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let said = |text: &str| json!({"role": "user", "content": text});
+    assert_eq!(body["messages"], json!([said("go"), said("and now?")]));
+}

@@ -1,0 +1,79 @@
+//! What operators are told of a model that fails, and how a model that is never silent leaves time to others.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use agent_runtime::agent::ports::{ModelError, ModelErrorClass};
+use agent_runtime::agent::state::{ExecutionStatus, FinishReason};
+use agent_runtime::message::ContentPart;
+use serde_json::{Value, json};
+
+use super::setup::Setup;
+use crate::support::fake_model::{Beat, completed, text, usage};
+use crate::support::logs::listen;
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_failed_model_call_is_logged_once_with_its_cause_and_without_its_words() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .with_writer(move || writer.clone())
+        .finish();
+    let _listening = listen(subscriber);
+    let error = ModelError {
+        status: Some(503),
+        body: Some("body-secret".to_owned()),
+        source: Some(Arc::new(io::Error::other("connection reset"))),
+        ..ModelError::new(ModelErrorClass::Server, "words-secret")
+    };
+    let state = Setup::new([vec![text("prompt-secret"), Beat::Error(error)]])
+        .run()
+        .await;
+    assert_eq!(state.status(), Some(ExecutionStatus::Failed));
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    assert!(!text.contains("secret"), "{text}");
+    let fields = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["fields"].clone());
+    let told: Vec<_> = fields
+        .filter(|fields| fields["message"] == "model call failed")
+        .collect();
+    let expected = json!({"message": "model call failed", "model": "fake/one", "class": "model_server_error", "status": 503,
+        "cause": "connection reset"});
+    assert_eq!(told, [expected]);
+}
+
+#[tokio::test]
+async fn a_model_that_is_always_ready_lets_others_work() {
+    let end = completed(vec![ContentPart::text("a")], FinishReason::Stop, usage(1, 1));
+    let beats = (0..10_000).map(|_| text("a")).chain([end]).collect();
+    let setup = Setup::new([beats]);
+    let run = setup.run();
+    tokio::pin!(run);
+    let mut turns = 0;
+    // The one thread is given to this loop whenever the run lets go of it.
+    let state = loop {
+        tokio::select! {
+            biased;
+            state = &mut run => break state,
+            () = tokio::task::yield_now() => turns += 1,
+        }
+    };
+    assert_eq!(state.status(), Some(ExecutionStatus::Completed));
+    assert!(turns > 10, "only {turns} turns for others");
+}

@@ -1,0 +1,116 @@
+//! The state as a value: cheap copies, exact round trips, a summary.
+
+use std::sync::{Arc, Mutex};
+
+use agent_runtime::agent::hooks::{Hook, HookError, HookPoint};
+use agent_runtime::agent::state::AgentState;
+use agent_runtime::clock::Clock as _;
+use agent_runtime::ids::{MessageId, UuidV7Source};
+use agent_runtime::message::{Message, Role};
+use futures_util::future::BoxFuture;
+use serde_json::json;
+
+use super::setup::Setup;
+use crate::support::fake_model::{asks_for, says};
+use crate::support::fake_tool::{Behaviour, FakeTool};
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_a_long_state_shares_its_messages() {
+    let setup = Setup::new([]);
+    let now = setup.clock.now();
+    let message = |n: usize| Message::text(MessageId::generate(&UuidV7Source), Role::User, n.to_string(), now);
+    let state = setup.new_state().with_input((0..10_000).map(message), now);
+    let copy = state.clone();
+    let longer = copy.clone().with_input([message(10_000)], now);
+    assert_eq!((copy.messages().count(), longer.messages().count()), (10_000, 10_001));
+    for (original, others) in state.messages().zip(copy.messages().zip(longer.messages())) {
+        // Not only the messages are shared but the places that hold them: no list was copied.
+        assert!(std::ptr::eq(original, others.0) && std::ptr::eq(original, others.1));
+    }
+}
+
+/// Keeps the state of each point.
+#[derive(Debug, Clone, Default)]
+struct Camera(Arc<Mutex<Vec<(HookPoint, AgentState)>>>);
+
+impl Hook for Camera {
+    fn name(&self) -> &'static str {
+        "camera"
+    }
+
+    fn call(&self, point: HookPoint, state: AgentState) -> BoxFuture<'_, Result<AgentState, HookError>> {
+        self.0.lock().unwrap().push((point, state.clone()));
+        Box::pin(async move { Ok(state) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_survives_a_round_trip_at_every_point_of_an_execution() {
+    let camera = Camera::default();
+    let echo = FakeTool::new("echo", Behaviour::EchoArguments);
+    let answers = [asks_for(&[("c1", "echo", "{}"), ("c2", "unknown", "")]), says("done")];
+    let setup = Setup::new(answers).with_tool(&echo).with_hook(camera.clone());
+    setup.run().await;
+    let states = camera.0.lock().unwrap().clone();
+    assert_eq!(states.len(), 7);
+    for (point, state) in states {
+        let json = serde_json::to_value(&state).unwrap();
+        let text = json.to_string();
+        for transient in ["current_step", "current_step_started_at", "input_messages"] {
+            assert!(!text.contains(transient), "{point:?}: {transient}");
+        }
+        let restored: AgentState = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&restored).unwrap(), json, "{point:?}");
+        assert_eq!(restored.current_step(), None);
+        assert_eq!(
+            restored.messages().collect::<Vec<_>>(),
+            state.messages().collect::<Vec<_>>()
+        );
+        assert_eq!(restored.step_count(), state.step_count());
+        assert_eq!(restored.status(), state.status());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_a_later_version_wrote_loads() {
+    let setup = Setup::new([says("done")]);
+    let mut json = serde_json::to_value(setup.run().await).unwrap();
+    json["mood"] = json!("fine");
+    json["execution"]["weather"] = json!({"is": "mild"});
+    json["execution"]["continuation"]["stop_signals"] = json!([{"reason": "moon_phase", "message": "full"}]);
+    let state: AgentState = serde_json::from_value(json).unwrap();
+    assert_eq!(state.final_text(), "done");
+    assert_eq!(state.stop_signal().unwrap().message, "full");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_summary_says_where_the_execution_stands() {
+    let fails = FakeTool::new("fails", Behaviour::Fail("no luck".to_owned()));
+    let setup = Setup::new([asks_for(&[("c1", "fails", "")]), says("done")]).with_tool(&fails);
+    assert_eq!(
+        serde_json::to_value(setup.new_state().debug()).unwrap(),
+        json!({
+            "status": null, "execution_count": 0, "has_execution": false, "execution_id": null, "steps": 0,
+            "continuation": "", "has_errors": false, "errors": [],
+            "usage": {
+                "input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0, "cache_write_tokens": 0,
+                "reasoning_tokens": 0, "total_tokens": 0, "cost": null,
+            },
+        })
+    );
+    let state = setup.run().await;
+    let error = json!({"kind": "tool", "code": "tool_failed", "message": "no luck", "source_name": "fails"});
+    assert_eq!(
+        serde_json::to_value(state.debug()).unwrap(),
+        json!({
+            "status": "completed", "execution_count": 1, "has_execution": true,
+            "execution_id": state.execution().unwrap().execution_id, "steps": 2,
+            "continuation": "No Stop Signals; Continuation Requested: No",
+            "has_errors": true, "errors": [error],
+            "usage": {
+                "input_tokens": 20, "output_tokens": 10, "cache_read_tokens": 0, "cache_write_tokens": 0,
+                "reasoning_tokens": 0, "total_tokens": 30, "cost": null,
+            },
+        })
+    );
+}

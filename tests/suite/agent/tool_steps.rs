@@ -1,0 +1,174 @@
+//! Steps that call tools: at once, with one result for each call, and under each error policy.
+
+use agent_runtime::agent::ErrorPolicy;
+use agent_runtime::agent::state::{AgentStep, AgentStepType, ExecutionStatus, StopReason};
+use chrono::TimeDelta;
+
+use super::setup::{Setup, shown, transcript};
+use crate::support::fake_model::{asks_for, says};
+use crate::support::fake_tool::{Behaviour, FakeTool};
+
+#[tokio::test(start_paused = true)]
+async fn two_calls_of_a_step_run_at_once_and_report_their_own_times() {
+    let wait = FakeTool::new("wait", Behaviour::WaitAsAsked);
+    let calls = [("c1", "wait", r#"{"ms": 150}"#), ("c2", "wait", r#"{"ms": 100}"#)];
+    let setup = Setup::new([asks_for(&calls), says("done")]).with_tool(&wait);
+    let state = setup.run().await;
+    assert_eq!(wait.peak(), 2);
+    let step = &state.execution().unwrap().step_executions[0];
+    let times: Vec<_> = step
+        .step
+        .tool_executions
+        .iter()
+        .map(|e| e.duration().num_milliseconds())
+        .collect();
+    assert_eq!(
+        (times.as_slice(), step.duration()),
+        ([150, 100].as_slice(), TimeDelta::milliseconds(150))
+    );
+    assert_eq!(
+        transcript(&state),
+        [
+            "user: go",
+            "assistant: call c1 call c2",
+            "tool: result c1 result c2",
+            "assistant: done"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_has_the_trace_of_its_own_execution_only() {
+    let echo = FakeTool::new("echo", Behaviour::EchoArguments);
+    let answers = [
+        asks_for(&[("c1", "echo", "{}")]),
+        says("one"),
+        asks_for(&[("c1", "echo", "{}"), ("c2", "nothing", "")]),
+        says("two"),
+    ];
+    let setup = Setup::new(answers).with_tool(&echo);
+    let state = setup.run().await;
+    let state = setup.run_from(state.for_next_execution(), "again").await;
+    let requests = setup.model.requests();
+    let shown: Vec<_> = requests.iter().map(|request| shown(request.messages.iter())).collect();
+    let first = ["user: go", "assistant: call c1", "tool: result c1"];
+    let second = [
+        "user: go",
+        "assistant: one",
+        "user: again",
+        "assistant: call c1 call c2",
+        "tool: result c1 error c2",
+    ];
+    assert_eq!(shown, [&first[..1], &first[..], &second[..3], &second[..]]);
+    assert_eq!((state.execution_count(), state.messages().count()), (2, 8));
+    // Each request of an execution begins with the one before it.
+    assert_eq!(requests[1].messages[..1], requests[0].messages[..]);
+    assert_eq!(requests[3].messages[..3], requests[2].messages[..]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_are_tagged_with_where_they_came_from() {
+    let echo = FakeTool::new("echo", Behaviour::EchoArguments);
+    let setup = Setup::new([asks_for(&[("c1", "echo", "{}")]), says("done")]).with_tool(&echo);
+    let state = setup.run().await;
+    let execution = state.execution().unwrap();
+    let steps: Vec<_> = state.steps().map(|step| Some(step.id)).collect();
+    let tags: Vec<_> = state.messages().map(|message| message.tags.clone()).collect();
+    let places: Vec<_> = tags.iter().map(|tags| (tags.step_id, tags.is_trace)).collect();
+    assert_eq!(
+        places,
+        [(None, false), (steps[0], true), (steps[0], true), (steps[1], false)]
+    );
+    assert!(
+        tags.iter()
+            .all(|tags| tags.execution_id == Some(execution.execution_id))
+    );
+    assert!(tags.iter().all(|tags| tags.agent_id == Some(state.agent_id())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_error_policy_decides_what_failing_tools_do() {
+    use {ExecutionStatus as Status, StopReason as Reason};
+    // The tools of five steps fail or work; the sixth answer is final.
+    for (policy, steps, executed, status, reason) in [
+        (
+            ErrorPolicy::IgnoreToolErrors,
+            "fffff",
+            6,
+            Status::Completed,
+            Reason::Completed,
+        ),
+        (
+            ErrorPolicy::StopOnAnyError,
+            "wwfff",
+            3,
+            Status::Failed,
+            Reason::ErrorForbade,
+        ),
+        (
+            ErrorPolicy::StopOnAnyError,
+            "wwwww",
+            6,
+            Status::Completed,
+            Reason::Completed,
+        ),
+        (
+            ErrorPolicy::RetryToolErrors,
+            "fffff",
+            3,
+            Status::Stopped,
+            Reason::RetryLimitReached,
+        ),
+        (
+            ErrorPolicy::RetryToolErrors,
+            "wffff",
+            4,
+            Status::Stopped,
+            Reason::RetryLimitReached,
+        ),
+        (
+            ErrorPolicy::RetryToolErrors,
+            "ffwff",
+            6,
+            Status::Completed,
+            Reason::Completed,
+        ),
+    ] {
+        let fails = FakeTool::new("fails", Behaviour::Fail("no luck".to_owned()));
+        let works = FakeTool::new("works", Behaviour::Answer("luck".to_owned()));
+        let step = |c: char| asks_for(&[("c1", if c == 'f' { "fails" } else { "works" }, "")]);
+        let setup = Setup::new(steps.chars().map(step).chain([says("done")]))
+            .with_tool(&fails)
+            .with_tool(&works)
+            .with_policy(policy);
+        let state = setup.run().await;
+        assert_eq!(state.step_count(), executed, "{policy:?} {steps}");
+        assert_eq!(
+            (state.status(), state.stop_reason()),
+            (Some(status), Some(reason)),
+            "{policy:?} {steps}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_type_of_a_step_follows_from_its_contents() {
+    let fails = FakeTool::new("fails", Behaviour::Fail("no luck".to_owned()));
+    let works = FakeTool::new("works", Behaviour::Answer("luck".to_owned()));
+    let answers = [
+        asks_for(&[("c1", "works", "")]),
+        asks_for(&[("c1", "works", ""), ("c2", "fails", "")]),
+        says("done"),
+    ];
+    let setup = Setup::new(answers).with_tool(&fails).with_tool(&works);
+    let state = setup.run().await;
+    let types: Vec<_> = state.steps().map(AgentStep::step_type).collect();
+    assert_eq!(
+        types,
+        [
+            AgentStepType::ToolExecution,
+            AgentStepType::Error,
+            AgentStepType::FinalResponse
+        ]
+    );
+}

@@ -1,0 +1,209 @@
+//! A server that is stopped, hangs or comes back empty: own runs are always seen, and nobody waits long.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use agent_runtime::board::{Board as _, RedisBoard};
+
+use super::server::{PrivateServer, TIMEOUT, board};
+use super::{listed, lookup, new_run, new_session_id, new_tenant, open, until, with_step};
+use crate::support::logs::listen;
+
+const EXPIRY: Duration = Duration::from_secs(30);
+
+/// Fails if the future takes longer than the time limit of a request, and some for a busy machine.
+async fn promptly<T>(future: impl Future<Output = T>) -> T {
+    let begun = Instant::now();
+    let value = future.await;
+    assert!(
+        begun.elapsed() < TIMEOUT + Duration::from_secs(1),
+        "{:?}",
+        begun.elapsed()
+    );
+    value
+}
+
+/// Shows that a board works alone as the only board of a service does.
+async fn check_local_view(board: &RedisBoard) {
+    let (tenant, base) = (new_tenant(), new_session_id());
+    let (run, rival) = (new_run(Some(base)), new_run(Some(base)));
+    assert_eq!(promptly(open(board, &tenant, &run, true)).await, Ok(()));
+    let run = with_step(&run, "one");
+    board.run_update(&tenant, Arc::clone(&run));
+    assert_eq!(
+        promptly(open(board, &tenant, &rival, true)).await,
+        Err(run.summary.run_id)
+    );
+    assert_eq!(promptly(lookup(board, &tenant, &run)).await, Some(Arc::clone(&run)));
+    assert_eq!(promptly(lookup(board, &tenant, &rival)).await, None);
+    let session_id = rival.summary.session_id;
+    let reserved = promptly(board.run_lookup_by_session(&tenant, session_id)).await;
+    assert_eq!(reserved.unwrap(), None);
+    assert_eq!(promptly(board.run_list(&tenant)).await.unwrap(), [Arc::clone(&run)]);
+    board.run_close(&tenant, run.summary.run_id);
+    assert_eq!(promptly(listed(board, &tenant)).await, []);
+}
+
+#[tokio::test]
+async fn a_stopped_server_hides_other_replicas_until_it_is_back() {
+    let Some(mut server) = PrivateServer::start() else {
+        return;
+    };
+    // A replica that asks for nothing meanwhile learns of the outage when it gives its next sign of life.
+    let expiry = Duration::from_secs(3);
+    let (here, there) = (board(&server.url(), expiry).await, board(&server.url(), expiry).await);
+    let tenant = new_tenant();
+    let (own, others, over) = (new_run(None), new_run(None), new_run(None));
+    for (board, run) in [(&here, &own), (&here, &over), (&there, &others)] {
+        assert_eq!(open(board, &tenant, run, false).await, Ok(()));
+    }
+
+    server.stop();
+    assert_eq!(promptly(lookup(&here, &tenant, &others)).await, None);
+    assert_eq!(lookup(&here, &tenant, &own).await, Some(Arc::clone(&own)));
+    check_local_view(&here).await;
+    let during = new_run(None);
+    assert_eq!(promptly(open(&here, &tenant, &during, false)).await, Ok(()));
+    let own = with_step(&own, "one");
+    here.run_update(&tenant, Arc::clone(&own));
+    here.run_close(&tenant, over.summary.run_id);
+
+    server.restart();
+    let all = vec![during.summary.run_id, others.summary.run_id, own.summary.run_id];
+    until(all.clone(), async || listed(&here, &tenant).await).await;
+    until(all, async || listed(&there, &tenant).await).await;
+    assert_eq!(lookup(&there, &tenant, &own).await, Some(own));
+    here.close().await;
+    there.close().await;
+}
+
+#[tokio::test]
+async fn a_run_that_ends_during_an_outage_is_taken_off_after_it() {
+    let Some(server) = PrivateServer::start() else { return };
+    let (here, there) = (board(&server.url(), EXPIRY).await, board(&server.url(), EXPIRY).await);
+    let (tenant, run) = (new_tenant(), new_run(None));
+    assert_eq!(open(&here, &tenant, &run, false).await, Ok(()));
+    // A server that hangs keeps what it knows.
+    server.signal("STOP");
+    assert_eq!(promptly(listed(&here, &new_tenant())).await, []);
+    here.run_close(&tenant, run.summary.run_id);
+    check_local_view(&here).await;
+    assert_eq!(promptly(lookup(&here, &tenant, &run)).await, None);
+
+    server.signal("CONT");
+    until(vec![], async || listed(&there, &tenant).await).await;
+    let next = new_run(None);
+    assert_eq!(open(&here, &tenant, &next, false).await, Ok(()));
+    until(vec![next.summary.run_id], async || listed(&there, &tenant).await).await;
+    here.close().await;
+    there.close().await;
+}
+
+#[tokio::test]
+async fn a_board_opens_while_its_server_is_away() {
+    let Some(mut server) = PrivateServer::start() else {
+        return;
+    };
+    server.stop();
+    let here = promptly(board(&server.url(), EXPIRY)).await;
+    check_local_view(&here).await;
+    let (tenant, run) = (new_tenant(), new_run(None));
+    assert_eq!(promptly(open(&here, &tenant, &run, true)).await, Ok(()));
+
+    server.restart();
+    let there = board(&server.url(), EXPIRY).await;
+    until(Some(Arc::clone(&run)), async || lookup(&there, &tenant, &run).await).await;
+    server.stop();
+    promptly(here.close()).await;
+    promptly(there.close()).await;
+}
+
+#[tokio::test]
+async fn an_emptied_server_is_filled_again() {
+    let Some(server) = PrivateServer::start() else { return };
+    let expiry = Duration::from_secs(3);
+    let (here, there) = (board(&server.url(), expiry).await, board(&server.url(), expiry).await);
+    let tenant = new_tenant();
+    let run = with_step(&new_run(Some(new_session_id())), "one");
+    assert_eq!(open(&here, &tenant, &run, true).await, Ok(()));
+    assert_eq!(server.command(&["FLUSHALL"]), "+OK");
+    until(Some(Arc::clone(&run)), async || lookup(&there, &tenant, &run).await).await;
+    let rival = new_run(run.summary.base_session_id);
+    assert_eq!(open(&there, &tenant, &rival, true).await, Err(run.summary.run_id));
+    here.close().await;
+    there.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_writes_is_an_outage() {
+    let Some(server) = PrivateServer::start() else { return };
+    let here = board(&server.url(), EXPIRY).await;
+    assert_eq!(server.command(&["CONFIG", "SET", "maxmemory", "1"]), "+OK");
+    check_local_view(&here).await;
+    let (tenant, run) = (new_tenant(), new_run(None));
+    assert_eq!(promptly(open(&here, &tenant, &run, true)).await, Ok(()));
+    assert_eq!(server.command(&["CONFIG", "SET", "maxmemory", "0"]), "+OK");
+    let there = board(&server.url(), EXPIRY).await;
+    until(Some(Arc::clone(&run)), async || lookup(&there, &tenant, &run).await).await;
+    here.close().await;
+    there.close().await;
+}
+
+#[tokio::test]
+async fn a_server_without_the_tls_that_is_asked_for_is_an_outage() {
+    let Some(server) = PrivateServer::start() else { return };
+    let here = board(&server.url().replace("redis:", "rediss:"), EXPIRY).await;
+    check_local_view(&here).await;
+    assert_eq!(server.command(&["DBSIZE"]), ":0");
+    promptly(here.close()).await;
+}
+
+#[tokio::test]
+async fn an_outage_is_told_once() {
+    let Some(mut server) = PrivateServer::start() else {
+        return;
+    };
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::INFO)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    // The test's runtime has one thread, so the board's task logs here too.
+    let _listening = listen(subscriber);
+    let here = board(&server.url(), EXPIRY).await;
+    for outage in 1..=2 {
+        server.stop();
+        for _ in 0..20 {
+            check_local_view(&here).await;
+        }
+        until(outage, async || log.count("WARN")).await;
+        server.restart();
+        until(outage, async || log.count("INFO")).await;
+    }
+    assert_eq!(log.count("WARN"), 2, "{log:?}");
+    here.close().await;
+}
+
+#[derive(Clone, Debug, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn count(&self, level: &str) -> usize {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let of_board = text.lines().filter(|line| line.contains("shared board"));
+        of_board.filter(|line| line.contains(level)).count()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! Compares docs/configuration.md with the configuration: every key, every variable and every file that it shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use agent_runtime::agent::AgentDefinition;
+use agent_runtime::config::{self, Sources};
+
+use super::blocks::{blocks, code_spans, read};
+
+const PAGES: [&str; 4] = [
+    "README.md",
+    "docs/api.md",
+    "docs/configuration.md",
+    "docs/operations.md",
+];
+const SECTIONS: [&str; 9] = [
+    "http",
+    "store",
+    "board",
+    "runs",
+    "models",
+    "providers",
+    "prices",
+    "agents",
+    "log",
+];
+
+/// Tells whether a key exists: a value may be refused, the key may not.
+fn fault(sources: &Sources) -> Option<String> {
+    let fault = config::load(sources).err()?.to_string();
+    fault.contains("unknown key").then_some(fault)
+}
+
+fn key_fault(key: &str) -> Option<String> {
+    let key = key
+        .replace("NAME", "openai")
+        .replace("\"PROVIDER/MODEL\"", "\"openai/x\"");
+    fault(&Sources {
+        overrides: vec![(key, "1".to_owned())],
+        ..Sources::default()
+    })
+}
+
+#[test]
+fn every_key_that_a_document_names_exists() {
+    assert!(key_fault("http.lsten").is_some() && key_fault("http.listen").is_none());
+    let mut named = BTreeSet::new();
+    for page in PAGES {
+        for span in code_spans(&read(page)) {
+            let span = span.split([' ', '=']).next().unwrap_or_default();
+            let Some((section, rest)) = span.split_once('.') else {
+                continue;
+            };
+            let is_key = SECTIONS.contains(&section)
+                && rest
+                    .bytes()
+                    .all(|c| c.is_ascii_alphanumeric() || b"_.\"/-".contains(&c));
+            if is_key {
+                assert_eq!(key_fault(span), None, "{page}");
+                named.insert(section.to_owned());
+            }
+        }
+    }
+    assert!(named.len() >= 7, "{named:?}");
+}
+
+#[test]
+fn every_section_has_its_place_in_the_page() {
+    let page = read("docs/configuration.md");
+    for section in SECTIONS {
+        assert!(
+            page.contains(&format!("`[{section}")),
+            "docs/configuration.md lacks [{section}]"
+        );
+    }
+}
+
+#[test]
+fn every_variable_that_a_document_names_is_read() {
+    let defaults = read("config/default.toml");
+    let mut named = 0;
+    for page in PAGES {
+        let text = read(page);
+        let words = text.split(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'));
+        for word in words.collect::<BTreeSet<_>>() {
+            if let Some(name) = word.strip_prefix("AGENT_RUNTIME__").filter(|name| name.contains("__")) {
+                let variable = format!("AGENT_RUNTIME__{}", name.replace("__NAME__", "__OPENAI__"));
+                if variable.contains("SECTION__KEY") {
+                    continue;
+                }
+                let environment = BTreeMap::from([(variable, "/nowhere".to_owned())]);
+                let sources = Sources {
+                    environment,
+                    ..Sources::default()
+                };
+                assert_eq!(fault(&sources), None, "{page}");
+                named += 1;
+            } else if word.ends_with("_API_KEY") || word.ends_with("_BASE_URL") {
+                assert!(defaults.contains(word), "{page}: nothing reads {word}");
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 5);
+}
+
+#[test]
+fn every_file_that_the_page_shows_can_be_used() {
+    let mut used = 0;
+    for page in PAGES {
+        for block in blocks(&read(page)).into_iter().filter(|block| block.language == "toml") {
+            let place = format!("{page}:{}", block.line);
+            if block.mark.as_deref() == Some("agent") {
+                check_agent(&place, &block.text);
+            } else {
+                check_file(&place, &block.text);
+            }
+            used += 1;
+        }
+    }
+    assert!(used >= 3);
+}
+
+#[test]
+fn the_examples_of_agents_can_be_used() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/config/agents");
+    let mut used = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "example" || end == "toml") {
+            check_agent(&path.display().to_string(), &fs::read_to_string(&path).unwrap());
+            used += 1;
+        }
+    }
+    assert!(used >= 3);
+}
+
+fn check_agent(place: &str, text: &str) {
+    let agent: AgentDefinition = toml::from_str(text).unwrap_or_else(|error| panic!("{place}: {error}"));
+    assert!(AgentDefinition::is_valid_name(&agent.name), "{place}");
+}
+
+fn check_file(place: &str, text: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("agent-runtime.toml");
+    fs::write(&file, text).unwrap();
+    let sources = Sources {
+        file: Some(file),
+        ..Sources::default()
+    };
+    // A secret that it names need not be on this machine.
+    let error = config::load(&sources).err().map(|error| error.to_string());
+    assert!(
+        error
+            .as_ref()
+            .is_none_or(|error| error.contains("cannot read the secret")),
+        "{place}: {error:?}"
+    );
+}

@@ -1,0 +1,95 @@
+//! Runs every command of the documents in order, against one service per document, and compares the answers that they show.
+
+use super::blocks::{Block, blocks, read};
+use super::known::{Known, parse_shown};
+use super::service::Service;
+
+/// What a command that is not run begins with: it needs what a test must not touch, or builds the service again.
+const LEFT_OUT: &[&str] = &[
+    "cargo ",
+    "docker ",
+    "git clone ",
+    "./scripts/",
+    "OPENAI_API_KEY=",
+    "OPENAI_BASE_URL=",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_readme_shows_what_happens() {
+    run_document("README.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_on_the_api_shows_what_happens() {
+    run_document("docs/api.md").await;
+}
+
+async fn run_document(name: &str) {
+    let Some(service) = Service::start().await else { return };
+    let text = read(name);
+    let mut known = Known::default();
+    let mut given: Option<String> = None;
+    let mut compared = 0;
+    for block in blocks(&text) {
+        let failed = |fault: String| -> ! { panic!("{name}:{}: {fault}", block.line) };
+        match (block.language.as_str(), block.mark.as_deref()) {
+            ("sh", mark) => {
+                check_unshown(given.take()).unwrap_or_else(|fault| failed(fault));
+                given = run_block(&service, &known, &block, mark).unwrap_or_else(|fault| failed(fault));
+            }
+            ("json" | "text", None) => {
+                let Some(given) = given.take() else {
+                    failed("no command stands before this answer".to_owned())
+                };
+                check_answer(&mut known, &block, &given).unwrap_or_else(|fault| failed(fault));
+                compared += 1;
+            }
+            ("json", Some("form")) => drop(parse_shown(&block.text).unwrap_or_else(|fault| failed(fault.to_string()))),
+            ("toml", _) => drop(
+                block
+                    .text
+                    .parse::<toml::Table>()
+                    .unwrap_or_else(|fault| failed(fault.to_string())),
+            ),
+            (language, mark) => failed(format!(
+                "a block of {language:?} marked {mark:?} is nothing that can be checked"
+            )),
+        }
+    }
+    check_unshown(given).unwrap();
+    assert!(compared > 5, "{name}: only {compared} answers were compared");
+}
+
+/// Runs the commands of a block; `None` when they are none that a test can run.
+fn run_block(service: &Service, known: &Known, block: &Block, mark: Option<&str>) -> Result<Option<String>, String> {
+    match mark {
+        None => service.run(&known.translate(&block.text)).map(Some),
+        Some("starts the service") => Ok(Some(service.banner.clone())),
+        Some("not run") if LEFT_OUT.iter().any(|begin| block.text.starts_with(begin)) => Ok(None),
+        Some(mark) => Err(format!(
+            "the mark {mark:?} is not known, or not allowed for these commands"
+        )),
+    }
+}
+
+fn check_answer(known: &mut Known, block: &Block, given: &str) -> Result<(), String> {
+    if block.language == "text" {
+        return known.check_lines(&block.text, given);
+    }
+    let shown = parse_shown(&block.text).map_err(|error| error.to_string())?;
+    let given = serde_json::from_str(given).map_err(|error| format!("{error} in the answer\n{given}"))?;
+    known.check_json("", &shown, &given)
+}
+
+/// An answer that a document does not show must not be a problem or a failed run.
+fn check_unshown(given: Option<String>) -> Result<(), String> {
+    let given = given.unwrap_or_default();
+    let bad = ["\"/docs/problems/", "\"status\":\"failed\""]
+        .iter()
+        .any(|sign| given.contains(sign));
+    if bad {
+        Err(format!("the command before it failed:\n{given}"))
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,11 @@
+//! Runs what the documents show and compares what they claim with the code: a document that drifts fails here.
+
+mod blocks;
+mod commands;
+mod configuration;
+mod examples;
+mod known;
+mod links;
+mod reference;
+mod service;
+mod words;

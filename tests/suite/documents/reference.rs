@@ -1,0 +1,217 @@
+//! Compares the tables of docs/api.md with the code: fields, values, events and problem codes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent_runtime::agent::AgentEvent;
+use agent_runtime::agent::state::{ErrorKind, StopReason};
+use agent_runtime::http::{ProblemCode, openapi};
+use agent_runtime::json::Value;
+use agent_runtime::record::{RunEvent, RunStatus};
+use serde_json::json;
+
+use super::blocks::{Table, read, spans_of, tables};
+
+const PAGE: &str = "docs/api.md";
+
+/// The names between backticks in a column.
+fn column(table: &Table, index: usize) -> BTreeSet<String> {
+    table
+        .iter()
+        .flat_map(|row| spans_of(&row[index]).collect::<Vec<_>>())
+        .collect()
+}
+
+fn marked(kind: &str) -> Vec<(String, Table)> {
+    let found: Vec<_> = tables(&read(PAGE))
+        .into_iter()
+        .filter_map(|(mark, table)| Some((mark.strip_prefix(kind)?.trim().to_owned(), table)))
+        .collect();
+    assert!(!found.is_empty(), "{PAGE} has no table marked {kind}");
+    found
+}
+
+/// The names of a schema's properties, those of the schemas it is made of included.
+fn properties(description: &Value, schema: &Value, names: &mut BTreeSet<String>) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        properties(description, description.pointer(&reference[1..]).unwrap(), names);
+    }
+    if let Some(own) = schema["properties"].as_object() {
+        names.extend(own.keys().cloned());
+    }
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        properties(description, part, names);
+    }
+}
+
+#[test]
+fn the_tables_of_fields_are_complete() {
+    let description = serde_json::to_value(openapi()).unwrap();
+    for (names, table) in marked("fields") {
+        let mut fields = BTreeSet::new();
+        for name in names.split_whitespace() {
+            let schema = &description["components"]["schemas"][name];
+            assert!(schema.is_object(), "there is no schema {name}");
+            properties(&description, schema, &mut fields);
+        }
+        assert_eq!(column(&table, 0), fields, "{names}");
+    }
+}
+
+#[test]
+fn the_tables_of_values_are_complete() {
+    let (mut statuses, mut reasons) = (false, false);
+    for (name, table) in marked("values") {
+        let shown = column(&table, 0);
+        match name.as_str() {
+            "RunStatus" => {
+                statuses = true;
+                let unknown = "moon".parse::<RunStatus>().unwrap_err();
+                let known = unknown.split_once(" none of ").unwrap().1.split(", ");
+                assert_eq!(shown, known.map(str::to_owned).collect());
+            }
+            "StopReason" => {
+                reasons = true;
+                assert_eq!(shown, StopReason::ALL.map(|reason| reason.as_str().to_owned()).into());
+            }
+            _ => panic!("no test knows the values of {name}"),
+        }
+    }
+    assert!(statuses && reasons);
+}
+
+/// One event of each type, as it stands on the wire.
+fn sample_events() -> Vec<RunEvent> {
+    let (id, time) = ("01a1fd8f-1377-7581-847a-0e0a2f37f5f2", "2026-01-01T00:00:00Z");
+    let usage = json!({});
+    let step = json!({"step_number": 1, "step_id": id});
+    let with = |more: Value| {
+        let mut data = step.as_object().unwrap().clone();
+        data.extend(more.as_object().unwrap().clone());
+        Value::Object(data)
+    };
+    let call = json!({"call_id": "c", "name": "n", "index": 0, "arguments": "{}", "content": [], "is_error": false, "duration_ms": 1});
+    let samples = [
+        ("step.started", with(json!({"started_at": time}))),
+        ("message.delta", with(json!({"text": "t", "refusal": true}))),
+        ("reasoning.delta", with(json!({"text": "t"}))),
+        ("tool_call.started", with(call.clone())),
+        ("tool_call.delta", with(call.clone())),
+        ("tool_call.completed", with(call)),
+        (
+            "step.completed",
+            with(json!({"step_type": "final_response", "finish_reason": "stop", "usage": usage, "duration_ms": 1})),
+        ),
+        (
+            "continuation.evaluated",
+            with(json!({"decision": "stop", "reason": "completed", "source": "s", "message": "m"})),
+        ),
+        (
+            "session.committed",
+            json!({"session_id": id, "parent_session_id": id, "root_hash": "0".repeat(64)}),
+        ),
+    ];
+    samples
+        .into_iter()
+        .map(|(name, data)| {
+            let event = json!({"sequence": 1, "run_id": id, "time": time, "type": name, "data": data});
+            serde_json::from_value(event).unwrap_or_else(|error| panic!("{name}: {error}"))
+        })
+        .collect()
+}
+
+/// The names of all events, from the attributes that give them.
+fn event_names() -> BTreeSet<String> {
+    let source = read("src/record/event.rs") + &read("src/agent/events.rs");
+    let names = source
+        .split("rename = \"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next());
+    names.filter(|name| name.contains('.')).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_table_of_events_names_every_type_with_its_data() {
+    let (_, table) = marked("events").remove(0);
+    assert_eq!(column(&table, 0), event_names());
+    let shown: BTreeMap<String, BTreeSet<String>> = table
+        .iter()
+        .flat_map(|row| {
+            spans_of(&row[0])
+                .map(|name| (name, spans_of(&row[1]).collect()))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let mut compared = 0;
+    for event in sample_events() {
+        let wire = serde_json::to_value(&event).unwrap();
+        let fields: BTreeSet<String> = wire["data"].as_object().unwrap().keys().cloned().collect();
+        assert_eq!(shown[event.payload.name()], fields, "{}", event.payload.name());
+        compared += 1;
+    }
+    // The others carry a run, whose fields have a table of their own.
+    assert_eq!(compared + 5, event_names().len());
+    // A new event of an agent must come into the samples above.
+    let _: fn(&AgentEvent) = |event| match event {
+        AgentEvent::StepStarted { .. }
+        | AgentEvent::MessageDelta { .. }
+        | AgentEvent::ReasoningDelta { .. }
+        | AgentEvent::ToolCallStarted { .. }
+        | AgentEvent::ToolCallDelta { .. }
+        | AgentEvent::ToolCallCompleted { .. }
+        | AgentEvent::StepCompleted { .. }
+        | AgentEvent::ContinuationEvaluated { .. } => (),
+    };
+}
+
+#[test]
+fn every_problem_that_a_document_links_exists() {
+    let mut linked = 0;
+    for name in ["README.md", PAGE, "docs/configuration.md", "docs/operations.md"] {
+        let text = read(name);
+        for rest in text.split("problems/").skip(1) {
+            let code: String = rest
+                .chars()
+                .take_while(|c| c.is_ascii_lowercase() || *c == '_')
+                .collect();
+            if !code.is_empty() && code != "run" {
+                assert!(ProblemCode::find(&code).is_some(), "{name}: there is no problem {code}");
+                linked += 1;
+            }
+        }
+    }
+    assert!(linked > 5);
+    let list = read("docs/problems/README.md");
+    for code in ProblemCode::ALL {
+        let row = format!(
+            "| [{0}]({0}.md) | {1} | {2} |",
+            code.as_str(),
+            code.status().as_u16(),
+            code.title()
+        );
+        assert!(list.contains(&row), "docs/problems/README.md lacks {row}");
+    }
+}
+
+#[test]
+fn the_codes_of_errors_in_runs_are_those_of_the_code() {
+    let sources = [
+        "src/tools/executor.rs",
+        "src/run/outcome.rs",
+        "src/agent/agent_loop.rs",
+        "src/agent/drivers/tool_calling.rs",
+    ];
+    let source: String = sources.map(read).concat();
+    for (_, table) in marked("tool errors") {
+        for code in column(&table, 0) {
+            assert!(
+                source.contains(&format!("\"{code}\"")),
+                "no part of the code makes {code}"
+            );
+        }
+        let made = read("src/tools/executor.rs");
+        let made = made.split("\"tool_").skip(1).filter_map(|rest| rest.split('"').next());
+        let made: BTreeSet<String> = made.map(|code| format!("tool_{code}")).collect();
+        assert_eq!(column(&table, 0), made);
+    }
+    assert_eq!(serde_json::to_value(ErrorKind::Tool).unwrap(), "tool");
+}

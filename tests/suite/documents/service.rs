@@ -1,0 +1,132 @@
+//! The service as a reader starts it: the built binary in an empty folder, and a shell beside it.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::support::mock_model::MockModel;
+
+/// When set, what a test needs must be there.
+const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
+/// Where the documents say that the service listens.
+const SHOWN: &str = "127.0.0.1:8080";
+/// The last line of the banner holds this.
+const LAST_LINE: &str = "curl ";
+
+/// A running service and its folder. Real providers are played by a mock.
+#[derive(Debug)]
+pub(super) struct Service {
+    folder: TempDir,
+    process: Child,
+    address: String,
+    environment: Vec<(String, String)>,
+    /// What it printed at its start, with the address of the documents.
+    pub(super) banner: String,
+    _mock: MockModel,
+}
+
+impl Service {
+    /// Starts the binary on a free port; `None` on a machine without curl, unless nothing may be left out.
+    pub(super) async fn start() -> Option<Self> {
+        let curl = Command::new("curl").arg("--version").stdout(Stdio::null()).status();
+        if curl.is_err() {
+            assert!(
+                std::env::var_os(REQUIRE).is_none(),
+                "{REQUIRE} is set and there is no curl"
+            );
+            eprintln!("SKIPPED: the documents' commands need curl");
+            return None;
+        }
+        let mock = MockModel::echoing().await;
+        let folder = tempfile::tempdir().unwrap();
+        let binary = Path::new(env!("CARGO_BIN_EXE_agent-runtime"));
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", binary.parent().unwrap().display());
+        let environment = [
+            ("PATH", path),
+            ("OPENAI_API_KEY", "sk-test".to_owned()),
+            ("ANTHROPIC_API_KEY", "sk-test".to_owned()),
+            ("OPENAI_BASE_URL", mock.base_url()),
+            ("AGENT_RUNTIME__PROVIDERS__ANTHROPIC__BASE_URL", mock.base_url()),
+            ("AGENT_RUNTIME__PROVIDERS__OLLAMA__BASE_URL", mock.base_url()),
+        ];
+        let environment: Vec<_> = environment.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        let mut process = Command::new(binary)
+            .args(["--listen", "127.0.0.1:0"])
+            .current_dir(folder.path())
+            .env_clear()
+            .envs(environment.iter().cloned())
+            .stdout(Stdio::piped())
+            .stderr(File::create(folder.path().join("service.log")).unwrap())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let mut banner = String::new();
+        while !banner.contains(LAST_LINE) {
+            let line = lines.next().expect("the service ended before its banner did").unwrap();
+            banner.push_str(&line);
+            banner.push('\n');
+        }
+        let address = banner
+            .split("http://")
+            .nth(1)
+            .unwrap()
+            .split_whitespace()
+            .next()
+            .unwrap();
+        let address = address.to_owned();
+        Some(Self {
+            folder,
+            process,
+            banner: banner.replace(&address, SHOWN),
+            address,
+            environment,
+            _mock: mock,
+        })
+    }
+
+    /// Runs commands as a reader would, and returns what the terminal shows. Variables they set are kept for later ones.
+    pub(super) fn run(&self, commands: &str) -> Result<String, String> {
+        let kept: Vec<String> = commands
+            .lines()
+            .filter_map(assigned)
+            .map(|name| format!("printf '%s=%s\\n' {name} \"${name}\" >> variables"))
+            .collect();
+        let script = format!(
+            "touch variables; . ./variables; exec 2>&1; set -e\n{}\n{}",
+            commands.replace(SHOWN, &self.address),
+            kept.join("\n")
+        );
+        let done = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(self.folder.path())
+            .env_clear()
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let shown = String::from_utf8(done.stdout).unwrap().replace(&self.address, SHOWN);
+        if done.status.success() {
+            Ok(shown)
+        } else {
+            Err(format!("the commands failed with {}:\n{shown}", done.status))
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It may have ended already; there is nothing to save.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Returns the variable that a line sets.
+fn assigned(line: &str) -> Option<&str> {
+    let (name, _) = line.split_once('=')?;
+    let is_name = !name.is_empty() && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_');
+    is_name.then_some(name)
+}

@@ -1,0 +1,108 @@
+//! The caller goes away: the run is cancelled and publishes nothing, or goes on when told so.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::on_every_store;
+use crate::support::databases::TestDatabase;
+use crate::support::mock_model::{MockModel, Reply};
+use crate::support::test_app::{TestApp, sse_data};
+
+on_every_store!(
+    a_run_whose_caller_leaves_is_cancelled,
+    a_run_that_shall_go_on_commits,
+    a_live_run_can_be_read
+);
+
+fn slow() -> Reply {
+    Reply::Slow((0..20).map(|n| format!("{n} ")).collect(), Duration::from_millis(25))
+}
+
+/// Reads a stream up to the first words of the answer, and leaves.
+async fn leave_in_the_middle(app: &TestApp, on_disconnect: &str) -> Value {
+    let body = json!({"agent": "echo", "input": "hi", "mode": "stream", "on_disconnect": on_disconnect});
+    let request = app
+        .request(Method::POST, "/v1/runs")
+        .header("content-type", "application/json");
+    let response = request.body(body.to_string()).send().await.unwrap();
+    let mut stream = response.bytes_stream();
+    let mut text = String::new();
+    while !text.contains("message.delta") {
+        text.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
+    }
+    sse_data(text.split_inclusive("\n\n").next().unwrap())[0]["data"].clone()
+}
+
+async fn a_run_whose_caller_leaves_is_cancelled(database: TestDatabase) {
+    let mock = MockModel::start(|_| slow()).await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let begun = leave_in_the_middle(&app, "cancel").await;
+    app.until_idle().await;
+    let run = app
+        .get(&format!("/v1/runs/{}", begun["run_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(
+        (&run["status"], &run["stop_reason"]),
+        (&json!("cancelled"), &json!("user_requested"))
+    );
+    let (status, problem) = app
+        .call(
+            Method::GET,
+            &format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()),
+            None,
+        )
+        .await;
+    assert_eq!(
+        (status, &problem["code"], &problem["run_id"]),
+        (StatusCode::NOT_FOUND, &json!("session_not_committed"), &begun["run_id"])
+    );
+    assert_eq!(app.get("/v1/sessions").await["data"], json!([]));
+    app.finish().await;
+}
+
+async fn a_run_that_shall_go_on_commits(database: TestDatabase) {
+    let mock = MockModel::start(|_| slow()).await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let begun = leave_in_the_middle(&app, "continue").await;
+    app.until_idle().await;
+    let run = app
+        .get(&format!("/v1/runs/{}", begun["run_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(run["status"], "completed");
+    let session = app
+        .get(&format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(
+        session["message_history_state"]["messages"].as_array().unwrap().len(),
+        2
+    );
+    app.finish().await;
+}
+
+async fn a_live_run_can_be_read(database: TestDatabase) {
+    let mock = MockModel::start(|_| slow()).await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let begun = leave_in_the_middle(&app, "continue").await;
+    let run = app
+        .get(&format!("/v1/runs/{}", begun["run_id"].as_str().unwrap()))
+        .await;
+    assert_eq!((&run["status"], &run["agent"]), (&json!("running"), &json!("echo")));
+    let listed = app.get("/v1/runs?status=running").await;
+    assert_eq!(listed["data"][0]["run_id"], begun["run_id"]);
+    let (status, problem) = app
+        .call(
+            Method::GET,
+            &format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()),
+            None,
+        )
+        .await;
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::NOT_FOUND, &json!("session_not_committed"))
+    );
+    app.until_idle().await;
+    app.finish().await;
+}

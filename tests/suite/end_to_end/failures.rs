@@ -1,0 +1,135 @@
+//! Failure in each phase: no session, a readable failed run, and a service that goes on.
+
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::on_every_store;
+use crate::support::databases::TestDatabase;
+use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::test_app::TestApp;
+
+on_every_store!(
+    an_unreadable_base_fails_the_load,
+    a_refusing_model_fails_the_execution,
+    an_error_that_the_policy_forbids_fails_the_execution,
+    a_store_that_is_gone_fails_the_commit,
+    a_store_that_comes_back_in_time_loses_nothing,
+);
+
+/// Checks that the run is readable as failed in the phase, and that it published nothing.
+async fn assert_failed(app: &TestApp, result: &Value, code: &str, phase: &str, sessions: usize) {
+    assert_eq!(result["status"], "failed", "{result:#}");
+    assert_eq!(
+        (&result["error"]["code"], &result["error"]["phase"]),
+        (&json!(code), &json!(phase))
+    );
+    let run = app
+        .get(&format!("/v1/runs/{}", result["run_id"].as_str().unwrap()))
+        .await;
+    assert_eq!((&run["status"], &run["error"]), (&result["status"], &result["error"]));
+    let path = format!("/v1/sessions/{}", result["session_id"].as_str().unwrap());
+    let (status, problem) = app.call(Method::GET, &path, None).await;
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::NOT_FOUND, &json!("session_not_committed"))
+    );
+    assert_eq!(
+        app.get("/v1/sessions").await["data"].as_array().unwrap().len(),
+        sessions
+    );
+}
+
+async fn an_unreadable_base_fails_the_load(database: TestDatabase) {
+    let mock = MockModel::echoing().await;
+    let app = TestApp::start(database.url(), &mock, &[("store.cache_bytes", "0")]).await;
+    let root = app.run(None, "root").await;
+    database.corrupt_segments().await;
+    let result = app.run(root["session_id"].as_str(), "on").await;
+    assert_failed(&app, &result, "session_unreadable", "load", 1).await;
+    assert_eq!(mock.requests().len(), 1);
+    app.finish().await;
+}
+
+async fn a_refusing_model_fails_the_execution(database: TestDatabase) {
+    let mock = MockModel::start(|_| Reply::Status(401, json!({"error": {"message": "bad key"}}).to_string())).await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let result = app.run(None, "hi").await;
+    assert_failed(&app, &result, "model_auth", "execute", 0).await;
+    app.finish().await;
+}
+
+async fn an_error_that_the_policy_forbids_fails_the_execution(database: TestDatabase) {
+    let mock = MockModel::start(|_| Reply::call("c1", "calculator", &json!({"expression": "1/0"}))).await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    app.put_agent(
+        "strict",
+        json!({"model": "mock/m", "tools": ["calculator"], "error_policy": "stop_on_any_error"}),
+    )
+    .await;
+    let result = app.run_with(json!({"agent": "strict", "input": "go"})).await;
+    assert_failed(&app, &result, "tool_failed", "execute", 0).await;
+    app.finish().await;
+}
+
+/// A model that takes long enough for the store to go away.
+fn unhurried(request: &Value) -> Reply {
+    match last_user_text(request).as_str() {
+        "root" => Reply::text("ok"),
+        _ => Reply::Slow(vec!["ok".to_owned(); 8], Duration::from_millis(100)),
+    }
+}
+
+async fn a_store_that_is_gone_fails_the_commit(database: TestDatabase) {
+    let mock = MockModel::start(unhurried).await;
+    let settings = [("runs.commit_patience", "300ms"), ("store.acquire_timeout", "200ms")];
+    let app = TestApp::start(database.url(), &mock, &settings).await;
+    let root = app.run(None, "root").await;
+    let run = app.run(root["session_id"].as_str(), "slowly");
+    let outage = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        database.begin_outage().await
+    };
+    let (result, outage) = tokio::join!(run, outage);
+    assert_eq!(
+        (&result["status"], &result["error"]["code"]),
+        (&json!("failed"), &json!("store_unavailable")),
+        "{result:#}"
+    );
+    let live = app
+        .get(&format!("/v1/runs/{}", result["run_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(live["status"], "failed", "the run is readable while the store is gone");
+    outage.end().await;
+    app.until_stored(result["run_id"].as_str().unwrap()).await;
+    assert_failed(&app, &result, "store_unavailable", "commit", 1).await;
+
+    let again = app.run(root["session_id"].as_str(), "root").await;
+    assert_eq!(again["status"], "completed");
+    app.finish().await;
+}
+
+async fn a_store_that_comes_back_in_time_loses_nothing(database: TestDatabase) {
+    let mock = MockModel::start(unhurried).await;
+    let settings = [("runs.commit_patience", "20s"), ("store.acquire_timeout", "200ms")];
+    let app = TestApp::start(database.url(), &mock, &settings).await;
+    let root = app.run(None, "root").await;
+    let run = app.run(root["session_id"].as_str(), "slowly");
+    let outage = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let outage = database.begin_outage().await;
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        outage.end().await;
+    };
+    let (result, ()) = tokio::join!(run, outage);
+    assert_eq!(result["status"], "completed", "{result:#}");
+    let session = app
+        .get(&format!("/v1/sessions/{}", result["session_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(
+        session["message_history_state"]["messages"].as_array().unwrap().len(),
+        4
+    );
+    app.finish().await;
+}

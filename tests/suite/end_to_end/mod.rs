@@ -1,0 +1,34 @@
+//! The whole service, driven over HTTP on both stores: what a gateway relies on.
+
+mod budgets;
+mod conflicts;
+mod disconnects;
+mod failures;
+mod long_streams;
+mod lost_answers;
+mod memory;
+mod prefix;
+mod streams;
+mod tools;
+
+/// Runs each named test, an `async fn(TestDatabase)`, once on every store.
+macro_rules! on_every_store {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(crate::support::databases::TestDatabase::sqlite()).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                if let Some(database) = crate::support::databases::TestDatabase::postgres().await {
+                    super::$name(database).await;
+                }
+            })+
+        }
+    };
+}
+pub(crate) use on_every_store;

@@ -1,0 +1,111 @@
+//! Streamed runs: the order of events, their numbers, and one terminal event that comes after the commit.
+
+use serde_json::{Value, json};
+
+use super::on_every_store;
+use crate::support::databases::TestDatabase;
+use crate::support::mock_model::{MockModel, Reply};
+use crate::support::test_app::TestApp;
+
+on_every_store!(
+    events_tell_the_whole_run_in_order,
+    a_failed_run_ends_with_one_terminal_event
+);
+
+async fn events_tell_the_whole_run_in_order(database: TestDatabase) {
+    let mock = MockModel::start(|request| {
+        let has_result = request["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|message| message["role"] == "tool");
+        if has_result {
+            Reply::Text(vec!["six ".to_owned(), "by nine".to_owned()])
+        } else {
+            Reply::call("c1", "calculator", &json!({"expression": "6*9"}))
+        }
+    });
+    let mock = mock.await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    app.put_agent("calc", json!({"model": "mock/m", "tools": ["calculator"]}))
+        .await;
+    let events = app.stream(json!({"agent": "calc", "input": "6*9?"})).await;
+
+    let names: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "run.started",
+            "step.started",
+            "tool_call.started",
+            "tool_call.delta",
+            "tool_call.completed",
+            "step.completed",
+            "continuation.evaluated",
+            "step.started",
+            "message.delta",
+            "message.delta",
+            "step.completed",
+            "continuation.evaluated",
+            "session.committed",
+            "run.completed",
+        ]
+    );
+    let numbers: Vec<_> = events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
+    let completed = &events[4]["data"];
+    assert_eq!(
+        (&completed["content"][0]["text"], &completed["is_error"]),
+        (&json!("54"), &json!(false))
+    );
+    assert_eq!(events[6]["data"]["decision"], "continue");
+    assert_eq!(
+        (&events[11]["data"]["decision"], &events[11]["data"]["reason"]),
+        (&json!("stop"), &json!("completed"))
+    );
+
+    let record = &events[13]["data"];
+    assert_eq!(record["output_text"], "six by nine");
+    assert_eq!(record["step_count"], 2);
+    let session = app
+        .get(&format!("/v1/sessions/{}", record["session_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(session["root_hash"], events[12]["data"]["root_hash"]);
+    assert_eq!(
+        app.get(&format!("/v1/runs/{}", record["run_id"].as_str().unwrap()))
+            .await["output_text"],
+        "six by nine"
+    );
+    let steps = app
+        .get(&format!("/v1/runs/{}/steps", record["run_id"].as_str().unwrap()))
+        .await;
+    let types: Vec<_> = steps["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| &step["step_type"])
+        .collect();
+    assert_eq!(types, ["tool_execution", "final_response"]);
+    assert_eq!(steps["data"][1]["messages"][0]["role"], "assistant");
+    app.finish().await;
+}
+
+async fn a_failed_run_ends_with_one_terminal_event(database: TestDatabase) {
+    let mock = MockModel::start(|_| Reply::Cut(vec!["half".to_owned(), " an answer".to_owned()])).await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let events = app.stream(json!({"agent": "echo", "input": "hi"})).await;
+
+    let terminal: Vec<&Value> = events
+        .iter()
+        .filter(|event| ["run.completed", "run.failed"].contains(&event["type"].as_str().unwrap()))
+        .collect();
+    assert_eq!(terminal.len(), 1);
+    assert_eq!(terminal[0], events.last().unwrap());
+    assert_eq!(terminal[0]["data"]["status"], "failed");
+    assert_eq!(terminal[0]["data"]["error"]["code"], "model_answer_truncated");
+    assert_eq!(
+        terminal[0]["data"]["output_text"], "half an answer",
+        "what was produced stays readable"
+    );
+    app.finish().await;
+}

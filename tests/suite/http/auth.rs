@@ -1,0 +1,250 @@
+//! API keys: who may do what, and what others never see.
+
+use agent_runtime::clock::Clock as _;
+use agent_runtime::store::Scope;
+use chrono::TimeDelta;
+use reqwest::{Method, header};
+use serde_json::{Value, json};
+
+use super::service::Service;
+use crate::support::answer::{Answer, read, with_json};
+
+const ID: &str = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
+const OPEN_PATHS: [&str; 6] = [
+    "/",
+    "/healthz",
+    "/readyz",
+    "/openapi.json",
+    "/docs/",
+    "/docs/problems/missing_scope",
+];
+
+on_every_store! {
+    a_key_is_looked_up_seldom_and_its_revocation_takes_effect_soon,
+    what_belongs_to_another_tenant_is_not_there,
+}
+
+async fn call(service: &Service, secret: &str, method: &str, path: &str, body: Option<&Value>) -> Answer {
+    let mut request = service.request(method.parse().unwrap(), path);
+    if !secret.is_empty() {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {secret}"));
+    }
+    read(match body {
+        Some(body) => with_json(request, body),
+        None => request,
+    })
+    .await
+}
+
+/// Every route under `/v1`, with the scope that it needs.
+fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
+    let agent = json!({"model": "mock/echo"});
+    let mut routes = vec![
+        (
+            "POST",
+            "/v1/runs".to_owned(),
+            Some(json!({"input": "hi"})),
+            Scope::RunsWrite,
+        ),
+        ("POST", "/v1/sessions".to_owned(), Some(json!({})), Scope::RunsWrite),
+        ("PUT", "/v1/agents/new".to_owned(), Some(agent), Scope::Admin),
+        ("DELETE", "/v1/agents/new".to_owned(), None, Scope::Admin),
+    ];
+    let reads = ["/v1/runs", "/v1/sessions", "/v1/agents", "/v1/agents/demo"]
+        .map(ToOwned::to_owned)
+        .into_iter();
+    let of_run = ["", "/steps"].map(|rest| format!("/v1/runs/{ID}{rest}"));
+    let of_session =
+        ["", "/messages", "/lineage", "/children", "/verify"].map(|rest| format!("/v1/sessions/{ID}{rest}"));
+    let diff = format!("/v1/sessions/{ID}/diff/{ID}");
+    let reads = reads.chain(of_run).chain(of_session).chain([diff]);
+    routes.extend(reads.map(|path| ("GET", path, None, Scope::SessionsRead)));
+    routes
+}
+
+#[tokio::test]
+async fn without_any_key_everybody_is_the_default_tenant() {
+    let service = Service::start().await;
+    for (method, path, body, _) in routes() {
+        let answer = call(&service, "", method, &path, body.as_ref()).await;
+        assert!(
+            ![401, 403].contains(&answer.status.as_u16()),
+            "{method} {path}: {}",
+            answer.text()
+        );
+    }
+    // A key that nobody made is wrong even so.
+    call(&service, "ark_x", "GET", "/v1/runs", None)
+        .await
+        .assert_problem("invalid_api_key");
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_key_opens_what_its_scopes_say() {
+    let service = Service::start().await;
+    for scopes in [
+        &[Scope::RunsWrite][..],
+        &[Scope::SessionsRead],
+        &[Scope::RunsWrite, Scope::SessionsRead],
+        &[Scope::Admin],
+        &[],
+    ] {
+        let (_, secret) = service.make_key("acme", scopes).await;
+        for (method, path, body, needed) in routes() {
+            let answer = call(&service, &secret, method, &path, body.as_ref()).await;
+            if scopes.contains(&needed) || scopes.contains(&Scope::Admin) {
+                assert!(
+                    ![401, 403].contains(&answer.status.as_u16()),
+                    "{scopes:?} {method} {path}: {}",
+                    answer.text()
+                );
+            } else {
+                answer.assert_problem("missing_scope");
+                assert!(answer.json()["detail"].as_str().unwrap().contains(needed.as_str()));
+            }
+        }
+    }
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn with_a_key_made_every_other_request_is_refused() {
+    let service = Service::start().await;
+    let (_, secret) = service.make_key("acme", &[Scope::Admin]).await;
+    for (method, path, body, _) in routes() {
+        let answer = call(&service, "", method, &path, body.as_ref()).await;
+        answer.assert_problem("missing_api_key");
+        assert_eq!(answer.header("www-authenticate"), "Bearer realm=\"agent-runtime\"");
+    }
+    for bad in [
+        "Bearer",
+        "Bearer ",
+        "Basic dTpw",
+        "ark_1",
+        &format!("Bearer {secret}0"),
+        &format!("Token {secret}"),
+    ] {
+        let answer = read(
+            service
+                .request(Method::GET, "/v1/runs")
+                .header(header::AUTHORIZATION, bad),
+        )
+        .await;
+        answer.assert_problem("invalid_api_key");
+        assert!(!answer.text().contains(&secret));
+    }
+    for path in OPEN_PATHS {
+        assert_eq!(call(&service, "", "GET", path, None).await.status, 200, "{path}");
+    }
+    assert_eq!(service.counts().await, (0, 0));
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_request_is_authorized_before_its_body_is_read() {
+    let service = Service::start().await;
+    service.make_key("acme", &[Scope::Admin]).await;
+    let answer = service
+        .send_raw(b"POST /v1/runs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 100\r\n\r\n")
+        .await;
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn the_first_key_ends_anonymous_access_soon() {
+    let service = Service::start().await;
+    service.get("/v1/runs").await;
+    service.make_key("acme", &[Scope::Admin]).await;
+    service.clock.advance(TimeDelta::seconds(2));
+    service.try_get("/v1/runs").await.assert_problem("missing_api_key");
+    service.finish().await;
+}
+
+async fn a_key_is_looked_up_seldom_and_its_revocation_takes_effect_soon(service: &Service) {
+    let (key_id, secret) = service.make_key("acme", &[Scope::SessionsRead]).await;
+    let (_, unseen) = service.make_key("acme", &[Scope::SessionsRead]).await;
+    call(service, &secret, "GET", "/v1/runs", None).await.ok();
+    service.database.break_tables(&["api_keys"]).await;
+    for _ in 1..10 {
+        call(service, &secret, "GET", "/v1/runs", None).await.ok();
+    }
+    // Any further look-up would have failed.
+    call(service, &unseen, "GET", "/v1/runs", None)
+        .await
+        .assert_problem("internal_error");
+    service.database.mend_tables(&["api_keys"]).await;
+    assert!(service.app.store.key_revoke(key_id, service.clock.now()).await.unwrap());
+    service.clock.advance(TimeDelta::seconds(6));
+    call(service, &secret, "GET", "/v1/runs", None)
+        .await
+        .assert_problem("invalid_api_key");
+}
+
+async fn what_belongs_to_another_tenant_is_not_there(service: &Service) {
+    let (_, ours) = service.make_key("ours", &[Scope::Admin]).await;
+    let (_, theirs) = service.make_key("theirs", &[Scope::Admin]).await;
+    let run = call(service, &ours, "POST", "/v1/runs", Some(&json!({"input": "hi"})))
+        .await
+        .ok();
+    let (run_id, session_id) = (run["run_id"].as_str().unwrap(), run["session_id"].as_str().unwrap());
+    call(
+        service,
+        &ours,
+        "PUT",
+        "/v1/agents/private",
+        Some(&json!({"model": "mock/echo"})),
+    )
+    .await
+    .ok();
+    let continued = json!({"input": "hi", "base_session_id": session_id});
+    let table = [
+        ("GET", format!("/v1/runs/{run_id}"), None, "run_not_found"),
+        ("GET", format!("/v1/runs/{run_id}/steps"), None, "run_not_found"),
+        ("GET", format!("/v1/sessions/{session_id}"), None, "session_not_found"),
+        (
+            "GET",
+            format!("/v1/sessions/{session_id}/messages"),
+            None,
+            "session_not_found",
+        ),
+        (
+            "GET",
+            format!("/v1/sessions/{session_id}/lineage"),
+            None,
+            "session_not_found",
+        ),
+        (
+            "GET",
+            format!("/v1/sessions/{session_id}/children"),
+            None,
+            "session_not_found",
+        ),
+        (
+            "GET",
+            format!("/v1/sessions/{session_id}/verify"),
+            None,
+            "session_not_found",
+        ),
+        (
+            "GET",
+            format!("/v1/sessions/{session_id}/diff/{session_id}"),
+            None,
+            "session_not_found",
+        ),
+        ("GET", "/v1/agents/private".to_owned(), None, "agent_not_found"),
+        ("DELETE", "/v1/agents/private".to_owned(), None, "agent_not_found"),
+        ("POST", "/v1/runs".to_owned(), Some(&continued), "session_not_found"),
+    ];
+    for (method, path, body, code) in table {
+        call(service, &theirs, method, &path, body).await.assert_problem(code);
+    }
+    for path in ["/v1/runs", "/v1/sessions"] {
+        assert_eq!(
+            call(service, &theirs, "GET", path, None).await.ok()["data"],
+            json!([]),
+            "{path}"
+        );
+    }
+}

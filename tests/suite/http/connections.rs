@@ -1,0 +1,167 @@
+//! Connections and time: slow, silent, greedy and lost peers.
+
+use std::time::{Duration, Instant};
+
+use reqwest::{Method, header};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::service::Service;
+use crate::support::answer::read;
+use crate::support::test_app::GRACE;
+
+/// A time limit that a test can wait for, and how the settings write it.
+const SHORT: Duration = Duration::from_millis(200);
+const SHORT_SETTING: &str = "200ms";
+
+fn head(length: &str) -> String {
+    format!("POST /v1/runs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n{length}\r\n\r\n")
+}
+
+#[tokio::test]
+async fn half_sent_headers_are_not_waited_for() {
+    let service = Service::start_with(&[("http.header_timeout", SHORT_SETTING)]).await;
+    let begun = Instant::now();
+    // `send_raw` returns when the service closes the connection.
+    service.send_raw(b"GET /healthz HTTP/1.1\r\nhost: a\r\nx-slow: ").await;
+    assert!(
+        (SHORT..Duration::from_secs(5)).contains(&begun.elapsed()),
+        "{:?}",
+        begun.elapsed()
+    );
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed() {
+    let service = Service::start_with(&[("http.header_timeout", SHORT_SETTING)]).await;
+    let begun = Instant::now();
+    let answer = service.send_raw(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_slow_body_is_a_problem() {
+    let service = Service::start_with(&[("http.request_timeout", SHORT_SETTING)]).await;
+    let answer = service
+        .send_raw(format!("{}{{\"input\":", head("content-length: 1000")).as_bytes())
+        .await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains(r#""code":"request_timeout""#), "{answer}");
+    assert_eq!(service.counts().await, (0, 0));
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_or_is_badly_encoded_is_a_problem() {
+    let service = Service::start().await;
+    let answer = service
+        .send_raw(format!("{}zz\r\n", head("transfer-encoding: chunked")).as_bytes())
+        .await;
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert!(answer.contains(r#""code":"malformed_body""#), "{answer}");
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_hundred_megabytes_are_refused_unread() {
+    let service = Service::start().await;
+    let answer = service.send_raw(head("content-length: 104857600").as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.contains(r#""code":"body_too_large""#), "{answer}");
+
+    // The client sends all of it and still reads the answer.
+    let body = reqwest::Body::from(vec![b' '; 100 * 1024 * 1024]);
+    let request = service
+        .request(Method::POST, "/v1/runs")
+        .header(header::CONTENT_TYPE, "application/json");
+    if let Ok(response) = request.body(body).send().await {
+        assert_eq!(response.status(), 413);
+    }
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn chunks_are_counted_and_the_client_reads_the_answer() {
+    let service = Service::start_with(&[("http.max_body_bytes", "1048576")]).await;
+    let mut stream = TcpStream::connect(service.address).await.unwrap();
+    stream
+        .write_all(head("transfer-encoding: chunked").as_bytes())
+        .await
+        .unwrap();
+    let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x1_0000));
+    // Twice the limit: more than is ever read, less than what closing throws away.
+    for _ in 0..32 {
+        stream.write_all(chunk.as_bytes()).await.unwrap();
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.contains(r#""code":"body_too_large""#), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_connection_serves_several_requests() {
+    let service = Service::start().await;
+    let request = "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
+    let last = "GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let answers = service.send_raw(format!("{request}{request}{last}").as_bytes()).await;
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 3, "{answers}");
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_a_place() {
+    let service = Service::start_with(&[("http.max_connections", "1"), ("http.header_timeout", "1m")]).await;
+    let mut first = TcpStream::connect(service.address).await.unwrap();
+    first
+        .write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .unwrap();
+    let mut bytes = [0; 1024];
+    assert_ne!(first.read(&mut bytes).await.unwrap(), 0);
+    let second = service.send_raw(b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    let mut second = Box::pin(second);
+    assert!(
+        tokio::time::timeout(SHORT, second.as_mut()).await.is_err(),
+        "the second connection was served"
+    );
+    drop(first);
+    assert!(second.await.starts_with("HTTP/1.1 200 OK"));
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_peer_that_reads_nothing_is_given_up() {
+    let limits = [
+        ("http.request_timeout", SHORT_SETTING),
+        ("http.max_body_bytes", "67108864"),
+    ];
+    let service = Service::start_with(&limits).await;
+    let body = json!({"input": "x".repeat(10_000_000)});
+    let mut stream = service.open_run(&body).await;
+    service.until_counts((1, 1)).await;
+    // No grace period is needed to get rid of the connection.
+    let begun = Instant::now();
+    service.stop();
+    service.until_stopped().await;
+    assert!(begun.elapsed() < GRACE, "{:?}", begun.elapsed());
+    // The answer, which has the text twice, did not fit into the buffers of the connection.
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    assert!(answer.len() < 20_000_000, "{}", answer.len());
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_head_request_has_no_body() {
+    let service = Service::start().await;
+    let answer = read(service.request(Method::HEAD, "/v1/runs/x")).await;
+    assert_eq!((answer.status.as_u16(), answer.body.len()), (400, 0));
+    service.finish().await;
+}

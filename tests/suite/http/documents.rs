@@ -1,0 +1,134 @@
+//! The description of the interface, the page to read it, and the pages of problems.
+
+use std::collections::BTreeSet;
+
+use agent_runtime::http::{ProblemCode, openapi};
+use serde_json::Value;
+
+use super::service::Service;
+
+const ROUTES: &[&str] = &[
+    "delete /v1/agents/{name}",
+    "get /healthz",
+    "get /readyz",
+    "get /v1/agents",
+    "get /v1/agents/{name}",
+    "get /v1/runs",
+    "get /v1/runs/{run_id}",
+    "get /v1/runs/{run_id}/steps",
+    "get /v1/sessions",
+    "get /v1/sessions/{session_id}",
+    "get /v1/sessions/{session_id}/children",
+    "get /v1/sessions/{session_id}/diff/{other}",
+    "get /v1/sessions/{session_id}/lineage",
+    "get /v1/sessions/{session_id}/messages",
+    "get /v1/sessions/{session_id}/verify",
+    "post /v1/runs",
+    "post /v1/sessions",
+    "put /v1/agents/{name}",
+];
+
+fn references<'v>(value: &'v Value, found: &mut BTreeSet<&'v str>) {
+    match value {
+        Value::Object(object) => {
+            found.extend(object.get("$ref").and_then(Value::as_str));
+            object.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+        _ => (),
+    }
+}
+
+#[test]
+fn the_description_has_every_route_and_all_its_references_resolve() {
+    let description = serde_json::to_value(openapi()).unwrap();
+    assert_eq!(description["openapi"], "3.1.0");
+    let paths = description["paths"].as_object().unwrap();
+    let routes: BTreeSet<String> = paths
+        .iter()
+        .flat_map(|(path, item)| {
+            item.as_object()
+                .unwrap()
+                .keys()
+                .map(move |method| format!("{method} {path}"))
+        })
+        .collect();
+    assert_eq!(routes, ROUTES.iter().map(|route| (*route).to_owned()).collect());
+    let mut found = BTreeSet::new();
+    references(&description, &mut found);
+    assert!(found.len() > 20, "{found:?}");
+    for reference in found {
+        let pointer = reference
+            .strip_prefix('#')
+            .unwrap_or_else(|| panic!("{reference} leads outside"));
+        assert!(description.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+}
+
+#[test]
+fn every_route_of_the_description_tells_of_its_problems_and_itself() {
+    let description = serde_json::to_value(openapi()).unwrap();
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let has_problem = ["default", "503"]
+                .iter()
+                .any(|status| !operation["responses"][status].is_null());
+            assert!(has_problem || path == "/healthz", "{method} {path}");
+            assert!(operation["summary"].is_string(), "{method} {path} has no summary");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_page_works_offline_and_may_not_be_framed() {
+    let service = Service::start().await;
+    assert_eq!(service.get("/").await["docs"], "/docs");
+    let redirect = service.try_get("/docs").await;
+    assert_eq!((redirect.status.as_u16(), redirect.header("location")), (308, "/docs/"));
+    let page = service.try_get("/docs/").await;
+    assert_eq!(page.status, 200);
+    assert!(
+        page.header("content-security-policy")
+            .contains("frame-ancestors 'none'")
+    );
+    assert_eq!(page.header("x-content-type-options"), "nosniff");
+    let html = page.text();
+    let files: Vec<_> = html
+        .split(['"', '\''])
+        .filter(|text| {
+            text.rsplit_once('.')
+                .is_some_and(|(_, kind)| kind == "js" || kind == "css")
+        })
+        .collect();
+    assert!(files.len() >= 3, "{html}");
+    for file in files {
+        assert!(!file.contains("//"), "{file} is loaded from elsewhere");
+        let answer = service
+            .try_get(&format!("/docs/{}", file.trim_start_matches("./")))
+            .await;
+        assert_eq!(answer.status, 200, "{file}");
+    }
+    assert!(
+        service
+            .try_get("/docs/swagger-initializer.js")
+            .await
+            .text()
+            .contains("/openapi.json")
+    );
+    assert_eq!(service.get("/openapi.json").await["info"]["title"], "agent-runtime");
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn every_type_of_a_problem_leads_to_its_page() {
+    let service = Service::start().await;
+    for code in ProblemCode::ALL {
+        let page = service.try_get(&format!("/docs/problems/{}", code.as_str())).await;
+        assert_eq!(
+            (page.status.as_u16(), page.header("content-type")),
+            (200, "text/markdown; charset=utf-8")
+        );
+        assert_eq!(page.text(), code.page());
+    }
+    service.finish().await;
+}

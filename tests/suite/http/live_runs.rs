@@ -1,0 +1,98 @@
+//! Runs at work: seen by others, left by their callers, too many at once.
+
+use serde_json::json;
+use tokio::io::AsyncReadExt as _;
+
+use super::service::{MAX_RUNS, Service};
+
+on_every_store! {
+    a_run_is_seen_while_it_works_and_its_session_is_not,
+    a_lost_connection_cancels_its_run_which_commits_nothing,
+    a_run_that_shall_go_on_outlives_its_connection,
+}
+
+async fn a_run_is_seen_while_it_works_and_its_session_is_not(service: &Service) {
+    let body = json!({"input": "hi", "model": "mock/gated"});
+    let running = service.post("/v1/runs", &body);
+    let watching = async {
+        service.gate.until_waiting(1).await;
+        let list = service.get("/v1/runs?status=running").await;
+        let run = list["data"][0].clone();
+        let shown = service
+            .get(&format!("/v1/runs/{}", run["run_id"].as_str().unwrap()))
+            .await;
+        assert_eq!(
+            (&shown["status"], &shown["output_text"]),
+            (&json!("running"), &json!(""))
+        );
+        let session = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
+        for path in [
+            session.clone(),
+            format!("{session}/messages"),
+            format!("{session}/children"),
+        ] {
+            let answer = service.try_get(&path).await;
+            answer.assert_problem("session_not_committed");
+            assert_eq!(answer.json()["run_id"], run["run_id"]);
+        }
+        let continued = json!({"input": "hi", "base_session_id": run["session_id"]});
+        service
+            .post("/v1/runs", &continued)
+            .await
+            .assert_problem("session_not_committed");
+        service.gate.open(1);
+        session
+    };
+    let (answer, session) = tokio::join!(running, watching);
+    assert_eq!(answer.ok()["status"], "completed");
+    service.get(&session).await;
+}
+
+async fn a_lost_connection_cancels_its_run_which_commits_nothing(service: &Service) {
+    for (mode, count) in [("sync", 1), ("stream", 2)] {
+        let body = json!({"input": "hi", "model": "mock/gated", "mode": mode});
+        let stream = service.open_run(&body).await;
+        service.gate.until_waiting(1).await;
+        drop(stream);
+        service.gate.until_waiting(0).await;
+        service.until_counts((0, count)).await;
+        let runs = service.get("/v1/runs").await;
+        assert_eq!(
+            (&runs["data"][0]["status"], runs["data"].as_array().unwrap().len()),
+            (&json!("cancelled"), count),
+            "{mode}"
+        );
+    }
+}
+
+async fn a_run_that_shall_go_on_outlives_its_connection(service: &Service) {
+    for (mode, count) in [("sync", 1), ("stream", 2)] {
+        let body = json!({"input": "hi", "model": "mock/gated", "mode": mode, "on_disconnect": "continue"});
+        let mut stream = service.open_run(&body).await;
+        if mode == "stream" {
+            stream.read_u8().await.unwrap();
+        }
+        service.gate.until_waiting(1).await;
+        drop(stream);
+        service.gate.open(1);
+        service.until_counts((count, count)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_run_too_many_is_told_when_to_try_again() {
+    let service = Service::start().await;
+    let body = json!({"input": "hi", "model": "mock/gated"});
+    let running = futures_util::future::join_all((0..MAX_RUNS).map(|_| service.post("/v1/runs", &body)));
+    let one_more = async {
+        service.gate.until_waiting(MAX_RUNS).await;
+        let answer = service.post("/v1/runs", &json!({"input": "hi"})).await;
+        answer.assert_problem("too_many_runs");
+        assert_eq!(answer.header("retry-after"), "1");
+        service.gate.open(MAX_RUNS);
+    };
+    let (answers, ()) = tokio::join!(running, one_more);
+    assert!(answers.iter().all(|answer| answer.status == 200));
+    service.run_with(json!({"input": "hi"})).await;
+    service.finish().await;
+}

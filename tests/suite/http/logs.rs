@@ -1,0 +1,100 @@
+//! What the log tells of requests: one line each, with the cause that the caller never reads, and none of what the caller sent.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use agent_runtime::store::Scope;
+use reqwest::{Method, header};
+use serde_json::{Value, json};
+
+use super::service::Service;
+use crate::support::answer::{read, with_json};
+use crate::support::logs::listen;
+use crate::support::outages::INTERNALS;
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Lines {
+    /// Returns the lines that tell of requests.
+    fn of_requests(&self) -> Vec<Value> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let lines = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["fields"].clone());
+        lines
+            .filter(|fields| fields["message"].as_str().unwrap().starts_with("request "))
+            .collect()
+    }
+}
+
+#[tokio::test]
+async fn each_request_has_one_line_without_what_was_sent() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .with_writer(move || writer.clone())
+        .finish();
+    // The server runs on this thread too.
+    let _listening = listen(subscriber);
+    let service = Service::start().await;
+    let (_, key) = service.make_key("acme", &[Scope::RunsWrite, Scope::SessionsRead]).await;
+    let send = async |method, path: &str, body: Option<Value>| {
+        let request = service
+            .request(method, path)
+            .bearer_auth(&key)
+            .header("x-request-id", "r-1");
+        let request = request.header(header::COOKIE, "cookie-secret");
+        read(body.map_or(request.try_clone().unwrap(), |body| with_json(request, &body))).await
+    };
+    send(Method::POST, "/v1/runs", Some(json!({"input": "body-secret"})))
+        .await
+        .ok();
+    send(Method::GET, "/v1/runs/path-secret?q=query-secret", None)
+        .await
+        .assert_problem("unknown_parameter");
+    service.database.break_tables(&["sessions"]).await;
+    send(Method::GET, "/v1/sessions?agent=query-secret", None)
+        .await
+        .assert_problem("internal_error");
+
+    let told: Vec<_> = lines.of_requests().into_iter().map(without_duration).collect();
+    let line = |message: &str, method: &str, route: &str, status: u16| json!({"message": message, "method": method, "route": route, "status": status, "request_id": "r-1"});
+    let mut expected = [
+        line("request answered", "POST", "/v1/runs", 200),
+        line("request answered", "GET", "/v1/runs/{run_id}", 400),
+        line("request failed", "GET", "/v1/sessions", 500),
+    ];
+    expected[0]["tenant"] = json!("acme");
+    for (index, code) in [(1, "unknown_parameter"), (2, "internal_error")] {
+        expected[index]["tenant"] = json!("acme");
+        expected[index]["code"] = json!(code);
+    }
+    let said = format!("(code: 1) bad JSON path: '{INTERNALS}'");
+    expected[2]["cause"] = json!(format!(
+        "the store failed: list sessions: error returned from database: {said}: {said}"
+    ));
+    assert_eq!(told, expected);
+    let all = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    for secret in ["body-secret", "path-secret", "query-secret", "cookie-secret", &key] {
+        assert!(!all.contains(secret), "{secret} is in the log: {all}");
+    }
+}
+
+fn without_duration(mut fields: Value) -> Value {
+    let duration = fields.as_object_mut().unwrap().remove("duration_ms");
+    assert!(duration.unwrap().as_f64().unwrap() > 0.0);
+    fields
+}

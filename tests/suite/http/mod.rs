@@ -1,0 +1,45 @@
+//! The HTTP interface over real sockets, on real stores, with a mock model provider behind it.
+
+/// Runs tests, each an `async fn(&Service)`, on SQLite and, where there is a server, on PostgreSQL.
+macro_rules! on_every_store {
+    ($($test:ident,)+) => { on_every_store! { with &[]; $($test,)+ } };
+    (with $settings:expr; $($test:ident,)+) => {$(
+        mod $test {
+            use crate::support::databases::{Engine, TestDatabase};
+
+            #[tokio::test]
+            async fn on_sqlite() {
+                on(Engine::Sqlite).await;
+            }
+
+            #[tokio::test]
+            async fn on_postgres() {
+                on(Engine::Postgres).await;
+            }
+
+            async fn on(engine: Engine) {
+                let Some(database) = TestDatabase::new(engine).await else { return };
+                let service = crate::http::service::Service::start_on(database, $settings).await;
+                super::$test(&service).await;
+                service.finish().await;
+            }
+        }
+    )+};
+}
+
+mod agents;
+mod auth;
+mod bad_input;
+mod bad_reads;
+mod bad_requests;
+mod connections;
+mod documents;
+mod imports;
+mod live_runs;
+mod logs;
+mod rivals;
+mod runs;
+mod service;
+mod sessions;
+mod shutdown;
+mod store_failures;

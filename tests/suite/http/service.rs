@@ -1,0 +1,124 @@
+//! The service as these tests want it: models that echo at once or behind a gate, an agent on them, and a provider without a key.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::support::answer::SECRET_VARIABLE;
+use crate::support::databases::TestDatabase;
+use crate::support::gate::Gate;
+use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::test_app::TestApp;
+use crate::support::wait::until;
+
+/// The most runs at once of a service in a test.
+pub(super) const MAX_RUNS: usize = 4;
+
+/// The configured agent.
+const DEMO: &str = r#"
+name = "demo"
+model = "mock/echo"
+tools = ["calculator"]
+"#;
+
+/// A running service with all that it works on.
+#[derive(Debug)]
+pub(super) struct Service {
+    http: TestApp,
+    pub(super) database: TestDatabase,
+    /// Where calls of `mock/gated` wait.
+    pub(super) gate: Arc<Gate>,
+    _models: MockModel,
+    _agents: TempDir,
+}
+
+impl Deref for Service {
+    type Target = TestApp;
+
+    fn deref(&self) -> &TestApp {
+        &self.http
+    }
+}
+
+impl Service {
+    /// Starts a service on a file.
+    pub(super) async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts a service on a file, with settings.
+    pub(super) async fn start_with(settings: &[(&str, &str)]) -> Self {
+        Self::start_on(TestDatabase::sqlite(), settings).await
+    }
+
+    /// Starts a service on a database, with settings.
+    pub(super) async fn start_on(database: TestDatabase, settings: &[(&str, &str)]) -> Self {
+        let gate = Gate::new();
+        let behind = Arc::clone(&gate);
+        let models = MockModel::start(move |request| {
+            let text = format!("echo: {}", last_user_text(request));
+            if request["model"] == "gated" {
+                return Reply::Held(Arc::clone(&behind), text);
+            }
+            // No event of a stream may be larger than what the client takes.
+            let characters: Vec<char> = text.chars().collect();
+            Reply::Text(characters.chunks(1_000_000).map(String::from_iter).collect())
+        });
+        let models = models.await;
+        let agents = tempfile::tempdir().unwrap();
+        std::fs::write(agents.path().join("demo.toml"), DEMO).unwrap();
+        let fixed = [
+            ("agents.directory", agents.path().to_str().unwrap()),
+            ("providers.mock.models", r#"["echo", "gated"]"#),
+            ("providers.keyless.kind", "openai_chat"),
+            ("providers.keyless.base_url", "https://keyless.invalid/v1"),
+            ("providers.keyless.api_key_env", SECRET_VARIABLE),
+            ("runs.max_concurrent", &MAX_RUNS.to_string()),
+            ("runs.commit_patience", "1s"),
+        ];
+        let settings: Vec<_> = fixed.iter().chain(settings).copied().collect();
+        Self {
+            http: TestApp::start_bare(database.url(), &models, &settings).await,
+            database,
+            gate,
+            _models: models,
+            _agents: agents,
+        }
+    }
+
+    /// Asks for a run over a connection of its own, and returns that.
+    pub(super) async fn open_run(&self, body: &Value) -> TcpStream {
+        let body = body.to_string();
+        let head = "POST /v1/runs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json";
+        let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    }
+
+    /// Returns the numbers of stored sessions and runs.
+    pub(super) async fn counts(&self) -> (usize, usize) {
+        let count = async |sql| usize::try_from(self.database.number(sql).await).unwrap();
+        (
+            count("select count(*) from sessions").await,
+            count("select count(*) from runs").await,
+        )
+    }
+
+    /// Waits until so many sessions and runs are stored.
+    pub(super) async fn until_counts(&self, counts: (usize, usize)) {
+        until("so many sessions and runs were never stored", async || {
+            self.counts().await == counts
+        })
+        .await;
+    }
+
+    /// Stops the service and checks that nothing is left over.
+    pub(super) async fn finish(self) {
+        self.http.finish().await;
+    }
+}

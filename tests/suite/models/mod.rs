@@ -1,0 +1,11 @@
+//! Model clients: the recorded traffic, the rules of the decoder, requests, timeouts, retries and the scripted model.
+
+mod calls;
+mod decoder;
+mod network;
+mod recordings;
+mod request;
+mod scripted;
+mod sse;
+mod support;
+mod wire_forms;

@@ -1,0 +1,184 @@
+//! Replays every recorded exchange through a real local server, as a stream and as one body.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use agent_runtime::usage::Usage;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::support::{ask, generated_id, impatient, model_of, provider, request, user};
+use super::wire_forms::{plain_of_stream, stream_of_plain};
+use crate::support::model_server::{ModelServer, Reply};
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Recording {
+    pub(super) exchanges: Vec<Exchange>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Exchange {
+    pub(super) request: RecordedRequest,
+    pub(super) response: RecordedResponse,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RecordedRequest {
+    pub(super) path: String,
+    pub(super) body: Value,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RecordedResponse {
+    pub(super) status: u16,
+    pub(super) content_type: String,
+    pub(super) body: String,
+}
+
+/// What an exchange means, as `expected.json` says.
+#[derive(Debug, Deserialize)]
+struct Expected {
+    exchange: usize,
+    text: String,
+    reasoning: String,
+    #[serde(default)]
+    tool_calls: Vec<ExpectedCall>,
+    usage: Option<Usage>,
+    finish_reason: Option<String>,
+    model: Option<String>,
+    response_id: Option<String>,
+    error: Option<ExpectedError>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ExpectedCall {
+    /// None where the provider gave none.
+    id: Option<String>,
+    name: String,
+    arguments: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct ExpectedError {
+    message: String,
+    status: Option<u16>,
+    class: String,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings")
+}
+
+fn read<T: serde::de::DeserializeOwned>(name: &str) -> T {
+    let text = std::fs::read_to_string(folder().join(name)).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Returns the exchanges of chat completions by file and number.
+pub(super) fn exchanges() -> Vec<(String, Exchange)> {
+    let names = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names
+        .filter(|name| Path::new(name).extension().is_some_and(|end| end == "json") && name != "expected.json")
+        .collect();
+    names.sort();
+    let mut found = Vec::new();
+    for name in names {
+        let recording: Recording = read(&name);
+        for (number, exchange) in recording.exchanges.into_iter().enumerate() {
+            if exchange.request.path.contains("chat/completions") {
+                found.push((format!("{name}#{number}"), exchange));
+            }
+        }
+    }
+    found
+}
+
+/// Replays an exchange in one form and compares the outcome with what is written down.
+async fn replay(label: &str, exchange: &Exchange, expected: &Expected, as_stream: bool) {
+    let recorded = &exchange.response;
+    let is_stream = recorded.content_type.starts_with("text/event-stream");
+    let plain_type = "application/json";
+    let (content_type, body) = match (is_stream, as_stream) {
+        _ if recorded.status != 200 => (recorded.content_type.as_str(), recorded.body.clone()),
+        (true, true) | (false, false) => (recorded.content_type.as_str(), recorded.body.clone()),
+        (true, false) => (plain_type, plain_of_stream(&recorded.body)),
+        (false, true) => ("text/event-stream", stream_of_plain(&recorded.body)),
+    };
+    let server = ModelServer::start(vec![Reply::new(recorded.status, content_type, body).in_pieces(97)]).await;
+    let base = exchange.request.path.strip_suffix("/chat/completions").unwrap();
+    let mut settings = provider("test", server.url(base));
+    settings.stream = as_stream;
+    let model = model_of(settings, &impatient(0));
+    let outcome = ask(model.as_ref(), request(vec![user("hi")])).await;
+
+    let captured = server.captured();
+    assert_eq!(captured.len(), 1, "{label}");
+    assert_eq!(captured[0].path, exchange.request.path, "{label}");
+    assert_eq!(captured[0].json()["stream"], as_stream, "{label}");
+    // A body with an error in it has no pieces to pass on before the error.
+    if expected.error.is_none() || as_stream {
+        assert_eq!(outcome.texts(), expected.text, "{label}");
+        assert_eq!(outcome.reasoning(), expected.reasoning, "{label}");
+    }
+    match (&outcome.end, &expected.error) {
+        (Ok(response), None) => {
+            let mut nameless = 0;
+            let calls = expected.tool_calls.iter().map(|call| {
+                let id = call.id.clone().unwrap_or_else(|| {
+                    nameless += 1;
+                    generated_id(nameless)
+                });
+                (id, call.name.clone(), call.arguments.clone())
+            });
+            let calls: Vec<_> = calls.collect();
+            assert_eq!(outcome.calls(), calls, "{label}");
+            assert_eq!(Some(response.usage), expected.usage, "{label}");
+            assert_eq!(
+                Some(String::from(response.finish_reason.clone())),
+                expected.finish_reason,
+                "{label}"
+            );
+            assert_eq!(response.model, expected.model, "{label}");
+            assert_eq!(response.response_id, expected.response_id, "{label}");
+        }
+        (Err(error), Some(expected)) => {
+            // One body without an answer is told apart from a stream without one.
+            let stream_words = expected
+                .message
+                .replace("the answer is not a chat completion", "the stream holds no answer");
+            let message = if as_stream { &stream_words } else { &expected.message };
+            assert_eq!(&error.message, message, "{label}");
+            assert_eq!(error.status, expected.status, "{label}");
+            assert_eq!(error.class.code(), expected.class, "{label}");
+            assert!(error.body.is_some() || as_stream, "{label}");
+        }
+        (end, expected) => panic!("{label}: {end:?} instead of {expected:?}"),
+    }
+}
+
+#[tokio::test]
+async fn every_recording_gives_what_it_shows_in_both_forms() {
+    let expected: BTreeMap<String, Vec<Expected>> = read("expected.json");
+    let mut expected: BTreeMap<String, Expected> = expected
+        .into_iter()
+        .flat_map(|(file, rows)| {
+            rows.into_iter()
+                .map(move |row| (format!("{file}#{}", row.exchange), row))
+        })
+        .collect();
+    for (label, exchange) in exchanges() {
+        let expected = expected
+            .remove(&label)
+            .unwrap_or_else(|| panic!("{label} has no expectation"));
+        for as_stream in [true, false] {
+            replay(&format!("{label} stream={as_stream}"), &exchange, &expected, as_stream).await;
+        }
+    }
+    assert!(
+        expected.is_empty(),
+        "expectations without a recording: {:?}",
+        expected.keys()
+    );
+}

@@ -1,0 +1,167 @@
+//! Builds clients, requests and messages for the tests of models, and collects answers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use agent_runtime::agent::ports::{Model, ModelCatalog as _, ModelError, ModelEvent, ModelRequest};
+use agent_runtime::agent::state::ModelResponse;
+use agent_runtime::clock::{Clock, SystemClock, Timestamp};
+use agent_runtime::ids::{IdSource, MessageId};
+use agent_runtime::message::{ContentPart, Message, Role, ToolResult};
+use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::models::{Catalog, ClientSettings, ProviderKind, ProviderSettings, RetrySettings};
+use futures_util::StreamExt as _;
+use uuid::Uuid;
+
+use crate::support::model_server::ModelServer;
+
+/// The UUIDs 1, 2, 3 and so on.
+#[derive(Debug, Default)]
+pub(super) struct Counted(AtomicU64);
+
+impl IdSource for Counted {
+    fn next_uuid(&self) -> Uuid {
+        Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1)
+    }
+}
+
+/// Returns the id that a call gets which has none: the `n`th.
+pub(super) fn generated_id(n: u128) -> String {
+    format!("call_{}", Uuid::from_u128(n).simple())
+}
+
+/// Client settings whose retries do not wait.
+pub(super) fn impatient(max_retries: u32) -> ClientSettings {
+    ClientSettings {
+        retries: RetrySettings {
+            max_retries,
+            base_delay: std::time::Duration::from_millis(1),
+            max_delay: std::time::Duration::from_millis(1),
+        },
+        ..ClientSettings::default()
+    }
+}
+
+pub(super) fn provider(name: &str, base_url: String) -> ProviderSettings {
+    ProviderSettings {
+        base_url: Some(base_url),
+        api_key: Some("sk-test".into()),
+        ..ProviderSettings::new(name, ProviderKind::OpenAiChat)
+    }
+}
+
+pub(super) fn model_of(settings: ProviderSettings, client: &ClientSettings) -> Arc<dyn Model> {
+    let ids: Arc<dyn IdSource> = Arc::new(Counted::default());
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let name = format!("{}/any", settings.name).parse().unwrap();
+    Catalog::new(vec![settings], client, ids, clock)
+        .unwrap()
+        .model(&name)
+        .unwrap()
+}
+
+pub(super) fn client(server: &ModelServer, settings: &ClientSettings) -> Arc<dyn Model> {
+    model_of(provider("test", server.url("/v1")), settings)
+}
+
+pub(super) fn request(messages: Vec<Message>) -> ModelRequest {
+    ModelRequest {
+        model: "m".to_owned(),
+        system: "".into(),
+        messages: messages.into_iter().map(Arc::new).collect(),
+        tools: Arc::new([]),
+        response_format: ResponseFormat::Text,
+        max_output_tokens: None,
+    }
+}
+
+pub(super) fn message(role: Role, content: Vec<ContentPart>) -> Message {
+    Message::new(MessageId::from_uuid(Uuid::nil()), role, content, Timestamp::UNIX_EPOCH)
+}
+
+pub(super) fn user(text: &str) -> Message {
+    message(Role::User, vec![ContentPart::text(text)])
+}
+
+pub(super) fn result(call_id: &str, content: Vec<ContentPart>) -> Message {
+    let result = ToolResult {
+        call_id: call_id.to_owned(),
+        name: "t".to_owned(),
+        content,
+        is_error: false,
+    };
+    message(Role::Tool, vec![ContentPart::ToolResult(result)])
+}
+
+/// Returns the message that an answer becomes in the history.
+pub(super) fn answered(response: &ModelResponse) -> Message {
+    Message {
+        provider_fields: response.provider_fields.clone(),
+        ..message(Role::Assistant, response.content.clone())
+    }
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) events: Vec<ModelEvent>,
+    pub(super) end: Result<ModelResponse, ModelError>,
+}
+
+impl Outcome {
+    pub(super) fn texts(&self) -> String {
+        let text = |event: &ModelEvent| match event {
+            ModelEvent::TextDelta { text } => Some(text.clone()),
+            _ => None,
+        };
+        self.events.iter().filter_map(text).collect()
+    }
+
+    pub(super) fn reasoning(&self) -> String {
+        let text = |event: &ModelEvent| match event {
+            ModelEvent::ReasoningDelta { text } => Some(text.clone()),
+            _ => None,
+        };
+        self.events.iter().filter_map(text).collect()
+    }
+
+    /// Returns the calls as the events tell them: id, name and arguments.
+    pub(super) fn calls(&self) -> Vec<(String, String, String)> {
+        let mut calls = Vec::new();
+        for event in &self.events {
+            match event {
+                ModelEvent::ToolCallStarted { index, id, name } => {
+                    assert_eq!(*index, calls.len(), "calls begin in order");
+                    calls.push((id.clone(), name.clone(), String::new()));
+                }
+                ModelEvent::ToolCallDelta { index, arguments } => calls[*index].2.push_str(arguments),
+                _ => {}
+            }
+        }
+        calls
+    }
+}
+
+/// Plays an answer to its end and checks what every answer must keep.
+pub(super) async fn ask(model: &dyn Model, request: ModelRequest) -> Outcome {
+    let mut items: Vec<_> = model.stream(request).collect().await;
+    let end = match items.pop().expect("an answer has an end") {
+        Ok(ModelEvent::Completed(response)) => Ok(*response),
+        Ok(other) => panic!("an answer ended with {other:?}"),
+        Err(error) => Err(error),
+    };
+    let events: Vec<_> = items
+        .into_iter()
+        .map(|item| item.expect("an error is the end"))
+        .collect();
+    let outcome = Outcome { events, end };
+    if let Ok(response) = &outcome.end {
+        let message = answered(response);
+        assert_eq!(message.joined_text(), outcome.texts());
+        let calls = message
+            .tool_calls()
+            .map(|call| (call.id.clone(), call.name.clone(), call.arguments.clone()));
+        assert_eq!(calls.collect::<Vec<_>>(), outcome.calls());
+    }
+    outcome
+}

@@ -1,0 +1,187 @@
+//! API keys from an operator's side: made, used and revoked while the service runs; their secrets are nowhere to be found.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::binary::Home;
+use super::service::{Service, read};
+use crate::end_to_end::on_every_store;
+use crate::support::databases::TestDatabase;
+
+on_every_store!(
+    a_key_opens_what_it_is_for,
+    a_revoked_key_stops_working,
+    secrets_are_not_kept
+);
+
+/// Makes a key and returns its id and its secret.
+async fn make_key(home: &Home, tenant: &str, scopes: &str) -> (String, String) {
+    let arguments = ["keys", "create", "--tenant", tenant, "--scope", scopes];
+    let ended = home.run(&arguments).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let secret = ended.stdout.trim().to_owned();
+    assert!(!ended.stderr.contains(&secret), "the secret is shown once");
+    let words = ended.stderr.split_whitespace();
+    let key_id = words.skip_while(|word| *word != "key").nth(1).unwrap().to_owned();
+    (key_id, secret)
+}
+
+/// Waits until the request is answered with 401.
+async fn until_closed(request: impl Fn() -> RequestBuilder) {
+    let closed = async {
+        while read(request(), None).await.0 != StatusCode::UNAUTHORIZED {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), closed).await.expect("it stays open");
+}
+
+async fn a_key_opens_what_it_is_for(database: TestDatabase) {
+    let home = Home::new(database.url());
+    let service = Service::start(&home).await;
+    let of_nobody = path_of(&service.run("demo", None, "What is 1 + 1?").await);
+    // The first key closes a service that was open.
+    let (_, writer) = make_key(&home, "acme", "runs:write,sessions:read").await;
+    until_closed(|| service.request(Method::GET, "/v1/runs")).await;
+    let (_, problem) = service.call(Method::GET, "/v1/runs", None).await;
+    assert_eq!(problem["code"], "missing_api_key");
+
+    let (_, reader) = make_key(&home, "acme", "sessions:read").await;
+    let (_, stranger) = make_key(&home, "other", "runs:write,sessions:read").await;
+    let with = |key: &str, method: Method, path: &str| service.request(method, path).bearer_auth(key);
+    let run = json!({"agent": "demo", "input": "What is 2 + 2?"});
+    let (status, result) = read(with(&writer, Method::POST, "/v1/runs"), Some(run.clone())).await;
+    assert_eq!(status, StatusCode::OK, "{result:#}");
+    let session = path_of(&result);
+    let wrong = format!("{writer}x");
+    for (key, path, wanted) in [
+        (&writer, &session, StatusCode::OK),
+        (&reader, &session, StatusCode::OK),
+        (&stranger, &session, StatusCode::NOT_FOUND),
+        (&writer, &of_nobody, StatusCode::NOT_FOUND),
+        (&wrong, &session, StatusCode::UNAUTHORIZED),
+    ] {
+        let (status, body) = read(with(key, Method::GET, path), None).await;
+        assert_eq!(status, wanted, "{path}: {body:#}");
+    }
+    let agent = json!({"model": "demo/demo"});
+    for (key, method, path, body) in [
+        (&reader, Method::POST, "/v1/runs", run),
+        (&writer, Method::PUT, "/v1/agents/mine", agent),
+    ] {
+        let (status, problem) = read(with(key, method, path), Some(body)).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{path}: {problem:#}");
+    }
+    service.stop().await;
+}
+
+async fn a_revoked_key_stops_working(database: TestDatabase) {
+    let home = Home::new(database.url());
+    let (first_id, first) = make_key(&home, "acme", "sessions:read").await;
+    let (_, second) = make_key(&home, "acme", "sessions:read").await;
+    let service = Service::start(&home).await;
+    let with = |key: &str| service.request(Method::GET, "/v1/sessions").bearer_auth(key);
+    for key in [&first, &second] {
+        assert_eq!(read(with(key), None).await.0, StatusCode::OK);
+    }
+    home.succeed(&["keys", "revoke", &first_id]).await;
+    until_closed(|| with(&first)).await;
+    assert_eq!(read(with(&second), None).await.0, StatusCode::OK);
+    let complaint = home.fail(&["keys", "revoke", &first_id]).await;
+    assert!(complaint.contains("no active key"), "{complaint}");
+    let listed = home.succeed(&["keys", "list"]).await;
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    let line = listed.lines().find(|line| line.contains(&first_id)).unwrap();
+    assert!(line.contains("revoked"), "{listed}");
+    service.stop().await;
+}
+
+async fn secrets_are_not_kept(database: TestDatabase) {
+    let home = Home::new(database.url()).variable("AGENT_RUNTIME__LOG__FILTER", "debug");
+    let (_, secret) = make_key(&home, "acme", "runs:write,sessions:read").await;
+    let service = Service::start(&home).await;
+    let banner = service.banner();
+    let curl = banner.lines().last().unwrap();
+    assert!(curl.contains("$AGENT_RUNTIME_KEY"), "{curl}");
+    let line = format!("AGENT_RUNTIME_KEY={secret}; {curl}");
+    let ended = home.start_shell(&line).end().await;
+    let result: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(result["status"], "completed", "{result:#}");
+
+    let listed = home.succeed(&["keys", "list"]).await;
+    let log = service.stop().await.stderr;
+    assert!(log.contains("/v1/runs"), "{log}");
+    assert!(secret.len() > 30, "{secret}");
+    for shown in [&banner, &listed, &log] {
+        assert!(!shown.contains(&secret), "{shown}");
+    }
+    assert_eq!(stored_copies(&database, &secret).await, 0);
+}
+
+fn path_of(result: &Value) -> String {
+    format!("/v1/sessions/{}", result["session_id"].as_str().unwrap())
+}
+
+/// Counts the files, or the rows of keys, that hold the text.
+async fn stored_copies(database: &TestDatabase, text: &str) -> i64 {
+    if let Some(path) = database.url().strip_prefix("sqlite://") {
+        let folder = Path::new(path).parent().unwrap();
+        let files = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| fs::read(entry.unwrap().path()).unwrap());
+        let holding = files.filter(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()));
+        return i64::try_from(holding.count()).unwrap();
+    }
+    let sql = format!("select count(*) from api_keys where strpos(api_keys::text, '{text}') > 0");
+    database.number(&sql).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_keys_only_this_machine_is_served() {
+    let home = Home::with_file();
+    let beyond = ["--listen", "0.0.0.0:0"];
+    let complaint = home.fail(&[&["serve"], &beyond[..]].concat()).await;
+    for told in ["no API key", "0.0.0.0", "keys create", "--insecure-no-auth"] {
+        assert!(complaint.contains(told), "{complaint}");
+    }
+
+    let insecure = Service::start_with(&home, &[&beyond[..], &["--insecure-no-auth"]].concat()).await;
+    insecure.run("demo", None, "What is 1 + 1?").await;
+    insecure.stop().await;
+
+    let (key_id, secret) = make_key(&home, "acme", "runs:write").await;
+    let guarded = Service::start_with(&home, &beyond).await;
+    let (status, _) = guarded.call(Method::GET, "/v1/sessions", None).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+    let guarded = guarded.with_key(&secret);
+    guarded.run("demo", None, "What is 1 + 1?").await;
+    guarded.stop().await;
+
+    home.succeed(&["keys", "revoke", &key_id]).await;
+    let still_guarded = Service::start_with(&home, &beyond).await;
+    let (status, _) = still_guarded.call(Method::GET, "/v1/sessions", None).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED, "the last key's end opens nothing");
+    still_guarded.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrong_words_for_keys_are_told() {
+    let home = Home::with_file();
+    for (arguments, told) in [
+        (&["keys", "create"][..], "--tenant"),
+        (&["keys", "create", "--tenant", "a b"], "a b"),
+        (
+            &["keys", "create", "--tenant", "acme", "--scope", "runs:wrote"],
+            "runs:wrote",
+        ),
+        (&["keys", "revoke", "nonsense"], "nonsense"),
+    ] {
+        let complaint = home.fail(arguments).await;
+        assert!(complaint.contains(told), "{complaint}");
+    }
+}

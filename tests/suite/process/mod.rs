@@ -1,0 +1,12 @@
+//! The binary as a process: what an operator starts, asks, stops and kills, over real sockets, files and signals.
+
+mod binary;
+mod service;
+
+mod commands;
+mod configuration;
+mod crash;
+mod keys;
+mod replicas;
+mod shutdown;
+mod start;

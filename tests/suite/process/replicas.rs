@@ -1,0 +1,199 @@
+//! Two replicas on one database and one Redis: what happens on the one is known on the other.
+
+use std::time::{Duration, Instant};
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::binary::{GLANCE, Home, PATIENCE};
+use super::service::Service;
+use crate::board::server::PrivateServer;
+use crate::support::databases::TestDatabase;
+use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
+
+/// Two services that share everything.
+struct Replicas {
+    mock: MockModel,
+    here: Service,
+    there: Service,
+    // These go away after the services that use them.
+    redis: PrivateServer,
+    _home: Home,
+    _database: TestDatabase,
+}
+
+/// Starts replicas, or tells why the test is skipped.
+async fn replicas() -> Option<Replicas> {
+    let database = TestDatabase::postgres().await?;
+    let redis = PrivateServer::start()?;
+    let mock = MockModel::start(|request| match last_user_text(request).as_str() {
+        "endless" => Reply::Slow(vec!["on ".to_owned(); 10_000], Duration::from_millis(20)),
+        text => Reply::text(&format!("{}: {text}", content_text(&request["messages"][0]["content"]))),
+    })
+    .await;
+    let home = Home::new(database.url())
+        .with_mock(&mock)
+        .variable("AGENT_RUNTIME__BOARD__URL", &redis.url())
+        .variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "100ms");
+    let (here, there) = tokio::join!(Service::start(&home), Service::start(&home));
+    Some(Replicas {
+        mock,
+        here,
+        there,
+        redis,
+        _home: home,
+        _database: database,
+    })
+}
+
+/// Reads the status of a run.
+async fn status(service: &Service, run_id: &str) -> Option<Value> {
+    let (status, run) = service.call(Method::GET, &format!("/v1/runs/{run_id}"), None).await;
+    (status == StatusCode::OK).then(|| run["status"].clone())
+}
+
+/// Waits until the condition holds, and tells how long that took.
+async fn until(wanted: &str, mut holds: impl AsyncFnMut() -> bool) -> Duration {
+    let begun = Instant::now();
+    let waiting = async {
+        while !holds().await {
+            sleep(GLANCE).await;
+        }
+    };
+    timeout(PATIENCE, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("never: {wanted}"));
+    begun.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_live_run_is_known_everywhere() {
+    let Some(replicas) = replicas().await else { return };
+    let Replicas { here, there, .. } = &replicas;
+    let root = here.run("echo", None, "root").await;
+    let base = &root["session_id"];
+    let mut events = here.stream(json!({"input": "endless", "base_session_id": base})).await;
+    let begun = events.until("run.started").await["data"].clone();
+    events.until("message.delta").await;
+    let run_id = begun["run_id"].as_str().unwrap();
+
+    assert_eq!(status(there, run_id).await.unwrap(), "running");
+    let listed = there.get("/v1/runs?status=running").await;
+    assert_eq!(listed["data"][0]["run_id"], begun["run_id"], "{listed:#}");
+    let reserved = format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap());
+    let (code, problem) = there.call(Method::GET, &reserved, None).await;
+    assert_eq!(
+        (code, &problem["code"], &problem["run_id"]),
+        (StatusCode::NOT_FOUND, &json!("session_not_committed"), &begun["run_id"])
+    );
+    let rival = json!({"agent": "echo", "input": "rival", "base_session_id": base, "conflict": "reject"});
+    let (code, problem) = there.call(Method::POST, "/v1/runs", Some(rival)).await;
+    assert_eq!((code, &problem["run_id"]), (StatusCode::CONFLICT, &begun["run_id"]));
+
+    drop(events);
+    until("the end is known", async || {
+        status(there, run_id).await.unwrap() == "cancelled"
+    })
+    .await;
+    let Replicas { here, there, .. } = replicas;
+    here.stop().await;
+    there.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conversation_goes_on_at_any_replica() {
+    let Some(replicas) = replicas().await else { return };
+    let Replicas { here, there, mock, .. } = &replicas;
+    let mut last = here.run("echo", None, "turn 0").await;
+    for turn in 1..10 {
+        let service = if turn % 2 == 0 { here } else { there };
+        let base = last["session_id"].as_str().unwrap().to_owned();
+        let session = service.get(&format!("/v1/sessions/{base}")).await;
+        assert_eq!(session["run_id"], last["run_id"]);
+        last = service.run("echo", Some(&base), &format!("turn {turn}")).await;
+    }
+    let request = mock.requests().pop().unwrap();
+    let users = request["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "user");
+    let texts: Vec<_> = users.map(|message| content_text(&message["content"])).collect();
+    assert_eq!(texts, (0..10).map(|turn| format!("turn {turn}")).collect::<Vec<_>>());
+    let Replicas { here, there, .. } = replicas;
+    here.stop().await;
+    there.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_version_of_an_agent_is_used_everywhere_soon() {
+    let Some(replicas) = replicas().await else { return };
+    let Replicas { here, there, .. } = &replicas;
+    for prompt in ["first", "second"] {
+        let definition = json!({"model": "mock/m", "system_prompt": prompt});
+        let (code, body) = here.call(Method::PUT, "/v1/agents/shared", Some(definition)).await;
+        assert!(code.is_success(), "{body:#}");
+        let taken = until("the new version answers", async || {
+            let (code, result) = there
+                .call(
+                    Method::POST,
+                    "/v1/runs",
+                    Some(json!({"agent": "shared", "input": "hi"})),
+                )
+                .await;
+            code == StatusCode::OK && result["output_text"] == format!("{prompt}: hi")
+        });
+        let taken = taken.await;
+        assert!(taken < Duration::from_secs(3), "{prompt} took {taken:?}");
+    }
+    let Replicas { here, there, .. } = replicas;
+    here.stop().await;
+    there.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_runs_of_a_stopped_replica_are_gone_at_once() {
+    let Some(replicas) = replicas().await else { return };
+    let Replicas { here, there, .. } = &replicas;
+    let root = here.run("echo", None, "root").await;
+    let base = root["session_id"].clone();
+    let mut events = here.stream(json!({"input": "endless", "base_session_id": base})).await;
+    let begun = events.until("run.started").await["data"].clone();
+    events.until("message.delta").await;
+    let run_id = begun["run_id"].as_str().unwrap();
+    assert_eq!(status(there, run_id).await.unwrap(), "running");
+    here.signal("TERM");
+    let ended = events.rest().await;
+    assert_eq!(ended.last().unwrap()["type"], "run.cancelled");
+    let Replicas { here, there, redis, .. } = replicas;
+    let ended = here.end_within(PATIENCE).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+
+    // Not after an expiry of half a minute: the board has nothing of it any more.
+    assert_eq!(status(&there, run_id).await.unwrap(), "cancelled");
+    assert_eq!(there.get("/v1/runs?status=running").await["data"], json!([]));
+    let heir = json!({"agent": "echo", "input": "heir", "base_session_id": base, "conflict": "reject"});
+    let (code, result) = there.call(Method::POST, "/v1/runs", Some(heir)).await;
+    assert_eq!(code, StatusCode::OK, "{result:#}");
+    there.stop().await;
+    assert_eq!(redis.command(&["DBSIZE"]), ":0", "something is left on the board");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_board_that_dies_stops_nobody() {
+    let Some(mut replicas) = replicas().await else { return };
+    let mut events = replicas.here.stream(json!({"input": "endless"})).await;
+    events.until("message.delta").await;
+    replicas.redis.stop();
+    let root = replicas.here.run("echo", None, "root").await;
+    let base = root["session_id"].as_str();
+    replicas.there.run("echo", base, "next").await;
+    drop(events);
+    let Replicas { here, there, .. } = replicas;
+    for service in [here, there] {
+        service.signal("TERM");
+        let ended = service.end_within(Duration::from_secs(15)).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    }
+}

@@ -1,0 +1,212 @@
+//! The binary as a service, and a client of it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::binary::{Ended, GLANCE, Home, PATIENCE, Process};
+use crate::support::test_app::sse_data;
+
+/// A service that listens.
+#[derive(Debug)]
+pub(super) struct Service {
+    process: Process,
+    /// `HOST:PORT`.
+    pub(super) address: String,
+    client: Client,
+    key: Option<String>,
+}
+
+/// The events of a run while it streams.
+#[derive(Debug)]
+pub(super) struct Events {
+    response: Response,
+    text: String,
+    waiting: VecDeque<Value>,
+}
+
+impl Service {
+    /// Starts a service and waits until it listens.
+    pub(super) async fn start(home: &Home) -> Self {
+        Self::start_with(home, &[]).await
+    }
+
+    /// Starts a service with arguments and waits until it listens.
+    pub(super) async fn start_with(home: &Home, arguments: &[&str]) -> Self {
+        let mut process = home.start(&[&["serve"], arguments].concat());
+        let listening = async {
+            loop {
+                let banner = process.stdout();
+                if let Some((_, rest)) = banner.split_once("listening on  http://")
+                    && let Some((address, _)) = rest.split_once("  ")
+                {
+                    return address.to_owned();
+                }
+                assert!(
+                    process.status().is_none(),
+                    "the service did not start: {}",
+                    process.stderr()
+                );
+                sleep(GLANCE).await;
+            }
+        };
+        let address = timeout(PATIENCE, listening).await.expect("the service does not listen");
+        Self {
+            process,
+            address,
+            client: Client::new(),
+            key: None,
+        }
+    }
+
+    /// Uses an API key from now on.
+    pub(super) fn with_key(mut self, key: &str) -> Self {
+        self.key = Some(key.to_owned());
+        self
+    }
+
+    /// Begins a request.
+    pub(super) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.client.request(method, format!("http://{}{path}", self.address));
+        match &self.key {
+            Some(key) => request.bearer_auth(key),
+            None => request,
+        }
+    }
+
+    /// Makes a request and returns its status and body.
+    pub(super) async fn call(&self, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
+        read(self.request(method, path), body).await
+    }
+
+    /// Gets a document that must be there.
+    pub(super) async fn get(&self, path: &str) -> Value {
+        let (status, body) = self.call(Method::GET, path, None).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {body:#}");
+        body
+    }
+
+    /// Makes a run that must complete, and returns its result.
+    pub(super) async fn run(&self, agent: &str, base: Option<&str>, text: &str) -> Value {
+        let mut body = json!({"agent": agent, "input": text});
+        if let Some(base) = base {
+            body["base_session_id"] = json!(base);
+        }
+        let (status, result) = self.call(Method::POST, "/v1/runs", Some(body)).await;
+        assert_eq!(status, StatusCode::OK, "{result:#}");
+        assert_eq!(result["status"], "completed", "{result:#}");
+        result
+    }
+
+    /// Starts a streamed run of the agent `echo` and returns its events as they come.
+    pub(super) async fn stream(&self, mut body: Value) -> Events {
+        body["agent"] = json!("echo");
+        body["mode"] = json!("stream");
+        let request = self.request(Method::POST, "/v1/runs");
+        let request = request.header("content-type", "application/json");
+        let response = request.body(body.to_string()).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        Events {
+            response,
+            text: String::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Waits until nobody can connect any more.
+    pub(super) async fn until_closed(&self) {
+        let closed = async {
+            while TcpStream::connect(&self.address).await.is_ok() {
+                sleep(GLANCE).await;
+            }
+        };
+        timeout(PATIENCE, closed).await.expect("the service still listens");
+    }
+
+    /// Sends a signal, such as `TERM`.
+    pub(super) fn signal(&self, signal: &str) {
+        self.process.signal(signal);
+    }
+
+    /// Returns what it greeted with.
+    pub(super) fn banner(&self) -> String {
+        self.process.stdout()
+    }
+
+    /// Waits for the end of the process.
+    pub(super) async fn end_within(self, limit: Duration) -> Ended {
+        self.process.end_within(limit).await
+    }
+
+    /// Asks it to stop; it must do so in order.
+    pub(super) async fn stop(self) -> Ended {
+        self.signal("TERM");
+        // Connections that the client would use again are closed with it.
+        drop(self.client);
+        let ended = self.process.end().await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        ended
+    }
+
+    /// Ends it without a warning.
+    pub(super) fn kill(self) {
+        self.process.kill();
+    }
+}
+
+impl Events {
+    /// Returns the next event; none when the stream has ended or was cut.
+    pub(super) async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Some(event);
+            }
+            let chunk = timeout(PATIENCE, self.response.chunk()).await.expect("no event comes");
+            self.text.push_str(std::str::from_utf8(&chunk.ok()??).unwrap());
+            if let Some(end) = self.text.rfind("\n\n") {
+                let rest = self.text.split_off(end + 2);
+                let whole = std::mem::replace(&mut self.text, rest);
+                self.waiting.extend(sse_data(&whole));
+            }
+        }
+    }
+
+    /// Reads up to the first event of this type.
+    pub(super) async fn until(&mut self, event_type: &str) -> Value {
+        let mut seen = Vec::new();
+        while let Some(event) = self.next().await {
+            if event["type"] == event_type {
+                return event;
+            }
+            seen.push(event);
+        }
+        panic!("the stream ended without {event_type}: {seen:#?}");
+    }
+
+    /// Reads to the end.
+    pub(super) async fn rest(mut self) -> Vec<Value> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+/// Sends a request and returns the status and body of the answer.
+pub(super) async fn read(request: RequestBuilder, body: Option<Value>) -> (StatusCode, Value) {
+    let request = match body {
+        Some(body) => request
+            .header("content-type", "application/json")
+            .body(body.to_string()),
+        None => request,
+    };
+    let response = timeout(PATIENCE, request.send()).await.expect("no answer").unwrap();
+    let status = response.status();
+    let text = response.text().await.unwrap();
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}

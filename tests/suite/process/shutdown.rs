@@ -1,0 +1,245 @@
+//! Stopping: nobody new is served, runs finish within the grace or are cancelled with a record, and the process ends in time.
+
+use std::time::{Duration, Instant};
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::binary::{Ended, Home, PATIENCE};
+use super::service::Service;
+use crate::end_to_end::on_every_store;
+use crate::support::databases::TestDatabase;
+use crate::support::mock_model::{MockModel, Reply, last_user_text};
+
+on_every_store!(
+    a_run_finishes_within_the_grace,
+    a_run_that_outlasts_the_grace_is_cancelled,
+    a_second_signal_cancels_at_once,
+    a_run_without_a_caller_finishes_too,
+    a_store_that_is_away_does_not_hold_the_process
+);
+
+/// What a busy machine may add to the time that stopping takes.
+const SLACK: Duration = Duration::from_secs(8);
+
+/// A model that answers in a second, or practically never.
+async fn model() -> MockModel {
+    MockModel::start(|request| match last_user_text(request).as_str() {
+        "endless" => Reply::Slow(vec!["on ".to_owned(); 10_000], Duration::from_millis(20)),
+        "slow" => Reply::Slow(vec!["word ".to_owned(); 20], Duration::from_millis(50)),
+        text => Reply::text(text),
+    })
+    .await
+}
+
+fn home(database: &TestDatabase, mock: &MockModel, grace: &str) -> Home {
+    let home = Home::new(database.url()).with_mock(mock);
+    home.variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", grace)
+}
+
+/// Waits for the end, which must be in order and within the limit.
+async fn end_within(service: Service, limit: Duration) -> Ended {
+    let ended = service.end_within(limit).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("did not end"), "{}", ended.stderr);
+    ended
+}
+
+/// Checks that a run was cancelled for good: its caller was told, its record is stored, its session is not there.
+async fn assert_cancelled(home: &Home, begun: &Value, events: &[Value]) {
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "run.cancelled", "{events:#?}");
+    let service = Service::start(home).await;
+    let run_id = begun["run_id"].as_str().unwrap();
+    let run = service.get(&format!("/v1/runs/{run_id}")).await;
+    assert_eq!(run["status"], "cancelled", "{run:#}");
+    assert!(run["completed_at"].is_string(), "{run:#}");
+    let session = format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap());
+    let (status, problem) = service.call(Method::GET, &session, None).await;
+    assert_eq!(
+        (status, &problem["run_id"]),
+        (StatusCode::NOT_FOUND, &begun["run_id"]),
+        "{problem:#}"
+    );
+    service.stop().await;
+}
+
+async fn a_run_finishes_within_the_grace(database: TestDatabase) {
+    let mock = model().await;
+    let home = home(&database, &mock, "60s");
+    let service = Service::start(&home).await;
+    let mut events = service.stream(json!({"input": "slow"})).await;
+    events.until("message.delta").await;
+    service.signal("TERM");
+    service.until_closed().await;
+
+    let events = events.rest().await;
+    let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        types[types.len() - 2..],
+        ["session.committed", "run.completed"],
+        "{types:?}"
+    );
+    let result = events.last().unwrap()["data"].clone();
+    assert_eq!(result["output_text"], "word ".repeat(20));
+    end_within(service, SLACK).await;
+
+    let service = Service::start(&home).await;
+    let session_id = result["session_id"].as_str().unwrap();
+    let session = service.get(&format!("/v1/sessions/{session_id}")).await;
+    assert_eq!(session["run_id"], result["run_id"]);
+    service.run("echo", Some(session_id), "again").await;
+    service.stop().await;
+}
+
+async fn a_run_that_outlasts_the_grace_is_cancelled(database: TestDatabase) {
+    let mock = model().await;
+    let home = home(&database, &mock, "500ms");
+    let service = Service::start(&home).await;
+    let mut events = service.stream(json!({"input": "endless"})).await;
+    let begun = events.until("run.started").await["data"].clone();
+    events.until("message.delta").await;
+    let signalled = Instant::now();
+    service.signal("TERM");
+    let events = events.rest().await;
+    assert!(signalled.elapsed() >= Duration::from_millis(500));
+    end_within(service, SLACK).await;
+    assert_cancelled(&home, &begun, &events).await;
+}
+
+async fn a_second_signal_cancels_at_once(database: TestDatabase) {
+    let mock = model().await;
+    let home = home(&database, &mock, "10m");
+    let service = Service::start(&home).await;
+    let mut events = service.stream(json!({"input": "endless"})).await;
+    let begun = events.until("run.started").await["data"].clone();
+    events.until("message.delta").await;
+    service.signal("TERM");
+    service.until_closed().await;
+    // The first one is heard, and the run goes on.
+    events.until("message.delta").await;
+    service.signal("INT");
+    let events = events.rest().await;
+    end_within(service, SLACK).await;
+    assert_cancelled(&home, &begun, &events).await;
+}
+
+async fn a_run_without_a_caller_finishes_too(database: TestDatabase) {
+    let mock = model().await;
+    let home = home(&database, &mock, "60s");
+    let service = Service::start(&home).await;
+    let mut events = service
+        .stream(json!({"input": "slow", "on_disconnect": "continue"}))
+        .await;
+    let begun = events.until("run.started").await["data"].clone();
+    events.until("message.delta").await;
+    drop(events);
+    service.signal("TERM");
+    end_within(service, SLACK).await;
+
+    let service = Service::start(&home).await;
+    let run = service
+        .get(&format!("/v1/runs/{}", begun["run_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(run["status"], "completed");
+    service
+        .get(&format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()))
+        .await;
+    service.stop().await;
+}
+
+async fn a_store_that_is_away_does_not_hold_the_process(database: TestDatabase) {
+    let mock = model().await;
+    let home = home(&database, &mock, "300ms");
+    let service = Service::start(&home).await;
+    let root = service.run("echo", None, "root").await;
+    let mut events = service.stream(json!({"input": "slow"})).await;
+    let begun = events.until("run.started").await["data"].clone();
+    let outage = database.begin_outage().await;
+    events.until("step.completed").await;
+    service.signal("TERM");
+    let ended = service.end_within(Duration::from_secs(20)).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    outage.end().await;
+
+    let service = Service::start(&home).await;
+    service
+        .get(&format!("/v1/sessions/{}", root["session_id"].as_str().unwrap()))
+        .await;
+    let reserved = format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap());
+    let (status, _) = service.call(Method::GET, &reserved, None).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_connections_do_not_hold_the_process() {
+    let home = Home::with_file().variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "10m");
+    let service = Service::start(&home).await;
+    let silent = TcpStream::connect(&service.address).await.unwrap();
+    let mut half = TcpStream::connect(&service.address).await.unwrap();
+    half.write_all(b"GET /healthz HTTP/1.1\r\nhost:").await.unwrap();
+    let mut idle = TcpStream::connect(&service.address).await.unwrap();
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = [0; 12];
+    idle.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    service.signal("TERM");
+    end_within(service, SLACK).await;
+    drop((silent, half, idle));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_stops_reading_does_not_hold_the_process() {
+    let mock = MockModel::start(|_| Reply::Slow(vec!["x".repeat(50_000); 400], Duration::ZERO)).await;
+    let home = Home::with_file()
+        .with_mock(&mock)
+        .variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "300ms");
+    let service = Service::start(&home).await;
+    let mut events = service.stream(json!({"input": "flood"})).await;
+    let begun = events.until("run.started").await["data"].clone();
+    service.signal("TERM");
+    end_within(service, SLACK).await;
+    drop(events);
+    let service = Service::start(&home).await;
+    service
+        .get(&format!("/v1/runs/{}", begun["run_id"].as_str().unwrap()))
+        .await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_on_an_open_connection_is_refused_with_a_problem_or_closed() {
+    let mock = model().await;
+    let home = Home::with_file()
+        .with_mock(&mock)
+        .variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "60s");
+    let service = Service::start(&home).await;
+    let mut events = service.stream(json!({"input": "endless"})).await;
+    events.until("message.delta").await;
+    let mut open = TcpStream::connect(&service.address).await.unwrap();
+    let body = r#"{"input": "late", "agent": "echo"}"#;
+    let head = format!(
+        "POST /v1/runs HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    // The head is there before the signal, the body comes after it.
+    open.write_all(head.as_bytes()).await.unwrap();
+    service.signal("TERM");
+    service.until_closed().await;
+    drop(open.write_all(body.as_bytes()).await);
+    let mut answer = String::new();
+    let read = tokio::time::timeout(PATIENCE, open.read_to_string(&mut answer)).await;
+    if read.expect("no end").is_ok() && !answer.is_empty() {
+        assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+        assert!(answer.contains("shutting_down"), "{answer}");
+    }
+    service.signal("TERM");
+    end_within(service, SLACK).await;
+    drop(events);
+}

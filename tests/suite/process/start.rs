@@ -1,0 +1,173 @@
+//! Starting: the greeting is true, health is told, and what keeps the service from starting is said clearly.
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use super::binary::{GLANCE, Home, PATIENCE};
+use super::service::Service;
+use crate::end_to_end::on_every_store;
+use crate::support::databases::TestDatabase;
+
+on_every_store!(the_greeting_is_true, a_store_of_a_newer_version_is_refused);
+
+async fn the_greeting_is_true(database: TestDatabase) {
+    let home = Home::new(database.url());
+    let service = Service::start(&home).await;
+    let banner = service.banner();
+    assert!(!service.address.ends_with(":0"), "{banner}");
+    assert!(banner.contains("agents        demo\n"), "{banner}");
+    if let Some(password) = password(database.url()) {
+        assert!(
+            !banner.contains(password) && banner.contains(":[redacted]@"),
+            "{banner}"
+        );
+    }
+    assert_eq!(service.get("/readyz").await, json!({"status": "ready"}));
+
+    let curls: Vec<&str> = banner.lines().filter(|line| line.trim().starts_with("curl ")).collect();
+    assert_eq!(curls.len(), 1, "{banner}");
+    let ended = home.start_shell(curls[0]).end().await;
+    let result: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(result["status"], "completed");
+    assert!(result["output_text"].as_str().unwrap().contains("391"), "{result:#}");
+
+    let ended = service.stop().await;
+    if let Some(password) = password(database.url()) {
+        assert!(!ended.stderr.contains(password));
+    }
+}
+
+async fn a_store_of_a_newer_version_is_refused(database: TestDatabase) {
+    let home = Home::new(database.url());
+    home.succeed(&["migrate"]).await;
+    database
+        .execute("insert into schema_migrations (version, description) values (99, 'future')")
+        .await
+        .unwrap();
+    for command in [&["serve"][..], &["migrate"], &["sessions", "tree"]] {
+        let complaint = home.fail(command).await;
+        assert!(
+            complaint.contains("version 99") && complaint.contains("start a newer agent-runtime"),
+            "{complaint}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn serving_is_what_happens_without_a_command() {
+    let home = Home::with_file();
+    let mut process = home.start(&[]);
+    let greeted = async {
+        while !process.stdout().contains("curl") {
+            assert!(process.status().is_none(), "{}", process.stderr());
+            tokio::time::sleep(GLANCE).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, greeted).await.unwrap();
+    process.signal("INT");
+    assert_eq!(process.end().await.code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_health_check_tells_by_its_exit_code() {
+    let home = Home::with_file();
+    let service = Service::start(&home).await;
+    for path in ["healthz", "readyz"] {
+        let url = format!("http://{}/{path}", service.address);
+        home.succeed(&["healthcheck", "--url", &url]).await;
+    }
+    home.succeed(&["healthcheck", "--listen", &service.address]).await;
+    let missing = format!("http://{}/nothing", service.address);
+    let complaint = home.fail(&["healthcheck", "--url", &missing]).await;
+    assert!(complaint.contains("404") && complaint.contains(&missing), "{complaint}");
+
+    let url = format!("http://{}/healthz", service.address);
+    service.stop().await;
+    let complaint = home.fail(&["healthcheck", "--url", &url]).await;
+    assert!(complaint.contains("can't be reached"), "{complaint}");
+    let complaint = home.fail(&["healthcheck"]).await;
+    assert!(complaint.contains("--url"), "{complaint}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_printed_document_is_the_served_one() {
+    let home = Home::with_file();
+    let service = Service::start(&home).await;
+    let printed: Value = serde_json::from_str(&home.succeed(&["openapi"]).await).unwrap();
+    assert_eq!(printed, service.get("/openapi.json").await);
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_port_in_use_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let complaint = Home::with_file().fail(&["serve", "--listen", &address]).await;
+    assert!(complaint.contains(&format!("can't listen on {address}")), "{complaint}");
+    assert!(complaint.contains("in use"), "{complaint}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unreachable_store_is_named_without_its_password() {
+    // The discard port: nothing listens there.
+    let home = Home::new("postgres://someone:hunter2@127.0.0.1:9/agents");
+    for command in [&["serve"][..], &["migrate"], &["keys", "list"], &["run", "hello"]] {
+        let complaint = home.fail(command).await;
+        assert!(complaint.contains("127.0.0.1:9"), "{complaint}");
+        assert!(complaint.to_lowercase().contains("refused"), "{complaint}");
+        assert!(!complaint.contains("hunter2"), "{complaint}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_does_not_answer_is_given_up() {
+    // It accepts connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://someone@{}/agents", silent.local_addr().unwrap());
+    let complaint = Home::new(&url).fail(&["serve"]).await;
+    assert!(complaint.contains("can't connect to postgres://"), "{complaint}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_board_that_is_away_is_no_reason_not_to_start() {
+    let home = Home::with_file().variable("AGENT_RUNTIME__BOARD__URL", "redis://:hunter2@127.0.0.1:9/");
+    let service = Service::start(&home).await;
+    assert_eq!(service.get("/readyz").await, json!({"status": "ready"}));
+    service.run("demo", None, "What is 1 + 1?").await;
+    let log = service.stop().await.stderr;
+    assert!(log.contains("WARN") && !log.contains("hunter2"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_can_not_be_made_is_named() {
+    let home = Home::new("sqlite:///proc/nothing/store.db");
+    let complaint = home.fail(&["serve"]).await;
+    assert!(complaint.contains("/proc/nothing/store.db"), "{complaint}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_greeting_that_nobody_reads_does_not_stop_the_service() {
+    let home = Home::with_file();
+    let mut process = home.start_unread(&["serve"]);
+    let listening = async {
+        loop {
+            let log = process.stderr();
+            if let Some((_, rest)) = log.split_once("listening address=") {
+                return rest.split_whitespace().next().unwrap().to_owned();
+            }
+            assert!(process.status().is_none(), "{log}");
+            tokio::time::sleep(GLANCE).await;
+        }
+    };
+    let address = tokio::time::timeout(PATIENCE, listening).await.unwrap();
+    home.succeed(&["healthcheck", "--listen", &address]).await;
+    process.signal("TERM");
+    assert_eq!(process.end().await.code, Some(0));
+}
+
+/// Returns the password of a URL.
+fn password(url: &str) -> Option<&str> {
+    let (credentials, _) = url.split_once("://")?.1.split_once('@')?;
+    Some(credentials.split_once(':')?.1)
+}

@@ -1,0 +1,144 @@
+//! The cache of bundles: hot sessions are continued without reading, and cold ones are loaded once.
+
+use std::sync::Arc;
+
+use agent_runtime::json::Value;
+use agent_runtime::message::ContentPart;
+use agent_runtime::store::Sessions;
+use futures_util::future::join_all;
+use serde_json::json;
+
+use super::fixtures::{Fixture, object, session_id, tenant, user};
+
+on_both_engines!(
+    a_hot_session_needs_no_database,
+    a_cold_session_is_loaded_once,
+    a_cache_of_no_bytes_is_off,
+    a_small_cache_stays_small,
+    a_bundle_weighs_what_it_takes_in_memory,
+);
+
+async fn a_hot_session_needs_no_database(fixture: Fixture) {
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20);
+    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
+    let child = sessions.commit(&fixture.commit(Some(&root), &["child"])).await.unwrap();
+    fixture
+        .database
+        .execute("delete from sessions; delete from history_segments")
+        .await
+        .unwrap();
+    for bundle in [&root, &child] {
+        let hot = sessions
+            .bundle(&fixture.tenant, bundle.head.session_id)
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(Arc::ptr_eq(&hot, bundle));
+    }
+    assert_eq!(
+        sessions.bundle(&tenant("other"), root.head.session_id).await.unwrap(),
+        None
+    );
+    assert_eq!(sessions.bundle(&fixture.tenant, session_id()).await.unwrap(), None);
+}
+
+async fn a_cold_session_is_loaded_once(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20);
+    let loads = join_all((0..20).map(|_| sessions.bundle(&fixture.tenant, root.head.session_id))).await;
+    let loads: Vec<_> = loads.into_iter().map(|load| load.unwrap().unwrap()).collect();
+    assert_eq!(loads[0], root);
+    assert!(loads.iter().all(|load| Arc::ptr_eq(load, &loads[0])));
+}
+
+async fn a_cache_of_no_bytes_is_off(fixture: Fixture) {
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 0);
+    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
+    assert_eq!(
+        sessions
+            .bundle(&fixture.tenant, root.head.session_id)
+            .await
+            .unwrap()
+            .as_ref(),
+        Some(&root)
+    );
+    fixture.database.execute("delete from sessions").await.unwrap();
+    assert_eq!(
+        sessions.bundle(&fixture.tenant, root.head.session_id).await.unwrap(),
+        None
+    );
+}
+
+async fn a_small_cache_stays_small(fixture: Fixture) {
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 10);
+    let text = "x".repeat(20 << 10);
+    let mut tip = sessions.commit(&fixture.commit(None, &[&text])).await.unwrap();
+    let first = tip.head.session_id;
+    for _ in 0..8 {
+        tip = sessions.commit(&fixture.commit(Some(&tip), &[&text])).await.unwrap();
+    }
+    assert!(sessions.cached_bytes() <= 64 << 10, "{}", sessions.cached_bytes());
+    assert_eq!(
+        sessions
+            .bundle(&fixture.tenant, first)
+            .await
+            .unwrap()
+            .unwrap()
+            .history
+            .len(),
+        1
+    );
+    assert_eq!(
+        sessions
+            .bundle(&fixture.tenant, tip.head.session_id)
+            .await
+            .unwrap()
+            .unwrap(),
+        tip
+    );
+}
+
+async fn a_bundle_weighs_what_it_takes_in_memory(fixture: Fixture) {
+    const OBJECTS: usize = 2_000;
+    const PARTS: usize = 1_000;
+    const METADATA: usize = 500;
+    // A map's node has room for 11 entries.
+    let object_bytes = size_of::<Value>() + 11 * (size_of::<String>() + size_of::<Value>());
+    let at_least = ((OBJECTS + METADATA) * object_bytes + PARTS * size_of::<ContentPart>()) as u64;
+    let small = |count: usize| json!({"objects": vec![json!({"a": 0}); count]});
+    let mut commit = fixture.commit(None, &[]);
+    commit.draft.environment = Arc::new(serde_json::from_value(json!({"variables": small(OBJECTS)})).unwrap());
+    commit.draft.context.metadata = object(small(METADATA));
+    let mut message = (*user("hi")).clone();
+    message.content = vec![ContentPart::text("x"); PARTS];
+    commit.draft.history = commit.draft.history.with_message(Arc::new(message));
+    let text = serde_json::to_vec(&*commit.draft.environment).unwrap();
+    assert!(text.len() as u64 * 50 < at_least);
+
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 20);
+    let root = sessions.commit(&commit).await.unwrap();
+    let of_one = sessions.cached_bytes();
+    assert!((at_least..=2 * at_least).contains(&of_one), "{of_one}, {at_least}");
+    let child = sessions.commit(&fixture.commit(Some(&root), &["more"])).await.unwrap();
+    let of_two = sessions.cached_bytes();
+    assert!((2 * of_one..2 * of_one + 4096).contains(&of_two), "{of_two}, {of_one}");
+
+    let loaded = Sessions::new(Arc::clone(&fixture.store), 64 << 20);
+    assert!(
+        loaded
+            .bundle(&fixture.tenant, root.head.session_id)
+            .await
+            .unwrap()
+            .is_some()
+    );
+    let of_one = loaded.cached_bytes();
+    assert!((at_least..=2 * at_least).contains(&of_one), "{of_one}, {at_least}");
+
+    // One that is larger than the cache is read all the same, and not kept.
+    let tiny = Sessions::new(Arc::clone(&fixture.store), at_least / 2);
+    assert_eq!(
+        tiny.bundle(&fixture.tenant, child.head.session_id).await.unwrap(),
+        Some(child)
+    );
+    assert_eq!(tiny.cached_bytes(), 0);
+}

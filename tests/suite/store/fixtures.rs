@@ -1,0 +1,258 @@
+//! Sessions, runs and messages to store.
+
+use std::sync::Arc;
+
+use agent_runtime::agent::state::{AgentStepType, ErrorList, FinishReason, StopReason};
+use agent_runtime::clock::{Clock as _, SystemClock, Timestamp};
+use agent_runtime::ids::{AgentId, BranchId, MessageId, RunId, SessionId, StepId, UuidV7Source};
+use agent_runtime::json::Object;
+use agent_runtime::message::{ContentPart, Message, Role, ToolCall, ToolResult};
+use agent_runtime::record::{RunMode, RunRecord, RunStatus, RunSummary, StepRecord};
+use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext};
+use agent_runtime::store::{Commit, ConflictPolicy, Store, open};
+use agent_runtime::tenant::TenantId;
+use agent_runtime::usage::{Cost, Usage};
+use serde_json::json;
+
+use crate::support::databases::{Engine, TestDatabase};
+
+/// An open store with its database.
+#[derive(Debug)]
+pub(crate) struct Fixture {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) tenant: TenantId,
+    pub(crate) database: TestDatabase,
+}
+
+impl Fixture {
+    /// Opens a store on an empty database; `None` when there is no server.
+    pub(crate) async fn new(engine: Engine) -> Option<Self> {
+        let database = TestDatabase::new(engine).await?;
+        let store = open(database.url(), TestDatabase::settings()).await.unwrap();
+        Some(Self {
+            store,
+            tenant: tenant("acme"),
+            database,
+        })
+    }
+
+    /// Publishes a session without parent.
+    pub(crate) async fn root(&self, texts: &[&str]) -> Arc<Bundle> {
+        self.publish(&self.commit(None, texts)).await
+    }
+
+    /// Publishes a session that continues another.
+    pub(crate) async fn child(&self, parent: &Arc<Bundle>, texts: &[&str]) -> Arc<Bundle> {
+        self.publish(&self.commit(Some(parent), texts)).await
+    }
+
+    /// Publishes a commit that must succeed.
+    pub(crate) async fn publish(&self, commit: &Commit) -> Arc<Bundle> {
+        Arc::new(self.store.session_commit(commit).await.unwrap())
+    }
+
+    /// Makes a commit of messages with these texts, with the record of its run.
+    pub(crate) fn commit(&self, parent: Option<&Arc<Bundle>>, texts: &[&str]) -> Commit {
+        let draft = draft(parent, texts.iter().map(|text| user(text)).collect());
+        Commit {
+            tenant: self.tenant.clone(),
+            run: Some(run_of(&draft)),
+            draft,
+            conflict: ConflictPolicy::Fork,
+        }
+    }
+
+    /// Loads a session that must exist.
+    pub(crate) async fn load(&self, session_id: SessionId) -> Bundle {
+        self.store.bundle_load(&self.tenant, session_id).await.unwrap().unwrap()
+    }
+
+    /// Counts the rows of a table.
+    pub(crate) async fn count(&self, table: &str) -> i64 {
+        self.database.number(&format!("select count(*) from {table}")).await
+    }
+}
+
+pub(crate) fn tenant(name: &str) -> TenantId {
+    name.parse().unwrap()
+}
+
+pub(crate) fn now() -> Timestamp {
+    SystemClock.now()
+}
+
+pub(crate) fn session_id() -> SessionId {
+    SessionId::generate(&UuidV7Source)
+}
+
+pub(crate) fn run_id() -> RunId {
+    RunId::generate(&UuidV7Source)
+}
+
+pub(crate) fn object(value: serde_json::Value) -> Object {
+    serde_json::from_value(value).unwrap()
+}
+
+pub(crate) fn user(text: &str) -> Arc<Message> {
+    Arc::new(Message::text(
+        MessageId::generate(&UuidV7Source),
+        Role::User,
+        text,
+        now(),
+    ))
+}
+
+pub(crate) fn call(call_id: &str) -> Arc<Message> {
+    let call = ContentPart::ToolCall(ToolCall {
+        id: call_id.to_owned(),
+        name: "calculator".to_owned(),
+        arguments: r#"{"expression": "1+1"}"#.to_owned(),
+        signature: None,
+    });
+    Arc::new(Message::new(
+        MessageId::generate(&UuidV7Source),
+        Role::Assistant,
+        vec![call],
+        now(),
+    ))
+}
+
+pub(crate) fn result(call_id: &str) -> Arc<Message> {
+    let result = ContentPart::ToolResult(ToolResult {
+        call_id: call_id.to_owned(),
+        name: "calculator".to_owned(),
+        content: vec![ContentPart::text("2")],
+        is_error: false,
+    });
+    Arc::new(Message::new(
+        MessageId::generate(&UuidV7Source),
+        Role::Tool,
+        vec![result],
+        now(),
+    ))
+}
+
+/// A draft that adds messages to its parent's and changes nothing else.
+pub(crate) fn draft(parent: Option<&Arc<Bundle>>, messages: Vec<Arc<Message>>) -> BundleDraft {
+    let context = parent.map_or_else(new_context, |parent| ContextState {
+        execution_count: parent.head.execution_count + 1,
+        updated_at: now(),
+        ..parent.context_state()
+    });
+    BundleDraft {
+        session_id: session_id(),
+        parent: parent.cloned(),
+        run_id: None,
+        agent: "demo".to_owned(),
+        agent_version: Some(agent_runtime::session::hash_definition(b"demo")),
+        environment: parent.map_or_else(|| Arc::new(new_environment()), |parent| Arc::clone(&parent.environment)),
+        context,
+        history: parent
+            .map(|parent| parent.history.clone())
+            .unwrap_or_default()
+            .with_messages(messages),
+        new_branch_id: BranchId::generate(&UuidV7Source),
+    }
+    .with_run()
+}
+
+trait WithRun {
+    fn with_run(self) -> Self;
+}
+
+impl WithRun for BundleDraft {
+    fn with_run(self) -> Self {
+        Self {
+            run_id: Some(run_id()),
+            ..self
+        }
+    }
+}
+
+fn new_context() -> ContextState {
+    ContextState {
+        stored: StoredContext {
+            agent_id: AgentId::generate(&UuidV7Source),
+            parent_agent_id: None,
+            created_at: now(),
+            model: Some("scripted/demo".parse().unwrap()),
+            system_prompt: "Answer in one sentence. \u{1f980}".to_owned(),
+            response_format: serde_json::from_value(json!({"type": "text"})).unwrap(),
+            other: object(json!({"kept": {"nul": "a\u{0}b"}})),
+        },
+        // Numbers that a JSON column would write in another way.
+        metadata: object(json!({"topic": "store", "score": 1e16, "tiny": 0.1, "minus": -0.0})),
+        execution_count: 1,
+        updated_at: now(),
+    }
+}
+
+fn new_environment() -> EnvironmentState {
+    serde_json::from_value(json!({
+        "variables": {"city": "Zürich", "limits": [1, 2.5, null]},
+        "resources": {"workspace": {"nul": "\u{0}"}},
+        "kept": true,
+    }))
+    .unwrap()
+}
+
+/// The record of the run that publishes a draft.
+pub(crate) fn run_of(draft: &BundleDraft) -> (RunRecord, Vec<StepRecord>) {
+    let mut record = run_record(draft.run_id.unwrap(), draft.session_id, RunStatus::Completed);
+    record.summary.base_session_id = draft.parent.as_ref().map(|parent| parent.head.session_id);
+    record.output = draft.new_messages().cloned().collect();
+    (record, vec![step(1)])
+}
+
+pub(crate) fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus) -> RunRecord {
+    RunRecord {
+        summary: RunSummary {
+            run_id,
+            session_id,
+            base_session_id: None,
+            agent: "demo".to_owned(),
+            agent_version: None,
+            model: "scripted/demo".parse().unwrap(),
+            mode: RunMode::Sync,
+            status,
+            stop_reason: Some(StopReason::Completed),
+            usage: usage(),
+            step_count: 1,
+            error: None,
+            metadata: object(json!({"ticket": 7})),
+            created_at: now(),
+            started_at: Some(now()),
+            completed_at: Some(now()),
+        },
+        output: vec![user("output \u{0}")],
+    }
+}
+
+pub(crate) fn step(step_number: u64) -> StepRecord {
+    StepRecord {
+        step_number,
+        step_id: StepId::generate(&UuidV7Source),
+        step_type: AgentStepType::FinalResponse,
+        finish_reason: Some(FinishReason::Other("novel".to_owned())),
+        model: Some("demo-2".to_owned()),
+        usage: usage(),
+        started_at: now(),
+        completed_at: now(),
+        duration_ms: 12,
+        tool_executions: Vec::new(),
+        errors: ErrorList::default(),
+        messages: Vec::new(),
+    }
+}
+
+fn usage() -> Usage {
+    Usage {
+        input_tokens: 120,
+        output_tokens: 30,
+        cache_read_tokens: 7,
+        cache_write_tokens: 8,
+        reasoning_tokens: 9,
+        total_tokens: 150,
+        cost: Cost::from_dollars(0.000_123),
+    }
+}

@@ -1,0 +1,39 @@
+//! What the storage traits promise, stated once and run on both engines.
+
+/// Runs each of the functions on both engines, each on a database of its own.
+macro_rules! on_both_engines {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                let fixture = super::super::fixtures::Fixture::new(crate::support::databases::Engine::Sqlite).await;
+                super::$name(fixture.unwrap()).await;
+            })+
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                let fixture = super::super::fixtures::Fixture::new(crate::support::databases::Engine::Postgres).await;
+                if let Some(fixture) = fixture {
+                    super::$name(fixture).await;
+                }
+            })+
+        }
+    };
+}
+
+mod fixtures;
+
+mod agents;
+mod bundles;
+mod cache;
+mod cancellation;
+mod conflicts;
+mod damage;
+mod keys;
+mod lists;
+mod model;
+mod opening;
+mod postgres_only;
+mod runs;
+mod verify;

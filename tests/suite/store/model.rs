@@ -1,0 +1,157 @@
+//! Any interleaving of continues and forks, loaded back, equals a naive model in memory.
+
+use std::sync::Arc;
+
+use agent_runtime::json::Value;
+use agent_runtime::session::{Bundle, EnvironmentState};
+use agent_runtime::store::{CommitError, ConflictPolicy};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::json;
+
+use super::fixtures::Fixture;
+use crate::support::databases::Engine;
+
+/// One turn: from which session, and what it does. The session is counted from the newest when small, from all when large.
+#[derive(Debug, Clone)]
+struct Turn {
+    base: prop::sample::Index,
+    is_tip: bool,
+    is_root: bool,
+    messages: Vec<String>,
+    city: Option<u8>,
+    reject: bool,
+}
+
+/// What the naive model knows of a session.
+#[derive(Debug, Clone)]
+struct Known {
+    id: agent_runtime::ids::SessionId,
+    parent: Option<usize>,
+    texts: Vec<String>,
+    city: Value,
+    is_continued: bool,
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    (
+        any::<prop::sample::Index>(),
+        prop::bool::weighted(0.6),
+        prop::bool::weighted(0.05),
+        prop::collection::vec("\\PC{1,12}", 0..3),
+        prop::option::weighted(0.3, 0..3_u8),
+        prop::bool::weighted(0.2),
+    )
+        .prop_map(|(base, is_tip, is_root, messages, city, reject)| Turn {
+            base,
+            is_tip,
+            is_root,
+            messages,
+            city,
+            reject,
+        })
+}
+
+async fn play(fixture: &Fixture, turns: &[Turn]) {
+    let mut known: Vec<Known> = Vec::new();
+    for turn in turns {
+        let parent = match known.len() {
+            0 => None,
+            _ if turn.is_root => None,
+            sessions if turn.is_tip => Some(sessions - 1),
+            sessions => Some(turn.base.index(sessions)),
+        };
+        let base: Option<Arc<Bundle>> = match parent {
+            Some(parent) => Some(Arc::new(fixture.load(known[parent].id).await)),
+            None => None,
+        };
+        let texts: Vec<&str> = turn.messages.iter().map(String::as_str).collect();
+        let mut commit = fixture.commit(base.as_ref(), &texts);
+        let mut city = parent.map_or(json!(null), |parent| known[parent].city.clone());
+        if let Some(new) = turn.city {
+            city = json!(new);
+        }
+        commit.draft.environment = Arc::new(EnvironmentState {
+            variables: [("city".to_owned(), city.clone())].into(),
+            ..EnvironmentState::default()
+        });
+        commit.conflict = if turn.reject {
+            ConflictPolicy::Reject
+        } else {
+            ConflictPolicy::Fork
+        };
+        let is_taken = parent.is_some_and(|parent| known[parent].is_continued);
+        let published = fixture.store.session_commit(&commit).await;
+        if turn.reject && is_taken {
+            assert!(
+                matches!(published, Err(CommitError::Conflict { run_id: Some(_) })),
+                "{published:?}"
+            );
+            continue;
+        }
+        published.unwrap();
+        let mut all = parent.map_or_else(Vec::new, |parent| known[parent].texts.clone());
+        all.extend(turn.messages.iter().cloned());
+        if let Some(parent) = parent {
+            known[parent].is_continued = true;
+        }
+        known.push(Known {
+            id: commit.draft.session_id,
+            parent,
+            texts: all,
+            city,
+            is_continued: false,
+        });
+    }
+    for session in &known {
+        let bundle = fixture.load(session.id).await;
+        let texts: Vec<String> = bundle.history.iter().map(|message| message.joined_text()).collect();
+        assert_eq!(texts, session.texts);
+        assert_eq!(bundle.environment.variables["city"], session.city);
+        assert_eq!(
+            bundle.head.parent_session_id,
+            session.parent.map(|parent| known[parent].id)
+        );
+    }
+    if let Some(last) = known.last() {
+        let report = fixture
+            .store
+            .session_verify(&fixture.tenant, last.id)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(report.faults, []);
+    }
+}
+
+fn check(engine: Engine, cases: u32, length: std::ops::Range<usize>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let Some(fixture) = runtime.block_on(Fixture::new(engine)) else {
+        return;
+    };
+    let mut runner = TestRunner::new(Config {
+        cases,
+        max_shrink_iters: 200,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let result = runner.run(&prop::collection::vec(turn(), length), |turns| {
+        runtime.block_on(play(&fixture, &turns));
+        Ok(())
+    });
+    result.unwrap();
+}
+
+#[test]
+fn sqlite_equals_the_model() {
+    check(Engine::Sqlite, 16, 1..40);
+}
+
+#[test]
+fn postgres_equals_the_model() {
+    check(Engine::Postgres, 6, 30..60);
+}

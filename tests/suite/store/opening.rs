@@ -1,0 +1,146 @@
+//! Opening: what is missing is made, what does not fit is refused, many may start at once.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use agent_runtime::store::{OpenError, StoreError, StoreSettings, migrate, open};
+use futures_util::future::join_all;
+
+use super::fixtures::Fixture;
+use crate::support::databases::{Engine, TestDatabase};
+
+on_both_engines!(
+    another_schema_is_refused,
+    what_was_committed_is_there_after_reopening,
+    a_closed_store_is_unavailable
+);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_may_start_at_once() {
+    for engine in [Engine::Sqlite, Engine::Postgres] {
+        let Some(database) = TestDatabase::new(engine).await else {
+            continue;
+        };
+        let opened = join_all((0..8).map(|_| open(database.url(), TestDatabase::settings()))).await;
+        for store in opened {
+            let store = store.unwrap();
+            store.health_check().await.unwrap();
+            store.close().await;
+        }
+        migrate(database.url()).await.unwrap();
+        assert_eq!(database.number("select count(*) from schema_migrations").await, 1);
+    }
+}
+
+async fn another_schema_is_refused(fixture: Fixture) {
+    let (database, unmigrated) = (
+        &fixture.database,
+        StoreSettings {
+            migrate: false,
+            ..TestDatabase::settings()
+        },
+    );
+    database
+        .execute("insert into schema_migrations (version, description) values (99, 'future')")
+        .await
+        .unwrap();
+    let health = fixture.store.health_check().await.unwrap_err();
+    assert!(
+        matches!(health, StoreError::Schema { found: 99, needed: 1 }),
+        "{health:?}"
+    );
+    for settings in [unmigrated, TestDatabase::settings()] {
+        let error = open(database.url(), settings).await.unwrap_err();
+        assert!(
+            matches!(error, OpenError::Store(StoreError::Schema { found: 99, .. })),
+            "{error:?}"
+        );
+    }
+    let empty = TestDatabase::new(database.engine).await.unwrap();
+    let error = open(empty.url(), unmigrated).await.unwrap_err();
+    assert!(
+        matches!(error, OpenError::Store(StoreError::Schema { found: 0, .. })),
+        "{error:?}"
+    );
+}
+
+async fn what_was_committed_is_there_after_reopening(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    fixture.store.close().await;
+    let store = open(fixture.database.url(), TestDatabase::settings()).await.unwrap();
+    assert_eq!(
+        store
+            .bundle_load(&fixture.tenant, root.head.session_id)
+            .await
+            .unwrap()
+            .unwrap(),
+        *root
+    );
+    store.close().await;
+}
+
+async fn a_closed_store_is_unavailable(fixture: Fixture) {
+    let commit = fixture.commit(None, &["root"]);
+    fixture.store.close().await;
+    let error = fixture.store.session_commit(&commit).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            agent_runtime::store::CommitError::Store(StoreError::Unavailable { .. })
+        ),
+        "{error:?}"
+    );
+    let error = fixture
+        .store
+        .bundle_load(&fixture.tenant, commit.draft.session_id)
+        .await
+        .unwrap_err();
+    assert!(error.is_transient());
+}
+
+#[tokio::test]
+async fn addresses_that_name_no_store_are_refused() {
+    let settings = TestDatabase::settings();
+    for url in ["", "mysql://localhost/x", "postgres", "/tmp/store.db"] {
+        assert!(
+            matches!(open(url, settings).await.unwrap_err(), OpenError::UnknownScheme),
+            "{url}"
+        );
+    }
+    for url in [
+        "sqlite::memory:",
+        "sqlite://",
+        "sqlite://store.db?mode=memory",
+        "postgres://u:hunter2@[bad/x",
+    ] {
+        let error = open(url, settings).await.unwrap_err();
+        assert!(matches!(error, OpenError::InvalidUrl { .. }), "{url}: {error:?}");
+        assert!(!format!("{error:?}").contains("hunter2"));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named_without_its_password() {
+    let settings = StoreSettings {
+        acquire_timeout: Duration::from_secs(2),
+        ..TestDatabase::settings()
+    };
+    // The discard port: nothing listens there.
+    let error = open("postgres://someone:hunter2@127.0.0.1:9/agents", settings)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "can't connect to postgres://someone@127.0.0.1:9/agents"
+    );
+    assert!(error.source().is_some());
+    assert!(!format!("{error:?}").contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_path_that_can_not_be_a_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().display());
+    let error = open(&url, TestDatabase::settings()).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("can't connect to {url}"));
+}

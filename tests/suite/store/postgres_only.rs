@@ -1,0 +1,139 @@
+//! What only PostgreSQL promises: round trips and durable commits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agent_runtime::record::RunStatus;
+use agent_runtime::store::{StoreSettings, open};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
+use tracing_subscriber::registry::Registry;
+
+use super::fixtures::{Fixture, run_id, run_record, session_id, tenant};
+use crate::support::databases::{Engine, TestDatabase};
+use crate::support::logs::listen;
+
+/// Counts the statements that the driver logs.
+#[derive(Clone, Default)]
+struct Statements(Arc<AtomicUsize>);
+
+impl<S: tracing::Subscriber> Layer<S> for Statements {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target() == "sqlx::query" {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+// One thread, so that the subscriber of this thread sees all of the driver's work.
+#[tokio::test(flavor = "current_thread")]
+async fn a_load_takes_two_statements_and_a_commit_one() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    // One connection: setting up another takes a statement, too.
+    let settings = StoreSettings {
+        max_connections: 1,
+        ..TestDatabase::settings()
+    };
+    let fixture = Fixture {
+        store: open(database.url(), settings).await.unwrap(),
+        tenant: tenant("acme"),
+        database,
+    };
+    let root = fixture.root(&["root"]).await;
+    let mut tip = fixture.child(&root, &["child"]).await;
+    for turn in 0..20 {
+        let parent = if turn % 5 == 0 { &root } else { &tip };
+        tip = fixture.child(parent, &["more"]).await;
+    }
+    let append = fixture.commit(Some(&tip), &["append"]);
+    let fork = fixture.commit(Some(&root), &["fork"]);
+    let fresh = fixture.commit(None, &["fresh"]);
+
+    let statements = Statements::default();
+    let _listening = listen(Registry::default().with(statements.clone()));
+    let taken = |expected: usize, what: &str| {
+        assert_eq!(statements.0.swap(0, Ordering::SeqCst), expected, "{what}");
+    };
+    fixture.load(tip.head.session_id).await;
+    taken(2, "load");
+    fixture.publish(&fresh).await;
+    taken(1, "commit without parent");
+    fixture.publish(&append).await;
+    taken(1, "commit at a tip");
+    fixture.publish(&fork).await;
+    taken(2, "commit of a fork");
+}
+
+#[tokio::test]
+async fn commits_wait_for_the_disk_whatever_the_server_s_default_is() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let store = open(database.url(), TestDatabase::settings()).await.unwrap();
+    store.close().await;
+    database
+        .execute(
+            "do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); end $$;
+            create table witnessed (setting text);
+            create function witness() returns trigger language plpgsql as $$
+            begin
+                insert into witnessed values (current_setting('synchronous_commit'));
+                return new;
+            end $$;
+            create trigger witness after insert on sessions for each row execute function witness()",
+        )
+        .await
+        .unwrap();
+    let store = open(database.url(), TestDatabase::settings()).await.unwrap();
+    let fixture = Fixture {
+        store,
+        tenant: tenant("acme"),
+        database,
+    };
+    fixture.root(&["root"]).await;
+    let durable = "select count(*) from witnessed where setting = 'on'";
+    assert_eq!(fixture.database.number(durable).await, 1);
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_named() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let url = format!("{}_gone", database.url());
+    let error = open(&url, TestDatabase::settings()).await.unwrap_err();
+    assert!(error.to_string().ends_with("_gone"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_drops_its_connections_is_unavailable_and_then_back() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let root = fixture.root(&["root"]).await;
+    let commit = fixture.commit(Some(&root), &["next"]);
+    let outage = fixture.database.begin_outage().await;
+    for _ in 0..6 {
+        let error = fixture.store.session_commit(&commit).await.unwrap_err();
+        let agent_runtime::store::CommitError::Store(error) = error else {
+            panic!("{error:?}")
+        };
+        assert!(error.is_transient(), "{error:?}");
+    }
+    let failed = run_record(run_id(), session_id(), RunStatus::Failed);
+    for _ in 0..3 {
+        let error = fixture
+            .store
+            .run_insert(&fixture.tenant, &failed, &[])
+            .await
+            .unwrap_err();
+        assert!(error.is_transient(), "{error:?}");
+        let error = fixture.store.health_check().await.unwrap_err();
+        assert!(error.is_transient(), "{error:?}");
+    }
+    outage.end().await;
+    let next = fixture.publish(&commit).await;
+    assert_eq!(fixture.load(next.head.session_id).await, *next);
+}

@@ -1,0 +1,78 @@
+//! Answers of the service, read to their end.
+
+use agent_runtime::http::ProblemCode;
+use reqwest::{RequestBuilder, StatusCode, header};
+use serde_json::Value;
+
+use super::outages::INTERNALS;
+
+/// The variable that would hold the key of a provider without one. No caller may read its name.
+pub(crate) const SECRET_VARIABLE: &str = "SECRET_VARIABLE";
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: header::HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.text()))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// Returns the code of the problem.
+    pub(crate) fn code(&self) -> String {
+        self.json()["code"].as_str().unwrap_or("no problem").to_owned()
+    }
+
+    /// Returns the JSON of a success.
+    pub(crate) fn ok(self) -> Value {
+        assert!(self.status.is_success(), "{}: {}", self.status, self.text());
+        self.json()
+    }
+
+    /// Checks everything that all problems have in common.
+    pub(crate) fn assert_problem(&self, code: &str) {
+        assert_eq!(self.code(), code, "{}", self.text());
+        let problem = self.json();
+        let known = ProblemCode::find(code).unwrap();
+        assert_eq!(self.status, known.status().as_u16());
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        assert_eq!(problem["status"], self.status.as_u16());
+        assert_eq!(problem["title"], known.title());
+        assert_eq!(problem["type"], format!("/docs/problems/{code}"));
+        assert_eq!(problem["request_id"], self.header("x-request-id"));
+        assert!(problem["instance"].as_str().unwrap().starts_with('/'));
+        assert_ne!(problem["detail"], "");
+        assert!(!self.text().contains(INTERNALS), "{}", self.text());
+        assert!(!self.text().contains(SECRET_VARIABLE), "{}", self.text());
+    }
+}
+
+/// Adds a JSON body.
+pub(crate) fn with_json(request: RequestBuilder, body: &Value) -> RequestBuilder {
+    request
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(body.to_string())
+}
+
+/// Sends a request and reads its answer.
+pub(crate) async fn read(request: RequestBuilder) -> Answer {
+    let response = request.send().await.unwrap();
+    let (status, headers) = (response.status(), response.headers().clone());
+    Answer {
+        status,
+        headers,
+        body: response.bytes().await.unwrap().to_vec(),
+    }
+}

@@ -1,0 +1,59 @@
+//! Clocks that tests move.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use agent_runtime::clock::{Clock, SystemClock, Timestamp};
+use chrono::{SubsecRound as _, TimeDelta};
+use tokio::time::Instant;
+
+use super::outages::INTERNALS;
+
+/// A fixed start plus what has passed of tokio's time: paused tests move it, and it never drifts from their timers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TestClock {
+    base: Timestamp,
+    started: Instant,
+}
+
+impl TestClock {
+    /// Makes a clock that says 2026-01-02T03:04:05Z now.
+    pub(crate) fn new() -> Self {
+        Self {
+            base: "2026-01-02T03:04:05Z".parse().unwrap(),
+            started: Instant::now(),
+        }
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        (self.base + TimeDelta::from_std(self.started.elapsed()).unwrap()).trunc_subsecs(6)
+    }
+}
+
+/// The system's clock, for tests over real sockets: it can be put forward, and can panic.
+#[derive(Debug, Default)]
+pub(crate) struct MovableClock {
+    ahead: Mutex<TimeDelta>,
+    panics: AtomicBool,
+}
+
+impl MovableClock {
+    /// Puts it forward.
+    pub(crate) fn advance(&self, by: TimeDelta) {
+        *self.ahead.lock().unwrap() += by;
+    }
+
+    /// Chooses whether whoever asks for the time panics.
+    pub(crate) fn set_panics(&self, panics: bool) {
+        self.panics.store(panics, Ordering::SeqCst);
+    }
+}
+
+impl Clock for MovableClock {
+    fn now(&self) -> Timestamp {
+        assert!(!self.panics.load(Ordering::SeqCst), "{INTERNALS}");
+        SystemClock.now() + *self.ahead.lock().unwrap()
+    }
+}

@@ -1,0 +1,178 @@
+//! A fresh database per test: a file for SQLite, a database of its own on the PostgreSQL server that the environment names.
+
+use std::time::Duration;
+
+use agent_runtime::store::StoreSettings;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, SqliteConnection};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+/// The address of a superuser on a PostgreSQL server for tests.
+const SERVER: &str = "AGENT_RUNTIME_TEST_POSTGRES_URL";
+/// When set, a missing server is a failure.
+const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
+
+/// Which engine a test runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Postgres,
+    Sqlite,
+}
+
+/// A database that goes away with its test.
+#[derive(Debug)]
+pub(crate) struct TestDatabase {
+    pub(crate) engine: Engine,
+    url: String,
+    /// The server's address and the database's name, on PostgreSQL.
+    pub(super) server: Option<(String, String)>,
+    _folder: Option<TempDir>,
+}
+
+impl TestDatabase {
+    /// Makes an empty database; `None` when there is no server and none is required.
+    pub(crate) async fn new(engine: Engine) -> Option<Self> {
+        match engine {
+            Engine::Sqlite => Some(Self::sqlite()),
+            Engine::Postgres => Self::postgres().await,
+        }
+    }
+
+    /// Makes a path for a file that is not there yet.
+    pub(crate) fn sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self {
+            engine: Engine::Sqlite,
+            url: format!("sqlite://{}", folder.path().join("new/store.db").display()),
+            server: None,
+            _folder: Some(folder),
+        }
+    }
+
+    /// Makes a database on the server; `None` when there is none and none is required.
+    pub(crate) async fn postgres() -> Option<Self> {
+        let Some(server) = variable(SERVER) else {
+            assert!(variable(REQUIRE).is_none(), "{REQUIRE} is set and {SERVER} is not");
+            eprintln!("SKIPPED: {SERVER} names no PostgreSQL server");
+            return None;
+        };
+        let name = format!("test_{}", Uuid::now_v7().simple());
+        let mut connection = PgConnection::connect(&server).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(format!("create database {name}")))
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        connection.close().await.unwrap();
+        Some(Self {
+            engine: Engine::Postgres,
+            url: with_database(&server, &name),
+            server: Some((server, name)),
+            _folder: None,
+        })
+    }
+
+    /// Returns the address that a store is opened by.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Settings that share the server with many other tests.
+    pub(crate) fn settings() -> StoreSettings {
+        StoreSettings {
+            max_connections: 4,
+            acquire_timeout: Duration::from_secs(20),
+            migrate: true,
+        }
+    }
+
+    /// Runs statements past the store.
+    pub(crate) async fn execute(&self, sql: &str) -> Result<(), sqlx::Error> {
+        let statements = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        match self.engine {
+            Engine::Postgres => {
+                let mut connection = PgConnection::connect(&self.url).await?;
+                statements.execute(&mut connection).await?;
+                connection.close().await
+            }
+            Engine::Sqlite => {
+                let mut connection = SqliteConnection::connect(&self.url).await?;
+                statements.execute(&mut connection).await?;
+                connection.close().await
+            }
+        }
+    }
+
+    /// Reads one number past the store.
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
+        let statement = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        match self.engine {
+            Engine::Postgres => {
+                let mut connection = PgConnection::connect(&self.url).await.unwrap();
+                statement.fetch_one(&mut connection).await.unwrap().get(0)
+            }
+            Engine::Sqlite => {
+                let mut connection = SqliteConnection::connect(&self.url).await.unwrap();
+                statement.fetch_one(&mut connection).await.unwrap().get(0)
+            }
+        }
+    }
+
+    /// Turns off what keeps committed rows from being changed.
+    pub(crate) async fn allow_updates(&self) {
+        for table in [
+            "history_branches",
+            "history_segments",
+            "states",
+            "sessions",
+            "agent_versions",
+        ] {
+            let sql = match self.engine {
+                Engine::Postgres => format!("drop trigger {table}_are_immutable on {table}"),
+                Engine::Sqlite => format!("drop trigger {table}_are_immutable"),
+            };
+            self.execute(&sql).await.unwrap();
+        }
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        let Some((server, name)) = self.server.take() else {
+            return;
+        };
+        // A runtime of its own: the test's may be shutting down.
+        let dropping = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let mut connection = PgConnection::connect(&server).await.unwrap();
+                sqlx::raw_sql(AssertSqlSafe(format!("drop database {name} with (force)")))
+                    .execute(&mut connection)
+                    .await
+                    .unwrap();
+            });
+        });
+        if dropping.join().is_err() {
+            eprintln!("a test's database was left behind");
+        }
+    }
+}
+
+/// Reads a variable of the test's own environment.
+#[expect(clippy::disallowed_methods, reason = "tests are told by it where their servers are")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Replaces the database in an address such as `postgres://user@host:5432/postgres?sslmode=disable`.
+fn with_database(server: &str, name: &str) -> String {
+    let (address, parameters) = server
+        .split_once('?')
+        .map_or((server, None), |(left, right)| (left, Some(right)));
+    let host = address.find("://").map_or(0, |at| at + 3);
+    let end = address[host..].find('/').map_or(address.len(), |at| host + at);
+    let parameters = parameters.map_or(String::new(), |parameters| format!("?{parameters}"));
+    format!("{}/{name}{parameters}", &address[..end])
+}

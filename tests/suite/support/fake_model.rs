@@ -1,0 +1,121 @@
+//! A model that replays what a test scripts and keeps what it was asked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agent_runtime::agent::ports::{Model, ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream};
+use agent_runtime::agent::state::{FinishReason, ModelResponse};
+use agent_runtime::message::{ContentPart, ToolCall};
+use agent_runtime::usage::Usage;
+use futures_util::{StreamExt as _, stream};
+
+use super::provider_rules::assert_provider_valid;
+
+/// What happens next in an answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Beat {
+    Event(ModelEvent),
+    Wait(Duration),
+    Fail(ModelErrorClass, &'static str),
+    Error(ModelError),
+    Hang,
+}
+
+/// Gives one scripted answer per request, and checks each request.
+#[derive(Debug)]
+pub(crate) struct FakeModel {
+    answers: Mutex<VecDeque<Vec<Beat>>>,
+    requests: Mutex<Vec<ModelRequest>>,
+}
+
+impl FakeModel {
+    pub(crate) fn new(answers: impl IntoIterator<Item = Vec<Beat>>) -> Arc<Self> {
+        Arc::new(Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            requests: Mutex::default(),
+        })
+    }
+
+    /// Returns the requests so far.
+    pub(crate) fn requests(&self) -> Vec<ModelRequest> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+impl Model for FakeModel {
+    fn stream(&self, request: ModelRequest) -> ModelStream {
+        assert_provider_valid(&request);
+        self.requests.lock().unwrap().push(request);
+        let beats = self.answers.lock().unwrap().pop_front().expect("an answer is scripted");
+        let events = stream::iter(beats).filter_map(async |beat| match beat {
+            Beat::Event(event) => Some(Ok(event)),
+            Beat::Fail(class, message) => Some(Err(ModelError::new(class, message))),
+            Beat::Error(error) => Some(Err(error)),
+            Beat::Hang => std::future::pending().await,
+            Beat::Wait(duration) => {
+                tokio::time::sleep(duration).await;
+                None
+            }
+        });
+        events.boxed()
+    }
+}
+
+/// A usage of input and output tokens.
+pub(crate) fn usage(input_tokens: u64, output_tokens: u64) -> Usage {
+    Usage {
+        input_tokens,
+        output_tokens,
+        total_tokens: input_tokens + output_tokens,
+        ..Usage::default()
+    }
+}
+
+/// A piece of text.
+pub(crate) fn text(text: &str) -> Beat {
+    Beat::Event(ModelEvent::TextDelta { text: text.to_owned() })
+}
+
+/// The end of an answer.
+pub(crate) fn completed(content: Vec<ContentPart>, finish_reason: FinishReason, usage: Usage) -> Beat {
+    Beat::Event(ModelEvent::Completed(Box::new(ModelResponse {
+        content,
+        provider_fields: None,
+        finish_reason,
+        usage,
+        model: None,
+        response_id: None,
+    })))
+}
+
+/// A final answer of 10 input and 5 output tokens.
+pub(crate) fn says(words: &str) -> Vec<Beat> {
+    let content = vec![ContentPart::text(words)];
+    vec![text(words), completed(content, FinishReason::Stop, usage(10, 5))]
+}
+
+/// An answer of 10 input and 5 output tokens that asks for tools: the id, the name and the arguments of each.
+pub(crate) fn asks_for(calls: &[(&str, &str, &str)]) -> Vec<Beat> {
+    let mut beats = Vec::new();
+    let mut content = Vec::new();
+    for (index, (id, name, arguments)) in calls.iter().enumerate() {
+        beats.push(Beat::Event(ModelEvent::ToolCallStarted {
+            index,
+            id: (*id).to_owned(),
+            name: (*name).to_owned(),
+        }));
+        beats.push(Beat::Event(ModelEvent::ToolCallDelta {
+            index,
+            arguments: (*arguments).to_owned(),
+        }));
+        content.push(ContentPart::ToolCall(ToolCall {
+            id: (*id).to_owned(),
+            name: (*name).to_owned(),
+            arguments: (*arguments).to_owned(),
+            signature: None,
+        }));
+    }
+    beats.push(completed(content, FinishReason::ToolCalls, usage(10, 5)));
+    beats
+}

@@ -1,0 +1,126 @@
+//! Tools that behave as a test wants, and count how many of their calls work at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agent_runtime::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use agent_runtime::json::Value;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+
+/// What a call does.
+#[derive(Debug, Clone)]
+pub(crate) enum Behaviour {
+    Answer(String),
+    Wait(Duration),
+    Fail(String),
+    PanicAtOnce,
+    PanicLater,
+    Hang,
+    EchoArguments,
+    /// Waits as many milliseconds as the argument `ms` says.
+    WaitAsAsked,
+}
+
+#[derive(Debug)]
+pub(crate) struct FakeTool {
+    spec: ToolSpec,
+    behaviour: Behaviour,
+    working: AtomicUsize,
+    begun: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl FakeTool {
+    /// Makes a tool that takes an optional integer `ms` and an optional string `note`.
+    pub(crate) fn new(name: &str, behaviour: Behaviour) -> Arc<Self> {
+        Self::with_timeout(name, behaviour, None)
+    }
+
+    /// Makes a tool with a timeout of its own.
+    pub(crate) fn with_timeout(name: &str, behaviour: Behaviour, timeout: Option<Duration>) -> Arc<Self> {
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            description: format!("does {name}"),
+            parameters: json!({
+                "type": "object",
+                "properties": {"ms": {"type": "integer"}, "note": {"type": "string"}},
+                "additionalProperties": false,
+            }),
+            idempotent: false,
+            timeout,
+        };
+        Self::with_spec(spec, behaviour)
+    }
+
+    pub(crate) fn with_spec(spec: ToolSpec, behaviour: Behaviour) -> Arc<Self> {
+        Arc::new(Self {
+            spec,
+            behaviour,
+            working: AtomicUsize::new(0),
+            begun: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+        })
+    }
+
+    /// Returns how many calls have begun.
+    pub(crate) fn begun(&self) -> usize {
+        self.begun.load(Ordering::SeqCst)
+    }
+
+    /// Returns the most calls that worked at the same time.
+    pub(crate) fn peak(&self) -> usize {
+        self.peak.load(Ordering::SeqCst)
+    }
+
+    /// Returns how many calls work now.
+    pub(crate) fn working(&self) -> usize {
+        self.working.load(Ordering::SeqCst)
+    }
+}
+
+/// Counts a call down when it ends or is dropped.
+struct Working<'a>(&'a AtomicUsize);
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Tool for FakeTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, arguments: Value, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        assert!(!matches!(self.behaviour, Behaviour::PanicAtOnce), "secret of the tool");
+        Box::pin(async move {
+            self.begun.fetch_add(1, Ordering::SeqCst);
+            let working = self.working.fetch_add(1, Ordering::SeqCst) + 1;
+            let _working = Working(&self.working);
+            self.peak.fetch_max(working, Ordering::SeqCst);
+            let done = || Ok(ToolOutput::text("done"));
+            match &self.behaviour {
+                Behaviour::Answer(text) => Ok(ToolOutput::text(text)),
+                Behaviour::Fail(message) => Err(ToolError::new(message)),
+                Behaviour::EchoArguments => Ok(ToolOutput::text(arguments.to_string())),
+                Behaviour::Hang => std::future::pending().await,
+                Behaviour::Wait(duration) => {
+                    tokio::time::sleep(*duration).await;
+                    done()
+                }
+                Behaviour::WaitAsAsked => {
+                    let millis = arguments.get("ms").and_then(Value::as_u64).unwrap();
+                    tokio::time::sleep(Duration::from_millis(millis)).await;
+                    done()
+                }
+                Behaviour::PanicAtOnce | Behaviour::PanicLater => {
+                    tokio::task::yield_now().await;
+                    panic!("secret of the tool")
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! A model provider for tests: it speaks chat completions over a real socket, answers as it is told and keeps every request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::json::Value;
+use serde_json::json;
+
+use super::gate::Gate;
+use super::model_server::{self, ModelServer, Piece};
+
+/// What the mock answers a request with.
+#[derive(Debug, Clone)]
+pub(crate) enum Reply {
+    /// Words, in these pieces.
+    Text(Vec<String>),
+    /// Calls of tools: id, name, arguments.
+    ToolCalls(Vec<(String, String, String)>),
+    /// An HTTP error with a body.
+    Status(u16, String),
+    /// Words in pieces with a pause before each, and no end: the connection is cut.
+    Cut(Vec<String>),
+    /// Words in pieces with a pause after each.
+    Slow(Vec<String>, Duration),
+    /// Words, once the gate lets them pass.
+    Held(Arc<Gate>, String),
+}
+
+impl Reply {
+    /// One piece of text.
+    pub(crate) fn text(text: &str) -> Self {
+        Self::Text(vec![text.to_owned()])
+    }
+
+    /// One call.
+    pub(crate) fn call(id: &str, name: &str, arguments: &Value) -> Self {
+        Self::ToolCalls(vec![(id.to_owned(), name.to_owned(), arguments.to_string())])
+    }
+}
+
+/// The running provider. It makes every check of the server that it is built on.
+#[derive(Debug)]
+pub(crate) struct MockModel {
+    server: ModelServer,
+}
+
+impl MockModel {
+    /// Starts a provider that answers each request as the function says.
+    pub(crate) async fn start(answerer: impl Fn(&Value) -> Reply + Send + 'static) -> Self {
+        let server = ModelServer::answering(move |captured| {
+            if captured.path != "/v1/chat/completions" {
+                return model_server::Reply::new(404, "text/plain", "chat completions only");
+            }
+            let request = captured.json();
+            on_the_wire(answerer(&request), request["stream"] == true)
+        });
+        Self { server: server.await }
+    }
+
+    /// Starts a provider that says "echo: " and the last user message.
+    pub(crate) async fn echoing() -> Self {
+        Self::start(|request| Reply::text(&format!("echo: {}", last_user_text(request)))).await
+    }
+
+    /// Returns the address for `base_url`.
+    pub(crate) fn base_url(&self) -> String {
+        self.server.url("/v1")
+    }
+
+    /// Returns every request so far, parsed.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.server
+            .captured()
+            .iter()
+            .map(model_server::Captured::json)
+            .collect()
+    }
+
+    /// Returns the bodies of every request so far.
+    pub(crate) fn raw_requests(&self) -> Vec<Vec<u8>> {
+        self.server.captured().into_iter().map(|request| request.body).collect()
+    }
+}
+
+/// Returns the text of the last user message of a request.
+pub(crate) fn last_user_text(request: &Value) -> String {
+    let messages = request["messages"].as_array().unwrap();
+    let last = messages.iter().rev().find(|message| message["role"] == "user");
+    last.map(|message| content_text(&message["content"]))
+        .unwrap_or_default()
+}
+
+/// Returns the text of a message's content, whether it is a string or a list of parts.
+pub(crate) fn content_text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}
+
+fn on_the_wire(reply: Reply, streams: bool) -> model_server::Reply {
+    let assistant = |content: Value| json!({"role": "assistant", "content": content});
+    match reply {
+        Reply::Status(status, body) => model_server::Reply::new(status, "application/json", body),
+        Reply::Text(pieces) if streams => event_stream(&chunks(&pieces), None, true),
+        Reply::Slow(pieces, pause) => event_stream(&chunks(&pieces), Some(&Piece::Wait(pause)), true),
+        Reply::Held(gate, text) => {
+            let mut reply = event_stream(&chunks(&[text]), None, true);
+            reply.pieces.insert(0, Piece::Gate(gate));
+            reply
+        }
+        Reply::Cut(pieces) => event_stream(&chunks(&pieces), None, false),
+        Reply::ToolCalls(calls) if streams => event_stream(&call_chunks(&calls), None, true),
+        Reply::Text(pieces) => plain(&assistant(json!(pieces.concat())), "stop"),
+        Reply::ToolCalls(calls) => {
+            let mut message = assistant(Value::Null);
+            message["tool_calls"] = calls.iter().map(call_json).collect();
+            plain(&message, "tool_calls")
+        }
+    }
+}
+
+fn chunks(pieces: &[String]) -> Vec<Value> {
+    let deltas = pieces
+        .iter()
+        .map(|piece| json!({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": null}]}));
+    deltas.chain([finish("stop")]).collect()
+}
+
+fn call_chunks(calls: &[(String, String, String)]) -> Vec<Value> {
+    let deltas = calls.iter().enumerate().map(|(index, call)| {
+        let mut call = call_json(call);
+        call["index"] = json!(index);
+        json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": null}]})
+    });
+    deltas.chain([finish("tool_calls")]).collect()
+}
+
+fn call_json((id, name, arguments): &(String, String, String)) -> Value {
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+fn finish(reason: &str) -> Value {
+    json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": usage()})
+}
+
+fn plain(message: &Value, reason: &str) -> model_server::Reply {
+    let choice = json!({"index": 0, "message": message, "finish_reason": reason});
+    let body = json!({"id": "mock", "model": "mock", "choices": [choice], "usage": usage()});
+    model_server::Reply::json(200, &body)
+}
+
+/// The same for every answer, so that tests can count.
+fn usage() -> Value {
+    json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15})
+}
+
+/// Makes a stream of the chunks, with something before each; one that does not end lacks its last chunk.
+fn event_stream(chunks: &[Value], before_each: Option<&Piece>, ends: bool) -> model_server::Reply {
+    let mut events: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    if ends {
+        events.push("data: [DONE]\n\n".to_owned());
+    } else {
+        events.pop();
+    }
+    let pieces = events
+        .into_iter()
+        .flat_map(|event| before_each.cloned().into_iter().chain([Piece::Bytes(event.into())]));
+    model_server::Reply {
+        pieces: pieces.collect(),
+        ..model_server::Reply::events("")
+    }
+}

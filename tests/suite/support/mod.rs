@@ -1,0 +1,21 @@
+//! What the tests of several parts share. Each item lives in a file of its own.
+
+pub(crate) mod test_app;
+
+pub(crate) mod answer;
+pub(crate) mod logs;
+pub(crate) mod mock_model;
+pub(crate) mod model_requests;
+pub(crate) mod model_server;
+
+pub(crate) mod databases;
+pub(crate) mod outages;
+
+pub(crate) mod clock;
+pub(crate) mod fake_model;
+pub(crate) mod fake_tool;
+pub(crate) mod gate;
+pub(crate) mod provider_rules;
+pub(crate) mod proxy;
+pub(crate) mod recorder;
+pub(crate) mod wait;

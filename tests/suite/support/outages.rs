@@ -1,0 +1,127 @@
+//! What can befall a database while a service works on it.
+
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
+
+use super::databases::{Engine, TestDatabase};
+
+/// Part of what a database says of tables whose reading fails. No caller may ever read it.
+pub(crate) const INTERNALS: &str = "secret_table";
+
+impl TestDatabase {
+    /// Makes all messages unreadable.
+    pub(crate) async fn corrupt_segments(&self) {
+        self.allow_updates().await;
+        let zeros = match self.engine {
+            Engine::Postgres => r"'\x00'::bytea",
+            Engine::Sqlite => "x'00'",
+        };
+        self.execute(&format!("update history_segments set payload = {zeros}"))
+            .await
+            .unwrap();
+    }
+
+    /// Makes reading the tables fail for good, with an error that has [`INTERNALS`] in it.
+    pub(crate) async fn break_tables(&self, tables: &[&str]) {
+        // Each engine evaluates its condition once, whatever rows there are. It is no error of preparation, which SQLite
+        // would remember after the tables were mended.
+        let failing = match self.engine {
+            Engine::Sqlite => format!("json_extract('{{}}', '{INTERNALS}')"),
+            Engine::Postgres => format!("(select {INTERNALS}())"),
+        };
+        if self.engine == Engine::Postgres {
+            let body = format!("begin raise exception 'relation {INTERNALS} does not exist'; end");
+            let function = format!("create function {INTERNALS}() returns boolean language plpgsql as $${body}$$");
+            self.execute(&function).await.unwrap();
+        }
+        for table in tables {
+            let rename = format!("alter table {table} rename to hidden_{table}");
+            self.execute(&rename).await.unwrap();
+            let view = format!("create view {table} as select * from hidden_{table} where {failing}");
+            self.execute(&view).await.unwrap();
+        }
+    }
+
+    /// Undoes [`Self::break_tables`].
+    pub(crate) async fn mend_tables(&self, tables: &[&str]) {
+        for table in tables {
+            self.execute(&format!("drop view {table}")).await.unwrap();
+            let rename = format!("alter table hidden_{table} rename to {table}");
+            self.execute(&rename).await.unwrap();
+        }
+        if self.engine == Engine::Postgres {
+            self.execute(&format!("drop function {INTERNALS}()")).await.unwrap();
+        }
+    }
+
+    /// Makes writing fail until the outage is ended: PostgreSQL is out of reach, SQLite is locked by another process.
+    pub(crate) async fn begin_outage(&self) -> Outage {
+        let Some((server, name)) = &self.server else {
+            return Outage::Transaction(self.locked_sqlite().await);
+        };
+        let mut connection = PgConnection::connect(server).await.unwrap();
+        let sql = format!(
+            "alter database {name} with allow_connections false;
+            select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'"
+        );
+        sqlx::raw_sql(AssertSqlSafe(sql))
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        Outage::Closed(connection, name.clone())
+    }
+
+    /// Makes writing to a table wait, and on PostgreSQL reading too, until it is ended.
+    pub(crate) async fn begin_stall(&self, table: &str) -> Outage {
+        match self.engine {
+            Engine::Sqlite => Outage::Transaction(self.locked_sqlite().await),
+            Engine::Postgres => {
+                let mut connection = PgConnection::connect(self.url()).await.unwrap();
+                let sql = format!("begin; lock table {table} in access exclusive mode");
+                sqlx::raw_sql(AssertSqlSafe(sql))
+                    .execute(&mut connection)
+                    .await
+                    .unwrap();
+                Outage::Lock(connection)
+            }
+        }
+    }
+
+    async fn locked_sqlite(&self) -> SqliteConnection {
+        let mut connection = SqliteConnection::connect(self.url()).await.unwrap();
+        sqlx::raw_sql("begin immediate").execute(&mut connection).await.unwrap();
+        connection
+    }
+}
+
+/// A time in which a database can't be used.
+#[derive(Debug)]
+#[must_use = "the outage lasts until it is ended"]
+pub(crate) enum Outage {
+    /// The database takes no connections.
+    Closed(PgConnection, String),
+    /// A transaction holds a lock on a table.
+    Lock(PgConnection),
+    /// A transaction holds the lock of the only writer.
+    Transaction(SqliteConnection),
+}
+
+impl Outage {
+    /// Ends it.
+    pub(crate) async fn end(self) {
+        match self {
+            Self::Closed(mut connection, name) => {
+                let sql = format!("alter database {name} with allow_connections true");
+                sqlx::raw_sql(AssertSqlSafe(sql))
+                    .execute(&mut connection)
+                    .await
+                    .unwrap();
+            }
+            Self::Lock(mut connection) => {
+                sqlx::raw_sql("rollback").execute(&mut connection).await.unwrap();
+            }
+            Self::Transaction(mut connection) => {
+                sqlx::raw_sql("rollback").execute(&mut connection).await.unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The whole service in this process, on a free port, with a store of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::api_key;
+use agent_runtime::app::App;
+use agent_runtime::clock::Clock as _;
+use agent_runtime::config::{self, Config, Sources};
+use agent_runtime::http::{self, HttpState};
+use agent_runtime::ids::{ApiKeyId, UuidV7Source};
+use agent_runtime::json::Value;
+use agent_runtime::store::{ApiKeyRecord, Scope};
+use agent_runtime::tenant::TenantId;
+use reqwest::{Client, Method, RequestBuilder, StatusCode, redirect};
+use secrecy::ExposeSecret as _;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::answer::{Answer, read, with_json};
+use super::clock::MovableClock;
+use super::mock_model::MockModel;
+use super::wait::until;
+
+/// How long a stopped service lets requests and runs end.
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
+
+/// A running service.
+#[derive(Debug)]
+pub(crate) struct TestApp {
+    pub(crate) app: App,
+    pub(crate) address: SocketAddr,
+    /// The clock of the HTTP interface.
+    pub(crate) clock: Arc<MovableClock>,
+    client: Client,
+    stop: CancellationToken,
+    stopped: CancellationToken,
+    server: JoinHandle<()>,
+}
+
+impl TestApp {
+    /// Starts the service on the store with a mock model as the provider `mock`, these settings on top and an agent `echo`.
+    pub(crate) async fn start(store_url: &str, mock: &MockModel, settings: &[(&str, &str)]) -> Self {
+        let test_app = Self::start_bare(store_url, mock, settings).await;
+        test_app.put_agent("echo", json!({"model": "mock/m"})).await;
+        test_app
+    }
+
+    /// Does the same without the agent, so that nothing is stored.
+    pub(crate) async fn start_bare(store_url: &str, mock: &MockModel, settings: &[(&str, &str)]) -> Self {
+        let config = config_for(store_url, mock, settings);
+        let app = App::build(&config).await.unwrap();
+        let clock = Arc::new(MovableClock::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let limits = app.http_limits(&config);
+        let state = HttpState {
+            clock: Arc::clone(&clock) as _,
+            ..app.http_state()
+        };
+        let router = http::router(state, &limits);
+        let (stop, stopped) = (CancellationToken::new(), CancellationToken::new());
+        let (stopping, at_end) = (stop.clone(), stopped.clone().drop_guard());
+        let server = tokio::spawn(async move {
+            let _at_end = at_end;
+            http::serve(listener, router, &limits, stopping, GRACE).await.unwrap();
+        });
+        let client = Client::builder().no_proxy().redirect(redirect::Policy::none());
+        Self {
+            app,
+            address,
+            clock,
+            client: client.build().unwrap(),
+            stop,
+            stopped,
+            server,
+        }
+    }
+
+    /// Makes an agent.
+    pub(crate) async fn put_agent(&self, name: &str, definition: Value) {
+        let (status, body) = self
+            .call(Method::PUT, &format!("/v1/agents/{name}"), Some(definition))
+            .await;
+        assert!(status.is_success(), "{status}: {body:#}");
+    }
+
+    /// Begins a request.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("http://{}{path}", self.address))
+    }
+
+    /// Makes a request and returns its status and body.
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
+        let request = self.request(method, path);
+        let answer = read(match &body {
+            Some(body) => with_json(request, body),
+            None => request,
+        })
+        .await;
+        let body = serde_json::from_slice(&answer.body);
+        (answer.status, body.unwrap_or_else(|_| Value::String(answer.text())))
+    }
+
+    /// Gets a document that must be there.
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let (status, body) = self.call(Method::GET, path, None).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {body:#}");
+        body
+    }
+
+    /// Gets whatever is there.
+    pub(crate) async fn try_get(&self, path: &str) -> Answer {
+        read(self.request(Method::GET, path)).await
+    }
+
+    /// Posts a JSON document.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        read(with_json(self.request(Method::POST, path), body)).await
+    }
+
+    /// Puts a JSON document.
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        read(with_json(self.request(Method::PUT, path), body)).await
+    }
+
+    /// Sends bytes over a connection of its own and reads until the service closes it.
+    pub(crate) async fn send_raw(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        // The service may answer and close before it has read everything.
+        let _ = stream.write_all(bytes).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// Makes a key and returns its secret.
+    pub(crate) async fn make_key(&self, tenant: &str, scopes: &[Scope]) -> (ApiKeyId, String) {
+        let (secret, secret_hash) = api_key::generate().unwrap();
+        let key_id = ApiKeyId::generate(&UuidV7Source);
+        let key = ApiKeyRecord {
+            key_id,
+            secret_hash,
+            tenant: tenant.parse().unwrap(),
+            scopes: scopes.to_vec(),
+            label: String::new(),
+            created_at: self.clock.now(),
+            revoked_at: None,
+        };
+        self.app.store.key_insert(&key).await.unwrap();
+        (key_id, secret.expose_secret().to_owned())
+    }
+
+    /// Runs the agent `echo` on the text and returns the result.
+    pub(crate) async fn run(&self, base: Option<&str>, text: &str) -> Value {
+        let mut body = json!({"agent": "echo", "input": text});
+        if let Some(base) = base {
+            body["base_session_id"] = json!(base);
+        }
+        self.run_with(body).await
+    }
+
+    /// Starts a run that must be accepted and returns its result.
+    pub(crate) async fn run_with(&self, body: Value) -> Value {
+        let (status, result) = self.call(Method::POST, "/v1/runs", Some(body)).await;
+        assert_eq!(status, StatusCode::OK, "{result:#}");
+        result
+    }
+
+    /// Starts a streamed run and returns its events once it has ended.
+    pub(crate) async fn stream(&self, mut body: Value) -> Vec<Value> {
+        body["mode"] = json!("stream");
+        let answer = self.post("/v1/runs", &body).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        sse_data(&answer.text())
+    }
+
+    /// Waits until no run is at work.
+    pub(crate) async fn until_idle(&self) {
+        until("runs go on", async || self.app.runs.active_runs() == 0).await;
+    }
+
+    /// Waits until the store has the run's record.
+    pub(crate) async fn until_stored(&self, run_id: &str) {
+        let (tenant, run_id) = (TenantId::anonymous(), run_id.parse().unwrap());
+        let lookup = async || self.app.store.run_lookup(&tenant, run_id).await;
+        until("the record is not stored", async || {
+            lookup().await.is_ok_and(|run| run.is_some())
+        })
+        .await;
+    }
+
+    /// Tells the service to take no more connections and to end.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Waits until the service that was told to has ended.
+    pub(crate) async fn until_stopped(&self) {
+        self.stopped.cancelled().await;
+    }
+
+    /// Stops the service and checks that nothing is left over.
+    pub(crate) async fn finish(self) {
+        self.stop();
+        self.server.await.unwrap();
+        self.app.close(GRACE).await;
+        assert_eq!(self.app.runs.active_runs(), 0);
+    }
+}
+
+/// The configuration of a test: nothing of this machine's files or environment counts.
+pub(crate) fn config_for(store_url: &str, mock: &MockModel, settings: &[(&str, &str)]) -> Config {
+    let base_url = mock.base_url();
+    let fixed = [
+        ("store.url", store_url),
+        ("store.max_connections", "8"),
+        ("agents.directory", "/nonexistent"),
+        ("providers.mock.kind", "openai_chat"),
+        ("providers.mock.base_url", &base_url),
+        ("models.max_retries", "0"),
+    ];
+    let overrides = fixed
+        .iter()
+        .chain(settings)
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    config::load(&Sources {
+        overrides: overrides.collect(),
+        ..Sources::default()
+    })
+    .unwrap()
+    .config
+}
+
+/// Returns the data of every event of a stream.
+pub(crate) fn sse_data(text: &str) -> Vec<Value> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect()
+}

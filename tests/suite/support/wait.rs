@@ -1,0 +1,14 @@
+//! Waiting for a state instead of sleeping for luck.
+
+use std::time::Duration;
+
+/// Waits for a condition; fails after twenty seconds and says what was missing.
+pub(crate) async fn until(missing: &str, condition: impl AsyncFn() -> bool) {
+    let reached = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(20), reached).await;
+    assert!(in_time.is_ok(), "{missing}");
+}

@@ -1,0 +1,4 @@
+//! The registry and the executor of tools.
+
+mod executor;
+mod registry;

@@ -1,0 +1,89 @@
+//! Which tools can be registered, and which an agent gets.
+
+use std::sync::Arc;
+
+use agent_runtime::agent::ports::{Tool, ToolCatalog as _, ToolSpec};
+use agent_runtime::clock::{Clock, SystemClock};
+use agent_runtime::ids::UuidV7Source;
+use agent_runtime::json::Value;
+use agent_runtime::tools::{SchemaError, ToolRegistry, ToolRegistryError, ToolSettings, builtin_tools};
+use serde_json::json;
+
+use crate::support::fake_tool::{Behaviour, FakeTool};
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock)
+}
+
+fn registry(tools: Vec<Arc<dyn Tool>>) -> Result<ToolRegistry, ToolRegistryError> {
+    ToolRegistry::new(tools, ToolSettings::default(), clock(), Arc::new(UuidV7Source))
+}
+
+fn tool(name: &str, parameters: Value) -> Arc<dyn Tool> {
+    let spec = ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters,
+        idempotent: true,
+        timeout: None,
+    };
+    FakeTool::with_spec(spec, Behaviour::EchoArguments)
+}
+
+#[test]
+fn the_built_in_tools_are_registered_under_their_names() {
+    let registry = registry(builtin_tools(&clock())).unwrap();
+    let names: Vec<_> = registry
+        .specs()
+        .map(|spec| (spec.name.as_str(), spec.idempotent))
+        .collect();
+    assert_eq!(names, [("calculator", true), ("current_time", true)]);
+}
+
+#[test]
+fn an_executor_has_the_named_tools_in_the_order_of_the_names_and_each_once() {
+    let object = json!({"type": "object"});
+    let registry = registry(["a", "b", "c"].map(|name| tool(name, object.clone())).to_vec()).unwrap();
+    let executor = registry.executor(&["c", "a", "c"].map(str::to_owned)).unwrap();
+    let names: Vec<_> = executor.specs().iter().map(|spec| spec.name.clone()).collect();
+    assert_eq!(names, ["c", "a"]);
+    assert!(registry.executor(&[]).unwrap().specs().is_empty());
+}
+
+#[test]
+fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
+    let registry = registry(builtin_tools(&clock())).unwrap();
+    let error = registry.executor(&["calculater".to_owned()]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no tool is named \"calculater\"; known are calculator, current_time"
+    );
+}
+
+#[test]
+fn tools_that_models_could_not_call_are_refused() {
+    let object = json!({"type": "object"});
+    let twice = registry(vec![tool("a", object.clone()), tool("a", object.clone())]).unwrap_err();
+    assert!(matches!(twice, ToolRegistryError::DuplicateName { name } if name == "a"));
+    let long = "x".repeat(65);
+    for name in ["", "two words", "naïve", "a.b", long.as_str()] {
+        let error = registry(vec![tool(name, object.clone())]).unwrap_err();
+        assert!(matches!(error, ToolRegistryError::InvalidName { .. }), "{name}");
+    }
+    for schema in [json!({"type": "string"}), json!({}), json!(true)] {
+        let error = registry(vec![tool("a", schema)]).unwrap_err();
+        let ToolRegistryError::InvalidSchema { name, source } = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!((name.as_str(), source), ("a", SchemaError::NotOfObject));
+    }
+    let malformed = json!({"type": "object", "properties": {"a": {"type": "strnig"}}});
+    let error = registry(vec![tool("a", malformed)]).unwrap_err();
+    assert!(matches!(
+        error,
+        ToolRegistryError::InvalidSchema {
+            source: SchemaError::Invalid { .. },
+            ..
+        }
+    ));
+}
