@@ -1,0 +1,47 @@
+//! The decoders of providers' streams, on what a provider really sent.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use agent_runtime::ids::UuidV7Source;
+use agent_runtime::json::Value;
+use agent_runtime::models::openai_chat::ChatDecoder;
+use agent_runtime::models::{CapSettings, SseDecoder};
+use criterion::{Criterion, Throughput};
+
+const RECORDING: &str = include_str!("../../tests/recordings/openrouter_streaming_reasoning.json");
+/// What a TCP segment usually brings.
+const CHUNK: usize = 1400;
+
+pub(crate) fn benches(criterion: &mut Criterion) {
+    let recording: Value = serde_json::from_str(RECORDING).unwrap();
+    let body = recording["exchanges"][0]["response"]["body"]
+        .as_str()
+        .unwrap()
+        .as_bytes();
+    let caps = CapSettings::default();
+    let mut group = criterion.benchmark_group("decoders");
+    group.throughput(Throughput::Bytes(body.len() as u64));
+    group.bench_function("server-sent events", |bencher| {
+        bencher.iter(|| {
+            let mut decoder = SseDecoder::new(caps.event_bytes);
+            let mut events = Vec::new();
+            for chunk in black_box(body).chunks(CHUNK) {
+                decoder.push(chunk, &mut events).unwrap();
+            }
+            events
+        });
+    });
+    group.bench_function("chat completions", |bencher| {
+        bencher.iter(|| {
+            let mut decoder = ChatDecoder::new("openrouter", Some("text/event-stream"), caps, Arc::new(UuidV7Source));
+            let mut events = Vec::new();
+            for chunk in black_box(body).chunks(CHUNK) {
+                decoder.push(chunk, &mut events).unwrap();
+            }
+            decoder.finish(&mut events).unwrap();
+            events
+        });
+    });
+    group.finish();
+}

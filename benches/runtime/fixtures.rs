@@ -1,0 +1,128 @@
+//! Messages, bundles and stores that the benchmarks share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::clock::{Clock as _, SystemClock};
+use agent_runtime::ids::{AgentId, BranchId, MessageId, RunId, SessionId, UuidV7Source};
+use agent_runtime::json::Object;
+use agent_runtime::message::{Message, Role};
+use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::record::{RunMode, RunRecord, RunStatus, RunSummary};
+use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext};
+use agent_runtime::store::{self, Commit, ConflictPolicy, Store, StoreSettings};
+use agent_runtime::tenant::TenantId;
+use agent_runtime::usage::Usage;
+
+const QUESTION: &str = "Which of the two routes to the coast is shorter, and does it have a place to rest on the way?";
+const ANSWER: &str = "The one along the river is 12 km shorter. After about an hour it passes a village with two inns; the \
+    one by the bridge opens at eleven. The other route has no place to stop, but it is open in winter.";
+
+/// Returns a question or an answer, as the index is even or odd.
+pub(crate) fn message(index: usize) -> Arc<Message> {
+    let (role, text) = if index.is_multiple_of(2) {
+        (Role::User, QUESTION)
+    } else {
+        (Role::Assistant, ANSWER)
+    };
+    let id = MessageId::generate(&UuidV7Source);
+    Arc::new(Message::text(id, role, format!("{text} ({index})"), SystemClock.now()))
+}
+
+/// Returns so many messages.
+pub(crate) fn messages(number: usize) -> Vec<Arc<Message>> {
+    (0..number).map(message).collect()
+}
+
+/// Opens a store with its tables made.
+pub(crate) async fn open(url: &str) -> Arc<dyn Store> {
+    let settings = StoreSettings {
+        max_connections: 4,
+        acquire_timeout: Duration::from_secs(5),
+        migrate: true,
+    };
+    store::open(url, settings).await.unwrap()
+}
+
+/// Makes the commit of a run of one turn on the parent.
+pub(crate) fn turn(parent: Option<&Arc<Bundle>>) -> Commit {
+    let history = parent.map(|parent| parent.history.clone()).unwrap_or_default();
+    let length = history.len();
+    let (question, answer) = (message(length), message(length + 1));
+    let draft = BundleDraft {
+        session_id: SessionId::generate(&UuidV7Source),
+        parent: parent.cloned(),
+        run_id: Some(RunId::generate(&UuidV7Source)),
+        agent: "bench".to_owned(),
+        agent_version: None,
+        environment: parent.map_or_else(
+            || Arc::new(EnvironmentState::default()),
+            |parent| Arc::clone(&parent.environment),
+        ),
+        context: context(parent),
+        history: history.with_messages([question, Arc::clone(&answer)]),
+        new_branch_id: BranchId::generate(&UuidV7Source),
+    };
+    Commit {
+        tenant: TenantId::anonymous(),
+        run: Some((record(&draft, answer), Vec::new())),
+        draft,
+        conflict: ConflictPolicy::Fork,
+    }
+}
+
+/// Commits turns on the parent and returns the tip.
+pub(crate) async fn grow(store: &dyn Store, mut tip: Option<Arc<Bundle>>, turns: usize) -> Arc<Bundle> {
+    for _ in 0..turns {
+        tip = Some(Arc::new(store.session_commit(&turn(tip.as_ref())).await.unwrap()));
+    }
+    tip.unwrap()
+}
+
+fn context(parent: Option<&Arc<Bundle>>) -> ContextState {
+    let now = SystemClock.now();
+    let stored = parent.map_or_else(
+        || StoredContext {
+            agent_id: AgentId::generate(&UuidV7Source),
+            parent_agent_id: None,
+            created_at: now,
+            model: None,
+            system_prompt: "You answer in a few words.".to_owned(),
+            response_format: ResponseFormat::default(),
+            other: Object::new(),
+        },
+        |parent| (*parent.context).clone(),
+    );
+    ContextState {
+        stored,
+        metadata: Object::new(),
+        execution_count: parent.map_or(0, |parent| parent.head.execution_count) + 1,
+        updated_at: now,
+    }
+}
+
+fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
+    let now = SystemClock.now();
+    let summary = RunSummary {
+        run_id: draft.run_id.unwrap(),
+        session_id: draft.session_id,
+        base_session_id: draft.parent.as_ref().map(|parent| parent.head.session_id),
+        agent: draft.agent.clone(),
+        agent_version: None,
+        model: "demo/bench".parse().unwrap(),
+        mode: RunMode::Sync,
+        status: RunStatus::Completed,
+        stop_reason: None,
+        usage: Usage::default(),
+        step_count: 1,
+        error: None,
+        metadata: Object::new(),
+        created_at: now,
+        started_at: Some(now),
+        completed_at: Some(now),
+    };
+    RunRecord {
+        summary,
+        output: vec![answer],
+    }
+}

@@ -1,0 +1,37 @@
+//! The state that flows through the loop: what a copy and one more message cost at length.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use agent_runtime::agent::state::{AgentContext, AgentState, MessageStore};
+use agent_runtime::clock::{Clock as _, SystemClock};
+use agent_runtime::ids::{AgentId, UuidV7Source};
+use agent_runtime::session::History;
+use criterion::{BatchSize, Criterion};
+
+use crate::fixtures::{message, messages};
+
+const LENGTH: usize = 10_000;
+
+pub(crate) fn benches(criterion: &mut Criterion) {
+    let history: History = messages(LENGTH).into_iter().collect();
+    let now = SystemClock.now();
+    let context = AgentContext {
+        store: MessageStore::new(history.clone()),
+        ..AgentContext::default()
+    };
+    let state = AgentState::new(AgentId::generate(&UuidV7Source), now).restored(now, now, 1, context);
+    let added = message(LENGTH);
+    let mut group = criterion.benchmark_group("state");
+    group.bench_function("history of 10000: clone and push", |bencher| {
+        bencher.iter(|| black_box(&history).clone().with_message(Arc::clone(&added)));
+    });
+    group.bench_function("state of 10000: clone and push", |bencher| {
+        bencher.iter_batched(
+            || (*added).clone(),
+            |added| black_box(&state).clone().with_input([added], now),
+            BatchSize::SmallInput,
+        );
+    });
+    group.finish();
+}

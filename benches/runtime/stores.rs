@@ -1,0 +1,120 @@
+//! Loading and committing sessions at several depths, on both stores. The cache of bundles is not asked.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent_runtime::session::Bundle;
+use agent_runtime::store::Store;
+use agent_runtime::tenant::TenantId;
+use criterion::{BenchmarkId, Criterion};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions as _};
+use tokio::runtime::Runtime;
+
+use crate::fixtures::{grow, open, turn};
+
+const DEPTHS: [usize; 3] = [1, 100, 10_000];
+const SERVER: &str = "AGENT_RUNTIME_TEST_POSTGRES_URL";
+
+pub(crate) fn benches(criterion: &mut Criterion) {
+    let runtime = Runtime::new().unwrap();
+    // /var/tmp is on a disk, so that a sync means something.
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let sqlite = format!("sqlite://{}", folder.path().join("bench.db").display());
+    on_store(criterion, &runtime, "sqlite", &sqlite);
+    match server() {
+        Some(server) => {
+            let name = format!("agent_runtime_bench_{}", uuid::Uuid::now_v7().simple());
+            runtime.block_on(administer(&server, format!("create database {name}")));
+            let url = server.clone().database(&name).to_url_lossy();
+            on_store(criterion, &runtime, "postgres", url.as_str());
+            runtime.block_on(administer(&server, format!("drop database {name} with (force)")));
+        }
+        None => left_out(),
+    }
+}
+
+fn on_store(criterion: &mut Criterion, runtime: &Runtime, name: &str, url: &str) {
+    let mut group = criterion.benchmark_group(name);
+    let store = runtime.block_on(open(url));
+    let mut line = Line {
+        parent: None,
+        tip: None,
+        length: 0,
+    };
+    for depth in DEPTHS {
+        // Made only when a filter lets one of the two run, for depth 10,000 takes its time.
+        group.bench_function(BenchmarkId::new("load, depth", depth), |bencher| {
+            let tip = runtime.block_on(line.reach(&*store, depth));
+            let (tenant, session_id) = (TenantId::anonymous(), tip.head.session_id);
+            bencher.to_async(runtime).iter(|| async {
+                let bundle = store.bundle_load(&tenant, session_id).await.unwrap().unwrap();
+                assert_eq!(bundle.history.len(), 2 * (depth + 1));
+                bundle
+            });
+        });
+        group.bench_function(BenchmarkId::new("commit, depth", depth), |bencher| {
+            runtime.block_on(line.reach(&*store, depth));
+            let parent = line.parent.clone();
+            bencher
+                .to_async(runtime)
+                .iter_custom(|times| commits(Arc::clone(&store), parent.clone(), times));
+        });
+    }
+    group.finish();
+    runtime.block_on(store.close());
+}
+
+/// A conversation that grows from depth to depth.
+struct Line {
+    parent: Option<Arc<Bundle>>,
+    tip: Option<Arc<Bundle>>,
+    length: usize,
+}
+
+impl Line {
+    /// Returns the session at the depth, which is not below that of the last call.
+    async fn reach(&mut self, store: &dyn Store, depth: usize) -> Arc<Bundle> {
+        if self.length <= depth {
+            let parent = grow(store, self.tip.take(), depth - self.length).await;
+            self.tip = Some(grow(store, Some(Arc::clone(&parent)), 1).await);
+            self.parent = Some(parent);
+            self.length = depth + 1;
+        }
+        self.tip.clone().unwrap()
+    }
+}
+
+/// Times commits that append to a branch, each to one that was just opened beside the line.
+async fn commits(store: Arc<dyn Store>, parent: Option<Arc<Bundle>>, times: u64) -> Duration {
+    let mut taken = Duration::ZERO;
+    for _ in 0..times {
+        let fork = grow(&*store, parent.clone(), 1).await;
+        let commit = turn(Some(&fork));
+        let began = Instant::now();
+        store.session_commit(&commit).await.unwrap();
+        taken += began.elapsed();
+    }
+    taken
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only the benchmark's own server is named there"
+)]
+fn server() -> Option<PgConnectOptions> {
+    std::env::var(SERVER).ok().map(|url| url.parse().unwrap())
+}
+
+async fn administer(server: &PgConnectOptions, statement: String) {
+    let mut connection: PgConnection = server.connect().await.unwrap();
+    sqlx::query(AssertSqlSafe(statement))
+        .execute(&mut connection)
+        .await
+        .unwrap();
+}
+
+#[expect(clippy::print_stderr, reason = "a missing half must not go unnoticed")]
+fn left_out() {
+    eprintln!("!!! LEFT OUT: PostgreSQL, since {SERVER} is not set; run scripts/with-servers cargo bench");
+}

@@ -1,0 +1,169 @@
+//! A caller of the service: starts runs and reads their answers or events. Every answer is checked; a run that fails is an error.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The agent that all runs use.
+const AGENT: &str = "load";
+
+/// Calls one service. Cloning shares the connections.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base_url: String,
+}
+
+/// What is needed of the result of a run.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RunAnswer {
+    /// The session that was published.
+    pub(crate) session_id: uuid::Uuid,
+    status: String,
+    error: Value,
+}
+
+/// A run whose events are being read.
+pub(crate) struct EventReader<S> {
+    bytes: S,
+    buffer: Vec<u8>,
+}
+
+/// What a run asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    /// The session to continue.
+    pub(crate) base: Option<uuid::Uuid>,
+    /// The words of the user.
+    pub(crate) input: &'a str,
+    /// The provider that answers.
+    pub(crate) provider: &'a str,
+}
+
+impl Client {
+    /// Makes a caller of the service at an address such as `http://127.0.0.1:8080`.
+    pub(crate) fn new(http: reqwest::Client, base_url: &str) -> Self {
+        Self {
+            http,
+            base_url: base_url.to_owned(),
+        }
+    }
+
+    /// Tells whether the service says that it is ready.
+    pub(crate) async fn is_ready(&self) -> bool {
+        let answer = self.http.get(format!("{}/readyz", self.base_url)).send().await;
+        answer.is_ok_and(|answer| answer.status() == StatusCode::OK)
+    }
+
+    /// Defines the agent that the runs use.
+    pub(crate) async fn put_agent(&self) -> Result<()> {
+        let definition = json!({"system_prompt": "You answer in a few words.", "model": "mock/fast", "tools": []});
+        self.call(Method::PUT, &format!("/v1/agents/{AGENT}"), Some(&definition))
+            .await?;
+        Ok(())
+    }
+
+    /// Runs to the end and returns the result.
+    pub(crate) async fn run(&self, ask: Ask<'_>) -> Result<RunAnswer> {
+        let answer = self.call(Method::POST, "/v1/runs", Some(&ask.body("sync"))).await?;
+        let answer: RunAnswer = serde_json::from_slice(&answer).context("the result of a run")?;
+        ensure!(
+            answer.status == "completed",
+            "a run ended as {}: {}",
+            answer.status,
+            answer.error
+        );
+        Ok(answer)
+    }
+
+    /// Starts a run whose events are read one by one.
+    pub(crate) async fn stream(&self, ask: Ask<'_>) -> Result<EventReader<impl Stream<Item = reqwest::Result<Bytes>>>> {
+        let response = self
+            .request(Method::POST, "/v1/runs", Some(&ask.body("stream")))
+            .send()
+            .await?;
+        let response = response.error_for_status().context("start a streaming run")?;
+        Ok(EventReader {
+            bytes: response.bytes_stream(),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Reads one page of the messages of a session; tells how long it took.
+    pub(crate) async fn first_message(&self, session_id: uuid::Uuid) -> Result<Duration> {
+        let began = Instant::now();
+        let path = format!("/v1/sessions/{session_id}/messages?limit=1");
+        let page = self.call(Method::GET, &path, None).await?;
+        let took = began.elapsed();
+        ensure!(page.len() > 2, "an empty page");
+        Ok(took)
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Bytes> {
+        let response = self
+            .request(method, path, body)
+            .send()
+            .await
+            .with_context(|| path.to_owned())?;
+        let status = response.status();
+        let body = response.bytes().await?;
+        if !status.is_success() {
+            bail!("{path} answered {status}: {}", String::from_utf8_lossy(&body));
+        }
+        Ok(body)
+    }
+
+    fn request(&self, method: Method, path: &str, body: Option<&Value>) -> reqwest::RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base_url));
+        match body {
+            Some(body) => request
+                .header("content-type", "application/json")
+                .body(body.to_string()),
+            None => request,
+        }
+    }
+}
+
+impl Ask<'_> {
+    fn body(&self, mode: &str) -> Value {
+        let mut body = json!({
+            "agent": AGENT,
+            "input": self.input,
+            "mode": mode,
+            "model": format!("{}/fast", self.provider),
+        });
+        if let (Some(base), Some(fields)) = (self.base, body.as_object_mut()) {
+            fields.insert("base_session_id".to_owned(), json!(base));
+        }
+        body
+    }
+}
+
+impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> EventReader<S> {
+    /// Reads until an event of this name has begun.
+    pub(crate) async fn until(&mut self, name: &str) -> Result<()> {
+        let line = format!("event: {name}\n");
+        loop {
+            if let Some(at) = find(&self.buffer, line.as_bytes()) {
+                self.buffer.drain(..at + line.len());
+                return Ok(());
+            }
+            let Some(chunk) = self.bytes.next().await else {
+                bail!(
+                    "the stream ended before {name}: {}",
+                    String::from_utf8_lossy(&self.buffer)
+                );
+            };
+            self.buffer.extend_from_slice(&chunk.context("read events")?);
+        }
+    }
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}

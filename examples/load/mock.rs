@@ -1,0 +1,249 @@
+//! A model server for load: chat completions as OpenAI defines them, streaming and plain, as fast as axum goes. It reads next to
+//! nothing of a request, so that the service and not the mock is measured.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
+use axum::serve::ListenerExt as _;
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::wire_counter::{Passed, WireCounter};
+
+/// Answers at once.
+pub(crate) const FAST: &str = "mock";
+/// Waits, then answers token by token.
+pub(crate) const PACED: &str = "paced";
+/// Sends one token, then waits for the gate.
+pub(crate) const HELD: &str = "held";
+
+/// What precedes a probe's number in the words of the user.
+const PROBE: &[u8] = b"probe-";
+
+/// How the paced provider speaks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// The number of tokens of every answer.
+    pub(crate) tokens: usize,
+    /// The pause before the first one.
+    pub(crate) first: Duration,
+    /// The pause before each further one.
+    pub(crate) next: Duration,
+}
+
+/// A running server; it ends with the process.
+#[derive(Debug, Clone)]
+pub(crate) struct MockModel {
+    address: std::net::SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pace: Pace,
+    frames: Frames,
+    gate: watch::Sender<bool>,
+    arrivals: Mutex<HashMap<u64, Arrival>>,
+    counter: Mutex<Option<WireCounter>>,
+    first_tokens: Mutex<HashMap<u64, Instant>>,
+}
+
+/// A request that arrived.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    /// When it arrived.
+    pub(crate) at: Instant,
+    /// What had passed between the service and its database by then, where it is counted.
+    pub(crate) passed: Option<Passed>,
+}
+
+/// The answer, encoded beforehand.
+#[derive(Debug)]
+struct Frames {
+    head: Bytes,
+    token: Bytes,
+    tail: Bytes,
+    whole: Bytes,
+    plain: Bytes,
+}
+
+impl MockModel {
+    /// Starts the server on a free loopback port.
+    pub(crate) async fn start(pace: Pace) -> Result<Self> {
+        let shared = Arc::new(Shared {
+            pace,
+            frames: Frames::new(pace.tokens),
+            gate: watch::Sender::new(false),
+            arrivals: Mutex::default(),
+            counter: Mutex::default(),
+            first_tokens: Mutex::default(),
+        });
+        let router = Router::new()
+            .route("/{provider}/v1/chat/completions", post(complete))
+            .layer(DefaultBodyLimit::disable())
+            .with_state(Arc::clone(&shared));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let listener = listener.tap_io(|stream| {
+            // A token that waits for another would count against the service.
+            let _ = stream.set_nodelay(true);
+        });
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Ok(Self { address, shared })
+    }
+
+    /// Lists the providers with their base URLs.
+    pub(crate) fn providers(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let address = self.address;
+        [FAST, PACED, HELD]
+            .into_iter()
+            .map(move |name| (name, format!("http://{address}/{name}/v1")))
+    }
+
+    /// Notes at each arrival what the counter says.
+    pub(crate) fn set_counter(&self, counter: WireCounter) {
+        *lock(&self.shared.counter) = Some(counter);
+    }
+
+    /// Takes the arrival of the request with the probe.
+    pub(crate) fn take_arrival(&self, probe: u64) -> Option<Arrival> {
+        lock(&self.shared.arrivals).remove(&probe)
+    }
+
+    /// Takes the time at which the first token of the answer to the probe was handed to the connection.
+    pub(crate) fn take_first_token(&self, probe: u64) -> Option<Instant> {
+        lock(&self.shared.first_tokens).remove(&probe)
+    }
+
+    /// Lets the held answers go on, or holds further ones.
+    pub(crate) fn set_gate(&self, open: bool) {
+        self.shared.gate.send_replace(open);
+    }
+}
+
+/// Returns words of a user that carry a number.
+pub(crate) fn probe(number: u64) -> String {
+    format!("What is the weather like? probe-{number}.")
+}
+
+async fn complete(State(shared): State<Arc<Shared>>, Path(provider): Path<String>, body: Bytes) -> Response {
+    let probe = probe_of(&body);
+    if let Some(probe) = probe {
+        let arrival = Arrival {
+            at: Instant::now(),
+            passed: lock(&shared.counter).as_ref().map(WireCounter::passed),
+        };
+        lock(&shared.arrivals).insert(probe, arrival);
+    }
+    // Only what stands after the messages can say so; they may be megabytes.
+    let end = &body[body.len().saturating_sub(512)..];
+    if !contains(end, b"\"stream\":true") {
+        return (
+            [(header::CONTENT_TYPE, "application/json")],
+            shared.frames.plain.clone(),
+        )
+            .into_response();
+    }
+    let answer = match provider.as_str() {
+        FAST => Body::from(shared.frames.whole.clone()),
+        PACED | HELD => slow_answer(shared, provider == HELD, probe),
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    ([(header::CONTENT_TYPE, "text/event-stream")], answer).into_response()
+}
+
+fn slow_answer(shared: Arc<Shared>, held: bool, probe: Option<u64>) -> Body {
+    let last = shared.pace.tokens + 1;
+    let frames = stream::iter(0..=last).then(move |number| {
+        let shared = Arc::clone(&shared);
+        async move {
+            match number {
+                0 => return Ok::<_, Infallible>(shared.frames.head.clone()),
+                1 => tokio::time::sleep(shared.pace.first).await,
+                2 if held => wait_for_gate(&shared.gate).await,
+                _ if held => (),
+                _ => tokio::time::sleep(shared.pace.next).await,
+            }
+            if let (1, Some(probe)) = (number, probe) {
+                lock(&shared.first_tokens).insert(probe, Instant::now());
+            }
+            Ok(if number == last {
+                shared.frames.tail.clone()
+            } else {
+                shared.frames.token.clone()
+            })
+        }
+    });
+    Body::from_stream(frames)
+}
+
+async fn wait_for_gate(gate: &watch::Sender<bool>) {
+    // The sender outlives every answer, so this can't fail.
+    let _ = gate.subscribe().wait_for(|open| *open).await;
+}
+
+/// Finds the number of the newest probe in a request: the last one in its text.
+fn probe_of(body: &[u8]) -> Option<u64> {
+    let at = body.windows(PROBE.len()).rposition(|window| window == PROBE)?;
+    let digits = body[at + PROBE.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+    let digits: Vec<u8> = digits.copied().collect();
+    std::str::from_utf8(&digits).ok()?.parse().ok()
+}
+
+impl Frames {
+    fn new(tokens: usize) -> Self {
+        let chunk = |delta: &Value, finish: &Value| {
+            frame(&json!({
+                "id": "chatcmpl-load", "object": "chat.completion.chunk", "created": 0, "model": "fast",
+                "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+            }))
+        };
+        let usage = json!({"prompt_tokens": 32, "completion_tokens": tokens, "total_tokens": 32 + tokens});
+        let head = chunk(&json!({"role": "assistant", "content": ""}), &Value::Null);
+        let token = chunk(&json!({"content": "sunny "}), &Value::Null);
+        let mut tail = chunk(&json!({}), &json!("stop"));
+        tail += &frame(&json!({
+            "id": "chatcmpl-load", "object": "chat.completion.chunk", "created": 0, "model": "fast",
+            "choices": [], "usage": usage,
+        }));
+        tail += "data: [DONE]\n\n";
+        let plain = json!({
+            "id": "chatcmpl-load", "object": "chat.completion", "created": 0, "model": "fast",
+            "choices": [{
+                "index": 0, "finish_reason": "stop",
+                "message": {"role": "assistant", "content": "sunny ".repeat(tokens)},
+            }],
+            "usage": usage,
+        });
+        Self {
+            whole: format!("{head}{}{tail}", token.repeat(tokens)).into(),
+            head: head.into(),
+            token: token.into(),
+            tail: tail.into(),
+            plain: plain.to_string().into(),
+        }
+    }
+}
+
+fn frame(data: &Value) -> String {
+    format!("data: {data}\n\n")
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
