@@ -1,0 +1,309 @@
+# shellcheck shell=bash
+# Private PostgreSQL and Redis servers for one command, on free loopback ports,
+# with their data in a temporary folder. Sourced by the scripts beside it; must
+# not touch a server it did not start.
+#
+# The only entry point is servers_run COMMAND [ARGUMENT...].
+
+# The oldest PostgreSQL that the service supports.
+readonly SERVERS_POSTGRES_MAJOR=15
+# Each test has a database, and so a pool, of its own.
+readonly SERVERS_POSTGRES_CONNECTIONS=400
+# Servers take ports below the range from which the kernel picks client ports.
+readonly SERVERS_PORT_FIRST=15000 SERVERS_PORT_COUNT=15000
+readonly SERVERS_START_ATTEMPTS=8
+readonly SERVERS_START_SECONDS=60
+readonly SERVERS_STOP_SECONDS=20
+
+SERVERS_DIR=
+SERVERS_POSTGRES_PID=
+SERVERS_REDIS_PID=
+SERVERS_COMMAND_PID=
+# Words put before a server's command line; set by servers_prepare_folder.
+SERVERS_AS_USER=()
+
+# Runs a command while both servers are up and returns its exit status. The
+# command finds them in AGENT_RUNTIME_TEST_POSTGRES_URL (a superuser on the
+# maintenance database) and AGENT_RUNTIME_TEST_REDIS_URL.
+servers_run() {
+    trap servers_stop EXIT
+    trap 'servers_interrupt 129' HUP
+    trap 'servers_interrupt 130' INT
+    trap 'servers_interrupt 143' TERM
+
+    servers_install_missing
+    servers_raise_open_files
+    servers_prepare_folder
+    servers_start_postgres
+    servers_start_redis
+
+    # A background job is awaited by a builtin that signals interrupt; bash
+    # makes such a job ignore SIGINT, which env undoes.
+    local status=0
+    env --default-signal=INT,QUIT -- "$@" <&0 &
+    SERVERS_COMMAND_PID=$!
+    wait "$SERVERS_COMMAND_PID" || status=$?
+    SERVERS_COMMAND_PID=
+    return "$status"
+}
+
+# --- what the machine must have
+
+servers_install_missing() {
+    local packages=()
+    servers_postgres_bin >/dev/null || packages+=(postgresql)
+    command -v redis-server >/dev/null || packages+=(redis-server)
+    # The documents' commands are run as they stand, with curl.
+    command -v curl >/dev/null || packages+=(curl)
+    command -v setpriv >/dev/null || packages+=(util-linux)
+    [[ ${#packages[@]} -gt 0 ]] || return 0
+
+    local as_root=()
+    if ! command -v apt-get >/dev/null; then
+        servers_fail "these Debian packages, or their like, are missing: ${packages[*]}"
+    elif [[ $EUID -ne 0 ]]; then
+        # Without a terminal sudo could only wait for a password in vain.
+        if command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
+            as_root=(sudo)
+        else
+            servers_fail "missing packages; as root, run: apt-get install ${packages[*]}"
+        fi
+    fi
+
+    servers_say "installing ${packages[*]}"
+    local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive
+        apt-get -q -o DPkg::Lock::Timeout=300)
+    "${apt[@]}" update >&2 || servers_say "the package lists could not be renewed; going on with the old ones"
+    "${apt[@]}" install --yes --no-install-recommends "${packages[@]}" >&2 ||
+        servers_fail "apt-get could not install ${packages[*]}"
+    servers_postgres_bin >/dev/null ||
+        servers_fail "PostgreSQL $SERVERS_POSTGRES_MAJOR or newer is needed; this release's package is older"
+}
+
+# Prints the folder of the newest PostgreSQL programs that are new enough.
+# Debian keeps them off PATH, in a folder for each major version.
+servers_postgres_bin() {
+    local bin major newest='' newest_major=$((SERVERS_POSTGRES_MAJOR - 1))
+    for bin in /usr/lib/postgresql/*/bin; do
+        major=${bin#/usr/lib/postgresql/}
+        major=${major%/bin}
+        if [[ $major =~ ^[0-9]+$ && $major -gt $newest_major && -x $bin/initdb && -x $bin/postgres ]]; then
+            newest=$bin newest_major=$major
+        fi
+    done
+    if [[ -z $newest ]] && bin=$(command -v initdb) && [[ $("$bin" --version) =~ \ ([0-9]+) ]] &&
+        [[ ${BASH_REMATCH[1]} -gt $newest_major ]]; then
+        newest=$(dirname "$(readlink -f "$bin")")
+    fi
+    [[ -n $newest ]] && printf '%s\n' "$newest"
+}
+
+# A suite that opens many sockets in one process outgrows Debian's soft limit of 1024.
+servers_raise_open_files() {
+    local soft
+    soft=$(ulimit -Sn)
+    if [[ $soft != unlimited && $soft -lt 16384 ]]; then
+        ulimit -Sn 16384 2>/dev/null || ulimit -Sn "$(ulimit -Hn)" 2>/dev/null || true
+    fi
+}
+
+# --- start
+
+# Makes the temporary folder. /var/tmp, unlike /tmp, is on a disk on every
+# Debian release, so that a benchmark's fsync means something.
+servers_prepare_folder() {
+    SERVERS_DIR=$(mktemp -d "${TMPDIR:-/var/tmp}/agent-runtime-servers.XXXXXXXX")
+    # setsid keeps a terminal's Ctrl-C from the servers until the command is
+    # gone; the parent-death signal stops them even if this shell is killed.
+    local launch=(setsid setpriv --pdeathsig INT)
+    if [[ $EUID -eq 0 ]]; then
+        # PostgreSQL refuses to run as root.
+        id postgres >/dev/null 2>&1 || servers_fail "the user postgres, under which root starts the servers, is missing"
+        chown postgres: "$SERVERS_DIR"
+        launch+=(--reuid postgres --regid postgres --init-groups)
+    fi
+    launch+=(--)
+    SERVERS_AS_USER=("${launch[@]}")
+    "${SERVERS_AS_USER[@]}" test -w "$SERVERS_DIR" ||
+        servers_fail "the user of the servers can't write to $SERVERS_DIR; set TMPDIR to another folder"
+}
+
+servers_start_postgres() {
+    local bin data=$SERVERS_DIR/postgres log=$SERVERS_DIR/postgres.log password port attempt
+    bin=$(servers_postgres_bin)
+    password=$(servers_password)
+    # Passwords keep other users of this machine out. They travel in the clear,
+    # on loopback, since a hashed exchange slows each connection of a debug build.
+    servers_write_secret "$SERVERS_DIR/postgres.password" "$password"
+    (cd "$SERVERS_DIR" && "${SERVERS_AS_USER[@]}" "$bin/initdb" --pgdata="$data" \
+        --username=postgres --pwfile="$SERVERS_DIR/postgres.password" --auth=password \
+        --encoding=UTF8 --locale=C --no-sync) >"$log" 2>&1 ||
+        servers_fail_with_log "initdb failed" "$log"
+
+    for ((attempt = 0; attempt < SERVERS_START_ATTEMPTS; attempt++)); do
+        port=$(servers_free_port)
+        # What is not named here stays at its default: fsync and
+        # synchronous_commit are on.
+        "${SERVERS_AS_USER[@]}" "$bin/postgres" -D "$data" -p "$port" \
+            -c listen_addresses=127.0.0.1 -c unix_socket_directories= \
+            -c max_connections="$SERVERS_POSTGRES_CONNECTIONS" -c timezone=UTC \
+            </dev/null >"$log" 2>&1 &
+        SERVERS_POSTGRES_PID=$!
+        if servers_await "$SERVERS_POSTGRES_PID" servers_postgres_is_ready "$data"; then
+            export AGENT_RUNTIME_TEST_POSTGRES_URL="postgres://postgres:$password@127.0.0.1:$port/postgres"
+            servers_say "$("$bin/postgres" --version) on port $port, process $SERVERS_POSTGRES_PID"
+            return
+        fi
+        servers_end SERVERS_POSTGRES_PID QUIT
+        grep -q 'Address already in use' "$log" || break
+    done
+    servers_fail_with_log "PostgreSQL did not start" "$log"
+}
+
+servers_start_redis() {
+    local conf=$SERVERS_DIR/redis.conf log=$SERVERS_DIR/redis.log password port attempt
+    password=$(servers_password)
+    for ((attempt = 0; attempt < SERVERS_START_ATTEMPTS; attempt++)); do
+        port=$(servers_free_port)
+        servers_write_secret "$conf" "bind 127.0.0.1
+port $port
+requirepass $password
+dir $SERVERS_DIR
+daemonize no
+save \"\"
+appendonly no"
+        "${SERVERS_AS_USER[@]}" redis-server "$conf" </dev/null >"$log" 2>&1 &
+        SERVERS_REDIS_PID=$!
+        if servers_await "$SERVERS_REDIS_PID" servers_redis_is_ready "$log"; then
+            export AGENT_RUNTIME_TEST_REDIS_URL="redis://default:$password@127.0.0.1:$port/"
+            servers_say "$(redis-server --version | cut -d' ' -f1-3) on port $port, process $SERVERS_REDIS_PID"
+            return
+        fi
+        servers_end SERVERS_REDIS_PID TERM
+        grep -q 'Address already in use' "$log" || break
+    done
+    servers_fail_with_log "Redis did not start" "$log"
+}
+
+# The servers' own word is what counts: a reply on the port could come from
+# another process that took it first.
+servers_postgres_is_ready() {
+    grep -q '^ready' "$1/postmaster.pid" 2>/dev/null
+}
+
+servers_redis_is_ready() {
+    grep -q 'Ready to accept connections' "$1" 2>/dev/null
+}
+
+# Waits until CHECK succeeds; fails when the process ends or time runs out.
+servers_await() {
+    local pid=$1 deadline=$((SECONDS + SERVERS_START_SECONDS))
+    shift
+    until "$@"; do
+        if ! kill -0 "$pid" 2>/dev/null || [[ $SECONDS -ge $deadline ]]; then
+            return 1
+        fi
+        sleep 0.05
+    done
+}
+
+servers_free_port() {
+    local port
+    while :; do
+        port=$((SERVERS_PORT_FIRST + SRANDOM % SERVERS_PORT_COUNT))
+        # A connection that succeeds means that somebody listens there.
+        if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+            printf '%s\n' "$port"
+            return
+        fi
+    done
+}
+
+servers_password() {
+    od -An -N16 -tx1 /dev/urandom | tr -d ' \n'
+}
+
+# Writes a file that only the user of the servers can read.
+servers_write_secret() {
+    (umask 077 && printf '%s\n' "$2" >"$1")
+    if [[ $EUID -eq 0 ]]; then
+        chown postgres: "$1"
+    fi
+}
+
+# --- stop
+
+# Ends the command with all that it started, then leaves through the exit trap.
+servers_interrupt() {
+    trap '' HUP INT TERM
+    if [[ -n $SERVERS_COMMAND_PID ]]; then
+        local tree=() deadline=$((SECONDS + SERVERS_STOP_SECONDS))
+        mapfile -t tree < <(servers_tree "$SERVERS_COMMAND_PID")
+        kill -TERM "${tree[@]}" 2>/dev/null || true
+        while kill -0 "${tree[@]}" 2>/dev/null && [[ $SECONDS -lt $deadline ]]; do
+            sleep 0.05
+        done
+        kill -KILL "${tree[@]}" 2>/dev/null || true
+    fi
+    exit "$1"
+}
+
+# Prints a process id and those of its descendants.
+servers_tree() {
+    local children=() child
+    printf '%s\n' "$1"
+    read -r -d '' -a children < <(cat "/proc/$1/task/"*/children 2>/dev/null) || true
+    for child in "${children[@]}"; do
+        servers_tree "$child"
+    done
+}
+
+# Stops both servers and removes their folder; the trap of every exit.
+servers_stop() {
+    local status=$?
+    trap '' HUP INT TERM
+    set +e
+    # SIGINT asks PostgreSQL for a fast shutdown: it drops its clients.
+    servers_end SERVERS_POSTGRES_PID INT
+    servers_end SERVERS_REDIS_PID TERM
+    if [[ -n $SERVERS_DIR ]]; then
+        rm -rf -- "$SERVERS_DIR"
+    fi
+    exit "$status"
+}
+
+# Ends the server whose process id stands in variable NAME, and clears it.
+servers_end() {
+    local -n pid=$1
+    local signal=$2 deadline=$((SECONDS + SERVERS_STOP_SECONDS))
+    [[ -n $pid ]] || return 0
+    kill "-$signal" "$pid" 2>/dev/null
+    while kill -0 "$pid" 2>/dev/null; do
+        if [[ $SECONDS -ge $deadline ]]; then
+            servers_say "process $pid outlived SIG$signal; killing it"
+            kill -KILL "$pid" 2>/dev/null
+            break
+        fi
+        sleep 0.05
+    done
+    wait "$pid" 2>/dev/null
+    pid=
+    return 0
+}
+
+# --- messages
+
+servers_say() {
+    printf 'servers: %s\n' "$1" >&2
+}
+
+servers_fail() {
+    servers_say "$1"
+    exit 1
+}
+
+servers_fail_with_log() {
+    servers_say "$1; the end of its log:"
+    tail -n 20 "$2" >&2
+    exit 1
+}
