@@ -1,0 +1,62 @@
+# syntax=docker/dockerfile:1
+#
+# The service as a small image without a shell, run by an ordinary user.
+#
+#   docker build -t agent-runtime .
+#
+# In a container the service must listen on every interface, and it refuses to
+# do so without authentication. So create a key first, in the same volume:
+#
+#   docker run --rm -v agent-runtime:/var/lib/agent-runtime agent-runtime keys create --help
+#   docker run --rm -v agent-runtime:/var/lib/agent-runtime agent-runtime keys create ...
+#   docker run -d --init -v agent-runtime:/var/lib/agent-runtime -p 127.0.0.1:8080:8080 agent-runtime
+#
+# or, where nobody else can reach the port, append: serve --insecure-no-auth
+
+# The channel of rust-toolchain.toml; .ci/run compares them. The file itself
+# stays outside, since rustup would fetch rustfmt and clippy on its account.
+ARG RUST_VERSION=1.95.0
+
+FROM rust:${RUST_VERSION}-slim-bookworm AS build
+WORKDIR /src
+
+# The dependencies form a layer of their own: it is built from stand-ins for
+# our sources and lasts until the manifest or the lock file changes.
+COPY Cargo.toml Cargo.lock ./
+RUN mkdir src && touch src/lib.rs && echo 'fn main() {}' > src/main.rs
+RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registry,sharing=locked \
+    cargo build --release --locked --bin agent-runtime
+
+# Migrations, the default configuration and other embedded files come along.
+# The files keep the times they have outside, which may be older than the
+# stand-ins; cargo would take them for built.
+COPY . .
+RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registry,sharing=locked \
+    touch src/lib.rs src/main.rs \
+    && cargo build --release --locked --bin agent-runtime \
+    && mkdir -p /out/var/lib/agent-runtime
+
+# glibc, libgcc and the root certificates of Debian 12, nothing else.
+FROM gcr.io/distroless/cc-debian12:nonroot
+LABEL org.opencontainers.image.title="agent-runtime" \
+      org.opencontainers.image.description="Runs LLM agents over immutable, forkable sessions" \
+      org.opencontainers.image.licenses="Apache-2.0 OR MIT"
+
+COPY --from=build /src/target/release/agent-runtime /usr/local/bin/agent-runtime
+COPY LICENSE LICENSE-APACHE LICENSE-MIT /usr/share/doc/agent-runtime/
+# A volume mounted here takes over the owner.
+COPY --from=build --chown=65532:65532 /out/var/lib/agent-runtime /var/lib/agent-runtime
+
+# By number, so that an orchestrator can see that it is not root.
+USER 65532:65532
+WORKDIR /var/lib/agent-runtime
+ENV AGENT_RUNTIME__HTTP__LISTEN=0.0.0.0:8080 \
+    AGENT_RUNTIME__STORE__URL=sqlite:///var/lib/agent-runtime/agent-runtime.db
+VOLUME /var/lib/agent-runtime
+EXPOSE 8080
+
+HEALTHCHECK --interval=5s --timeout=3s --start-period=10s --retries=3 \
+    CMD ["/usr/local/bin/agent-runtime", "healthcheck", "--url", "http://127.0.0.1:8080/healthz"]
+
+ENTRYPOINT ["/usr/local/bin/agent-runtime"]
+CMD ["serve"]
