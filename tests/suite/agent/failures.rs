@@ -1,7 +1,7 @@
 //! What operators are told of a model that fails, and how a model that is never silent leaves time to others.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use agent_runtime::agent::ports::{ModelError, ModelErrorClass};
 use agent_runtime::agent::state::{ExecutionStatus, FinishReason};
@@ -10,25 +10,11 @@ use serde_json::{Value, json};
 
 use super::setup::Setup;
 use crate::support::fake_model::{Beat, completed, text, usage};
-use crate::support::logs::listen;
-
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+use crate::support::logs::{CapturedLog, listen};
 
 #[tokio::test]
 async fn a_failed_model_call_is_logged_once_with_its_cause_and_without_its_words() {
-    let lines = Lines::default();
+    let lines = CapturedLog::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt()
         .json()
@@ -45,7 +31,7 @@ async fn a_failed_model_call_is_logged_once_with_its_cause_and_without_its_words
         .run()
         .await;
     assert_eq!(state.status(), Some(ExecutionStatus::Failed));
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let text = lines.text();
     assert!(!text.contains("secret"), "{text}");
     let fields = text
         .lines()

@@ -1,13 +1,13 @@
 //! A server that is stopped, hangs or comes back empty: own runs are always seen, and nobody waits long.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_runtime::board::{Board as _, RedisBoard};
 
 use super::server::{PrivateServer, TIMEOUT, board};
 use super::{listed, lookup, new_run, new_session_id, new_tenant, open, until, with_step};
-use crate::support::logs::listen;
+use crate::support::logs::{CapturedLog, listen};
 
 const EXPIRY: Duration = Duration::from_secs(30);
 
@@ -163,7 +163,7 @@ async fn an_outage_is_told_once() {
     let Some(mut server) = PrivateServer::start() else {
         return;
     };
-    let log = Log::default();
+    let log = CapturedLog::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::INFO)
@@ -178,32 +178,17 @@ async fn an_outage_is_told_once() {
         for _ in 0..20 {
             check_local_view(&here).await;
         }
-        until(outage, async || log.count("WARN")).await;
+        until(outage, async || count(&log, "WARN")).await;
         server.restart();
-        until(outage, async || log.count("INFO")).await;
+        until(outage, async || count(&log, "INFO")).await;
     }
-    assert_eq!(log.count("WARN"), 2, "{log:?}");
+    assert_eq!(count(&log, "WARN"), 2, "{}", log.text());
     here.close().await;
 }
 
-#[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn count(&self, level: &str) -> usize {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        let of_board = text.lines().filter(|line| line.contains("shared board"));
-        of_board.filter(|line| line.contains(level)).count()
-    }
-}
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+/// Counts the board's messages of a level.
+fn count(log: &CapturedLog, level: &str) -> usize {
+    let text = log.text();
+    let of_board = text.lines().filter(|line| line.contains("shared board"));
+    of_board.filter(|line| line.contains(level)).count()
 }

@@ -1,47 +1,28 @@
 //! What the log tells of requests: one line each, with the cause that the caller never reads, and none of what the caller sent.
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
 use agent_runtime::store::Scope;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
 use super::service::Service;
 use crate::support::answer::{read, with_json};
-use crate::support::logs::listen;
+use crate::support::logs::{CapturedLog, listen};
 use crate::support::outages::INTERNALS;
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Lines {
-    /// Returns the lines that tell of requests.
-    fn of_requests(&self) -> Vec<Value> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        let lines = text
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap()["fields"].clone());
-        lines
-            .filter(|fields| fields["message"].as_str().unwrap().starts_with("request "))
-            .collect()
-    }
+/// Returns the lines that tell of requests.
+fn of_requests(log: &CapturedLog) -> Vec<Value> {
+    let text = log.text();
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["fields"].clone());
+    lines
+        .filter(|fields| fields["message"].as_str().unwrap().starts_with("request "))
+        .collect()
 }
 
 #[tokio::test]
 async fn each_request_has_one_line_without_what_was_sent() {
-    let lines = Lines::default();
+    let lines = CapturedLog::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt()
         .json()
@@ -70,7 +51,7 @@ async fn each_request_has_one_line_without_what_was_sent() {
         .await
         .assert_problem("internal_error");
 
-    let told: Vec<_> = lines.of_requests().into_iter().map(without_duration).collect();
+    let told: Vec<_> = of_requests(&lines).into_iter().map(without_duration).collect();
     let line = |message: &str, method: &str, route: &str, status: u16| json!({"message": message, "method": method, "route": route, "status": status, "request_id": "r-1"});
     let mut expected = [
         line("request answered", "POST", "/v1/runs", 200),
@@ -87,7 +68,7 @@ async fn each_request_has_one_line_without_what_was_sent() {
         "the store failed: list sessions: error returned from database: {said}: {said}"
     ));
     assert_eq!(told, expected);
-    let all = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let all = lines.text();
     for secret in ["body-secret", "path-secret", "query-secret", "cookie-secret", &key] {
         assert!(!all.contains(secret), "{secret} is in the log: {all}");
     }

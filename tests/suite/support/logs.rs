@@ -1,4 +1,7 @@
-//! Listening to the log lines of the test's own thread.
+//! Listening to the log lines of the test's own thread, and keeping what is written.
+
+use std::io;
+use std::sync::{Arc, Mutex};
 
 use tracing::subscriber::{DefaultGuard, NoSubscriber};
 use tracing::{Dispatch, Subscriber};
@@ -19,5 +22,27 @@ pub(crate) fn listen(subscriber: impl Subscriber + Send + Sync) -> Listening {
     Listening {
         _guard: tracing::subscriber::set_default(subscriber),
         _second: second,
+    }
+}
+
+/// A log in memory: a writer for subscribers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CapturedLog(Arc<Mutex<Vec<u8>>>);
+
+impl CapturedLog {
+    /// Returns what was written so far.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl io::Write for CapturedLog {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
