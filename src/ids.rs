@@ -91,6 +91,8 @@ ids! {
     StepId = "step_id";
     /// Names one message of a history.
     MessageId = "message_id";
+    /// Names one request to a model.
+    ModelRequestId = "request_id";
     /// Names one execution of a tool.
     ToolExecutionId = "tool_execution_id";
     /// Names one branch of stored history segments.

@@ -1,9 +1,10 @@
-//! Names of models and the shape that their answers shall have.
+//! Names of models, the sizes of their windows and the shape that their answers shall have.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 
 use crate::json::Value;
@@ -107,6 +108,49 @@ impl ResponseFormat {
     pub fn is_text(&self) -> bool {
         *self == Self::Text
     }
+}
+
+/// The tokens that models take, input and output together, where they are known.
+#[derive(Debug, Clone, Default)]
+pub struct ContextWindows(BTreeMap<ModelRef, u64>);
+
+impl ContextWindows {
+    /// Returns the window of the model.
+    pub fn window(&self, model: &ModelRef) -> Option<u64> {
+        self.0.get(model).copied()
+    }
+}
+
+impl FromIterator<(ModelRef, u64)> for ContextWindows {
+    fn from_iter<I: IntoIterator<Item = (ModelRef, u64)>>(windows: I) -> Self {
+        Self(windows.into_iter().collect())
+    }
+}
+
+/// A format as any version stores it.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum StoredFormat {
+    Text,
+    JsonObject,
+    JsonSchema {
+        name: String,
+        schema: Value,
+        #[serde(default)]
+        strict: bool,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+/// Reads a format from a stored state. One that this version does not know asks for plain words, and unknown fields are passed over,
+/// where a caller's would be refused.
+pub(crate) fn stored_format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ResponseFormat, D::Error> {
+    Ok(match StoredFormat::deserialize(deserializer)? {
+        StoredFormat::Text | StoredFormat::Unknown => ResponseFormat::Text,
+        StoredFormat::JsonObject => ResponseFormat::JsonObject,
+        StoredFormat::JsonSchema { name, schema, strict } => ResponseFormat::JsonSchema { name, schema, strict },
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Usage: tokens and what they cost. Counts saturate; nothing here can overflow or go below zero.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Sum;
 use std::ops::Add;
 
@@ -35,6 +35,22 @@ impl Usage {
         Self {
             cost: price.map(|price| price.cost(&self)).or(self.cost),
             ..self
+        }
+    }
+
+    /// Returns what was used since an earlier count.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_sub(earlier.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_sub(earlier.cache_write_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_sub(earlier.reasoning_tokens),
+            total_tokens: self.total_tokens.saturating_sub(earlier.total_tokens),
+            cost: self
+                .cost
+                .map(|cost| cost.saturating_sub(earlier.cost.unwrap_or_default())),
         }
     }
 }
@@ -180,18 +196,33 @@ fn pico_per_token(dollars_per_million: f64) -> Option<u64> {
 
 /// The prices of the models that have one.
 #[derive(Debug, Clone, Default)]
-pub struct PriceTable(BTreeMap<ModelRef, Price>);
+pub struct PriceTable {
+    prices: BTreeMap<ModelRef, Price>,
+    /// Providers whose models cost nothing unless they have a price.
+    free: BTreeSet<String>,
+}
 
 impl PriceTable {
-    /// Returns the price of the model.
-    pub fn price(&self, model: &ModelRef) -> Option<&Price> {
-        self.0.get(model)
+    /// Returns the table in which the models of a provider that have no price cost nothing.
+    #[must_use]
+    pub fn with_free_provider(mut self, provider: impl Into<String>) -> Self {
+        self.free.insert(provider.into());
+        self
+    }
+
+    /// Returns the price of the model; `None` when it is not known.
+    pub fn price(&self, model: &ModelRef) -> Option<Price> {
+        let free = || self.free.contains(model.provider()).then(Price::default);
+        self.prices.get(model).copied().or_else(free)
     }
 }
 
 impl FromIterator<(ModelRef, Price)> for PriceTable {
     fn from_iter<I: IntoIterator<Item = (ModelRef, Price)>>(prices: I) -> Self {
-        Self(prices.into_iter().collect())
+        Self {
+            prices: prices.into_iter().collect(),
+            free: BTreeSet::new(),
+        }
     }
 }
 

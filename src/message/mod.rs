@@ -9,10 +9,10 @@ pub use self::content::{
     Citation, ContentPart, DocumentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart, ToolCall,
     ToolResult,
 };
-pub use self::tags::{MessageTags, Section};
+pub use self::tags::{Coverage, MessageTags, Section};
 use crate::clock::Timestamp;
 use crate::ids::MessageId;
-use crate::json::{Object, RawJson};
+use crate::json::{Object, RawJson, Unread};
 
 /// Who says a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
@@ -52,6 +52,9 @@ pub struct Message {
     /// When the message entered the history.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub created_at: Timestamp,
+    /// What a later version stored with it; see [`Unread`].
+    #[serde(skip)]
+    pub unread: Unread,
 }
 
 /// Opaque fields of a message, by name, for the kind of provider they came from and for no other.
@@ -75,6 +78,7 @@ impl Message {
             provider_fields: None,
             metadata: Object::new(),
             created_at,
+            unread: Unread::default(),
         }
     }
 

@@ -22,7 +22,7 @@ pub struct Bundle {
     pub environment: Arc<EnvironmentState>,
     /// The agent's session data without metadata and counters, which are in the head.
     pub context: Arc<StoredContext>,
-    /// The messages of the whole line.
+    /// The messages of the line that running it needs: those from [`SessionHead::history_start`] on, or more.
     pub history: History,
 }
 
@@ -35,6 +35,8 @@ pub struct SessionHead {
     pub parent_session_id: Option<SessionId>,
     /// The run that published it; none for an imported session.
     pub run_id: Option<RunId>,
+    /// The session of the agent that started this one; none unless it is a subagent's.
+    pub subagent_of: Option<SessionId>,
     /// The agent's name.
     pub agent: String,
     /// The version of the agent's definition that was in force.
@@ -45,6 +47,8 @@ pub struct SessionHead {
     pub execution_count: u64,
     /// The number of messages in the whole history.
     pub message_count: u64,
+    /// The index from which the history is needed to run: the end of what its newest summary covers.
+    pub history_start: u64,
     /// Covers everything: see [`super::root_hash`].
     pub root_hash: Hash,
     /// Addresses the environment state.
@@ -92,6 +96,8 @@ pub struct BundleDraft {
     pub parent: Option<Arc<Bundle>>,
     /// The run that publishes it.
     pub run_id: Option<RunId>,
+    /// The session of the agent that started this one, which the same commit publishes; none unless it is a subagent's.
+    pub subagent_of: Option<SessionId>,
     /// The agent's name.
     pub agent: String,
     /// The version of the agent's definition that was in force.
@@ -100,7 +106,7 @@ pub struct BundleDraft {
     pub environment: Arc<EnvironmentState>,
     /// The agent's session data; its `updated_at` becomes the session's `created_at`.
     pub context: ContextState,
-    /// The whole history; it begins with the parent's.
+    /// The history; it goes on from the parent's and may lack what running the parent does not need.
     pub history: History,
     /// Names the branch that is opened when the parent is no tip.
     pub new_branch_id: BranchId,
@@ -112,9 +118,13 @@ impl BundleDraft {
         self.parent.as_ref().map_or(0, |parent| parent.head.depth + 1)
     }
 
+    /// Returns the number of messages that the session has from its parent.
+    pub fn inherited(&self) -> usize {
+        self.parent.as_ref().map_or(0, |parent| parent.history.len())
+    }
+
     /// Iterates over the messages that the session adds to its parent's.
     pub fn new_messages(&self) -> impl Iterator<Item = &Arc<Message>> {
-        let inherited = self.parent.as_ref().map_or(0, |parent| parent.history.len());
-        self.history.iter_from(inherited)
+        self.history.iter_from(self.inherited())
     }
 }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::ids::AgentId;
-use crate::json::Object;
-use crate::model_ref::{ModelRef, ResponseFormat};
+use crate::json::{Object, Unread};
+use crate::model_ref::{ModelRef, ResponseFormat, stored_format};
 
 /// The context as callers see it and as sessions are imported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -44,9 +44,12 @@ pub struct StoredContext {
     #[serde(default)]
     pub system_prompt: String,
     /// The shape of final answers.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stored_format")]
     pub response_format: ResponseFormat,
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub other: Object,
+    /// What this version can't read of a known key; see [`Unread`].
+    #[serde(skip)]
+    pub unread: Unread,
 }

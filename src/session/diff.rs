@@ -36,7 +36,7 @@ pub struct ValueChange {
     pub right: Option<Value>,
 }
 
-/// Compares two bundles.
+/// Compares two bundles, whose histories must be whole: messages that are not loaded count as shared or absent.
 pub fn diff_bundles(left: &Bundle, right: &Bundle) -> Result<BundleDiff, serde_json::Error> {
     let pairs = left.history.iter().zip(right.history.iter());
     let shared = pairs

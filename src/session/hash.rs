@@ -122,6 +122,8 @@ pub struct RootHashInput<'a> {
     pub message_count: u64,
     /// When the session was made.
     pub created_at: Timestamp,
+    /// The session of the agent that started this one.
+    pub subagent_of: Option<SessionId>,
 }
 
 /// Returns the root hash: through the parent's it covers the whole line of sessions.
@@ -147,9 +149,49 @@ pub fn root_hash(input: &RootHashInput<'_>) -> Result<Hash, serde_json::Error> {
     hasher.update(&input.execution_count.to_le_bytes());
     hasher.update(&input.message_count.to_le_bytes());
     hasher.update(&input.created_at.timestamp_micros().to_le_bytes());
+    // The last part, and none without a value: sessions from before it was known keep their hashes.
+    if let Some(session_id) = input.subagent_of {
+        hasher.update(session_id.as_uuid().as_bytes());
+    }
     Ok(Hash(*hasher.finalize().as_bytes()))
 }
 
 fn hash_in(domain: &str, bytes: &[u8]) -> Hash {
     Hash(blake3::derive_key(domain, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_without_a_starter_has_the_root_hash_that_it_always_had() {
+        let part = hash_segment(b"part");
+        let metadata = Object::new();
+        let input = RootHashInput {
+            session_id: SessionId::from_uuid(uuid::Uuid::from_u128(1)),
+            parent: Some(part),
+            environment: part,
+            context: part,
+            segment: part,
+            agent_version: None,
+            agent: "demo",
+            metadata: &metadata,
+            execution_count: 2,
+            message_count: 3,
+            created_at: Timestamp::UNIX_EPOCH,
+            subagent_of: None,
+        };
+        let hash = root_hash(&input).unwrap();
+        assert_eq!(
+            hash.to_string(),
+            "549630e74da30db533859e003004ad9d0187e059a8fe2599b4ec1a2d6a20da54"
+        );
+        let started = |by: u128| RootHashInput {
+            subagent_of: Some(SessionId::from_uuid(uuid::Uuid::from_u128(by))),
+            ..input
+        };
+        let hashes = [hash, root_hash(&started(0)).unwrap(), root_hash(&started(4)).unwrap()];
+        assert!(hashes[0] != hashes[1] && hashes[1] != hashes[2]);
+    }
 }

@@ -1,28 +1,49 @@
 //! The message history: an append-only list that shares its structure, so that a copy costs nothing at any length.
+//!
+//! A compacted history may hold its end only. Indexes always count the messages of the whole history.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rpds::VectorSync;
-use serde::{Deserialize, Serialize};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::message::Message;
 
-/// The messages of a conversation, oldest first.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
+/// The messages of a conversation, oldest first, from some index on.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
+    /// The number of messages before those that are held.
+    first_index: usize,
     messages: VectorSync<Arc<Message>>,
 }
 
 impl History {
-    /// Returns the number of messages.
-    pub fn len(&self) -> usize {
-        self.messages.len()
+    /// Holds the messages from the index on.
+    pub fn starting_at(first_index: usize, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
+        Self {
+            first_index,
+            ..Self::default()
+        }
+        .with_messages(messages)
     }
 
-    /// Tells whether there is no message.
+    /// Returns the index of the first message that is held; 0 when the history is whole.
+    pub fn first_index(&self) -> usize {
+        self.first_index
+    }
+
+    /// Returns the number of messages of the whole history.
+    pub fn len(&self) -> usize {
+        self.first_index + self.messages.len()
+    }
+
+    /// Tells whether the whole history has no message.
     pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
+        self.len() == 0
     }
 
     /// Returns the history with one more message at its end.
@@ -38,9 +59,29 @@ impl History {
         messages.into_iter().fold(self, Self::with_message)
     }
 
-    /// Returns the message at the index.
+    /// Returns the history with the message at the index replaced; where none is held nothing changes.
+    ///
+    /// Only for messages that are not committed yet.
+    #[must_use]
+    pub fn with_message_at(mut self, index: usize, message: Arc<Message>) -> Self {
+        if let Some(at) = index.checked_sub(self.first_index) {
+            self.messages.set_mut(at, message);
+        }
+        self
+    }
+
+    /// Returns the history without holding the messages before the index.
+    #[must_use]
+    pub fn held_from(&self, index: usize) -> Self {
+        if index <= self.first_index {
+            return self.clone();
+        }
+        Self::starting_at(index.min(self.len()), self.iter_from(index).map(Arc::clone))
+    }
+
+    /// Returns the message at the index; `None` when there is none or it is not held.
     pub fn get(&self, index: usize) -> Option<&Arc<Message>> {
-        self.messages.get(index)
+        self.messages.get(index.checked_sub(self.first_index)?)
     }
 
     /// Returns the newest message.
@@ -48,19 +89,149 @@ impl History {
         self.messages.last()
     }
 
-    /// Iterates over all messages, oldest first.
+    /// Iterates over all messages that are held, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.messages.iter()
     }
 
-    /// Iterates over the messages from the index on, without walking those before it.
+    /// Iterates over the messages that are held from the index on, without walking those before it.
     pub fn iter_from(&self, index: usize) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
-        (index..self.len()).filter_map(|at| self.messages.get(at))
+        let skipped = index.saturating_sub(self.first_index);
+        (skipped..self.messages.len()).filter_map(|at| self.messages.get(at))
     }
 }
 
 impl FromIterator<Arc<Message>> for History {
     fn from_iter<I: IntoIterator<Item = Arc<Message>>>(messages: I) -> Self {
         Self::default().with_messages(messages)
+    }
+}
+
+impl Serialize for History {
+    /// A whole history is an array of messages; another one says where it begins.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.first_index == 0 {
+            return self.messages.serialize(serializer);
+        }
+        let mut fields = serializer.serialize_struct("History", 2)?;
+        fields.serialize_field("first_index", &self.first_index)?;
+        fields.serialize_field("messages", &self.messages)?;
+        fields.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for History {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(HistoryVisitor)
+    }
+}
+
+/// Reads both forms without keeping a copy of the messages between.
+struct HistoryVisitor;
+
+#[derive(Deserialize)]
+struct Window {
+    first_index: usize,
+    messages: VectorSync<Arc<Message>>,
+}
+
+impl<'de> Visitor<'de> for HistoryVisitor {
+    type Value = History;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of messages, or an object with `first_index` and `messages`")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, messages: A) -> Result<History, A::Error> {
+        let messages = VectorSync::deserialize(SeqAccessDeserializer::new(messages))?;
+        Ok(History {
+            first_index: 0,
+            messages,
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<History, A::Error> {
+        let Window { first_index, messages } = Window::deserialize(MapAccessDeserializer::new(fields))?;
+        if first_index.checked_add(messages.len()).is_none() {
+            return Err(A::Error::custom("`first_index` is too large"));
+        }
+        Ok(History { first_index, messages })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::ids::{MessageId, UuidV7Source};
+    use crate::message::Role;
+
+    fn messages(count: usize) -> Vec<Arc<Message>> {
+        let message = |index: usize| {
+            let id = MessageId::generate(&UuidV7Source);
+            Arc::new(Message::text(id, Role::User, index.to_string(), Timestamp::UNIX_EPOCH))
+        };
+        (0..count).map(message).collect()
+    }
+
+    #[test]
+    fn a_window_counts_the_messages_of_the_whole_history() {
+        let all = messages(6);
+        let whole: History = all.iter().cloned().collect();
+        for first in 0..=7 {
+            let window = whole.held_from(first);
+            assert_eq!(window.first_index(), first.min(6), "{first}");
+            assert_eq!((window.len(), window.is_empty()), (6, false), "{first}");
+            assert_eq!(window.last(), all[first.min(6)..].last(), "{first}");
+            assert!(window.iter().eq(&all[first.min(6)..]), "{first}");
+            for index in 0..8 {
+                let held = all.get(index).filter(|_| index >= first);
+                assert_eq!(window.get(index), held, "{first}, {index}");
+                assert!(
+                    window.iter_from(index).eq(&all[index.max(first).min(6)..]),
+                    "{first}, {index}"
+                );
+            }
+            let other = &messages(1)[0];
+            for index in 0..8 {
+                let replaced = window.clone().with_message_at(index, Arc::clone(other));
+                let expected = all.iter().enumerate().skip(first);
+                let expected = expected.map(|(at, message)| if at == index { other } else { message });
+                assert!(replaced.iter().eq(expected), "{first}, {index}");
+            }
+            let longer = window.clone().with_messages(messages(2));
+            assert_eq!((longer.first_index(), longer.len()), (first.min(6), 8), "{first}");
+            assert_eq!(window.held_from(0), window, "what is not held does not come back");
+        }
+        assert!(History::default().is_empty());
+    }
+
+    #[test]
+    fn both_forms_survive_a_round_trip() {
+        let whole: History = messages(3).into_iter().collect();
+        let text = serde_json::to_value(&whole).unwrap();
+        assert!(text.is_array());
+        assert_eq!(serde_json::from_value::<History>(text).unwrap(), whole);
+        let window = whole.held_from(2);
+        let text = serde_json::to_string(&window).unwrap();
+        assert!(text.starts_with(r#"{"first_index":2,"messages":[{"#), "{text}");
+        assert_eq!(serde_json::from_str::<History>(&text).unwrap(), window);
+    }
+
+    #[test]
+    fn what_is_no_history_is_refused() {
+        let message = serde_json::to_value(&messages(1)[0]).unwrap();
+        for bad in [
+            json!(null),
+            json!("x"),
+            json!({}),
+            json!({"first_index": -1, "messages": []}),
+            json!({"first_index": usize::MAX, "messages": [message]}),
+            json!([1]),
+        ] {
+            assert!(serde_json::from_value::<History>(bad.clone()).is_err(), "{bad}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod bundle;
 mod context_state;
+mod coverage;
 mod diff;
 mod environment_state;
 mod hash;
@@ -11,6 +12,7 @@ mod validity;
 
 pub use self::bundle::{BranchPosition, Bundle, BundleDraft, SessionHead};
 pub use self::context_state::{ContextState, StoredContext};
+pub use self::coverage::{CoverageFault, find_history_start};
 pub use self::diff::{BundleDiff, ValueChange, diff_bundles};
 pub use self::environment_state::EnvironmentState;
 pub use self::hash::{

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::coverage::CoverageFault;
 use super::history::History;
 use crate::message::{ContentPart, Message, Role, Section, ToolCall, ToolResult};
 
@@ -63,6 +64,9 @@ pub enum HistoryFault {
         /// The call.
         call_id: String,
     },
+    /// A summary stands for messages that it can't stand for.
+    #[error(transparent)]
+    Coverage(#[from] CoverageFault),
 }
 
 /// Returns the first fault of the messages.

@@ -1,13 +1,27 @@
-//! JSON as data: objects, verbatim fragments, canonical bytes.
+//! JSON as data: objects, verbatim fragments, canonical bytes, strict reading and schemas, and what a value could not hold of what it
+//! was read from. No IO.
+
+mod schema;
+mod strict;
+mod unread;
 
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 pub use serde_json::Value;
+
+pub use self::schema::{JsonSchema, SchemaError, SchemaViolations};
+pub use self::strict::{parse_strict, parse_strict_prefix};
+pub use self::unread::{Unread, read_open, write_open};
 
 /// A JSON object; keys are kept in sorted order.
 pub type Object = serde_json::Map<String, Value>;
+
+/// Reads a field that may be absent; unlike serde's own reading of an option, `null` is a value.
+pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
 
 /// The text of a JSON value exactly as it came, so that it can be sent back byte for byte.
 ///
