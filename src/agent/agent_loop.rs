@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::drivers::Driver;
+use super::ending::Ending;
 use super::events::{AgentEvent, ContinuationDecision, EventSink};
-use super::hooks::{HookPoint, HookStack};
-use super::state::{AgentError, AgentState, ErrorKind, StopReason, StopSignal};
+use super::hooks::{HookContext, HookPoint, HookStack, HookSubject};
+use super::state::{AgentState, AgentStep, StopReason};
 use crate::clock::Clock;
 use crate::ids::{ExecutionId, IdSource, StepId};
 use crate::message::Message;
@@ -14,7 +15,7 @@ use crate::message::Message;
 #[derive(Debug)]
 pub struct AgentLoop {
     driver: Box<dyn Driver>,
-    hooks: HookStack,
+    hooks: Arc<HookStack>,
     events: Arc<dyn EventSink>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -24,7 +25,7 @@ impl AgentLoop {
     /// Makes a loop of its parts.
     pub fn new(
         driver: Box<dyn Driver>,
-        hooks: HookStack,
+        hooks: Arc<HookStack>,
         events: Arc<dyn EventSink>,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
@@ -40,22 +41,61 @@ impl AgentLoop {
 
     /// Runs one execution on the input and returns the state at its end: completed, stopped or failed.
     ///
-    /// Whatever fails is in the state; nothing that was produced is lost.
+    /// Whatever fails is in the state; nothing that was produced is lost. An execution whose future is dropped is told as ended.
     pub async fn run(&self, state: AgentState, input: Vec<Message>) -> AgentState {
         let execution_id = ExecutionId::generate(&*self.ids);
-        let state = state
-            .start_execution(execution_id, self.clock.now())
-            .with_input(input, self.clock.now());
-        let mut state = self.call_hooks(HookPoint::BeforeExecution, state).await;
-        while !is_stopped(&state) {
+        let state = state.start_execution(execution_id, self.clock.now());
+        let ending = Ending::begin(Arc::clone(&self.events), Arc::clone(&self.clock), &state);
+        let state = self.begin(state, input).await;
+        self.run_to_end(state, ending).await
+    }
+
+    /// Goes on with an execution that was stored before its first step or after a later one, under its own id and with what it has
+    /// spent and done already. One that has ended, or never begun, is returned as it is.
+    ///
+    /// The control of the loop's parts must have been told what is spent: see [`super::ExecutionControl::with_spent`].
+    pub async fn resume(&self, state: AgentState) -> AgentState {
+        if !state.has_active_execution() {
+            return state;
+        }
+        let ending = Ending::begin(Arc::clone(&self.events), Arc::clone(&self.clock), &state);
+        self.run_to_end(state, ending).await
+    }
+
+    async fn run_to_end(&self, state: AgentState, mut ending: Ending) -> AgentState {
+        let mut state = state;
+        // An execution that is resumed may have made its last step already.
+        let mut is_over = is_stopped(&state) || (state.step_count() > 0 && state.should_stop());
+        while !is_over {
             state = self.step(state).await;
-            if state.should_stop() {
-                break;
-            }
+            ending.reached(&state);
+            is_over = state.should_stop();
         }
         let state = self.call_hooks(HookPoint::OnStop, state).await;
         let state = self.call_hooks(HookPoint::AfterExecution, state).await;
-        state.with_execution_ended(self.clock.now())
+        let state = state.with_execution_ended(self.clock.now());
+        ending.end(&state);
+        state
+    }
+
+    /// Adds the input, as the hooks before the execution leave it.
+    async fn begin(&self, state: AgentState, input: Vec<Message>) -> AgentState {
+        let context = HookContext {
+            point: HookPoint::BeforeExecution,
+            state,
+            subject: HookSubject::Input(input),
+        };
+        let (context, failure) = self.hooks.call(context).await;
+        let now = self.clock.now();
+        let state = match context.subject {
+            HookSubject::Input(input) => context.state.with_input(input, now),
+            // The stack lets no hook change the kind of the subject.
+            _ => context.state,
+        };
+        match failure {
+            Some(failure) => failure.in_state(state, now),
+            None => state,
+        }
     }
 
     /// Makes one step, or none when a hook stops the execution before it.
@@ -75,7 +115,8 @@ impl AgentLoop {
             self.tell_decision(step_number, &state);
             return state;
         }
-        let state = self.driver.step(state, step_id).await;
+        let state = self.driver.step(state.with_step_granted(started_at), step_id).await;
+        let state = self.call_error_hooks(state).await;
         let state = self.call_hooks(HookPoint::AfterStep, state).await;
         let state = state.with_step_recorded(self.clock.now());
         self.tell_step(step_number, &state);
@@ -83,23 +124,25 @@ impl AgentLoop {
         state
     }
 
-    /// A hook that fails ends the execution with an error that names it.
     async fn call_hooks(&self, point: HookPoint, state: AgentState) -> AgentState {
-        let (state, failure) = self.hooks.call(point, state).await;
-        let Some(failure) = failure else { return state };
-        let now = self.clock.now();
-        let signal = StopSignal::new(StopReason::ErrorForbade, failure.hook.clone(), failure.message.clone());
-        let error = AgentError {
-            kind: ErrorKind::Hook,
-            code: "hook_failed".to_owned(),
-            message: failure.to_string(),
-            source_name: Some(failure.hook),
+        self.hooks.call_on_state(point, state, self.clock.now()).await
+    }
+
+    async fn call_error_hooks(&self, state: AgentState) -> AgentState {
+        let errors = state.current_step().map(AgentStep::all_errors).unwrap_or_default();
+        if errors.is_empty() {
+            return state;
+        }
+        let context = HookContext {
+            point: HookPoint::OnError,
+            state,
+            subject: HookSubject::Errors(errors),
         };
-        // No other hook's request to go on may outlive the failure.
-        state
-            .with_error(error, now)
-            .with_stop_signal(signal, now)
-            .with_continuation_withdrawn(now)
+        let (context, failure) = self.hooks.call(context).await;
+        match failure {
+            Some(failure) => failure.in_state(context.state, self.clock.now()),
+            None => context.state,
+        }
     }
 
     fn tell_step(&self, step_number: usize, state: &AgentState) {
@@ -111,7 +154,7 @@ impl AgentLoop {
 
     fn tell_decision(&self, step_number: usize, state: &AgentState) {
         let stops = state.should_stop();
-        let signal = state.stop_signal();
+        let signal = state.stop_signal().filter(|_| stops);
         self.events.emit(AgentEvent::ContinuationEvaluated {
             step_number,
             decision: if stops {

@@ -1,6 +1,6 @@
-//! What bounds an execution from outside its state: the budget, the price of its model, the clock and the caller's cancellation.
+//! What bounds an execution from outside its state: budgets, what is spent of them, the clock and the caller's cancellation.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -22,21 +22,97 @@ const MAX_BYTES_PER_TOKEN: u64 = 8;
 const OVERRUN_SLACK: u64 = 256;
 
 /// Bounds one execution. Its guards read it between steps, its driver during them.
-#[derive(Debug, Clone)]
+///
+/// The control of a subagent has its parent's above it: what it spends is spent of both, and the tighter one binds.
+#[derive(Debug)]
 pub struct ExecutionControl {
-    /// The limits.
-    pub budget: ExecutionBudget,
-    /// What the model's tokens cost, if it is known.
-    pub price: Option<Price>,
-    /// Cancelled when the caller wants no result any more.
-    pub cancellation: CancellationToken,
-    /// Tells the time.
-    pub clock: Arc<dyn Clock>,
+    budget: ExecutionBudget,
+    cancellation: CancellationToken,
+    clock: Arc<dyn Clock>,
+    /// Of the execution and of all those below it.
+    spent: Mutex<Usage>,
+    parent: Option<Arc<Self>>,
 }
 
 impl ExecutionControl {
-    /// Returns the signal of the limit that forbids another step, if one does.
-    pub fn limit_before_step(&self, state: &AgentState) -> Option<StopSignal> {
+    /// Bounds an execution; the token is cancelled when the caller wants no result any more.
+    pub fn new(budget: ExecutionBudget, cancellation: CancellationToken, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            budget,
+            cancellation,
+            clock,
+            spent: Mutex::default(),
+            parent: None,
+        }
+    }
+
+    /// Counts what a resumed execution has spent before as spent.
+    #[must_use]
+    pub fn with_spent(self, spent: Usage) -> Self {
+        Self {
+            spent: Mutex::new(spent),
+            ..self
+        }
+    }
+
+    /// Bounds an execution on behalf of this one; `until` is when this one's time is spent.
+    #[must_use]
+    pub fn for_subagent(self: &Arc<Self>, budget: ExecutionBudget, until: Option<Timestamp>) -> Self {
+        let of_parent = ExecutionBudget {
+            deadline: until,
+            ..ExecutionBudget::default()
+        };
+        Self {
+            budget: budget.tightest(&of_parent),
+            cancellation: self.cancellation.clone(),
+            clock: Arc::clone(&self.clock),
+            spent: Mutex::default(),
+            parent: Some(Arc::clone(self)),
+        }
+    }
+
+    /// Tells the time.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// Returns the time.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Returns the token that is cancelled when the caller wants no result any more.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
+    }
+
+    /// Counts what a model call has used, here and in the executions above.
+    pub fn spend(&self, usage: Usage) {
+        let mut spent = self.spent_mut();
+        *spent = *spent + usage;
+        drop(spent);
+        if let Some(parent) = &self.parent {
+            parent.spend(usage);
+        }
+    }
+
+    /// Returns what is spent: by the execution and by those on its behalf.
+    pub fn spent(&self) -> Usage {
+        *self.spent_mut()
+    }
+
+    /// Tells whether what models cost is limited.
+    pub fn limits_cost(&self) -> bool {
+        self.budget.max_cost.is_some() || self.parent.as_ref().is_some_and(|parent| parent.limits_cost())
+    }
+
+    /// Returns the signal of the caller's cancellation, if there is one.
+    pub fn cancelled(&self) -> Option<StopSignal> {
+        self.cancellation.is_cancelled().then(cancelled)
+    }
+
+    /// Returns the signals of all limits that forbid another step.
+    pub fn limits_before_step(&self, state: &AgentState) -> impl Iterator<Item = StopSignal> + use<> {
         let steps = self.budget.max_steps.filter(|max| state.step_count() >= *max as usize);
         let steps_signal = steps.map(|max| {
             limit(
@@ -46,15 +122,23 @@ impl ExecutionControl {
                 "the steps are spent",
             )
         });
-        let cancelled = self.cancellation.is_cancelled().then(cancelled);
-        cancelled
-            .or(steps_signal)
-            .or_else(|| self.usage_limit(&state.usage()))
-            .or_else(|| self.time_limit_reached(state))
+        let reached = [
+            self.usage_limit(Usage::default()),
+            self.time_limit_reached(state),
+            steps_signal,
+        ];
+        reached.into_iter().flatten()
     }
 
-    /// Returns the signal of the limit on tokens or cost that the usage has reached, if it has.
-    pub fn usage_limit(&self, usage: &Usage) -> Option<StopSignal> {
+    /// Tells whether the step in progress is the last that the budget of steps allows.
+    pub fn is_last_step(&self, state: &AgentState) -> bool {
+        let allowed = self.budget.max_steps;
+        allowed.is_some_and(|max| state.step_count() + 1 >= max as usize)
+    }
+
+    /// Returns the signal of the limit on tokens or cost that is reached once `pending` is spent as well, if one is.
+    pub fn usage_limit(&self, pending: Usage) -> Option<StopSignal> {
+        let usage = self.spent() + pending;
         let tokens = self.budget.max_tokens.filter(|max| usage.total_tokens >= *max);
         let cost = self
             .budget
@@ -68,16 +152,16 @@ impl ExecutionControl {
                 "the tokens are spent",
             )
         });
-        tokens.or_else(|| {
-            cost.map(|max| {
-                limit(
-                    StopReason::TokenLimitReached,
-                    "max_cost",
-                    json!(max),
-                    "the money is spent",
-                )
-            })
-        })
+        let cost = cost.map(|max| {
+            limit(
+                StopReason::TokenLimitReached,
+                "max_cost",
+                json!(max),
+                "the money is spent",
+            )
+        });
+        let own = tokens.or(cost).map(StopSignal::binding);
+        own.or_else(|| self.parent.as_ref()?.usage_limit(pending))
     }
 
     /// Returns the instant at which the execution's time is spent.
@@ -102,15 +186,17 @@ impl ExecutionControl {
     }
 
     /// Returns the most tokens that the next answer may have: what the budgets of tokens and cost leave.
-    pub fn max_output_tokens(&self, usage: &Usage) -> Option<u64> {
+    pub fn max_output_tokens(&self, price: Option<&Price>) -> Option<u64> {
+        let usage = self.spent();
         let tokens = self.budget.max_tokens.map(|max| max.saturating_sub(usage.total_tokens));
         let spent = usage.cost.unwrap_or_default();
         let affordable = self
             .budget
             .max_cost
-            .zip(self.price)
+            .zip(price)
             .and_then(|(max, price)| price.output_tokens_for(max.saturating_sub(spent)));
-        [tokens, affordable]
+        let of_parent = self.parent.as_ref().and_then(|parent| parent.max_output_tokens(price));
+        [tokens, affordable, of_parent]
             .into_iter()
             .flatten()
             .min()
@@ -130,7 +216,7 @@ impl ExecutionControl {
             None => ("max_cost", json!(self.budget.max_cost)),
         };
         let message = "the answer overran the tokens that were left";
-        limit(StopReason::TokenLimitReached, name, value, message)
+        limit(StopReason::TokenLimitReached, name, value, message).binding()
     }
 
     fn time_limit_reached(&self, state: &AgentState) -> Option<StopSignal> {
@@ -145,6 +231,11 @@ impl ExecutionControl {
         };
         tokio::time::sleep((until - self.clock.now()).to_std().unwrap_or_default()).await;
     }
+
+    fn spent_mut(&self) -> MutexGuard<'_, Usage> {
+        // A sum is written at once, so a panic elsewhere leaves it whole.
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn limit(reason: StopReason, name: &str, value: Value, message: &str) -> StopSignal {
@@ -152,9 +243,9 @@ fn limit(reason: StopReason, name: &str, value: Value, message: &str) -> StopSig
 }
 
 fn time_spent() -> StopSignal {
-    StopSignal::new(StopReason::TimeLimitReached, BUDGET, "the time is spent")
+    StopSignal::new(StopReason::TimeLimitReached, BUDGET, "the time is spent").binding()
 }
 
 fn cancelled() -> StopSignal {
-    StopSignal::new(StopReason::UserRequested, CANCELLATION, "the run was cancelled")
+    StopSignal::new(StopReason::UserRequested, CANCELLATION, "the run was cancelled").binding()
 }

@@ -2,7 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::compilers::CompilerConfig;
+use super::error_policy::ErrorPolicy;
+use super::parameters::ModelParameters;
+use super::script::ScriptStep;
 use super::state::ExecutionBudget;
+use super::subagents::SubagentConfig;
 use crate::json::Object;
 use crate::model_ref::{ModelRef, ResponseFormat};
 
@@ -10,7 +15,8 @@ use crate::model_ref::{ModelRef, ResponseFormat};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentDefinition {
-    /// Names the agent: 1 to 64 letters, digits, `-`, `_` and `.`.
+    /// Names the agent: 1 to 64 letters, digits, `-`, `_` and `.`. A request may leave it to its path.
+    #[serde(default)]
     pub name: String,
     /// What it is for.
     #[serde(default)]
@@ -21,21 +27,46 @@ pub struct AgentDefinition {
     /// Makes the steps.
     #[serde(default)]
     pub driver: DriverKind,
-    /// The model.
-    pub model: ModelRef,
+    /// The steps of the scripted driver, which no other takes. Every execution begins with the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub script: Vec<ScriptStep>,
+    /// The model; either this or `models` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+    /// The models, the preferred one first: a later one is asked when those before it fail before they have said anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<ModelRef>,
+    /// How the model shall answer.
+    #[serde(default, skip_serializing_if = "ModelParameters::is_empty")]
+    pub parameters: ModelParameters,
     /// Names of the tools that it may call.
     #[serde(default)]
     pub tools: Vec<String>,
+    /// Whether the calls of one answer work at the same time; otherwise each ends before the next begins.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub parallel_tool_calls: bool,
+    /// Other agents that it may have work for it, each as a tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subagents: Vec<SubagentConfig>,
+    /// The most levels of agents below it, whatever theirs allow; 0 to 8.
+    #[serde(default = "max_depth", skip_serializing_if = "is_max_depth")]
+    pub max_depth: u32,
     /// Limits of each execution.
     #[serde(default)]
     pub budget: ExecutionBudget,
     /// The shape of final answers.
     #[serde(default)]
     pub response_format: ResponseFormat,
+    /// How often the model may correct an answer that does not fit its shape.
+    #[serde(default = "max_corrections", skip_serializing_if = "is_max_corrections")]
+    pub max_corrections: u32,
+    /// Chooses the messages of the history that go to the model.
+    #[serde(default, skip_serializing_if = "CompilerConfig::is_default")]
+    pub compiler: CompilerConfig,
     /// Hooks, by name.
     #[serde(default)]
     pub hooks: Vec<HookConfig>,
-    /// What errors do to an execution.
+    /// What errors do to an execution: the name of a preset, or a decision for each kind of error.
     #[serde(default)]
     pub error_policy: ErrorPolicy,
     /// Key-value pairs that every session of the agent begins with.
@@ -50,6 +81,10 @@ pub enum DriverKind {
     /// The model asks for tools by the provider's own tool calls.
     #[default]
     ToolCalling,
+    /// The model, which need not know tools, answers with one decision at a time, and reads what tools answer as words.
+    React,
+    /// No model: the steps of `script` are played.
+    Scripted,
 }
 
 /// Attaches a hook.
@@ -66,22 +101,62 @@ pub struct HookConfig {
     pub config: Object,
 }
 
-/// What the errors of tools do to an execution. A failed model call always ends it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorPolicy {
-    /// The model reads the error and goes on.
-    #[default]
-    IgnoreToolErrors,
-    /// As above, until three steps in a row had one.
-    RetryToolErrors,
-    /// The first error ends the execution.
-    StopOnAnyError,
+/// The levels of agents below an agent whose definition does not say.
+const MAX_DEPTH: u32 = 3;
+/// The corrections of an answer where the definition does not say.
+const MAX_CORRECTIONS: u32 = 2;
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+fn max_depth() -> u32 {
+    MAX_DEPTH
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_max_depth(value: &u32) -> bool {
+    *value == MAX_DEPTH
+}
+
+fn max_corrections() -> u32 {
+    MAX_CORRECTIONS
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_max_corrections(value: &u32) -> bool {
+    *value == MAX_CORRECTIONS
 }
 
 impl AgentDefinition {
     /// The longest name, in bytes.
     pub const MAX_NAME_LENGTH: usize = 64;
+
+    /// Returns the models, the preferred one first.
+    pub fn model_chain(&self) -> impl Iterator<Item = &ModelRef> {
+        self.model.iter().chain(&self.models)
+    }
+
+    /// Checks that there is a script for the driver that plays one, and for no other; says what is wrong.
+    pub fn check_script(&self) -> Result<(), String> {
+        match (self.driver, self.script.is_empty()) {
+            (DriverKind::Scripted, true) => Err("the scripted driver needs at least one step".to_owned()),
+            (DriverKind::Scripted, false) => {
+                let checks = self.script.iter().map(ScriptStep::check).zip(1..);
+                let fault = checks
+                    .into_iter()
+                    .find_map(|(check, number)| check.err().map(|words| format!("step {number}: {words}")));
+                fault.map_or(Ok(()), Err)
+            }
+            (_, true) => Ok(()),
+            (_, false) => Err("only the scripted driver plays a script".to_owned()),
+        }
+    }
 
     /// Tells whether the text can name an agent.
     pub fn is_valid_name(name: &str) -> bool {

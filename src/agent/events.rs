@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{AgentStepType, FinishReason, StepExecution, StopReason};
+use super::state::{
+    AgentError, AgentStepType, ExecutionStatus, FinishReason, StepExecution, StopReason, ToolExecution, ToolVerdict,
+};
 use crate::clock::Timestamp;
-use crate::ids::StepId;
+use crate::ids::{AgentId, ExecutionId, MessageId, ModelRequestId, SessionId, StepId};
 use crate::message::ContentPart;
+use crate::model_ref::ModelRef;
 use crate::usage::Usage;
 
 /// Takes events; it never waits and never fails.
@@ -36,6 +39,19 @@ pub enum ContinuationDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
 pub enum AgentEvent {
+    /// An execution begins.
+    #[serde(rename = "execution.started")]
+    ExecutionStarted {
+        /// The execution.
+        execution_id: ExecutionId,
+        /// The agent instance.
+        agent_id: AgentId,
+        /// The agent instance that it works for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_agent_id: Option<AgentId>,
+        /// How many executions the agent instance has had, this one included.
+        execution_count: u64,
+    },
     /// A step begins.
     #[serde(rename = "step.started")]
     StepStarted {
@@ -45,6 +61,42 @@ pub enum AgentEvent {
         step_id: StepId,
         /// When it began.
         started_at: Timestamp,
+    },
+    /// A model is asked.
+    #[serde(rename = "model.requested")]
+    ModelRequested {
+        /// The step's number.
+        step_number: usize,
+        /// Names the request.
+        request_id: ModelRequestId,
+        /// The model.
+        model: ModelRef,
+        /// The number of messages that it is sent.
+        message_count: usize,
+        /// The number of tools that it may ask for.
+        tool_count: usize,
+        /// The most tokens that it may answer with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_output_tokens: Option<u64>,
+    },
+    /// A model's answer ended: complete, cut or failed.
+    #[serde(rename = "model.responded")]
+    ModelResponded {
+        /// The step's number.
+        step_number: usize,
+        /// Names the request.
+        request_id: ModelRequestId,
+        /// The model.
+        model: ModelRef,
+        /// Why it ended; none when there was no answer.
+        finish_reason: Option<FinishReason>,
+        /// What the request used.
+        usage: Usage,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<AgentError>,
+        /// How long it took, in milliseconds.
+        duration_ms: i64,
     },
     /// The model says more words.
     #[serde(rename = "message.delta")]
@@ -104,8 +156,67 @@ pub enum AgentEvent {
         content: Vec<ContentPart>,
         /// Whether it is an error.
         is_error: bool,
+        /// Who answered, unless the tool did.
+        #[serde(default, skip_serializing_if = "ToolVerdict::is_executed")]
+        verdict: ToolVerdict,
         /// How long the tool took, in milliseconds.
         duration_ms: i64,
+    },
+    /// Another agent begins to work on a call.
+    #[serde(rename = "subagent.started")]
+    SubagentStarted {
+        /// The step's number.
+        step_number: usize,
+        /// The other agent's name.
+        agent: String,
+        /// The other agent instance.
+        agent_id: AgentId,
+        /// The session that it will publish with this run's.
+        session_id: SessionId,
+    },
+    /// Another agent's work on a call ended; the run's steps have its trace.
+    #[serde(rename = "subagent.completed")]
+    SubagentCompleted {
+        /// The step's number.
+        step_number: usize,
+        /// The other agent's name.
+        agent: String,
+        /// The other agent instance.
+        agent_id: AgentId,
+        /// The session that it publishes with this run's, unless it failed.
+        session_id: SessionId,
+        /// How it ended.
+        status: ExecutionStatus,
+        /// Why it ended.
+        stop_reason: Option<StopReason>,
+        /// The number of its steps.
+        step_count: usize,
+        /// What it used.
+        usage: Usage,
+    },
+    /// Older messages are summarised; they stay in the history.
+    #[serde(rename = "history.compacted")]
+    HistoryCompacted {
+        /// The number of the step that follows.
+        step_number: usize,
+        /// The summary.
+        message_id: MessageId,
+        /// The index of the first message that it stands for.
+        from: u64,
+        /// The index after the last message that it stands for.
+        to: u64,
+        /// What writing it used.
+        usage: Usage,
+    },
+    /// A hook could not do its work, and the execution goes on without it.
+    #[serde(rename = "hook.warned")]
+    HookWarned {
+        /// The step's number.
+        step_number: usize,
+        /// The hook's name.
+        hook: String,
+        /// What happened.
+        message: String,
     },
     /// A step ended and is archived.
     #[serde(rename = "step.completed")]
@@ -137,9 +248,45 @@ pub enum AgentEvent {
         /// The signal's words.
         message: Option<String>,
     },
+    /// An execution ended; the last event of every one. A loop that is dropped ends as failed.
+    #[serde(rename = "execution.ended")]
+    ExecutionEnded {
+        /// The execution.
+        execution_id: ExecutionId,
+        /// How it ended.
+        status: ExecutionStatus,
+        /// Why it ended.
+        reason: StopReason,
+        /// Whether it ended before its work was done.
+        was_force_stopped: bool,
+        /// Who gave the deciding signal.
+        source: Option<String>,
+        /// The signal's words.
+        message: Option<String>,
+        /// The number of its steps.
+        step_count: usize,
+        /// What it used.
+        usage: Usage,
+        /// How long it took, in milliseconds.
+        duration_ms: i64,
+    },
 }
 
 impl AgentEvent {
+    /// Tells of a tool call that ended.
+    pub fn tool_call_completed(step_number: usize, execution: &ToolExecution) -> Self {
+        Self::ToolCallCompleted {
+            step_number,
+            call_id: execution.call.id.clone(),
+            name: execution.call.name.clone(),
+            arguments: execution.call.arguments.clone(),
+            content: execution.content.clone(),
+            is_error: execution.is_error_result(),
+            verdict: execution.verdict,
+            duration_ms: execution.duration().num_milliseconds(),
+        }
+    }
+
     /// Tells of a step that is archived.
     pub fn step_completed(step_number: usize, execution: &StepExecution) -> Self {
         Self::StepCompleted {

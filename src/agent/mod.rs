@@ -5,16 +5,27 @@ pub mod state;
 pub mod ports;
 
 mod agent_loop;
+mod answer;
 pub mod compilers;
 mod control;
 mod definition;
 pub mod drivers;
+mod ending;
+mod error_policy;
 mod events;
 pub mod hooks;
+mod parameters;
 mod prompt;
+mod script;
+mod subagents;
 
 pub use self::agent_loop::AgentLoop;
+pub use self::answer::{AnswerShape, AnswerShapeError};
 pub use self::control::ExecutionControl;
-pub use self::definition::{AgentDefinition, DriverKind, ErrorPolicy, HookConfig};
+pub use self::definition::{AgentDefinition, DriverKind, HookConfig};
+pub use self::error_policy::{ErrorDecision, ErrorHandling, ErrorPolicy, ErrorPolicyPreset};
 pub use self::events::{AgentEvent, ContinuationDecision, EventSink};
+pub use self::parameters::ModelParameters;
 pub use self::prompt::{PromptError, check_prompt, render_prompt};
+pub use self::script::{ScriptStep, ScriptedCall, ScriptedError};
+pub use self::subagents::SubagentConfig;

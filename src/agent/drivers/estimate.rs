@@ -9,14 +9,19 @@ const BYTES_PER_TOKEN: u64 = 4;
 
 /// Returns the usage of a request and an answer of so many bytes.
 pub fn estimated_usage(request_bytes: u64, answer_bytes: u64) -> Usage {
-    let input_tokens = request_bytes.div_ceil(BYTES_PER_TOKEN);
-    let output_tokens = answer_bytes.div_ceil(BYTES_PER_TOKEN);
+    let input_tokens = estimated_tokens(request_bytes);
+    let output_tokens = estimated_tokens(answer_bytes);
     Usage {
         input_tokens,
         output_tokens,
         total_tokens: input_tokens.saturating_add(output_tokens),
         ..Usage::default()
     }
+}
+
+/// Returns how many tokens a text of so many bytes is about.
+pub fn estimated_tokens(bytes: u64) -> u64 {
+    bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
 /// Returns the size of the words of a request; its tools are not counted.

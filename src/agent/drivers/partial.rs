@@ -18,6 +18,8 @@ pub(super) struct PartialAnswer {
     refusal: String,
     usage: Usage,
     bytes: u64,
+    /// The size of what has arrived since the provider last counted.
+    uncounted: u64,
 }
 
 impl PartialAnswer {
@@ -30,6 +32,7 @@ impl PartialAnswer {
             refusal: String::new(),
             usage: Usage::default(),
             bytes: 0,
+            uncounted: 0,
         }
     }
 
@@ -42,11 +45,13 @@ impl PartialAnswer {
             ModelEvent::ToolCallDelta { arguments, .. } => arguments.len(),
             ModelEvent::Usage(usage) => {
                 self.usage = *usage;
+                self.uncounted = 0;
                 0
             }
             ModelEvent::ToolCallStarted { .. } | ModelEvent::Completed(_) => 0,
         };
         self.bytes += delta as u64;
+        self.uncounted += delta as u64;
     }
 
     /// Returns the size of what has arrived.
@@ -59,10 +64,12 @@ impl PartialAnswer {
         self.usage
     }
 
-    /// Ends the answer where it is. Most servers count at the end only, so what has begun without a count is estimated.
+    /// Ends the answer where it is. Servers count at the end only, or the request at the beginning and the answer at the end, so what
+    /// nobody has counted is estimated.
     pub(super) fn into_response(self) -> ModelResponse {
-        let usage = if self.usage.total_tokens == 0 && self.bytes > 0 {
-            estimated_usage(self.asked, self.bytes)
+        let unasked = if self.usage.total_tokens == 0 { self.asked } else { 0 };
+        let usage = if self.uncounted > 0 {
+            self.usage + estimated_usage(unasked, self.uncounted)
         } else {
             self.usage
         };

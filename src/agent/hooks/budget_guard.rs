@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::{Hook, HookError, HookPoint};
+use super::{Hook, HookContext, HookError, HookPoint};
 use crate::agent::control::ExecutionControl;
 use crate::agent::state::{AgentState, FinishReason, StopSignal};
+use crate::usage::Usage;
 
 /// Stops an execution whose budget is spent. An instance belongs to one execution.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl BudgetGuard {
     fn limit_after_step(&self, state: &AgentState) -> Option<StopSignal> {
         let response = state.current_step()?.response.as_ref()?;
         let cut_short = response.finish_reason == FinishReason::Length;
-        cut_short.then(|| self.control.usage_limit(&state.usage())).flatten()
+        cut_short.then(|| self.control.usage_limit(Usage::default())).flatten()
     }
 }
 
@@ -34,16 +35,19 @@ impl Hook for BudgetGuard {
         "budget_guard"
     }
 
-    fn call(&self, point: HookPoint, state: AgentState) -> BoxFuture<'_, Result<AgentState, HookError>> {
-        let signal = match point {
-            HookPoint::BeforeStep => self.control.limit_before_step(&state),
-            HookPoint::AfterStep => self.limit_after_step(&state),
-            HookPoint::BeforeExecution | HookPoint::OnStop | HookPoint::AfterExecution => None,
+    fn points(&self) -> &[HookPoint] {
+        &[HookPoint::BeforeStep, HookPoint::AfterStep]
+    }
+
+    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
+        let signals: Vec<StopSignal> = match context.point {
+            HookPoint::BeforeStep => self.control.limits_before_step(&context.state).collect(),
+            HookPoint::AfterStep => self.limit_after_step(&context.state).into_iter().collect(),
+            _ => Vec::new(),
         };
-        let now = self.control.clock.now();
-        Box::pin(ready(Ok(match signal {
-            Some(signal) => state.with_stop_signal(signal, now),
-            None => state,
-        })))
+        for signal in signals {
+            context.state = context.state.with_stop_signal(signal, self.control.now());
+        }
+        Box::pin(ready(Ok(context)))
     }
 }

@@ -1,82 +1,78 @@
-//! Hooks: functions from state to state at named points of the loop. Guards and policies are hooks.
+//! Hooks: functions from context to context at named points of the loop. Guards and policies are hooks.
+
+mod context;
+mod permissions;
+mod stack;
 
 mod budget_guard;
+mod cancellation;
 mod error_policy;
 
+mod builtin;
+mod registry;
+
+use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
 pub use self::budget_guard::BudgetGuard;
+pub use self::builtin::{SummarisationFactory, builtin_hooks};
+pub use self::cancellation::CancellationHook;
+pub use self::context::{HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
 pub use self::error_policy::ErrorPolicyHook;
-use super::state::AgentState;
-
-/// A point of the loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum HookPoint {
-    /// Once, before the first step.
-    BeforeExecution,
-    /// Before each step.
-    BeforeStep,
-    /// After each step, before it is archived.
-    AfterStep,
-    /// Once, when the loop ends.
-    OnStop,
-    /// Once, after everything else.
-    AfterExecution,
-}
+pub use self::permissions::{HookField, PERMISSIONS, is_permitted};
+pub use self::registry::{ExecutionPorts, HookConfigError, HookFactory, HookRegistry, StackSlot};
+pub use self::stack::{HookFailure, HookStack};
+use crate::usage::Usage;
 
 /// A hook that failed.
 #[derive(Debug, thiserror::Error)]
-#[error("the hook {hook} failed: {message}")]
+#[error("{message}")]
 pub struct HookError {
-    /// The hook's name.
-    pub hook: String,
     /// What happened, in words that the caller may read.
     pub message: String,
+    /// The underlying failure, for the operator.
+    #[source]
+    pub source: Option<Box<dyn Error + Send + Sync>>,
+    /// What it has had models use before it failed: the state in which that was counted is lost.
+    pub usage: Usage,
 }
 
-/// A hook.
+impl HookError {
+    /// Makes an error of words only.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            source: None,
+            usage: Usage::default(),
+        }
+    }
+}
+
+/// A hook. An instance belongs to one execution, so what it counts is that execution's.
 pub trait Hook: Send + Sync + fmt::Debug {
     /// Returns the name that it is registered by.
     fn name(&self) -> &str;
 
-    /// Returns the next state. At points that don't concern it, a hook returns the state as it is.
-    fn call(&self, point: HookPoint, state: AgentState) -> BoxFuture<'_, Result<AgentState, HookError>>;
-}
+    /// Returns the points at which it wants to be called.
+    fn points(&self) -> &[HookPoint];
 
-/// The hooks of one execution, those of higher priority first, equals in the order they were added.
-#[derive(Debug, Default)]
-pub struct HookStack {
-    hooks: Vec<(i32, Arc<dyn Hook>)>,
-}
+    /// Returns the next context. What may change at which point is said by [`PERMISSIONS`].
+    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>>;
 
-impl HookStack {
-    /// Adds a hook.
-    #[must_use]
-    pub fn with_hook(mut self, priority: i32, hook: Arc<dyn Hook>) -> Self {
-        let at = self.hooks.partition_point(|(other, _)| *other >= priority);
-        self.hooks.insert(at, (priority, hook));
-        self
-    }
-
-    /// Calls all hooks in turn. The first that fails ends the turn; the state is then what the hooks before it made.
-    pub async fn call(&self, point: HookPoint, state: AgentState) -> (AgentState, Option<HookError>) {
-        let mut state = state;
-        for (_, hook) in &self.hooks {
-            match hook.call(point, state.clone()).await {
-                Ok(next) => state = next,
-                Err(error) => return (state, Some(error)),
-            }
-        }
-        (state, None)
+    /// Tells whether nobody may hear of an answer before the hook has seen the whole of it.
+    fn holds_back_deltas(&self) -> bool {
+        false
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::agent::state::AgentState;
     use crate::clock::{Clock as _, SystemClock};
     use crate::ids::{AgentId, IdSource as _, UuidV7Source};
 
@@ -88,9 +84,14 @@ mod tests {
             self.0
         }
 
-        fn call(&self, _: HookPoint, state: AgentState) -> BoxFuture<'_, Result<AgentState, HookError>> {
-            let prompt = format!("{}{}", state.context().system_prompt, self.0);
-            Box::pin(async move { Ok(state.with_system_prompt(prompt)) })
+        fn points(&self) -> &[HookPoint] {
+            &[HookPoint::BeforeStep]
+        }
+
+        fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
+            let prompt = format!("{}{}", context.state.context().system_prompt, self.0);
+            context.state = context.state.with_system_prompt(prompt);
+            Box::pin(async move { Ok(context) })
         }
     }
 
@@ -101,8 +102,8 @@ mod tests {
             stack.with_hook(priority, Arc::new(Named(name)))
         });
         let state = AgentState::new(AgentId::from_uuid(UuidV7Source.next_uuid()), SystemClock.now());
-        let (state, error) = stack.call(HookPoint::BeforeStep, state).await;
-        assert!(error.is_none());
-        assert_eq!(state.context().system_prompt, "abcde");
+        let (context, failure) = stack.call(HookContext::of_state(HookPoint::BeforeStep, state)).await;
+        assert!(failure.is_none());
+        assert_eq!(context.state.context().system_prompt, "abcde");
     }
 }

@@ -7,5 +7,8 @@ mod tool;
 pub use self::environment::{Environment, EnvironmentError, EnvironmentRuntime};
 pub use self::model::{
     Model, ModelCatalog, ModelError, ModelErrorClass, ModelEvent, ModelLookupError, ModelRequest, ModelStream,
+    StructuredOutput,
 };
-pub use self::tool::{Tool, ToolCatalog, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSpec, UnknownTool};
+pub use self::tool::{
+    Tool, ToolCatalog, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSetError, ToolSpec, UnknownTool,
+};

@@ -7,12 +7,13 @@ use std::time::Duration;
 use futures_util::stream::BoxStream;
 
 use super::tool::ToolSpec;
+use crate::agent::ModelParameters;
 use crate::agent::state::{AgentError, ErrorKind, Messages, ModelResponse};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::usage::Usage;
 
 /// What a model is asked.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
     /// The provider's own name for the model.
     pub model: String,
@@ -24,8 +25,22 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolSpec]>,
     /// The shape of the final answer.
     pub response_format: ResponseFormat,
-    /// The most tokens that the answer may have.
+    /// The most tokens that the answer may have: the lesser of what the parameters say and what the budget leaves.
     pub max_output_tokens: Option<u64>,
+    /// How the model shall answer.
+    pub parameters: Arc<ModelParameters>,
+}
+
+/// How a provider is made to answer in a given shape.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum StructuredOutput {
+    /// The request names the shape, and the provider keeps to it.
+    #[default]
+    Native,
+    /// The model calls a tool whose arguments have the shape.
+    Tool,
+    /// The instructions describe the shape.
+    Prompt,
 }
 
 /// The events of one answer. It ends with [`ModelEvent::Completed`] or with an error, and with nothing else.
@@ -37,6 +52,12 @@ pub trait Model: Send + Sync + fmt::Debug {
     ///
     /// Attempts that fail before the first event may be repeated inside; after it, an error ends the stream.
     fn stream(&self, request: ModelRequest) -> ModelStream;
+
+    /// Returns how the provider is made to answer in a given shape. Only a native provider is sent a
+    /// [`ModelRequest::response_format`] other than plain words.
+    fn structured_output(&self) -> StructuredOutput {
+        StructuredOutput::Native
+    }
 }
 
 /// Finds models by name.

@@ -1,6 +1,7 @@
 //! The port to tools: what one is, how calls are executed, and what a call may know of its run.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +9,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::events::EventSink;
-use crate::agent::state::ToolExecution;
+use crate::agent::state::{ToolExecution, ToolTrace};
 use crate::clock::Timestamp;
-use crate::ids::ExecutionId;
+use crate::ids::{AgentId, ExecutionId};
 use crate::json::{Object, Value};
 use crate::message::{ContentPart, ToolCall};
 
@@ -33,6 +33,8 @@ pub struct ToolSpec {
 /// What a call may know of its run.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
+    /// The agent that the call belongs to.
+    pub agent_id: AgentId,
     /// The execution that the call belongs to.
     pub execution_id: ExecutionId,
     /// The number of the step, from 1.
@@ -52,6 +54,8 @@ pub struct ToolContext {
 pub struct ToolOutput {
     /// What the model reads: texts, images and documents.
     pub content: Vec<ContentPart>,
+    /// What the call did beside answering.
+    pub trace: ToolTrace,
 }
 
 impl ToolOutput {
@@ -59,16 +63,19 @@ impl ToolOutput {
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             content: vec![ContentPart::text(text)],
+            trace: ToolTrace::default(),
         }
     }
 }
 
 /// A tool that failed, in words for the model. The loop goes on.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
     /// What happened and, if it can, what the model should do instead.
     pub message: String,
+    /// What the call did before it failed.
+    pub trace: ToolTrace,
 }
 
 impl ToolError {
@@ -76,6 +83,7 @@ impl ToolError {
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
+            trace: ToolTrace::default(),
         }
     }
 }
@@ -87,6 +95,12 @@ pub trait Tool: Send + Sync + fmt::Debug {
 
     /// Runs a call whose arguments fit the schema. Dropping the future cuts the call.
     fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
+    /// Tells whether a call ends by itself, and soon, when the run is cancelled or its time is spent. Such a call is never cut, so
+    /// that what it used is counted.
+    fn ends_by_itself(&self) -> bool {
+        false
+    }
 }
 
 /// No tool has this name.
@@ -99,10 +113,31 @@ pub struct UnknownTool {
     pub known: String,
 }
 
+/// Tools of which no executor can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolSetError {
+    /// A name leads to no tool.
+    #[error(transparent)]
+    Unknown(#[from] UnknownTool),
+    /// A tool of the execution's own is wrong in itself.
+    #[error("the tool {name:?} can't be used")]
+    Unusable {
+        /// The tool.
+        name: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
 /// Makes executors of chosen tools.
 pub trait ToolCatalog: Send + Sync + fmt::Debug {
     /// Returns an executor of the named tools, in the order of the names.
     fn executor(&self, names: &[String]) -> Result<Arc<dyn ToolExecutor>, UnknownTool>;
+
+    /// Returns an executor of the named tools and, after them, of tools that exist for one execution only. One of those hides a
+    /// tool of the catalog that has its name.
+    fn executor_with(&self, names: &[String], own: Vec<Arc<dyn Tool>>) -> Result<Arc<dyn ToolExecutor>, ToolSetError>;
 }
 
 /// Executes the calls of a step.
@@ -110,14 +145,10 @@ pub trait ToolExecutor: Send + Sync + fmt::Debug {
     /// Returns the tools that may be called, in a stable order.
     fn specs(&self) -> Arc<[ToolSpec]>;
 
-    /// Executes calls, several at once, and tells the sink of each that ends.
-    ///
-    /// Returns exactly one execution for every call, in the order of the calls, and in time: a call that is unknown, does not
-    /// fit its schema, fails, panics, takes too long or is cut by the run's end is an execution with an error.
-    fn execute<'a>(
-        &'a self,
-        calls: Vec<ToolCall>,
-        context: ToolContext,
-        events: &'a dyn EventSink,
-    ) -> BoxFuture<'a, Vec<ToolExecution>>;
+    /// Returns how many calls may work at the same time; at least 1.
+    fn concurrency(&self) -> usize;
+
+    /// Executes a call, in time. One that is unknown, does not fit its schema, fails, panics, takes too long or is cut by the run's
+    /// end is an execution with an error.
+    fn execute<'a>(&'a self, call: ToolCall, context: &'a ToolContext) -> BoxFuture<'a, ToolExecution>;
 }

@@ -12,8 +12,8 @@ use super::step::{AgentStep, AgentStepType};
 use super::stop::{StopReason, StopSignal};
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, ExecutionId};
-use crate::json::Object;
-use crate::message::{Message, MessageTags, joined_text};
+use crate::json::{Object, Unread, Value};
+use crate::message::{Message, MessageTags, Section, joined_text};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::usage::Usage;
 
@@ -31,9 +31,12 @@ pub struct AgentState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<ModelRef>,
     #[serde(default)]
-    context: AgentContext,
+    pub(super) context: AgentContext,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    execution: Option<ExecutionState>,
+    pub(super) execution: Option<ExecutionState>,
+    /// What a later version stored with it, its messages and its execution apart.
+    #[serde(skip)]
+    pub(super) unread: Unread,
 }
 
 /// The state in a few figures, for logs and assertions (document 001, "Debugging").
@@ -72,6 +75,7 @@ impl AgentState {
             model: None,
             context: AgentContext::default(),
             execution: None,
+            unread: Unread::default(),
         }
     }
 
@@ -140,7 +144,7 @@ impl AgentState {
 
     /// Iterates over the messages of the conversation, oldest first.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
-        self.context.store.section(crate::message::Section::MESSAGES)
+        self.context.store.section(Section::MESSAGES)
     }
 
     /// Returns the execution; none between executions.
@@ -211,6 +215,12 @@ impl AgentState {
         self.execution.as_ref().map(ExecutionState::usage).unwrap_or_default()
     }
 
+    /// Returns what hooks had models use in the execution.
+    pub fn hook_usage(&self) -> Usage {
+        let of_hooks = self.execution.as_ref().map(|execution| execution.hook_usage);
+        of_hooks.unwrap_or_default()
+    }
+
     /// Tells whether anything failed; none between executions.
     pub fn has_errors(&self) -> Option<bool> {
         self.execution
@@ -253,6 +263,13 @@ impl AgentState {
             .iter()
             .map(|message| joined_text(&message.content))
             .collect()
+    }
+
+    /// Returns what the final response says, where a shape was demanded of it.
+    pub fn final_value(&self) -> Option<&Value> {
+        self.last_step()
+            .filter(|_| self.has_final_response())
+            .and_then(|step| step.value.as_ref())
     }
 
     /// Decides whether the loop ends after a step; true between executions.
@@ -318,33 +335,14 @@ impl AgentState {
         self
     }
 
-    /// Adds input to the conversation, tagged with the execution.
-    #[must_use]
-    pub fn with_input(self, messages: impl IntoIterator<Item = Message>, now: Timestamp) -> Self {
-        let tags = MessageTags {
-            execution_id: self.execution.as_ref().map(|execution| execution.execution_id),
-            agent_id: Some(self.agent_id),
-            ..MessageTags::default()
-        };
-        let messages: Vec<_> = messages
-            .into_iter()
-            .map(|message| {
-                let section = message.tags.section.clone();
-                Arc::new(message.with_tags(MessageTags {
-                    section,
-                    ..tags.clone()
-                }))
-            })
-            .collect();
-        self.with_messages(messages).updated(now)
-    }
-
-    fn with_messages(mut self, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
+    /// Adds messages at the end of the history.
+    pub(super) fn with_messages(mut self, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
         self.context.store = self.context.store.with_messages(messages);
         self
     }
 
-    fn updated(self, now: Timestamp) -> Self {
+    /// Notes the time of a change.
+    pub(super) fn updated(self, now: Timestamp) -> Self {
         Self {
             updated_at: now,
             ..self
@@ -399,9 +397,12 @@ impl AgentState {
             ..MessageTags::default()
         };
         for message in &mut step.output_messages {
-            let section = message.tags.section.clone();
+            let made = message.tags.clone();
             Arc::make_mut(message).tags = MessageTags {
-                section,
+                section: made.section,
+                is_partial: made.is_partial,
+                context_tokens: made.context_tokens,
+                covers: made.covers,
                 ..tags.clone()
             };
         }
@@ -410,9 +411,16 @@ impl AgentState {
             .map_execution(now, |execution| execution.with_current_step(step))
     }
 
-    /// Archives the step in progress with its timing.
+    /// Archives the step in progress with its timing. An answer that the loop goes on after was not the final one.
     #[must_use]
-    pub fn with_step_recorded(self, now: Timestamp) -> Self {
+    pub fn with_step_recorded(mut self, now: Timestamp) -> Self {
+        let goes_on = !self.should_stop();
+        if let Some(step) = self.current_step().filter(|_| goes_on)
+            && step.step_type() == AgentStepType::FinalResponse
+        {
+            let step_id = step.id;
+            self.context.store = self.context.store.with_step_as_trace(step_id);
+        }
         self.map_execution(now, |execution| execution.with_step_recorded(now))
     }
 
@@ -428,16 +436,22 @@ impl AgentState {
         self.map_execution(now, ExecutionState::with_continuation_requested)
     }
 
-    /// Takes back all requests for one more step.
+    /// Has the failed step tried again, unless somebody wants to stop.
     #[must_use]
-    pub fn with_continuation_withdrawn(self, now: Timestamp) -> Self {
-        self.map_execution(now, |execution| {
-            let continuation = execution.continuation.with_continuation_withdrawn();
-            ExecutionState {
-                continuation,
-                ..execution
-            }
-        })
+    pub fn with_retry_wanted(self, now: Timestamp) -> Self {
+        self.map_execution(now, ExecutionState::with_retry_wanted)
+    }
+
+    /// Lets the driver make the step: whatever was wanted before it is settled.
+    #[must_use]
+    pub fn with_step_granted(self, now: Timestamp) -> Self {
+        self.map_execution(now, ExecutionState::with_step_granted)
+    }
+
+    /// Counts what a hook has had a model use.
+    #[must_use]
+    pub fn with_hook_usage(self, usage: Usage, now: Timestamp) -> Self {
+        self.map_execution(now, |execution| execution.with_hook_usage(usage))
     }
 
     /// Adds an error that belongs to no step.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::StepId;
 use crate::json::Object;
-use crate::message::Message;
-use crate::model_ref::ResponseFormat;
+use crate::message::{Message, MessageTags};
+use crate::model_ref::{ResponseFormat, stored_format};
 use crate::session::History;
 
 /// All messages of an agent, in one order; a section is a filter on it.
@@ -34,6 +35,21 @@ impl MessageStore {
             .filter(move |message| message.tags.section.as_str() == name)
     }
 
+    /// Returns the store with the messages of its newest step marked as traces: the step was not the last after all.
+    #[must_use]
+    pub fn with_step_as_trace(self, step_id: StepId) -> Self {
+        let newest = (0..self.history.len()).rev();
+        let of_step = newest
+            .map_while(|at| self.history.get(at).map(|message| (at, message)))
+            .skip_while(|(_, message)| message.tags.step_id != Some(step_id))
+            .take_while(|(_, message)| message.tags.step_id == Some(step_id));
+        let marked: Vec<_> = of_step.map(|(at, message)| (at, Arc::new(as_trace(message)))).collect();
+        let history = marked.into_iter().fold(self.history, |history, (at, message)| {
+            history.with_message_at(at, message)
+        });
+        Self { history }
+    }
+
     /// Returns the store with more messages at its end.
     #[must_use]
     pub fn with_messages(self, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
@@ -41,6 +57,14 @@ impl MessageStore {
             history: self.history.with_messages(messages),
         }
     }
+}
+
+fn as_trace(message: &Message) -> Message {
+    let tags = MessageTags {
+        is_trace: true,
+        ..message.tags.clone()
+    };
+    message.clone().with_tags(tags)
 }
 
 /// What an agent knows and how it shall answer; it lasts across executions.
@@ -54,5 +78,6 @@ pub struct AgentContext {
     /// Instructions above the conversation: a template over variables and metadata.
     pub system_prompt: String,
     /// The shape of final answers.
+    #[serde(deserialize_with = "stored_format")]
     pub response_format: ResponseFormat,
 }

@@ -14,12 +14,16 @@ pub struct ExecutionContinuation {
     pub stop_signals: StopSignals,
     /// Whether one more step is wanted in spite of them.
     pub is_continuation_requested: bool,
+    /// Whether a step that failed is to be tried again, unless somebody wants to stop.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_retry_wanted: bool,
 }
 
 impl ExecutionContinuation {
     /// Tells whether a stop is wanted and nothing overrides it.
     pub fn should_stop(&self) -> bool {
-        !self.stop_signals.is_empty() && !self.is_continuation_requested
+        let binds = self.stop_signals.iter().any(|signal| signal.is_binding);
+        binds || (!self.stop_signals.is_empty() && !self.is_continuation_requested)
     }
 
     /// Returns the continuation with one more signal.
@@ -40,11 +44,21 @@ impl ExecutionContinuation {
         }
     }
 
-    /// Returns the continuation with nothing that overrides a wish to stop.
+    /// Returns the continuation with the failed step to be tried again.
     #[must_use]
-    pub fn with_continuation_withdrawn(self) -> Self {
+    pub fn with_retry_wanted(self) -> Self {
         Self {
-            is_continuation_requested: false,
+            is_retry_wanted: true,
+            ..self
+        }
+    }
+
+    /// Returns the continuation of the next step: signals no longer count, and a request holds until that step is made.
+    #[must_use]
+    pub fn for_next_step(self) -> Self {
+        Self {
+            stop_signals: StopSignals::default(),
+            is_retry_wanted: false,
             ..self
         }
     }

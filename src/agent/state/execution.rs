@@ -12,10 +12,11 @@ use super::step::{AgentStep, StepExecution};
 use super::stop::{StopReason, StopSignal};
 use crate::clock::Timestamp;
 use crate::ids::ExecutionId;
+use crate::json::Unread;
 use crate::usage::Usage;
 
 /// Where an execution stands (document 001, "`ExecutionStatus` Lifecycle").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStatus {
     /// Not begun.
@@ -28,12 +29,20 @@ pub enum ExecutionStatus {
     Stopped,
     /// Ended by an error.
     Failed,
+    /// A status that this version does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 impl ExecutionStatus {
     /// Tells whether nothing can follow.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Stopped | Self::Failed)
+    }
+
+    /// Tells whether what an execution of this status made becomes a session.
+    pub fn has_session(self) -> bool {
+        matches!(self, Self::Completed | Self::Stopped)
     }
 }
 
@@ -58,12 +67,18 @@ pub struct ExecutionState {
     /// Errors outside of any step.
     #[serde(default, skip_serializing_if = "ErrorList::is_empty")]
     pub errors: ErrorList,
+    /// What hooks had models use, beside the steps.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub hook_usage: Usage,
     /// When the step in progress began; transient.
     #[serde(skip)]
     pub current_step_started_at: Option<Timestamp>,
     /// The step in progress, or after its end the last one; transient.
     #[serde(skip)]
     pub current_step: Option<Arc<AgentStep>>,
+    /// What a later version stored with it, its steps apart; see [`Unread`].
+    #[serde(skip)]
+    pub unread: Unread,
 }
 
 impl ExecutionState {
@@ -77,8 +92,10 @@ impl ExecutionState {
             step_executions: VectorSync::new_sync(),
             continuation: ExecutionContinuation::default(),
             errors: ErrorList::default(),
+            hook_usage: Usage::default(),
             current_step_started_at: None,
             current_step: None,
+            unread: Unread::default(),
         }
     }
 
@@ -97,10 +114,11 @@ impl ExecutionState {
         self.step_executions.last().map(|execution| &execution.step)
     }
 
-    /// Returns the usage of all steps, the one in progress included.
+    /// Returns the usage of all steps, the one in progress included, and of the hooks.
     pub fn usage(&self) -> Usage {
         let completed = self.step_executions.iter().map(|execution| execution.step.usage());
-        completed.chain(self.pending_step().map(AgentStep::usage)).sum()
+        let of_steps: Usage = completed.chain(self.pending_step().map(AgentStep::usage)).sum();
+        of_steps + self.hook_usage
     }
 
     /// Returns all errors, oldest first.
@@ -124,6 +142,11 @@ impl ExecutionState {
         }
     }
 
+    /// Tells whether the execution ends before its work is done.
+    pub fn was_force_stopped(&self) -> bool {
+        self.stop_reason().is_some_and(StopReason::was_force_stopped)
+    }
+
     /// Returns the time from the start to the end or to now.
     pub fn duration(&self, now: Timestamp) -> TimeDelta {
         self.completed_at.unwrap_or(now) - self.started_at
@@ -134,16 +157,26 @@ impl ExecutionState {
         if self.continuation.should_stop() {
             return true;
         }
-        let goes_on = self.continuation.is_continuation_requested || self.has_tool_calls();
-        !goes_on
+        let continuation = &self.continuation;
+        !continuation.is_continuation_requested && !continuation.is_retry_wanted && !self.goes_on()
     }
 
-    /// Begins a step: what hooks wanted of the last one no longer counts.
+    /// Begins a step: signals after the last one no longer count. A request to go on holds until this step is made, so that no
+    /// guard before it takes back what was granted.
     #[must_use]
     pub fn with_step_started(self, now: Timestamp) -> Self {
         Self {
             current_step_started_at: Some(now),
             current_step: None,
+            continuation: self.continuation.for_next_step(),
+            ..self
+        }
+    }
+
+    /// Lets the driver make the step: whatever was wanted before it is settled.
+    #[must_use]
+    pub fn with_step_granted(self) -> Self {
+        Self {
             continuation: ExecutionContinuation::default(),
             ..self
         }
@@ -167,6 +200,7 @@ impl ExecutionState {
                 continuation: self.continuation.clone(),
                 started_at,
                 completed_at: now,
+                unread: Unread::default(),
             }));
         }
         self
@@ -190,9 +224,36 @@ impl ExecutionState {
         }
     }
 
-    /// Ends the execution; the deciding signal gives its status.
+    /// Has the failed step tried again, unless somebody wants to stop.
+    #[must_use]
+    pub fn with_retry_wanted(self) -> Self {
+        Self {
+            continuation: self.continuation.with_retry_wanted(),
+            ..self
+        }
+    }
+
+    /// Counts what a hook has had a model use.
+    #[must_use]
+    pub fn with_hook_usage(self, usage: Usage) -> Self {
+        Self {
+            hook_usage: self.hook_usage + usage,
+            ..self
+        }
+    }
+
+    /// Ends the execution; the deciding signal gives its status. An error at the end that nobody decided about forbids.
     #[must_use]
     pub fn with_ended(self, now: Timestamp) -> Self {
+        let undecided = self.undecided_error();
+        let execution = match undecided {
+            Some(signal) => self.with_stop_signal(signal),
+            None => self,
+        };
+        execution.with_status_of_end(now)
+    }
+
+    fn with_status_of_end(self, now: Timestamp) -> Self {
         let status = match self.continuation.stop_signals.deciding().map(|signal| signal.reason) {
             Some(StopReason::ErrorForbade) => ExecutionStatus::Failed,
             Some(reason) if reason.was_force_stopped() => ExecutionStatus::Stopped,
@@ -206,13 +267,24 @@ impl ExecutionState {
         }
     }
 
-    fn has_tool_calls(&self) -> bool {
+    fn goes_on(&self) -> bool {
         let newest = self.current_step.as_deref().or_else(|| self.last_step());
-        newest.is_some_and(AgentStep::has_tool_calls)
+        newest.is_some_and(|step| step.has_tool_calls() || step.is_paused())
+    }
+
+    fn undecided_error(&self) -> Option<StopSignal> {
+        let error = self.last_step()?.errors.last()?;
+        let source = error.source_name.clone().unwrap_or_else(|| "execution".to_owned());
+        let signal = StopSignal::new(StopReason::ErrorForbade, source, error.message.clone());
+        self.continuation.stop_signals.is_empty().then_some(signal)
     }
 
     /// The step in progress, unless it is archived already.
     fn pending_step(&self) -> Option<&AgentStep> {
         self.current_step_started_at.and(self.current_step.as_deref())
     }
+}
+
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
 }

@@ -17,6 +17,10 @@ pub enum FinishReason {
     ToolCalls,
     /// The provider withheld content.
     ContentFilter,
+    /// The model declined.
+    Refusal,
+    /// The provider paused a long turn of tools of its own; asked again with what it has said, it goes on.
+    PauseTurn,
     /// We cut the answer: a budget, a deadline or a cancellation.
     Interrupted,
     /// The provider's own word.
@@ -30,6 +34,8 @@ impl From<String> for FinishReason {
             "length" => Self::Length,
             "tool_calls" => Self::ToolCalls,
             "content_filter" => Self::ContentFilter,
+            "refusal" => Self::Refusal,
+            "pause_turn" => Self::PauseTurn,
             "interrupted" => Self::Interrupted,
             _ => Self::Other(text),
         }
@@ -43,6 +49,8 @@ impl From<FinishReason> for String {
             FinishReason::Length => "length".to_owned(),
             FinishReason::ToolCalls => "tool_calls".to_owned(),
             FinishReason::ContentFilter => "content_filter".to_owned(),
+            FinishReason::Refusal => "refusal".to_owned(),
+            FinishReason::PauseTurn => "pause_turn".to_owned(),
             FinishReason::Interrupted => "interrupted".to_owned(),
             FinishReason::Other(text) => text,
         }

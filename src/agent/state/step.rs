@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::continuation::ExecutionContinuation;
 use super::error::{AgentError, ErrorList};
-use super::response::ModelResponse;
+use super::response::{FinishReason, ModelResponse};
 use super::tool_execution::ToolExecution;
 use crate::clock::Timestamp;
 use crate::ids::StepId;
+use crate::json::{Unread, Value, present};
 use crate::message::{Message, ToolCall};
 use crate::usage::Usage;
 
@@ -27,6 +28,9 @@ pub enum AgentStepType {
     FinalResponse,
     /// Something failed.
     Error,
+    /// A type that this version does not know, in a record that a later one wrote.
+    #[serde(other)]
+    Unknown,
 }
 
 /// What happened in one call of the driver.
@@ -46,6 +50,9 @@ pub struct AgentStep {
     /// One execution for every tool call, in the order of the calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_executions: Vec<ToolExecution>,
+    /// What a final answer says, where a shape was demanded of it that it fits.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
     /// Errors that are no tool's.
     #[serde(default, skip_serializing_if = "ErrorList::is_empty")]
     pub errors: ErrorList,
@@ -60,15 +67,16 @@ impl AgentStep {
             output_messages: Vec::new(),
             response: None,
             tool_executions: Vec::new(),
+            value: None,
             errors: ErrorList::default(),
         }
     }
 
-    /// Derives the type: errors, then requested tool calls, then a final response.
+    /// Derives the type: errors, then requested tool calls, the provider's own included, then a final response.
     pub fn step_type(&self) -> AgentStepType {
         if self.has_errors() {
             AgentStepType::Error
-        } else if self.has_tool_calls() {
+        } else if self.has_tool_calls() || self.is_paused() {
             AgentStepType::ToolExecution
         } else {
             AgentStepType::FinalResponse
@@ -85,6 +93,12 @@ impl AgentStep {
         self.tool_calls().next().is_some()
     }
 
+    /// Tells whether the provider paused in the middle of its own tools and wants to be asked again.
+    pub fn is_paused(&self) -> bool {
+        let reason = self.response.as_ref().map(|response| &response.finish_reason);
+        reason == Some(&FinishReason::PauseTurn)
+    }
+
     /// Tells whether anything failed, a tool included.
     pub fn has_errors(&self) -> bool {
         self.iter_errors().next().is_some()
@@ -95,12 +109,14 @@ impl AgentStep {
         self.iter_errors().cloned().collect()
     }
 
-    /// Returns what the model call used.
+    /// Returns what the model call used, and the models behind its tools.
     pub fn usage(&self) -> Usage {
+        let of_tools = self.tool_executions.iter().map(|execution| execution.trace.usage);
         self.response
-            .as_ref()
+            .iter()
             .map(|response| response.usage)
-            .unwrap_or_default()
+            .chain(of_tools)
+            .sum()
     }
 
     fn iter_errors(&self) -> impl Iterator<Item = &AgentError> {
@@ -124,6 +140,9 @@ pub struct StepExecution {
     pub started_at: Timestamp,
     /// When it ended.
     pub completed_at: Timestamp,
+    /// What a later version stored with it and all that is in it; see [`Unread`].
+    #[serde(skip)]
+    pub unread: Unread,
 }
 
 impl StepExecution {

@@ -89,6 +89,9 @@ pub struct StopSignal {
     /// The part that gave the signal, such as `budget_guard`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// Whether no request to go on overrides it: the caller went away, or money, tokens or time are spent, or a hook failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_binding: bool,
 }
 
 impl StopSignal {
@@ -99,6 +102,16 @@ impl StopSignal {
             message: message.into(),
             context: Object::new(),
             source: Some(source.into()),
+            is_binding: false,
+        }
+    }
+
+    /// Returns the signal as one that no request to go on overrides.
+    #[must_use]
+    pub fn binding(self) -> Self {
+        Self {
+            is_binding: true,
+            ..self
         }
     }
 

@@ -1,12 +1,18 @@
 //! One execution of a tool: the call, its outcome and its timing.
 
+use std::sync::Arc;
+
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use super::error::AgentError;
+use super::execution::ExecutionStatus;
+use super::step::StepExecution;
+use super::stop::StopReason;
 use crate::clock::Timestamp;
-use crate::ids::ToolExecutionId;
+use crate::ids::{AgentId, ExecutionId, SessionId, ToolExecutionId};
 use crate::message::{ContentPart, ToolCall, ToolResult};
+use crate::usage::Usage;
 
 /// A call with its outcome. There is one for every call that the model asks for, also for those that could not run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,12 +30,85 @@ pub struct ToolExecution {
     pub started_at: Timestamp,
     /// When it ended.
     pub completed_at: Timestamp,
+    /// Who answered: the tool, or a hook in its place.
+    #[serde(default, skip_serializing_if = "ToolVerdict::is_executed")]
+    pub verdict: ToolVerdict,
+    /// What the call did beside answering.
+    #[serde(default, skip_serializing_if = "ToolTrace::is_empty")]
+    pub trace: ToolTrace,
+}
+
+/// Who answered a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolVerdict {
+    /// The tool.
+    #[default]
+    Executed,
+    /// A hook forbade the call; the model reads why.
+    Blocked,
+    /// A hook supplied the result.
+    Supplied,
+    /// A verdict that this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+impl ToolVerdict {
+    /// Tells whether the tool answered.
+    pub fn is_executed(&self) -> bool {
+        *self == Self::Executed
+    }
+}
+
+/// What a call did beside answering.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolTrace {
+    /// What models used on behalf of the call.
+    pub usage: Usage,
+    /// The agent that worked on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subagent: Option<Arc<SubagentExecution>>,
+}
+
+impl ToolTrace {
+    /// Tells whether there is nothing to store.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// An execution of another agent on behalf of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SubagentExecution {
+    /// The agent's name.
+    pub agent: String,
+    /// The agent instance.
+    pub agent_id: AgentId,
+    /// Its session; committed with its parent's unless it failed.
+    pub session_id: SessionId,
+    /// The execution.
+    pub execution_id: ExecutionId,
+    /// How it ended.
+    pub status: ExecutionStatus,
+    /// Why it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason>,
+    /// Its steps, oldest first.
+    #[serde(default)]
+    pub steps: Vec<Arc<StepExecution>>,
 }
 
 impl ToolExecution {
     /// Tells whether the call failed.
     pub fn has_error(&self) -> bool {
         self.error.is_some()
+    }
+
+    /// Tells whether the model reads the answer as an error: the call failed or was forbidden.
+    pub fn is_error_result(&self) -> bool {
+        self.has_error() || self.verdict == ToolVerdict::Blocked
     }
 
     /// Returns the time it took.
@@ -43,7 +122,7 @@ impl ToolExecution {
             call_id: self.call.id.clone(),
             name: self.call.name.clone(),
             content: self.content.clone(),
-            is_error: self.has_error(),
+            is_error: self.is_error_result(),
         }
     }
 }

@@ -1,0 +1,183 @@
+//! The shape of final answers: what a response format demands, and what of an answer does not fit it. It asks no model.
+
+use crate::json::{JsonSchema, SchemaError, Value, parse_strict};
+use crate::model_ref::ResponseFormat;
+
+/// The longest name of a schema that every provider takes, in bytes.
+const MAX_NAME_LENGTH: usize = 64;
+/// Surrounds a block of code in Markdown; models like to put JSON into one.
+const FENCE: &str = "```";
+
+/// A response format, ready to check answers.
+#[derive(Debug)]
+pub struct AnswerShape {
+    demand: Demand,
+}
+
+#[derive(Debug)]
+enum Demand {
+    Words,
+    Object,
+    Schema(JsonSchema),
+}
+
+/// A response format that can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerShapeError {
+    /// Providers refuse the schema's name.
+    #[error("a schema of answers is named by 1 to 64 letters, digits, - and _, not {name:?}")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// The schema is none, or describes no object, which providers demand.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}
+
+impl AnswerShape {
+    /// Makes the shape that the format demands.
+    pub fn of(format: &ResponseFormat) -> Result<Self, AnswerShapeError> {
+        let demand = match format {
+            ResponseFormat::Text => Demand::Words,
+            ResponseFormat::JsonObject => Demand::Object,
+            ResponseFormat::JsonSchema { name, schema, .. } => {
+                check_name(name)?;
+                Demand::Schema(JsonSchema::compile_object(schema)?)
+            }
+        };
+        Ok(Self { demand })
+    }
+
+    /// Tells whether plain words are wanted.
+    pub fn is_words(&self) -> bool {
+        matches!(self.demand, Demand::Words)
+    }
+
+    /// Reads an answer: no value where words are wanted, or else its value, or what does not fit, in words for the model.
+    pub fn read(&self, answer: &str) -> Result<Option<Value>, String> {
+        if self.is_words() {
+            return Ok(None);
+        }
+        let value = parse_strict(unfenced(answer)).map_err(|error| format!("it is not valid JSON: {error}"))?;
+        match &self.demand {
+            Demand::Schema(schema) => schema.check(&value).map_err(|violations| violations.to_string())?,
+            Demand::Object if !value.is_object() => return Err("it is not a JSON object".to_owned()),
+            Demand::Object | Demand::Words => (),
+        }
+        Ok(Some(value))
+    }
+}
+
+fn check_name(name: &str) -> Result<(), AnswerShapeError> {
+    let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_');
+    if (1..=MAX_NAME_LENGTH).contains(&name.len()) && name.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(AnswerShapeError::Name { name: name.to_owned() })
+}
+
+/// Returns what stands within a fence around the whole text, or else the text.
+fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    let inside = text.strip_prefix(FENCE).and_then(|rest| rest.strip_suffix(FENCE));
+    // The rest of the opening line names the language.
+    inside
+        .and_then(|inside| inside.split_once('\n'))
+        .map_or(text, |(_, block)| block)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema(name: &str, schema: Value) -> ResponseFormat {
+        ResponseFormat::JsonSchema {
+            name: name.to_owned(),
+            schema,
+            strict: false,
+        }
+    }
+
+    #[test]
+    fn answers_fit_or_say_what_does_not() {
+        let weather = json!({
+            "type": "object",
+            "properties": {"celsius": {"type": "number"}},
+            "required": ["celsius"],
+            "additionalProperties": false,
+        });
+        let weather = schema("weather", weather);
+        let fits = |value: Value| Ok(Some(value));
+        let fails = |words: &str| Err(words.to_owned());
+        let cases = [
+            (&ResponseFormat::Text, "anything", Ok(None)),
+            (&ResponseFormat::JsonObject, r#" {"a": 1} "#, fits(json!({"a": 1}))),
+            (&ResponseFormat::JsonObject, "[1]", fails("it is not a JSON object")),
+            (&weather, r#"{"celsius": 21}"#, fits(json!({"celsius": 21}))),
+            (
+                &weather,
+                "```json\n{\"celsius\": 21}\n```",
+                fits(json!({"celsius": 21})),
+            ),
+            (&weather, "```\n{\"celsius\": 21}```\n", fits(json!({"celsius": 21}))),
+            (
+                &weather,
+                r#"{"celsius": "warm"}"#,
+                fails(r#"/celsius: "warm" is not of type "number""#),
+            ),
+            (&weather, "{}", fails(r#"(root): "celsius" is a required property"#)),
+            (
+                &weather,
+                "Warm.",
+                fails("it is not valid JSON: expected value at line 1 column 1"),
+            ),
+            (
+                &weather,
+                r#"{"celsius": 1, "celsius": 2}"#,
+                fails("it is not valid JSON: the key \"celsius\" appears twice at line 1 column 24"),
+            ),
+            (
+                &weather,
+                "```",
+                fails("it is not valid JSON: expected value at line 1 column 1"),
+            ),
+            (
+                &weather,
+                "",
+                fails("it is not valid JSON: EOF while parsing a value at line 1 column 0"),
+            ),
+        ];
+        for (format, answer, expected) in cases {
+            assert_eq!(AnswerShape::of(format).unwrap().read(answer), expected, "{answer}");
+        }
+    }
+
+    #[test]
+    fn formats_that_no_answer_could_be_held_to_are_refused() {
+        let object = json!({"type": "object"});
+        let long = "a".repeat(65);
+        for (format, words) in [
+            (schema("", object.clone()), "is named by 1 to 64 letters"),
+            (schema(&long, object.clone()), "is named by 1 to 64 letters"),
+            (schema("my answer", object), "is named by 1 to 64 letters"),
+            (schema("a", json!({"type": "array"})), r#"must have "type": "object""#),
+            (
+                schema("a", json!({"type": "object", "required": 1})),
+                "the schema is not valid",
+            ),
+            (
+                schema(
+                    "a",
+                    json!({"type": "object", "properties": {"x": {"$ref": "https://example.org/x"}}}),
+                ),
+                "the schema is not valid",
+            ),
+        ] {
+            let error = AnswerShape::of(&format).unwrap_err().to_string();
+            assert!(error.contains(words), "{format:?}: {error}");
+        }
+    }
+}

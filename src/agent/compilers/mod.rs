@@ -1,0 +1,34 @@
+//! Compilers choose which messages of the history go to the model. They read the store and never rewrite it.
+//!
+//! All of them begin at the newest summary: it stands for the messages that it covers, and later ones follow it.
+
+mod config;
+mod reading;
+
+mod all_sections;
+mod conversation;
+mod last_n;
+mod sections;
+mod token_window;
+
+use std::fmt;
+
+pub use self::all_sections::AllSections;
+pub use self::config::CompilerConfig;
+pub use self::conversation::ConversationWithCurrentTrace;
+pub use self::last_n::LastN;
+pub use self::reading::{Placed, Reading};
+pub use self::sections::Sections;
+pub use self::token_window::TokenWindow;
+use super::state::{AgentState, Messages};
+
+/// Chooses the messages of a request.
+pub trait Compiler: Send + Sync + fmt::Debug {
+    /// Returns what there is to choose from: the newest summary and the messages of the compiler's sections after it.
+    fn read(&self, state: &AgentState) -> Reading;
+
+    /// Returns the chosen messages in their order. Calls and their results stay together.
+    fn compile(&self, state: &AgentState) -> Messages {
+        self.read(state).into_messages()
+    }
+}

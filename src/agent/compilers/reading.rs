@@ -1,0 +1,121 @@
+//! What compilers choose from: the history from its newest summary on, without what no request may hold.
+
+use std::sync::Arc;
+
+use crate::agent::state::{AgentState, Messages};
+use crate::message::{Message, Role, Section};
+
+/// The part of a history that may go to the model, in its order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reading {
+    /// The newest summary; it comes before the messages.
+    pub summary: Option<Placed>,
+    /// The index of the first message that it does not cover.
+    pub start: usize,
+    /// The messages from there on, after the current execution's input wherever that stands.
+    pub messages: Vec<Placed>,
+}
+
+/// A message and its index in the whole history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placed {
+    /// The index.
+    pub index: usize,
+    /// The message.
+    pub message: Arc<Message>,
+}
+
+impl Placed {
+    /// Tells whether the message brings results of tools, which belong to the message before it.
+    pub fn is_result(&self) -> bool {
+        self.message.role == Role::Tool
+    }
+}
+
+impl Reading {
+    /// Reads the wanted sections from the newest summary on.
+    ///
+    /// Left out are the traces of earlier executions, answers that failed midway and were not the last word, older summaries, and
+    /// calls and results without each other.
+    pub fn of(state: &AgentState, wants: impl Fn(&Section) -> bool) -> Self {
+        let history = state.store().history();
+        let current = state.execution().map(|execution| execution.execution_id);
+        let place = |index: usize| {
+            let message = Arc::clone(history.get(index)?);
+            Some(Placed { index, message })
+        };
+        let held = history.first_index()..history.len();
+        let summary = held
+            .clone()
+            .rev()
+            .filter_map(place)
+            .find(|placed| is_summary(&placed.message));
+        let covered = summary.as_ref().and_then(|placed| placed.message.tags.covers);
+        // An index that no memory can hold covers everything that is held.
+        let start = covered.map_or(held.start, |covers| usize::try_from(covers.to).unwrap_or(held.end));
+        let start = start.clamp(held.start, held.end);
+
+        let is_current = |message: &Message| current.is_some() && message.tags.execution_id == current;
+        let is_chosen = |placed: &Placed| {
+            let tags = &placed.message.tags;
+            let is_foreign = tags.is_trace && !is_current(&placed.message);
+            let is_failed = tags.is_trace && tags.is_partial;
+            !is_foreign && !is_failed && tags.covers.is_none() && wants(&tags.section)
+        };
+        // An execution's messages stand together, so the walk back ends with the first of another one.
+        let mut input: Vec<Placed> = (held.start..start)
+            .rev()
+            .filter_map(place)
+            .take_while(|placed| is_current(&placed.message))
+            .filter(|placed| placed.message.tags.step_id.is_none() && !placed.message.tags.is_trace)
+            .filter(is_chosen)
+            .collect();
+        input.reverse();
+        let later = (start..held.end).filter_map(place).filter(is_chosen);
+        Self {
+            summary,
+            start,
+            messages: paired(&input.into_iter().chain(later).collect::<Vec<_>>()),
+        }
+    }
+
+    /// Returns the messages as a request has them: the summary first.
+    pub fn into_messages(self) -> Messages {
+        let placed = self.summary.into_iter().chain(self.messages);
+        placed.map(|placed| placed.message).collect()
+    }
+}
+
+/// Only words can stand for messages: a call would need its result beside it.
+fn is_summary(message: &Message) -> bool {
+    let is_words = message.role != Role::Tool && message.tool_calls().next().is_none();
+    message.tags.covers.is_some() && is_words
+}
+
+/// Leaves out messages with calls that lack a result, and results without their call: no provider accepts one without the other.
+/// Stored histories pair them; this keeps a session usable whose history does not.
+fn paired(chosen: &[Placed]) -> Vec<Placed> {
+    let mut kept = Vec::with_capacity(chosen.len());
+    for block in chosen.chunk_by(|_, next| next.is_result()) {
+        let Some((first, answers)) = block.split_first() else {
+            continue;
+        };
+        let mut asked: Vec<&str> = first.message.tool_calls().map(|call| call.id.as_str()).collect();
+        let results = answers.iter().flat_map(|answer| answer.message.tool_results());
+        let mut answered: Vec<&str> = results.map(|result| result.call_id.as_str()).collect();
+        asked.sort_unstable();
+        answered.sort_unstable();
+        let is_unique = asked
+            .windows(2)
+            .all(|pair| matches!(pair, [left, right] if left != right));
+        let is_whole = is_unique && asked == answered;
+        // A result stands first only where the list begins with it.
+        if !first.is_result() && (asked.is_empty() || is_whole) {
+            kept.push(first.clone());
+        }
+        if !asked.is_empty() && is_whole {
+            kept.extend_from_slice(answers);
+        }
+    }
+    kept
+}

@@ -1,0 +1,119 @@
+//! A question of a hook to the agent's model: one request and one answer that no listener hears. The hooks around model requests see
+//! both, what they cost is spent on the execution's control, and the same limits cut them.
+
+use std::sync::Arc;
+
+use super::deltas::Told;
+use super::exchange::{Exchange, exchange_with};
+use super::ports::ExchangePorts;
+use crate::agent::hooks::ExecutionPorts;
+use crate::agent::parameters::ModelParameters;
+use crate::agent::ports::ModelRequest;
+use crate::agent::state::AgentState;
+use crate::ids::MessageId;
+use crate::message::{Message, Role, joined_text};
+use crate::model_ref::ResponseFormat;
+
+/// A question to a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// How to answer.
+    pub instructions: String,
+    /// What is asked.
+    pub text: String,
+    /// The most tokens of the answer.
+    pub max_output_tokens: u64,
+}
+
+/// A question that was not answered, in words that the caller may read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// The hooks around model requests are not known yet, and none may be passed by.
+    #[error("no model can be asked before the hooks of the execution are complete")]
+    TooEarly,
+    /// The caller cancelled the execution, or its budget is spent or cut the answer.
+    #[error("{0}")]
+    Cut(String),
+    /// The model failed.
+    #[error("the model failed: {0}")]
+    Model(String),
+    /// A hook around the request failed.
+    #[error("{0}")]
+    Hook(String),
+}
+
+/// Asks the agent's models in turn until one answers; returns the words of the answer.
+///
+/// What the question used is in the returned state.
+pub async fn ask(
+    ports: &ExecutionPorts,
+    state: AgentState,
+    question: Question,
+) -> (AgentState, Result<String, AskError>) {
+    let Some(hooks) = ports.stack.get() else {
+        return (state, Err(AskError::TooEarly));
+    };
+    let control = &ports.control;
+    let mut forbidden = control
+        .cancelled()
+        .into_iter()
+        .chain(control.limits_before_step(&state));
+    if let Some(signal) = forbidden.find(|signal| signal.is_binding) {
+        return (state, Err(AskError::Cut(signal.message)));
+    }
+    let exchange_ports = ExchangePorts {
+        models: ports.models.clone(),
+        parameters: Arc::new(ModelParameters {
+            max_output_tokens: Some(question.max_output_tokens),
+            ..ModelParameters::default()
+        }),
+        hooks,
+        control: Arc::clone(control),
+        ids: Arc::clone(&ports.ids),
+        events: Arc::clone(&ports.events),
+    };
+    let request = request(ports, question);
+    let (state, asked) = exchange_with(&exchange_ports, state, request, Told::Nothing).await;
+    let usage = asked
+        .response
+        .as_ref()
+        .map(|response| response.usage)
+        .unwrap_or_default();
+    (state.with_hook_usage(usage, control.now()), answer_of(asked))
+}
+
+fn request(ports: &ExecutionPorts, question: Question) -> ModelRequest {
+    let id = MessageId::generate(&*ports.ids);
+    let message = Message::text(id, Role::User, question.text, ports.control.now());
+    ModelRequest {
+        model: String::new(),
+        system: question.instructions.into(),
+        messages: Arc::from([Arc::new(message)]),
+        tools: Arc::from([]),
+        response_format: ResponseFormat::Text,
+        max_output_tokens: None,
+        parameters: Arc::default(),
+    }
+}
+
+fn answer_of(asked: Exchange) -> Result<String, AskError> {
+    let Exchange {
+        response,
+        signal,
+        error,
+        hook_failure,
+    } = asked;
+    if let Some(failure) = hook_failure {
+        return Err(AskError::Hook(failure.to_string()));
+    }
+    if let Some(signal) = signal {
+        return Err(AskError::Cut(signal.message));
+    }
+    match (response, error) {
+        (Some(response), None) => Ok(joined_text(&response.content)),
+        (_, error) => {
+            let message = error.map_or_else(|| "there is no answer".to_owned(), |error| error.message);
+            Err(AskError::Model(message))
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! One exchange with the agent's models: the hooks around it, fallbacks, what bounds it, and who hears of it.
+
+use std::error::Error as _;
+
+use futures_util::StreamExt as _;
+
+use super::deltas::{Deltas, Told, tell_rest};
+use super::estimate::{content_bytes, estimated_usage, request_bytes};
+use super::partial::PartialAnswer;
+use super::ports::{DriverPorts, ExchangePorts, ModelChoice};
+use super::structured::{Shaped, shaped};
+use crate::agent::control::ExecutionControl;
+use crate::agent::events::AgentEvent;
+use crate::agent::hooks::{HookContext, HookFailure, HookPoint, HookSubject};
+use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest};
+use crate::agent::state::{AgentError, AgentState, ModelResponse, StopSignal};
+use crate::clock::Timestamp;
+use crate::ids::ModelRequestId;
+use crate::usage::Usage;
+
+/// How an exchange ended: with an answer, or cut, or with an error after what had arrived.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    /// The answer, or what there is of it.
+    pub(super) response: Option<ModelResponse>,
+    /// Why it was cut.
+    pub(super) signal: Option<StopSignal>,
+    /// Why it failed.
+    pub(super) error: Option<AgentError>,
+    /// The hook that failed on the way.
+    pub(super) hook_failure: Option<HookFailure>,
+}
+
+/// What one model made of the request.
+struct Answer {
+    response: Option<ModelResponse>,
+    signal: Option<StopSignal>,
+    error: Option<AgentError>,
+    /// Whether anything of the answer was passed on.
+    was_heard: bool,
+}
+
+/// Asks the models in turn until one answers; a later one is asked only while nothing was passed on.
+///
+/// The request is the same for all but for the model's name, the tokens that its price allows and the way in which it is made to keep a
+/// shape. What hooks make of the state is returned with the exchange. Listeners are told no more of the answers than `told`.
+pub(super) async fn exchange(
+    ports: &DriverPorts,
+    state: AgentState,
+    request: ModelRequest,
+    told: Told,
+) -> (AgentState, Exchange) {
+    exchange_with(&ports.for_exchange(), state, request, told).await
+}
+
+/// Does the same for whoever is no driver.
+pub(super) async fn exchange_with(
+    ports: &ExchangePorts,
+    state: AgentState,
+    request: ModelRequest,
+    told: Told,
+) -> (AgentState, Exchange) {
+    let mut state = state;
+    let mut spent = Usage::default();
+    let mut choices = ports.models.iter();
+    let mut choice = ports.models.preferred();
+    choices.next();
+    loop {
+        let Shaped { request, answer_tool } = fitted(ports, choice, request.clone());
+        let live = live(ports, answer_tool.is_some()).min(told);
+        let (next, fitted) = match before_request(ports, state, request).await {
+            Ok(ready) => ready,
+            Err((state, hook_failure)) => return (state, Exchange::failed_before(hook_failure, spent)),
+        };
+        let answer = ask_one(ports, &next, choice, fitted, live).await;
+        let answer = match &answer_tool {
+            Some(tool) => answer.with_answer_of(tool),
+            None => answer,
+        };
+        let gives_way = answer.error.is_some() && !answer.was_heard;
+        let fallback = choices.next().filter(|_| gives_way);
+        let (next, mut ended) = after_response(ports, next, answer).await;
+        // What failed attempts have cost belongs to the step.
+        if let Some(response) = &mut ended.response {
+            spent = spent + response.usage;
+            response.usage = spent;
+        }
+        if let Some(fallback) = fallback.filter(|_| ended.hook_failure.is_none()) {
+            (state, choice) = (next, fallback);
+            continue;
+        }
+        if let Some(response) = &ended.response {
+            tell_rest(&*ports.events, next.step_count() + 1, &response.content, live, told);
+        }
+        return (next, ended);
+    }
+}
+
+/// Returns what is told of an answer as it comes: nothing while hooks must see the whole of it first, and no words while they may turn out
+/// to stand around a call that is the answer.
+fn live(ports: &ExchangePorts, by_tool: bool) -> Told {
+    if ports.hooks.holds_back_deltas() {
+        Told::Nothing
+    } else if by_tool {
+        Told::Reasoning
+    } else {
+        Told::Everything
+    }
+}
+
+impl Answer {
+    fn with_answer_of(self, tool: &str) -> Self {
+        Self {
+            response: self.response.map(|response| Shaped::answer_in(tool, response)),
+            ..self
+        }
+    }
+}
+
+impl Exchange {
+    /// No further model was asked, because a hook failed. What failed attempts have cost is all that there is of an answer.
+    fn failed_before(hook_failure: HookFailure, spent: Usage) -> Self {
+        let unanswered = || ModelResponse {
+            usage: spent,
+            ..PartialAnswer::new(0).into_response()
+        };
+        Self {
+            response: (spent != Usage::default()).then(unanswered),
+            signal: None,
+            error: None,
+            hook_failure: Some(hook_failure),
+        }
+    }
+}
+
+/// Returns the request for one of the models.
+fn fitted(ports: &ExchangePorts, choice: &ModelChoice, request: ModelRequest) -> Shaped {
+    let left = ports.control.max_output_tokens(choice.price.as_ref());
+    let request = ModelRequest {
+        model: choice.model_ref.model().to_owned(),
+        max_output_tokens: [left, ports.parameters.max_output_tokens].into_iter().flatten().min(),
+        ..request
+    };
+    shaped(request, choice.model.structured_output())
+}
+
+async fn before_request(
+    ports: &ExchangePorts,
+    state: AgentState,
+    request: ModelRequest,
+) -> Result<(AgentState, ModelRequest), (AgentState, HookFailure)> {
+    if !ports.hooks.has_hooks_at(HookPoint::BeforeModelRequest) {
+        return Ok((state, request));
+    }
+    let fallback = request.clone();
+    let (context, failure) = ports
+        .hooks
+        .call(HookContext {
+            point: HookPoint::BeforeModelRequest,
+            state,
+            subject: HookSubject::Request(Box::new(request)),
+        })
+        .await;
+    if let Some(failure) = failure {
+        return Err((context.state, failure));
+    }
+    Ok(match context.subject {
+        HookSubject::Request(request) => (context.state, *request),
+        // The stack lets no hook change the kind of the subject.
+        _ => (context.state, fallback),
+    })
+}
+
+/// Lets the hooks see the answer.
+async fn after_response(ports: &ExchangePorts, state: AgentState, answer: Answer) -> (AgentState, Exchange) {
+    let Answer {
+        response,
+        signal,
+        error,
+        ..
+    } = answer;
+    let (mut state, mut response, mut hook_failure) = (state, response, None);
+    if let Some(whole) = response.take_if(|_| ports.hooks.has_hooks_at(HookPoint::AfterModelRequest)) {
+        let (context, failure) = ports
+            .hooks
+            .call(HookContext {
+                point: HookPoint::AfterModelRequest,
+                state,
+                subject: HookSubject::Response(Box::new(whole)),
+            })
+            .await;
+        state = context.state;
+        hook_failure = failure;
+        if let HookSubject::Response(changed) = context.subject {
+            let is_unseen = hook_failure.is_some() && ports.hooks.holds_back_deltas();
+            response = Some(if is_unseen { withheld(*changed) } else { *changed });
+        }
+    }
+    let ended = Exchange {
+        response,
+        signal,
+        error,
+        hook_failure,
+    };
+    (state, ended)
+}
+
+/// Returns an answer without its words: a hook that had to see them before anybody else was not reached.
+fn withheld(response: ModelResponse) -> ModelResponse {
+    ModelResponse {
+        content: Vec::new(),
+        provider_fields: None,
+        ..response
+    }
+}
+
+/// Asks one model and tells of the request and its end.
+async fn ask_one(
+    ports: &ExchangePorts,
+    state: &AgentState,
+    choice: &ModelChoice,
+    request: ModelRequest,
+    live: Told,
+) -> Answer {
+    let request_id = ModelRequestId::generate(&*ports.ids);
+    let step_number = state.step_count() + 1;
+    let began = ports.now();
+    ports.events.emit(AgentEvent::ModelRequested {
+        step_number,
+        request_id,
+        model: choice.model_ref.clone(),
+        message_count: request.messages.len(),
+        tool_count: request.tools.len(),
+        max_output_tokens: request.max_output_tokens,
+    });
+    let time_limit = ports.control.time_limit(state);
+    let deltas = Deltas::new(&*ports.events, step_number, live);
+    let answer = stream(ports, choice, request, deltas, time_limit).await;
+    let usage = answer
+        .response
+        .as_ref()
+        .map(|response| response.usage)
+        .unwrap_or_default();
+    ports.control.spend(usage);
+    ports.events.emit(AgentEvent::ModelResponded {
+        step_number,
+        request_id,
+        model: choice.model_ref.clone(),
+        finish_reason: answer.response.as_ref().map(|response| response.finish_reason.clone()),
+        usage,
+        error: answer.error.clone(),
+        duration_ms: (ports.now() - began).num_milliseconds().max(0),
+    });
+    answer
+}
+
+/// Reads the answer as it comes, until it ends or is cut.
+async fn stream(
+    ports: &ExchangePorts,
+    choice: &ModelChoice,
+    request: ModelRequest,
+    mut deltas: Deltas<'_>,
+    time_limit: Option<Timestamp>,
+) -> Answer {
+    let control = &ports.control;
+    let left = control.max_output_tokens(choice.price.as_ref());
+    let asked = request_bytes(&request);
+    let mut events = choice.model.stream(request);
+    let interrupted = control.interrupted(time_limit);
+    tokio::pin!(interrupted);
+    let mut partial = PartialAnswer::new(asked);
+    let mut was_heard = false;
+    loop {
+        let event = tokio::select! {
+            biased;
+            signal = &mut interrupted => return cut(choice, partial, signal),
+            event = events.next() => event,
+        };
+        let event = match event {
+            Some(Ok(ModelEvent::Completed(response))) => return complete(choice, *response, asked),
+            Some(Ok(event)) => event,
+            Some(Err(error)) => return fail(choice, partial, &error, was_heard),
+            None => return fail(choice, partial, &silent_end(), was_heard),
+        };
+        // A stream that is always ready would keep its thread from timers, readers and other runs.
+        tokio::task::coop::consume_budget().await;
+        partial.push(&event);
+        was_heard |= deltas.tell(event);
+        if ExecutionControl::is_overrun(left, partial.bytes()) {
+            return cut(choice, partial, control.overrun());
+        }
+        let pending = partial.usage().priced(choice.price.as_ref());
+        if let Some(signal) = control
+            .usage_limit(pending)
+            .filter(|_| pending.output_tokens > left.unwrap_or(u64::MAX))
+        {
+            return cut(choice, partial, signal);
+        }
+    }
+}
+
+/// Ends a whole answer to a request of so many bytes. Servers that count nothing are counted for.
+fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64) -> Answer {
+    let usage = if response.usage.total_tokens == 0 {
+        let estimated = estimated_usage(asked, content_bytes(&response.content));
+        let cost = response.usage.cost;
+        Usage { cost, ..estimated }
+    } else {
+        response.usage
+    };
+    end(choice, ModelResponse { usage, ..response })
+}
+
+fn end(choice: &ModelChoice, response: ModelResponse) -> Answer {
+    let usage = response.usage.priced(choice.price.as_ref());
+    Answer {
+        response: Some(ModelResponse { usage, ..response }),
+        signal: None,
+        error: None,
+        was_heard: true,
+    }
+}
+
+fn cut(choice: &ModelChoice, partial: PartialAnswer, signal: StopSignal) -> Answer {
+    Answer {
+        signal: Some(signal),
+        ..end(choice, partial.into_response())
+    }
+}
+
+/// Logs what only operators may read of the failure, and ends the answer. The provider's own words may repeat the prompt, so
+/// they are left to the caller.
+fn fail(choice: &ModelChoice, partial: PartialAnswer, error: &ModelError, was_heard: bool) -> Answer {
+    tracing::warn!(
+        model = %choice.model_ref,
+        class = error.class.code(),
+        status = error.status,
+        cause = causes(error),
+        "model call failed"
+    );
+    Answer {
+        error: Some(error.to_agent_error(&choice.model_ref)),
+        was_heard,
+        ..end(choice, partial.into_response())
+    }
+}
+
+/// A model that ends its stream without an answer breaks its port's contract.
+fn silent_end() -> ModelError {
+    ModelError::new(ModelErrorClass::Truncated, "the model's answer ended without an end")
+}
+
+/// Returns what is behind the error, outermost first.
+fn causes(error: &ModelError) -> Option<String> {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    let causes: Vec<String> = causes.map(ToString::to_string).collect();
+    (!causes.is_empty()).then(|| causes.join(": "))
+}

@@ -1,0 +1,143 @@
+//! What drivers work with: models, tools, hooks and what bounds them. They are given it and look nothing up.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::agent::compilers::Compiler;
+use crate::agent::control::ExecutionControl;
+use crate::agent::events::EventSink;
+use crate::agent::hooks::HookStack;
+use crate::agent::parameters::ModelParameters;
+use crate::agent::ports::{Model, ToolExecutor};
+use crate::agent::state::{FinishReason, ModelResponse};
+use crate::clock::Timestamp;
+use crate::ids::{IdSource, MessageId};
+use crate::json::Value;
+use crate::message::{ContentPart, Message, MessageTags, Role};
+use crate::model_ref::ModelRef;
+use crate::usage::Price;
+
+/// A model that may be asked.
+#[derive(Debug, Clone)]
+pub struct ModelChoice {
+    /// Its name.
+    pub model_ref: ModelRef,
+    /// Answers.
+    pub model: Arc<dyn Model>,
+    /// What its tokens cost, if it is known.
+    pub price: Option<Price>,
+}
+
+/// The models that may be asked, in turn; at least one.
+#[derive(Debug, Clone)]
+pub struct ModelChain {
+    preferred: ModelChoice,
+    fallbacks: Arc<[ModelChoice]>,
+}
+
+impl ModelChain {
+    /// Makes a chain.
+    pub fn new(preferred: ModelChoice, fallbacks: impl IntoIterator<Item = ModelChoice>) -> Self {
+        Self {
+            preferred,
+            fallbacks: fallbacks.into_iter().collect(),
+        }
+    }
+
+    /// Returns the model that is asked first.
+    pub fn preferred(&self) -> &ModelChoice {
+        &self.preferred
+    }
+
+    /// Iterates in the order in which the models are asked.
+    pub fn iter(&self) -> impl Iterator<Item = &ModelChoice> {
+        std::iter::once(&self.preferred).chain(self.fallbacks.iter())
+    }
+}
+
+/// What a driver works with.
+#[derive(Debug, Clone)]
+pub struct DriverPorts {
+    /// The models, the preferred one first.
+    pub models: ModelChain,
+    /// How they shall answer.
+    pub parameters: Arc<ModelParameters>,
+    /// Executes calls.
+    pub tools: Arc<dyn ToolExecutor>,
+    /// Whether the calls of one answer work at the same time.
+    pub parallel_tool_calls: bool,
+    /// How often an answer that does not fit may be corrected.
+    pub max_corrections: u32,
+    /// Chooses the messages of requests.
+    pub compiler: Arc<dyn Compiler>,
+    /// The hooks around model requests and tool calls.
+    pub hooks: Arc<HookStack>,
+    /// Bounds the execution.
+    pub control: Arc<ExecutionControl>,
+    /// The environment's variables.
+    pub variables: Arc<BTreeMap<String, Value>>,
+    /// Makes ids.
+    pub ids: Arc<dyn IdSource>,
+    /// Hears of everything.
+    pub events: Arc<dyn EventSink>,
+}
+
+/// What one exchange with models works with.
+#[derive(Debug, Clone)]
+pub(super) struct ExchangePorts {
+    pub(super) models: ModelChain,
+    pub(super) parameters: Arc<ModelParameters>,
+    pub(super) hooks: Arc<HookStack>,
+    pub(super) control: Arc<ExecutionControl>,
+    pub(super) ids: Arc<dyn IdSource>,
+    pub(super) events: Arc<dyn EventSink>,
+}
+
+impl ExchangePorts {
+    /// Returns the time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.control.now()
+    }
+}
+
+impl DriverPorts {
+    /// Returns what an exchange needs of them.
+    pub(super) fn for_exchange(&self) -> ExchangePorts {
+        ExchangePorts {
+            models: self.models.clone(),
+            parameters: Arc::clone(&self.parameters),
+            hooks: Arc::clone(&self.hooks),
+            control: Arc::clone(&self.control),
+            ids: Arc::clone(&self.ids),
+            events: Arc::clone(&self.events),
+        }
+    }
+
+    /// Returns the time.
+    pub fn now(&self) -> Timestamp {
+        self.control.now()
+    }
+
+    /// Makes a message of now.
+    pub fn message(&self, role: Role, content: Vec<ContentPart>) -> Message {
+        Message::new(MessageId::generate(&*self.ids), role, content, self.now())
+    }
+
+    /// Makes the message of an answer. One without content makes none: providers refuse empty messages.
+    pub fn assistant_message(&self, response: &ModelResponse) -> Option<Arc<Message>> {
+        if response.content.is_empty() && response.provider_fields.is_none() {
+            return None;
+        }
+        let tokens = response.usage.input_tokens.saturating_add(response.usage.output_tokens);
+        let tags = MessageTags {
+            is_partial: response.finish_reason == FinishReason::Interrupted,
+            context_tokens: (tokens > 0).then_some(tokens),
+            ..MessageTags::default()
+        };
+        let message = self.message(Role::Assistant, response.content.clone()).with_tags(tags);
+        Some(Arc::new(Message {
+            provider_fields: response.provider_fields.clone(),
+            ..message
+        }))
+    }
+}

@@ -1,0 +1,219 @@
+//! The driver for models without tool support: thought, action, observation, all in words.
+//!
+//! What is stored is neutral: the thought as text, the action as a tool call, the observation as its result. Only requests show it in
+//! words, so a session can go on with another driver or model at any time.
+
+mod decision;
+mod instructions;
+mod transcript;
+
+use std::collections::BTreeSet;
+
+use futures_util::future::BoxFuture;
+
+use self::decision::{Choice, Decision, read_decision};
+use self::instructions::instructions;
+use self::transcript::rendered;
+use super::Driver;
+use super::deltas::{Told, tell_rest};
+use super::exchange::{Exchange, exchange};
+use super::ports::DriverPorts;
+use super::step::{Fault, answer_shape, call_id, carry_out, end_with_error, end_with_fault, has_error, request};
+use super::structured::with_paragraph;
+use crate::agent::answer::AnswerShape;
+use crate::agent::events::AgentEvent;
+use crate::agent::ports::ModelRequest;
+use crate::agent::state::{AgentError, AgentState, AgentStep, FinishReason, Messages, ModelResponse};
+use crate::ids::StepId;
+use crate::message::{ContentPart, ReasoningPart, ToolCall, joined_text};
+use crate::model_ref::ResponseFormat;
+
+/// The code of an answer that is no decision.
+const DECISION_MALFORMED: &str = "decision_malformed";
+/// How often in a row the model is asked to mend its decision.
+const MAX_CORRECTIONS: usize = 2;
+
+/// Asks the model for one decision, then executes the tool that it decides for.
+#[derive(Debug)]
+pub struct ReactDriver {
+    ports: DriverPorts,
+}
+
+/// What a model answered in place of calls.
+enum Reading {
+    /// A decision.
+    Decided(Decision),
+    /// What is wrong with it.
+    Malformed(String),
+    /// No decision is due: the answer was cut or declined, or it failed.
+    NotDue,
+}
+
+impl ReactDriver {
+    /// Makes a driver.
+    pub fn new(ports: DriverPorts) -> Self {
+        Self { ports }
+    }
+
+    async fn make_step(&self, state: AgentState, step_id: StepId) -> AgentState {
+        let ports = &self.ports;
+        let step = AgentStep::new(step_id, ports.compiler.compile(&state));
+        let prepared = answer_shape(&state).and_then(|shape| {
+            self.request(&state, &step.input_messages, &shape)
+                .map(|request| (shape, request))
+        });
+        let (shape, request) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return end_with_error(ports, state, step, error),
+        };
+        let (state, asked) = exchange(ports, state, request, Told::Reasoning).await;
+        let asked = without_calls(asked);
+        let step_number = state.step_count() + 1;
+        match read(&asked) {
+            Reading::Decided(decision) => {
+                let decided = self.decided(asked, decision, &step, step_number);
+                carry_out(ports, state, step, &shape, decided).await
+            }
+            Reading::Malformed(fault) => self.end_malformed(state, step, asked, &fault),
+            Reading::NotDue => {
+                if let Some(response) = asked.response.as_ref().filter(|response| is_declined(response)) {
+                    self.tell(step_number, &response.content);
+                }
+                carry_out(ports, state, step, &shape, asked).await
+            }
+        }
+    }
+
+    /// Returns the request with words in place of tools. The shape of the answer is no shape of decisions, so it is described as well.
+    fn request(
+        &self,
+        state: &AgentState,
+        messages: &Messages,
+        shape: &AnswerShape,
+    ) -> Result<ModelRequest, AgentError> {
+        let request = request(&self.ports, state, messages)?;
+        let malformed = state.steps().filter(|step| has_error(step, DECISION_MALFORMED));
+        let raw: BTreeSet<StepId> = malformed.map(|step| step.id).collect();
+        Ok(ModelRequest {
+            system: with_paragraph(&request.system, &instructions(&request.tools, &request.response_format)),
+            messages: rendered(&request.messages, &raw, !shape.is_words()),
+            tools: [].into(),
+            response_format: ResponseFormat::Text,
+            ..request
+        })
+    }
+
+    /// Returns the exchange with the decision in its neutral form, once listeners know of it.
+    fn decided(&self, asked: Exchange, decision: Decision, step: &AgentStep, step_number: usize) -> Exchange {
+        let Decision { thought, choice } = decision;
+        if !thought.is_empty() {
+            self.ports.events.emit(AgentEvent::ReasoningDelta {
+                step_number,
+                text: thought.clone(),
+            });
+        }
+        let has_thought = !thought.is_empty();
+        let (thought, said, finish_reason) = match choice {
+            Choice::Act { tool, arguments } => {
+                let call = ToolCall {
+                    id: call_id(step.id, 0),
+                    name: tool,
+                    arguments,
+                    signature: None,
+                };
+                let thought = ContentPart::text(thought);
+                (thought, ContentPart::ToolCall(call), FinishReason::ToolCalls)
+            }
+            Choice::Answer(words) => {
+                let thought = ContentPart::Reasoning(ReasoningPart {
+                    text: thought,
+                    ..ReasoningPart::default()
+                });
+                (thought, ContentPart::text(words), FinishReason::Stop)
+            }
+        };
+        self.tell(step_number, std::slice::from_ref(&said));
+        let response = asked.response.map(|response| {
+            let kept = response.content.into_iter().filter(|part| part.as_text().is_none());
+            ModelResponse {
+                content: kept.chain(has_thought.then_some(thought)).chain([said]).collect(),
+                finish_reason,
+                ..response
+            }
+        });
+        Exchange { response, ..asked }
+    }
+
+    /// Keeps what the model wrote, for it to mend.
+    fn end_malformed(&self, state: AgentState, mut step: AgentStep, asked: Exchange, fault: &str) -> AgentState {
+        if let Some(response) = asked.response {
+            step.output_messages.extend(self.ports.assistant_message(&response));
+            step.response = Some(response);
+        }
+        let completed: Vec<&AgentStep> = state.steps().collect();
+        let in_a_row = completed
+            .into_iter()
+            .rev()
+            .take_while(|step| has_error(step, DECISION_MALFORMED))
+            .count();
+        let fault = Fault {
+            code: DECISION_MALFORMED,
+            message: format!("the model's decision can't be read: {fault}"),
+            advice: format!(
+                "Your last message can't be read: {fault}. Answer with exactly one JSON object as described above."
+            ),
+            is_correctable: in_a_row < MAX_CORRECTIONS,
+        };
+        end_with_fault(&self.ports, state, step, fault)
+    }
+
+    fn tell(&self, step_number: usize, content: &[ContentPart]) {
+        tell_rest(
+            &*self.ports.events,
+            step_number,
+            content,
+            Told::Reasoning,
+            Told::Everything,
+        );
+    }
+}
+
+impl Driver for ReactDriver {
+    fn step(&self, state: AgentState, step_id: StepId) -> BoxFuture<'_, AgentState> {
+        Box::pin(self.make_step(state, step_id))
+    }
+}
+
+fn read(asked: &Exchange) -> Reading {
+    let is_whole = asked.signal.is_none() && asked.error.is_none() && asked.hook_failure.is_none();
+    match &asked.response {
+        Some(response) if is_whole && !is_declined(response) => match read_decision(&joined_text(&response.content)) {
+            Ok(decision) => Reading::Decided(decision),
+            Err(fault) => Reading::Malformed(fault),
+        },
+        _ => Reading::NotDue,
+    }
+}
+
+/// Tells whether the model or its provider declined to answer, or paused.
+fn is_declined(response: &ModelResponse) -> bool {
+    let has_refusal = response
+        .content
+        .iter()
+        .any(|part| matches!(part, ContentPart::Refusal { .. }));
+    has_refusal || matches!(response.finish_reason, FinishReason::Refusal | FinishReason::PauseTurn)
+}
+
+/// Leaves out calls that the model made though it was offered no tools: nothing answers them.
+fn without_calls(asked: Exchange) -> Exchange {
+    let response = asked.response.map(|response| {
+        let content = response.content.into_iter();
+        ModelResponse {
+            content: content
+                .filter(|part| !matches!(part, ContentPart::ToolCall(_)))
+                .collect(),
+            ..response
+        }
+    });
+    Exchange { response, ..asked }
+}

@@ -1,0 +1,168 @@
+//! Renders a neutral history as a conversation without tools: calls become decisions, their results observations. The history itself
+//! is not changed, so another driver or model can go on with it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::decision::{written_action, written_answer};
+use crate::agent::state::Messages;
+use crate::ids::StepId;
+use crate::json::{Value, parse_strict};
+use crate::message::{ContentPart, Message, Role, ToolCall, ToolResult, joined_text};
+
+/// Returns the messages as a model without tools reads them. Equal messages give equal bytes.
+///
+/// Messages of the steps in `raw` are what the model wrote instead of a decision, and stay as they are. Answers that are JSON are
+/// shown as such where `has_shape`, and else as words.
+pub(super) fn rendered(messages: &[Arc<Message>], raw: &BTreeSet<StepId>, has_shape: bool) -> Messages {
+    let mut shown = Vec::with_capacity(messages.len());
+    let mut rest = messages;
+    while let Some((message, after)) = rest.split_first() {
+        rest = after;
+        let is_raw = message.tags.step_id.is_some_and(|step_id| raw.contains(&step_id));
+        if message.role != Role::Assistant || is_raw {
+            shown.push(Arc::clone(message));
+        } else if message.tool_calls().next().is_none() {
+            shown.push(answer(message, has_shape));
+        } else {
+            let answers = after.iter().take_while(|next| next.role == Role::Tool).count();
+            let (answers, after) = after.split_at(answers);
+            rest = after;
+            push_actions(message, answers, &mut shown);
+        }
+    }
+    shown.into()
+}
+
+/// Shows an answer as the decision that it was; one without words is no decision.
+fn answer(message: &Arc<Message>, has_shape: bool) -> Arc<Message> {
+    let words = joined_text(&message.content);
+    if words.is_empty() {
+        return Arc::clone(message);
+    }
+    let value = has_shape.then(|| parse_strict(&words).ok()).flatten();
+    let value = value.filter(Value::is_object).unwrap_or_else(|| Value::from(words));
+    let kept = without_words(message);
+    said(
+        message,
+        Role::Assistant,
+        kept.chain([ContentPart::text(written_answer(value))]),
+    )
+}
+
+/// Shows each call as a decision of its own, followed by what the tool answered.
+fn push_actions(message: &Arc<Message>, answers: &[Arc<Message>], shown: &mut Vec<Arc<Message>>) {
+    let mut thought = joined_text(&message.content);
+    let mut kept: Vec<ContentPart> = without_words(message).collect();
+    for call in message.tool_calls() {
+        let decision = written_action(&thought, &call.name, &call.arguments);
+        thought.clear();
+        let content = kept.drain(..).chain([ContentPart::text(decision)]).collect::<Vec<_>>();
+        shown.push(said(message, Role::Assistant, content));
+        let result = answers
+            .iter()
+            .find_map(|answer| result_of(answer, call).map(|result| (answer, result)));
+        if let Some((answer, result)) = result {
+            shown.push(said(answer, Role::User, observation(result)));
+        }
+    }
+}
+
+fn result_of<'a>(answer: &'a Message, call: &ToolCall) -> Option<&'a ToolResult> {
+    answer.tool_results().find(|result| result.call_id == call.id)
+}
+
+fn observation(result: &ToolResult) -> Vec<ContentPart> {
+    let mark = if result.is_error {
+        "Observation (error)"
+    } else {
+        "Observation"
+    };
+    let words = ContentPart::text(format!("{mark}: {}", joined_text(&result.content)));
+    let others = result.content.iter().filter(|part| part.as_text().is_none());
+    [words].into_iter().chain(others.cloned()).collect()
+}
+
+fn without_words(message: &Message) -> impl Iterator<Item = ContentPart> {
+    let kept = message
+        .content
+        .iter()
+        .filter(|part| !matches!(part, ContentPart::Text(_) | ContentPart::ToolCall(_)));
+    kept.cloned()
+}
+
+/// What one provider wants back unchanged belongs to the content that it gave, not to this one.
+fn said(message: &Message, role: Role, content: impl IntoIterator<Item = ContentPart>) -> Arc<Message> {
+    Arc::new(Message {
+        role,
+        content: content.into_iter().collect(),
+        provider_fields: None,
+        ..message.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn messages(json: &Value) -> Vec<Arc<Message>> {
+        let with_rest = json.as_array().unwrap().iter().map(|message| {
+            let mut message = message.clone();
+            message["id"] = json!("0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11");
+            message["created_at"] = json!("2026-01-01T00:00:00Z");
+            Arc::new(serde_json::from_value(message).unwrap())
+        });
+        with_rest.collect()
+    }
+
+    fn shown(messages: &[Arc<Message>]) -> Vec<(Role, String)> {
+        let line = |message: &Arc<Message>| (message.role, message.joined_text());
+        messages.iter().map(line).collect()
+    }
+
+    #[test]
+    fn calls_become_decisions_and_results_observations() {
+        let step = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c22";
+        let picture = json!({"type": "image", "source": {"kind": "url", "url": "https://example.org/a.png"}});
+        let history = messages(&json!([
+            {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
+            {"role": "assistant", "content": [
+                {"type": "text", "text": "Both."},
+                {"type": "tool_call", "id": "a", "name": "x", "arguments": "{\"n\": 1}"},
+                {"type": "tool_call", "id": "b", "name": "y", "arguments": "{"},
+            ]},
+            {"role": "tool", "content": [
+                {"type": "tool_result", "call_id": "a", "name": "x", "content": [{"type": "text", "text": "one"}, picture]},
+                {"type": "tool_result", "call_id": "b", "name": "y", "content": [{"type": "text", "text": "no"}], "is_error": true},
+            ]},
+            {"role": "assistant", "content": [{"type": "text", "text": "not JSON"}], "tags": {"step_id": step}},
+            {"role": "user", "content": [{"type": "text", "text": "Mend it."}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "{\"b\": 1}"}]},
+        ]));
+        let raw = BTreeSet::from([step.parse().unwrap()]);
+        let expected = |answer: &str| {
+            [
+                (Role::User, "Hi"),
+                (
+                    Role::Assistant,
+                    r#"{"thought":"Both.","action":{"tool":"x","arguments":{"n":1}}}"#,
+                ),
+                (Role::User, "Observation: one"),
+                (Role::Assistant, r#"{"action":{"tool":"y","arguments":"{"}}"#),
+                (Role::User, "Observation (error): no"),
+                (Role::Assistant, "not JSON"),
+                (Role::User, "Mend it."),
+                (Role::Assistant, answer),
+            ]
+            .map(|(role, text)| (role, text.to_owned()))
+        };
+        let words = rendered(&history, &raw, false);
+        assert_eq!(shown(&words), expected(r#"{"answer":"{\"b\": 1}"}"#));
+        assert_eq!(words[2].content.len(), 2, "the picture is kept");
+        let values = rendered(&history, &raw, true);
+        assert_eq!(shown(&values), expected(r#"{"answer":{"b":1}}"#));
+        assert!(values.iter().all(|message| message.tool_calls().next().is_none()));
+    }
+}

@@ -1,0 +1,242 @@
+//! What all drivers do in a step: the request, the tools that an answer asks for, the check of a final answer, and the step's end. No
+//! driver's own format.
+
+use std::sync::Arc;
+
+use super::exchange::Exchange;
+use super::ports::DriverPorts;
+use super::tool_use::use_tools;
+use crate::agent::answer::AnswerShape;
+use crate::agent::hooks::HookFailure;
+use crate::agent::ports::{ModelRequest, ToolContext};
+use crate::agent::prompt::render_prompt;
+use crate::agent::state::{
+    AgentError, AgentState, AgentStep, ErrorKind, FinishReason, Messages, StopReason, StopSignal,
+};
+use crate::ids::{ExecutionId, StepId};
+use crate::json::Value;
+use crate::message::{ContentPart, Message, Role, ToolCall, joined_text};
+
+/// The code of an answer that does not fit its shape.
+const ANSWER_INVALID: &str = "answer_invalid";
+/// The code of an answer that ended too early to fit its shape.
+const ANSWER_INCOMPLETE: &str = "answer_incomplete";
+/// The code of a shape that no answer can be held to.
+const SHAPE_INVALID: &str = "response_format_invalid";
+/// Names the driver as the source of stop signals.
+const DRIVER: &str = "driver";
+
+/// Something wrong with what a model said, which it is asked to mend.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// The code of the error.
+    pub(super) code: &'static str,
+    /// What is wrong, for people.
+    pub(super) message: String,
+    /// What is wrong and what to do, for the model.
+    pub(super) advice: String,
+    /// Whether the model is asked again, unless the steps are spent.
+    pub(super) is_correctable: bool,
+}
+
+/// What becomes of a final answer.
+enum Verdict {
+    Accepted(Option<Value>),
+    Refused(Fault),
+}
+
+/// Executes the tools that an answer asks for, or else checks it as the final one, and ends the step.
+pub(super) async fn carry_out(
+    ports: &DriverPorts,
+    state: AgentState,
+    mut step: AgentStep,
+    shape: &AnswerShape,
+    exchange: Exchange,
+) -> AgentState {
+    let Exchange {
+        response,
+        signal,
+        error,
+        hook_failure,
+    } = exchange;
+    step.errors = error.into_iter().collect();
+    if let Some(response) = response {
+        step.output_messages.extend(ports.assistant_message(&response));
+        step.response = Some(response);
+    }
+    let calls: Vec<ToolCall> = step.tool_calls().cloned().collect();
+    let execution_id = state.execution().map(|execution| execution.execution_id);
+    if let Some(execution_id) = execution_id.filter(|_| !calls.is_empty()) {
+        let context = tool_context(ports, &state, execution_id);
+        let (state, used) = use_tools(ports, state, calls, &context, hook_failure).await;
+        step.tool_executions = used.executions;
+        step.output_messages.push(tool_message(ports, &step));
+        return end(ports, state, step, signal, used.hook_failure);
+    }
+    let is_final = calls.is_empty() && signal.is_none() && hook_failure.is_none() && !step.is_paused();
+    if is_final && step.errors.is_empty() {
+        match judge(ports, &state, &step, shape) {
+            Verdict::Accepted(value) => step.value = value,
+            Verdict::Refused(fault) => return end_with_fault(ports, state, step, fault),
+        }
+    }
+    end(ports, state, step, signal, hook_failure)
+}
+
+/// Ends a step with an error; the model is asked to mend it, or the execution fails, whatever the error policy says.
+pub(super) fn end_with_fault(ports: &DriverPorts, state: AgentState, mut step: AgentStep, fault: Fault) -> AgentState {
+    let now = ports.now();
+    let Fault {
+        code,
+        message,
+        advice,
+        is_correctable,
+    } = fault;
+    step.errors = step.errors.with_error(validation_error(code, message.clone()));
+    let is_correctable = is_correctable && !ports.control.is_last_step(&state);
+    let state = state.with_current_step(step, now);
+    if is_correctable {
+        let advice = ports.message(Role::User, vec![ContentPart::text(advice)]);
+        state.with_trace([advice], now).with_retry_wanted(now)
+    } else {
+        state.with_stop_signal(
+            StopSignal::new(StopReason::ErrorForbade, DRIVER, message).binding(),
+            now,
+        )
+    }
+}
+
+/// Holds the step in the state, with whatever ends the execution after it.
+pub(super) fn end(
+    ports: &DriverPorts,
+    state: AgentState,
+    step: AgentStep,
+    signal: Option<StopSignal>,
+    hook_failure: Option<HookFailure>,
+) -> AgentState {
+    let now = ports.now();
+    let state = state.with_current_step(step, now);
+    let state = match signal {
+        Some(signal) => state.with_stop_signal(signal, now),
+        None => state,
+    };
+    match hook_failure {
+        Some(failure) => failure.in_state(state, now),
+        None => state,
+    }
+}
+
+/// Ends a step that could not begin.
+pub(super) fn end_with_error(
+    ports: &DriverPorts,
+    state: AgentState,
+    mut step: AgentStep,
+    error: AgentError,
+) -> AgentState {
+    step.errors = step.errors.with_error(error);
+    end(ports, state, step, None, None)
+}
+
+/// Returns the shape that the state demands of final answers.
+pub(super) fn answer_shape(state: &AgentState) -> Result<AnswerShape, AgentError> {
+    AnswerShape::of(&state.context().response_format)
+        .map_err(|error| validation_error(SHAPE_INVALID, error.to_string()))
+}
+
+/// Returns the request of a step, not yet for any model in particular.
+pub(super) fn request(
+    ports: &DriverPorts,
+    state: &AgentState,
+    messages: &Messages,
+) -> Result<ModelRequest, AgentError> {
+    let context = state.context();
+    let system = render_prompt(&context.system_prompt, &ports.variables, &context.metadata)
+        .map_err(|error| validation_error("prompt_not_rendered", error.to_string()))?;
+    Ok(ModelRequest {
+        model: String::new(),
+        system: system.into(),
+        messages: Arc::clone(messages),
+        tools: ports.tools.specs(),
+        response_format: context.response_format.clone(),
+        max_output_tokens: None,
+        parameters: Arc::clone(&ports.parameters),
+    })
+}
+
+/// Returns the id of a call that the model gave none.
+pub(super) fn call_id(step_id: StepId, index: usize) -> String {
+    // Providers take ids of at most 40 letters, digits, `-` and `_`.
+    format!("call_{}_{index}", step_id.as_uuid().simple())
+}
+
+/// Tells whether an error of the step has the code.
+pub(super) fn has_error(step: &AgentStep, code: &str) -> bool {
+    step.errors.iter().any(|error| error.code == code)
+}
+
+/// An answer that the model or its provider declined to give is an answer. One that ended too early can't be mended by asking again.
+fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape: &AnswerShape) -> Verdict {
+    let Some(response) = &step.response else {
+        return Verdict::Accepted(None);
+    };
+    let has_refusal = response
+        .content
+        .iter()
+        .any(|part| matches!(part, ContentPart::Refusal { .. }));
+    if has_refusal || response.finish_reason == FinishReason::Refusal {
+        return Verdict::Accepted(None);
+    }
+    let misfit = match shape.read(&joined_text(&response.content)) {
+        Ok(value) => return Verdict::Accepted(value),
+        Err(misfit) => misfit,
+    };
+    let ended_by = match response.finish_reason {
+        FinishReason::Length => Some("its limit of tokens"),
+        FinishReason::ContentFilter => Some("the provider's filter"),
+        _ => None,
+    };
+    if let Some(cause) = ended_by {
+        return Verdict::Refused(Fault {
+            code: ANSWER_INCOMPLETE,
+            message: format!("the answer was cut by {cause} and does not fit its shape: {misfit}"),
+            advice: String::new(),
+            is_correctable: false,
+        });
+    }
+    let corrected = state.steps().filter(|step| has_error(step, ANSWER_INVALID)).count();
+    Verdict::Refused(Fault {
+        code: ANSWER_INVALID,
+        message: format!("the answer does not fit its shape: {misfit}"),
+        advice: format!("Your answer does not fit its shape: {misfit}. Give the whole answer again, corrected."),
+        is_correctable: corrected < ports.max_corrections as usize,
+    })
+}
+
+fn tool_context(ports: &DriverPorts, state: &AgentState, execution_id: ExecutionId) -> ToolContext {
+    ToolContext {
+        agent_id: state.agent_id(),
+        execution_id,
+        step_number: state.step_count() + 1,
+        variables: Arc::clone(&ports.variables),
+        metadata: state.metadata().clone(),
+        deadline: ports.control.time_limit(state),
+        cancellation: ports.control.cancellation().clone(),
+    }
+}
+
+fn tool_message(ports: &DriverPorts, step: &AgentStep) -> Arc<Message> {
+    let results = step
+        .tool_executions
+        .iter()
+        .map(|execution| ContentPart::ToolResult(execution.to_result()));
+    Arc::new(ports.message(Role::Tool, results.collect()))
+}
+
+fn validation_error(code: &str, message: String) -> AgentError {
+    AgentError {
+        kind: ErrorKind::Validation,
+        code: code.to_owned(),
+        message,
+        source_name: None,
+    }
+}

@@ -1,0 +1,154 @@
+//! Makes a model keep a shape in the way that its provider knows: by the request, by a tool, or by instructions. It checks no answer.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::agent::ports::{ModelRequest, StructuredOutput, ToolSpec};
+use crate::agent::state::{FinishReason, ModelResponse};
+use crate::json::Value;
+use crate::message::ContentPart;
+use crate::model_ref::ResponseFormat;
+
+/// The name of the tool that gives an answer without a schema.
+const ANSWER: &str = "answer";
+/// What a model is told of the tool that gives the answer.
+const ANSWER_TOOL: &str =
+    "Gives the final answer: its arguments are the answer. Call it once, by itself, when all other work is done.";
+
+/// A request that makes one model keep the shape.
+#[derive(Debug)]
+pub(super) struct Shaped {
+    /// The request.
+    pub(super) request: ModelRequest,
+    /// The tool whose call is the answer.
+    pub(super) answer_tool: Option<String>,
+}
+
+/// Says in a request what shape the answer shall have.
+pub(super) fn shaped(request: ModelRequest, by: StructuredOutput) -> Shaped {
+    let (name, schema) = match &request.response_format {
+        ResponseFormat::Text => return Shaped::as_it_is(request),
+        ResponseFormat::JsonObject => (ANSWER, None),
+        ResponseFormat::JsonSchema { name, schema, .. } => (name.as_str(), Some(schema)),
+    };
+    match by {
+        StructuredOutput::Native => Shaped::as_it_is(request),
+        StructuredOutput::Tool => {
+            let name = free_name(name, &request.tools);
+            let parameters = schema.cloned().unwrap_or_else(|| serde_json::json!({"type": "object"}));
+            let words = format!("When the work is done, give the final answer by calling the tool {name}.");
+            let tool = ToolSpec {
+                name: name.clone(),
+                description: ANSWER_TOOL.to_owned(),
+                parameters,
+                idempotent: true,
+                timeout: None,
+            };
+            Shaped {
+                request: ModelRequest {
+                    system: with_paragraph(&request.system, &words),
+                    tools: request.tools.iter().cloned().chain([tool]).collect(),
+                    response_format: ResponseFormat::Text,
+                    ..request
+                },
+                answer_tool: Some(name),
+            }
+        }
+        StructuredOutput::Prompt => {
+            let mut words = "Give the final answer as one JSON object, with nothing before or after it.".to_owned();
+            words.push_str(&schema_words(schema));
+            Shaped::as_it_is(ModelRequest {
+                system: with_paragraph(&request.system, &words),
+                response_format: ResponseFormat::Text,
+                ..request
+            })
+        }
+    }
+}
+
+impl Shaped {
+    fn as_it_is(request: ModelRequest) -> Self {
+        Self {
+            request,
+            answer_tool: None,
+        }
+    }
+
+    /// Returns what the model answered, with a call of the answer's tool as the words that it stands for.
+    ///
+    /// Such a call is never executed. Beside calls of other tools it came too early: it is what the model said with them, and their
+    /// results follow. Otherwise it is the answer, and words around it are no part of it.
+    pub(super) fn answer_in(answer_tool: &str, response: ModelResponse) -> ModelResponse {
+        let is_answer = |part: &ContentPart| matches!(part, ContentPart::ToolCall(call) if call.name == answer_tool);
+        if !response.content.iter().any(is_answer) {
+            return response;
+        }
+        let is_early = response
+            .content
+            .iter()
+            .any(|part| matches!(part, ContentPart::ToolCall(_)) && !is_answer(part));
+        let content = response.content.into_iter().filter_map(|part| match part {
+            ContentPart::ToolCall(call) if call.name == answer_tool => {
+                Some(ContentPart::text(words_of(call.arguments)))
+            }
+            ContentPart::Text(_) if !is_early => None,
+            part => Some(part),
+        });
+        let ends = response.finish_reason == FinishReason::ToolCalls && !is_early;
+        ModelResponse {
+            content: content.collect(),
+            finish_reason: if ends {
+                FinishReason::Stop
+            } else {
+                response.finish_reason
+            },
+            ..response
+        }
+    }
+}
+
+/// Returns instructions with one more paragraph at their end.
+pub(super) fn with_paragraph(system: &str, paragraph: &str) -> Arc<str> {
+    let mut words = system.trim_end().to_owned();
+    if !words.is_empty() {
+        words.push_str("\n\n");
+    }
+    words.push_str(paragraph);
+    words.into()
+}
+
+/// Describes a schema, if there is one, to follow a sentence. Equal schemas give equal bytes.
+pub(super) fn schema_words(schema: Option<&Value>) -> String {
+    let mut words = String::new();
+    if let Some(schema) = schema {
+        // Writing to a string can't fail.
+        let _ = write!(words, " It fits this JSON Schema:\n{schema}");
+    }
+    words
+}
+
+/// Several models write no arguments at all for an empty object.
+fn words_of(arguments: String) -> String {
+    if arguments.trim().is_empty() {
+        "{}".to_owned()
+    } else {
+        arguments
+    }
+}
+
+/// A name that no tool of the agent has.
+fn free_name(name: &str, tools: &[ToolSpec]) -> String {
+    let is_taken = |name: &str| tools.iter().any(|tool| tool.name == name);
+    if !is_taken(name) {
+        return name.to_owned();
+    }
+    let numbered = |number: usize| {
+        let suffix = format!("_{number}");
+        // The name is ASCII, and providers take 64 bytes.
+        let kept: String = name.chars().take(64 - suffix.len()).collect();
+        kept + &suffix
+    };
+    // One more number than there are tools.
+    let free = (2..=tools.len() + 2).map(numbered).find(|name| !is_taken(name));
+    free.unwrap_or_else(|| name.to_owned())
+}

@@ -1,0 +1,75 @@
+//! The first and the last event of every execution, also of one whose future is dropped.
+
+use std::sync::Arc;
+
+use super::events::{AgentEvent, EventSink};
+use super::state::{AgentState, ExecutionState, ExecutionStatus, StopReason};
+use crate::clock::Clock;
+
+/// Tells of an execution's end exactly once.
+#[derive(Debug)]
+pub(super) struct Ending {
+    events: Arc<dyn EventSink>,
+    clock: Arc<dyn Clock>,
+    /// The execution as far as it is known; none once its end is told.
+    execution: Option<ExecutionState>,
+}
+
+impl Ending {
+    /// Tells that the execution begins.
+    pub(super) fn begin(events: Arc<dyn EventSink>, clock: Arc<dyn Clock>, state: &AgentState) -> Self {
+        if let Some(execution) = state.execution() {
+            events.emit(AgentEvent::ExecutionStarted {
+                execution_id: execution.execution_id,
+                agent_id: state.agent_id(),
+                parent_agent_id: state.parent_agent_id(),
+                execution_count: state.execution_count(),
+            });
+        }
+        Self {
+            events,
+            clock,
+            execution: state.execution().cloned(),
+        }
+    }
+
+    /// Notes how far the execution has come.
+    pub(super) fn reached(&mut self, state: &AgentState) {
+        self.execution = state.execution().cloned();
+    }
+
+    /// Tells how the execution ended.
+    pub(super) fn end(mut self, state: &AgentState) {
+        self.execution = None;
+        let Some(execution) = state.execution() else { return };
+        let signal = state.stop_signal();
+        self.events.emit(AgentEvent::ExecutionEnded {
+            execution_id: execution.execution_id,
+            status: execution.status,
+            reason: execution.stop_reason().unwrap_or(StopReason::Unknown),
+            was_force_stopped: execution.was_force_stopped(),
+            source: signal.and_then(|signal| signal.source.clone()),
+            message: signal.map(|signal| signal.message.clone()),
+            step_count: execution.step_count(),
+            usage: execution.usage(),
+            duration_ms: execution.duration(self.clock.now()).num_milliseconds(),
+        });
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let Some(execution) = self.execution.take() else { return };
+        self.events.emit(AgentEvent::ExecutionEnded {
+            execution_id: execution.execution_id,
+            status: ExecutionStatus::Failed,
+            reason: StopReason::Unknown,
+            was_force_stopped: true,
+            source: Some("loop".to_owned()),
+            message: Some("the execution was dropped".to_owned()),
+            step_count: execution.step_count(),
+            usage: execution.usage(),
+            duration_ms: execution.duration(self.clock.now()).num_milliseconds(),
+        });
+    }
+}

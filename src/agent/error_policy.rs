@@ -1,0 +1,205 @@
+//! What the errors of an execution do to it, as an agent's definition says it. Data only; the hook of the same name applies it.
+
+use serde::{Deserialize, Serialize};
+
+use super::state::{AgentStep, ErrorKind};
+
+/// The most steps in a row that may fail, unless a policy says otherwise.
+const MAX_CONSECUTIVE: u32 = 3;
+/// The same for the preset that tries everything again.
+const MAX_CONSECUTIVE_OF_ALL: u32 = 5;
+
+/// What errors do to an execution: a preset by its name, or what happens for each kind of error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(untagged, expecting = "the name of an error policy, or a table of kinds of errors")]
+pub enum ErrorPolicy {
+    /// A preset.
+    Preset(ErrorPolicyPreset),
+    /// A decision for each kind.
+    Custom(ErrorHandling),
+}
+
+/// An error policy that has a name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorPolicyPreset {
+    /// The model reads the errors of tools and goes on; any other error ends the execution.
+    #[default]
+    IgnoreToolErrors,
+    /// As above, until three steps in a row failed.
+    RetryToolErrors,
+    /// The first error ends the execution.
+    StopOnAnyError,
+    /// The execution goes on after every error, until five steps in a row failed.
+    RetryAll,
+}
+
+/// What happens on each kind of error. An error of a tool call is of kind `tool`, however the call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ErrorHandling {
+    /// A tool call failed.
+    pub tool: ErrorDecision,
+    /// A model call failed.
+    pub model: ErrorDecision,
+    /// An answer or a prompt does not fit.
+    pub validation: ErrorDecision,
+    /// The provider allows no more requests for now.
+    pub rate_limit: ErrorDecision,
+    /// A model call took too long.
+    pub timeout: ErrorDecision,
+    /// Anything else.
+    pub unknown: ErrorDecision,
+    /// The number of failed steps in a row that ends the execution, at least 1. Ignored errors don't count.
+    pub max_consecutive: u32,
+}
+
+/// What happens on an error. Of several errors of a step the first decision of this list that applies is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorDecision {
+    /// The execution ends.
+    Stop,
+    /// The execution goes on with another step, until too many failed in a row.
+    Retry,
+    /// The execution goes on.
+    Ignore,
+}
+
+impl ErrorPolicy {
+    /// Returns what happens on each kind of error.
+    pub fn handling(self) -> ErrorHandling {
+        match self {
+            Self::Custom(handling) => handling,
+            Self::Preset(preset) => preset.handling(),
+        }
+    }
+
+    /// Checks that the policy makes sense; says what does not.
+    pub fn check(self) -> Result<(), String> {
+        if self.handling().max_consecutive == 0 {
+            return Err("max_consecutive is at least 1".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Default for ErrorPolicy {
+    fn default() -> Self {
+        Self::Preset(ErrorPolicyPreset::default())
+    }
+}
+
+impl ErrorPolicyPreset {
+    fn handling(self) -> ErrorHandling {
+        let stop = ErrorHandling::all(ErrorDecision::Stop);
+        match self {
+            Self::StopOnAnyError => stop,
+            Self::IgnoreToolErrors => ErrorHandling {
+                tool: ErrorDecision::Ignore,
+                ..stop
+            },
+            Self::RetryToolErrors => ErrorHandling {
+                tool: ErrorDecision::Retry,
+                ..stop
+            },
+            Self::RetryAll => ErrorHandling {
+                max_consecutive: MAX_CONSECUTIVE_OF_ALL,
+                ..ErrorHandling::all(ErrorDecision::Retry)
+            },
+        }
+    }
+}
+
+impl ErrorHandling {
+    /// Decides the same for every kind.
+    pub fn all(decision: ErrorDecision) -> Self {
+        Self {
+            tool: decision,
+            model: decision,
+            validation: decision,
+            rate_limit: decision,
+            timeout: decision,
+            unknown: decision,
+            max_consecutive: MAX_CONSECUTIVE,
+        }
+    }
+
+    /// Returns the decision for an error of a kind that is no tool call's.
+    pub fn decision(&self, kind: ErrorKind) -> ErrorDecision {
+        match kind {
+            ErrorKind::Tool => self.tool,
+            ErrorKind::Model => self.model,
+            ErrorKind::Validation => self.validation,
+            ErrorKind::RateLimit => self.rate_limit,
+            ErrorKind::Timeout => self.timeout,
+            // A hook that failed ends the execution by itself.
+            ErrorKind::Hook | ErrorKind::Unknown => self.unknown,
+        }
+    }
+
+    /// Returns the decision for a step; none when nothing failed.
+    pub fn decision_for(&self, step: &AgentStep) -> Option<ErrorDecision> {
+        let own = step.errors.iter().map(|error| self.decision(error.kind));
+        let of_tools = step.tool_executions.iter().filter(|execution| execution.has_error());
+        own.chain(of_tools.map(|_| self.tool)).min()
+    }
+}
+
+/// What a table leaves out is as in the default preset.
+impl Default for ErrorHandling {
+    fn default() -> Self {
+        ErrorPolicyPreset::default().handling()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_table_decides_for_each_kind_and_leaves_the_rest_to_the_default() {
+        use ErrorKind as K;
+        let kinds = [
+            ("tool", vec![K::Tool]),
+            ("model", vec![K::Model]),
+            ("validation", vec![K::Validation]),
+            ("rate_limit", vec![K::RateLimit]),
+            ("timeout", vec![K::Timeout]),
+            ("unknown", vec![K::Unknown, K::Hook]),
+        ];
+        for (name, of_name) in &kinds {
+            for decision in [ErrorDecision::Stop, ErrorDecision::Retry, ErrorDecision::Ignore] {
+                let policy: ErrorPolicy = serde_json::from_value(json!({*name: decision})).unwrap();
+                let handling = policy.handling();
+                for kind in kinds.iter().flat_map(|(_, kinds)| kinds) {
+                    let default = match kind {
+                        K::Tool => ErrorDecision::Ignore,
+                        _ => ErrorDecision::Stop,
+                    };
+                    let expected = if of_name.contains(kind) { decision } else { default };
+                    assert_eq!(handling.decision(*kind), expected, "{name} {decision:?}: {kind:?}");
+                }
+                assert_eq!(handling.max_consecutive, MAX_CONSECUTIVE);
+            }
+        }
+    }
+
+    #[test]
+    fn policies_that_make_no_sense_are_refused() {
+        let zero: ErrorPolicy = serde_json::from_value(json!({"max_consecutive": 0})).unwrap();
+        assert_eq!(zero.check(), Err("max_consecutive is at least 1".to_owned()));
+        for wrong in [
+            json!("retry_everything"),
+            json!({"tools": "stop"}),
+            json!({"tool": "maybe"}),
+            json!(3),
+        ] {
+            let error = serde_json::from_value::<ErrorPolicy>(wrong.clone()).unwrap_err();
+            let words = "the name of an error policy, or a table of kinds of errors";
+            assert!(error.to_string().contains(words), "{wrong}: {error}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Reads the configuration of a hook and says where it is wrong.
+
+use serde::de::DeserializeOwned;
+
+use crate::json::{Object, Value};
+
+/// Reads a configuration; an error names the place in it.
+pub(super) fn read<T: DeserializeOwned>(config: &Object) -> Result<T, String> {
+    serde_path_to_error::deserialize(Value::Object(config.clone())).map_err(|error| {
+        let place = error.path().to_string();
+        let fault = error.into_inner();
+        if place == "." {
+            fault.to_string()
+        } else {
+            format!("{place}: {fault}")
+        }
+    })
+}
+
+/// Returns the message where the condition does not hold.
+pub(super) fn ensure(holds: bool, message: impl Into<String>) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(message.into()) }
+}

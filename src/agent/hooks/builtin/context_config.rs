@@ -1,0 +1,77 @@
+//! `context_config`: sets the system prompt and the shape of answers as an execution begins.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+
+use super::config::{ensure, read};
+use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
+use crate::agent::prompt::check_prompt;
+use crate::json::Object;
+use crate::model_ref::ResponseFormat;
+
+const NAME: &str = "context_config";
+
+/// What is set. It stays in the session, as an agent's own prompt and shape do.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContextConfig {
+    #[serde(default)]
+    system_prompt: Option<String>,
+    #[serde(default)]
+    response_format: Option<ResponseFormat>,
+}
+
+impl ContextConfig {
+    fn read(config: &Object) -> Result<Self, String> {
+        let config: Self = read(config)?;
+        let sets_something = config.system_prompt.is_some() || config.response_format.is_some();
+        ensure(sets_something, "it sets neither system_prompt nor response_format")?;
+        let prompt = config.system_prompt.as_deref().unwrap_or_default();
+        check_prompt(prompt).map_err(|error| error.to_string())?;
+        Ok(config)
+    }
+}
+
+/// Makes hooks that set the context.
+#[derive(Debug)]
+pub(super) struct ContextConfigFactory;
+
+impl HookFactory for ContextConfigFactory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn check(&self, config: &Object) -> Result<(), String> {
+        ContextConfig::read(config).map(drop)
+    }
+
+    fn make(&self, config: &Object, _: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
+        Ok(Arc::new(ContextConfigHook(ContextConfig::read(config)?)))
+    }
+}
+
+#[derive(Debug)]
+struct ContextConfigHook(ContextConfig);
+
+impl Hook for ContextConfigHook {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn points(&self) -> &[HookPoint] {
+        &[HookPoint::BeforeExecution]
+    }
+
+    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
+        if let Some(system_prompt) = &self.0.system_prompt {
+            context.state = context.state.with_system_prompt(system_prompt);
+        }
+        if let Some(response_format) = &self.0.response_format {
+            context.state = context.state.with_response_format(response_format.clone());
+        }
+        Box::pin(ready(Ok(context)))
+    }
+}

@@ -1,0 +1,90 @@
+//! `finish_reason`: ends an execution when the model ends its answer for one of the given reasons.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::config::{ensure, read};
+use crate::agent::control::ExecutionControl;
+use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
+use crate::agent::state::{AgentState, FinishReason, StopReason, StopSignal};
+use crate::json::Object;
+
+const NAME: &str = "finish_reason";
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FinishReasonConfig {
+    /// Reasons as events name them, or a provider's own words.
+    stop_on: Vec<FinishReason>,
+}
+
+impl FinishReasonConfig {
+    fn read(config: &Object) -> Result<Self, String> {
+        let config: Self = read(config)?;
+        ensure(!config.stop_on.is_empty(), "stop_on names no finish reason")?;
+        let unnamed = FinishReason::Other(String::new());
+        ensure(!config.stop_on.contains(&unnamed), "stop_on has an empty name")?;
+        Ok(config)
+    }
+}
+
+/// Makes guards of finish reasons.
+#[derive(Debug)]
+pub(super) struct FinishReasonFactory;
+
+impl HookFactory for FinishReasonFactory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn check(&self, config: &Object) -> Result<(), String> {
+        FinishReasonConfig::read(config).map(drop)
+    }
+
+    fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
+        Ok(Arc::new(FinishReasonGuard {
+            config: FinishReasonConfig::read(config)?,
+            control: Arc::clone(&ports.control),
+        }))
+    }
+}
+
+#[derive(Debug)]
+struct FinishReasonGuard {
+    config: FinishReasonConfig,
+    control: Arc<ExecutionControl>,
+}
+
+impl FinishReasonGuard {
+    fn signal(&self, state: &AgentState) -> Option<StopSignal> {
+        let reason = &state.current_step()?.response.as_ref()?.finish_reason;
+        if !self.config.stop_on.contains(reason) {
+            return None;
+        }
+        let word = String::from(reason.clone());
+        let message = format!("the model ended its answer with {word:?}");
+        let context = Object::from_iter([(NAME.to_owned(), json!(word))]);
+        Some(StopSignal::new(StopReason::FinishReasonReceived, NAME, message).with_context(context))
+    }
+}
+
+impl Hook for FinishReasonGuard {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn points(&self) -> &[HookPoint] {
+        &[HookPoint::AfterStep]
+    }
+
+    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
+        if let Some(signal) = self.signal(&context.state) {
+            context.state = context.state.with_stop_signal(signal, self.control.now());
+        }
+        Box::pin(ready(Ok(context)))
+    }
+}

@@ -1,0 +1,138 @@
+//! `limits`: a guard with a budget of its own, checked before and after each step. What an execution does in the middle of a step is
+//! bounded by the agent's budget alone.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+
+use super::config::{ensure, read};
+use crate::agent::control::ExecutionControl;
+use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
+use crate::agent::state::{AgentState, ExecutionBudget, ExecutionState, StopReason, StopSignal};
+use crate::clock::Timestamp;
+use crate::json::{Object, Value};
+
+const NAME: &str = "limits";
+
+/// Makes guards of a budget.
+#[derive(Debug)]
+pub(super) struct LimitsFactory;
+
+impl HookFactory for LimitsFactory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn check(&self, config: &Object) -> Result<(), String> {
+        budget(config).map(drop)
+    }
+
+    fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
+        let budget = budget(config)?;
+        let unpriced = ports.models.iter().find(|choice| choice.price.is_none());
+        if let Some(choice) = unpriced.filter(|_| budget.max_cost.is_some()) {
+            let model = &choice.model_ref;
+            return Err(format!(
+                "max_cost: no price is known for {model}, so its cost can't be limited"
+            ));
+        }
+        Ok(Arc::new(Limits {
+            budget,
+            control: Arc::clone(&ports.control),
+        }))
+    }
+}
+
+fn budget(config: &Object) -> Result<ExecutionBudget, String> {
+    let budget: ExecutionBudget = read(config)?;
+    ensure(!budget.is_empty(), "it sets no limit")?;
+    budget.check()?;
+    Ok(budget)
+}
+
+/// Everything that it counts is in the state of the execution, so nothing of one reaches another.
+#[derive(Debug)]
+struct Limits {
+    budget: ExecutionBudget,
+    control: Arc<ExecutionControl>,
+}
+
+impl Limits {
+    /// Returns the signals of all limits that are reached after so many steps.
+    fn reached(&self, execution: &ExecutionState, steps: usize) -> Vec<StopSignal> {
+        let (budget, usage, now) = (&self.budget, execution.usage(), self.control.now());
+        let max_steps = budget.max_steps.filter(|max| steps >= *max as usize);
+        let max_tokens = budget.max_tokens.filter(|max| usage.total_tokens >= *max);
+        let max_cost = budget
+            .max_cost
+            .filter(|max| usage.cost.is_some_and(|cost| cost >= *max));
+        let max_seconds = budget
+            .max_seconds
+            .filter(|max| end_of(execution.started_at, *max).is_some_and(|end| now >= end));
+        let deadline = budget.deadline.filter(|deadline| now >= *deadline);
+        let steps = max_steps.map(|max| {
+            let message = "the steps of the limit are spent";
+            signal(StopReason::StepsLimitReached, "max_steps", json!(max), message)
+        });
+        let tokens = max_tokens.map(|max| {
+            let message = "the tokens of the limit are spent";
+            signal(StopReason::TokenLimitReached, "max_tokens", json!(max), message).binding()
+        });
+        let cost = max_cost.map(|max| {
+            let message = "the money of the limit is spent";
+            signal(StopReason::TokenLimitReached, "max_cost", json!(max), message).binding()
+        });
+        let seconds = max_seconds.map(|max| {
+            let message = "the seconds of the limit are spent";
+            signal(StopReason::TimeLimitReached, "max_seconds", json!(max), message).binding()
+        });
+        let deadline = deadline.map(|at| {
+            let message = "the deadline of the limit has passed";
+            signal(StopReason::TimeLimitReached, "deadline", json!(at), message).binding()
+        });
+        [steps, tokens, cost, seconds, deadline].into_iter().flatten().collect()
+    }
+
+    /// After a step the limits matter only where another would follow: a complete answer is a natural end.
+    fn signals(&self, point: HookPoint, state: &AgentState) -> Vec<StopSignal> {
+        let Some(execution) = state.execution() else {
+            return Vec::new();
+        };
+        match point {
+            HookPoint::BeforeStep => self.reached(execution, execution.step_count()),
+            HookPoint::AfterStep if !state.should_stop() => self.reached(execution, execution.step_number()),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Hook for Limits {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn points(&self) -> &[HookPoint] {
+        &[HookPoint::BeforeStep, HookPoint::AfterStep]
+    }
+
+    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
+        let now = self.control.now();
+        for signal in self.signals(context.point, &context.state) {
+            context.state = context.state.with_stop_signal(signal, now);
+        }
+        Box::pin(ready(Ok(context)))
+    }
+}
+
+fn end_of(started_at: Timestamp, seconds: f64) -> Option<Timestamp> {
+    let allowed = Duration::try_from_secs_f64(seconds).ok()?;
+    started_at.checked_add_signed(TimeDelta::from_std(allowed).ok()?)
+}
+
+fn signal(reason: StopReason, name: &str, value: Value, message: &str) -> StopSignal {
+    StopSignal::new(reason, NAME, message).with_context(Object::from_iter([(name.to_owned(), value)]))
+}

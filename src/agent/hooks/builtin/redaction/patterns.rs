@@ -1,0 +1,226 @@
+//! The patterns and what they do to a text. Time is linear in the text, whatever the pattern.
+
+use std::borrow::Cow;
+
+use regex::{Regex, RegexBuilder};
+use serde::Deserialize;
+
+use crate::agent::hooks::builtin::config::{ensure, read};
+use crate::json::Object;
+
+/// The most patterns.
+const MAX_PATTERNS: usize = 50;
+/// The longest pattern, replacement and name, in bytes.
+const MAX_LENGTH: usize = 1_000;
+/// The most memory of a compiled pattern, in bytes.
+const MAX_COMPILED: usize = 1 << 20;
+/// What removing uncovers is removed as well; a text that goes on matching after so many rounds is replaced as a whole.
+const MAX_ROUNDS: usize = 4;
+
+/// Texts in which every pattern that may find nothing but a place, such as `x*` or `\b`, finds one.
+const PROBES: [&str; 2] = ["", "a -"];
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RedactionConfig {
+    patterns: Vec<PatternConfig>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PatternConfig {
+    /// Names what the pattern finds, such as `api_key`.
+    name: String,
+    /// The pattern, in the syntax of the crate `regex`.
+    regex: String,
+    /// What stands in the place of a match, literally; by default `[redacted:NAME]`.
+    #[serde(default)]
+    replacement: Option<String>,
+}
+
+/// Patterns, in the order in which they are applied.
+#[derive(Debug)]
+pub(super) struct Patterns(Vec<Pattern>);
+
+#[derive(Debug)]
+struct Pattern {
+    regex: Regex,
+    replacement: String,
+}
+
+impl Patterns {
+    /// Reads and compiles the patterns of a configuration.
+    pub(super) fn read(config: &Object) -> Result<Self, String> {
+        let config: RedactionConfig = read(config)?;
+        let count = config.patterns.len();
+        ensure(
+            (1..=MAX_PATTERNS).contains(&count),
+            format!("patterns has 1 to {MAX_PATTERNS} entries"),
+        )?;
+        let patterns = Self(config.patterns.iter().map(compiled).collect::<Result<_, _>>()?);
+        for (pattern, config) in patterns.0.iter().zip(&config.patterns) {
+            let name = &config.name;
+            let finds_nothing = !patterns.finds_in(&pattern.replacement);
+            let message = format!("the replacement of the pattern {name:?} is itself found by a pattern");
+            ensure(finds_nothing, message)?;
+        }
+        Ok(patterns)
+    }
+
+    /// Tells whether there is something to remove.
+    pub(super) fn finds_in(&self, text: &str) -> bool {
+        self.0.iter().any(|pattern| pattern.finds_in(text))
+    }
+
+    /// Returns the text without what the patterns find.
+    pub(super) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut redacted = Cow::Borrowed(text);
+        for _ in 0..MAX_ROUNDS {
+            if !self.finds_in(&redacted) {
+                return redacted;
+            }
+            for pattern in &self.0 {
+                redacted = Cow::Owned(pattern.replaced_in(&redacted));
+            }
+        }
+        let persistent = self.0.iter().find(|pattern| pattern.finds_in(&redacted));
+        persistent.map_or(redacted, |pattern| Cow::Owned(pattern.replacement.clone()))
+    }
+}
+
+fn compiled(config: &PatternConfig) -> Result<Pattern, String> {
+    let PatternConfig {
+        name,
+        regex,
+        replacement,
+    } = config;
+    ensure(!name.is_empty(), "a pattern has no name")?;
+    let texts = [Some(name), Some(regex), replacement.as_ref()];
+    ensure(
+        texts.into_iter().flatten().all(|text| text.len() <= MAX_LENGTH),
+        format!("a text of the pattern {name:?} is longer than {MAX_LENGTH} bytes"),
+    )?;
+    let built = RegexBuilder::new(regex)
+        .size_limit(MAX_COMPILED)
+        .dfa_size_limit(MAX_COMPILED)
+        .build();
+    let regex = built.map_err(|error| format!("the pattern {name:?} can't be used: {error}"))?;
+    // An empty match hides a longer one that begins at the same place.
+    let is_empty_at = |text: &str| regex.find_iter(text).any(|found| found.is_empty());
+    let finds_words = !PROBES.into_iter().any(is_empty_at);
+    ensure(finds_words, format!("the pattern {name:?} finds the empty text"))?;
+    let replacement = replacement.clone().unwrap_or_else(|| format!("[redacted:{name}]"));
+    Ok(Pattern { regex, replacement })
+}
+
+impl Pattern {
+    fn finds_in(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    fn replaced_in(&self, text: &str) -> String {
+        let (mut redacted, mut after) = (String::with_capacity(text.len()), 0);
+        for found in self.regex.find_iter(text) {
+            redacted.push_str(&text[after..found.start()]);
+            redacted.push_str(&self.replacement);
+            after = found.end();
+        }
+        redacted.push_str(&text[after..]);
+        redacted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn patterns(config: Value) -> Result<Patterns, String> {
+        let Value::Object(config) = config else {
+            panic!("no object")
+        };
+        Patterns::read(&config)
+    }
+
+    fn one(regex: &str, replacement: &str) -> Result<Patterns, String> {
+        patterns(json!({"patterns": [{"name": "p", "regex": regex, "replacement": replacement}]}))
+    }
+
+    #[test]
+    fn every_match_is_removed_and_what_that_uncovers() {
+        for (regex, replacement, text, redacted) in [
+            (r"sk-\w+", "[key]", "a sk-1, sk-2.", "a [key], [key]."),
+            (r"sk-\w+", "$0", "sk-1", "$0"),
+            ("ab", "", "aaabbb", ""),
+            (r"\bx\b", "[y]", "x xx x", "[y] xx [y]"),
+            ("é+", "e", "caféé ☕", "cafe ☕"),
+            ("none", "[y]", "nothing here", "nothing here"),
+            // Each round uncovers another match, so nothing of the text is kept.
+            ("ab", "", "aaaaaaabbbbbbb", ""),
+        ] {
+            assert_eq!(
+                one(regex, replacement).unwrap().text(text),
+                redacted,
+                "{regex} in {text}"
+            );
+        }
+        let named = patterns(json!({"patterns": [{"name": "card", "regex": r"\d{4}"}]})).unwrap();
+        assert_eq!(named.text("4111 x"), "[redacted:card] x");
+    }
+
+    #[test]
+    fn patterns_that_can_not_work_are_named() {
+        let long = "x".repeat(1_001);
+        for (config, fault) in [
+            (json!({}), "missing field `patterns`"),
+            (json!({"patterns": []}), "patterns has 1 to 50 entries"),
+            (
+                json!({"patterns": [{"name": "a", "regex": "a", "flags": "i"}]}),
+                "patterns[0].flags: unknown field `flags`",
+            ),
+            (
+                json!({"patterns": [{"name": "a"}]}),
+                "patterns[0]: missing field `regex`",
+            ),
+            (
+                json!({"patterns": [{"name": "", "regex": "a"}]}),
+                "a pattern has no name",
+            ),
+            (
+                json!({"patterns": [{"name": "a", "regex": "("}]}),
+                r#"the pattern "a" can't be used: regex parse error"#,
+            ),
+            (
+                json!({"patterns": [{"name": "a", "regex": r"(\w{100}){100}"}]}),
+                r#"the pattern "a" can't be used: Compiled regex exceeds size limit"#,
+            ),
+            (
+                json!({"patterns": [{"name": "a", "regex": r"\b|x"}]}),
+                r#"the pattern "a" finds the empty text"#,
+            ),
+            (
+                json!({"patterns": [{"name": "a", "regex": "x*"}]}),
+                r#"the pattern "a" finds the empty text"#,
+            ),
+            (
+                json!({"patterns": [{"name": "a", "regex": "a"}, {"name": "b", "regex": "redacted"}]}),
+                r#"the replacement of the pattern "a" is itself found by a pattern"#,
+            ),
+            (
+                json!({"patterns": [{"name": "a", "regex": long}]}),
+                r#"a text of the pattern "a" is longer than 1000 bytes"#,
+            ),
+        ] {
+            let told = patterns(config.clone()).unwrap_err();
+            assert!(told.starts_with(fault), "{config}: {told}");
+        }
+    }
+
+    #[test]
+    fn hostile_patterns_take_linear_time() {
+        let hostile = one(r"(a+)+$", "[x]").unwrap();
+        let text = format!("{}b", "a".repeat(100_000));
+        assert_eq!(hostile.text(&text), text);
+    }
+}

@@ -1,0 +1,43 @@
+//! How large the next request will be: by the provider's own count of the last one, estimated where there is none.
+
+use crate::agent::compilers::{Placed, Reading};
+use crate::agent::drivers::{content_bytes, estimated_tokens};
+use crate::agent::state::AgentState;
+use crate::message::Message;
+
+/// Returns about how many tokens the messages that can be read are.
+///
+/// The newest answer since the summary says how large its request was, with the system prompt and the tools. What came after it is added,
+/// and traces that were part of it and are not sent any more are taken off; both by their size.
+pub(super) fn context_tokens(state: &AgentState, reading: &Reading) -> u64 {
+    let since = reading.summary.as_ref().map_or(0, |summary| summary.index + 1);
+    let counted = reading.messages.iter().rev().find_map(|placed| {
+        let tokens = placed.message.tags.context_tokens.filter(|_| placed.index >= since)?;
+        Some((placed, tokens))
+    });
+    let Some((answer, tokens)) = counted else {
+        let system = estimated_tokens(state.context().system_prompt.len() as u64);
+        let summary = reading.summary.iter().map(of);
+        return system + summary.chain(reading.messages.iter().map(of)).sum::<u64>();
+    };
+    let after = reading.messages.iter().filter(|placed| placed.index > answer.index);
+    let execution = state.execution().map(|execution| execution.execution_id);
+    let is_earlier = answer.message.tags.execution_id != execution;
+    let history = state.store().history();
+    let left_out = (reading.start..answer.index)
+        .rev()
+        .map_while(|index| history.get(index))
+        .take_while(|message| is_earlier && message.tags.execution_id == answer.message.tags.execution_id)
+        .filter(|message| message.tags.is_trace && !message.tags.is_partial);
+    let left_out: u64 = left_out.map(|message| tokens_of(message)).sum();
+    tokens.saturating_sub(left_out) + after.map(of).sum::<u64>()
+}
+
+/// Returns about how many tokens a message is.
+pub(super) fn tokens_of(message: &Message) -> u64 {
+    estimated_tokens(content_bytes(&message.content))
+}
+
+fn of(placed: &Placed) -> u64 {
+    tokens_of(&placed.message)
+}

@@ -1,0 +1,41 @@
+//! The cancellation: no step begins, and nothing goes on, once the caller wants no result any more.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::{Hook, HookContext, HookError, HookPoint};
+use crate::agent::control::ExecutionControl;
+
+/// Stops an execution whose caller has cancelled it, whatever others want. It belongs to the stack of every execution.
+#[derive(Debug)]
+pub struct CancellationHook {
+    control: Arc<ExecutionControl>,
+}
+
+impl CancellationHook {
+    /// Watches the cancellation of the control.
+    pub fn new(control: Arc<ExecutionControl>) -> Self {
+        Self { control }
+    }
+}
+
+impl Hook for CancellationHook {
+    fn name(&self) -> &'static str {
+        "cancellation"
+    }
+
+    fn points(&self) -> &[HookPoint] {
+        &[HookPoint::BeforeStep, HookPoint::AfterStep]
+    }
+
+    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
+        // After its last step there is nothing left to cancel but the session, and that is the run's affair.
+        let is_over = context.point == HookPoint::AfterStep && context.state.should_stop();
+        if let Some(signal) = self.control.cancelled().filter(|_| !is_over) {
+            context.state = context.state.with_stop_signal(signal, self.control.now());
+        }
+        Box::pin(ready(Ok(context)))
+    }
+}

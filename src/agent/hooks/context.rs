@@ -1,0 +1,133 @@
+//! What a hook is given and gives back: the point, the state, and what the point is about.
+
+use serde::Serialize;
+
+use crate::agent::ports::ModelRequest;
+use crate::agent::state::{AgentState, ErrorList, ModelResponse, ToolExecution};
+use crate::message::{ContentPart, Message, ToolCall};
+
+/// A point of the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookPoint {
+    /// Once, before the first step.
+    BeforeExecution,
+    /// Before each step.
+    BeforeStep,
+    /// Before each request to a model, those to fallbacks included.
+    BeforeModelRequest,
+    /// After each answer of a model, also one that was cut.
+    AfterModelRequest,
+    /// Before each call of a tool, in the order of the calls.
+    BeforeToolUse,
+    /// After each call of a tool, in the order in which they end.
+    AfterToolUse,
+    /// After each step that had errors.
+    OnError,
+    /// After each step, before it is archived.
+    AfterStep,
+    /// Once, when the loop ends.
+    OnStop,
+    /// Once, after everything else.
+    AfterExecution,
+}
+
+impl HookPoint {
+    /// All points, in the order of the loop.
+    pub const ALL: [Self; 10] = [
+        Self::BeforeExecution,
+        Self::BeforeStep,
+        Self::BeforeModelRequest,
+        Self::AfterModelRequest,
+        Self::BeforeToolUse,
+        Self::AfterToolUse,
+        Self::OnError,
+        Self::AfterStep,
+        Self::OnStop,
+        Self::AfterExecution,
+    ];
+
+    /// Returns the name that configuration and events use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BeforeExecution => "before_execution",
+            Self::BeforeStep => "before_step",
+            Self::BeforeModelRequest => "before_model_request",
+            Self::AfterModelRequest => "after_model_request",
+            Self::BeforeToolUse => "before_tool_use",
+            Self::AfterToolUse => "after_tool_use",
+            Self::OnError => "on_error",
+            Self::AfterStep => "after_step",
+            Self::OnStop => "on_stop",
+            Self::AfterExecution => "after_execution",
+        }
+    }
+}
+
+/// What goes through the hooks of one point.
+#[derive(Debug, Clone)]
+pub struct HookContext {
+    /// The point.
+    pub point: HookPoint,
+    /// The agent's state.
+    pub state: AgentState,
+    /// What the point is about.
+    pub subject: HookSubject,
+}
+
+/// What a point is about; each point has one kind of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HookSubject {
+    /// The state alone.
+    State,
+    /// Before an execution: the messages that it begins with.
+    Input(Vec<Message>),
+    /// Before a model request.
+    Request(Box<ModelRequest>),
+    /// After a model request.
+    Response(Box<ModelResponse>),
+    /// Before a tool is used.
+    ToolUse(ToolUse),
+    /// After a tool was used.
+    ToolExecution(Box<ToolExecution>),
+    /// On errors: those of the step.
+    Errors(ErrorList),
+}
+
+/// A call on its way to its tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolUse {
+    /// The call. A hook may change its arguments; the history keeps what the model wrote.
+    pub call: ToolCall,
+    /// What becomes of it.
+    pub decision: ToolDecision,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum ToolDecision {
+    /// The tool executes it.
+    #[default]
+    Execute,
+    /// It is not executed; the model reads why.
+    Block {
+        /// Why.
+        reason: String,
+    },
+    /// It is not executed; the model reads this result.
+    Supply {
+        /// The result.
+        content: Vec<ContentPart>,
+    },
+}
+
+impl HookContext {
+    /// Makes a context of a point that is about the state alone.
+    pub fn of_state(point: HookPoint, state: AgentState) -> Self {
+        Self {
+            point,
+            state,
+            subject: HookSubject::State,
+        }
+    }
+}

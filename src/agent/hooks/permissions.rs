@@ -1,0 +1,278 @@
+//! The table of what hooks may change at which point. Whatever is not in it belongs to the loop.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::context::{HookContext, HookPoint, HookSubject, ToolUse};
+use crate::agent::state::{AgentState, ExecutionState, ModelResponse, ToolExecution};
+
+/// A part of the context that a hook may or may not change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HookField {
+    /// The key-value pairs of the agent's context.
+    Metadata,
+    /// The instructions above the conversation.
+    SystemPrompt,
+    /// The shape of final answers.
+    ResponseFormat,
+    /// Messages added at the end of the history.
+    Messages,
+    /// Stop signals and the request to go on.
+    Continuation,
+    /// What the hook has had a model use.
+    Usage,
+    /// The messages that the execution begins with.
+    Input,
+    /// The request to the model.
+    Request,
+    /// What the model answered.
+    Response,
+    /// The arguments that the tool is given.
+    ToolArguments,
+    /// Whether the tool is used.
+    ToolDecision,
+    /// What the model reads of a tool's answer.
+    ToolResult,
+    /// Messages that stand in the history already.
+    History,
+    /// Who the agent is, its model and its counters.
+    Identity,
+    /// The steps, errors and times of the execution.
+    Execution,
+    /// What the point is about.
+    Subject,
+}
+
+impl HookField {
+    /// All fields, in the order of the table's columns.
+    pub const ALL: [Self; 16] = [
+        Self::Metadata,
+        Self::SystemPrompt,
+        Self::ResponseFormat,
+        Self::Messages,
+        Self::Continuation,
+        Self::Usage,
+        Self::Input,
+        Self::Request,
+        Self::Response,
+        Self::ToolArguments,
+        Self::ToolDecision,
+        Self::ToolResult,
+        Self::History,
+        Self::Identity,
+        Self::Execution,
+        Self::Subject,
+    ];
+}
+
+/// What the hooks of a point may change.
+pub const PERMISSIONS: [(HookPoint, &[HookField]); 10] = {
+    use HookField as F;
+    use HookPoint as P;
+    [
+        (
+            P::BeforeExecution,
+            &[
+                F::Metadata,
+                F::SystemPrompt,
+                F::ResponseFormat,
+                F::Messages,
+                F::Continuation,
+                F::Usage,
+                F::Input,
+            ],
+        ),
+        (
+            P::BeforeStep,
+            &[
+                F::Metadata,
+                F::SystemPrompt,
+                F::ResponseFormat,
+                F::Messages,
+                F::Continuation,
+                F::Usage,
+            ],
+        ),
+        (P::BeforeModelRequest, &[F::Metadata, F::Continuation, F::Request]),
+        (P::AfterModelRequest, &[F::Metadata, F::Continuation, F::Response]),
+        (
+            P::BeforeToolUse,
+            &[F::Metadata, F::Continuation, F::ToolArguments, F::ToolDecision],
+        ),
+        (P::AfterToolUse, &[F::Metadata, F::Continuation, F::ToolResult]),
+        (P::OnError, &[F::Metadata, F::Messages, F::Continuation, F::Usage]),
+        (P::AfterStep, &[F::Metadata, F::Messages, F::Continuation, F::Usage]),
+        (P::OnStop, &[F::Metadata, F::Messages, F::Usage]),
+        (P::AfterExecution, &[F::Metadata]),
+    ]
+};
+
+/// Tells whether the hooks of the point may change the field.
+pub fn is_permitted(point: HookPoint, field: HookField) -> bool {
+    PERMISSIONS
+        .iter()
+        .any(|(permitted, fields)| *permitted == point && fields.contains(&field))
+}
+
+/// Returns a field that a hook has changed and may not.
+pub(super) fn forbidden_change(before: &HookContext, after: &HookContext) -> Option<HookField> {
+    let forbidden = |field: &HookField| !is_permitted(before.point, *field);
+    let point = (before.point != after.point).then_some(HookField::Subject);
+    point.or_else(|| {
+        let of_state = state_changes(&before.state, &after.state);
+        let of_subject = subject_changes(&before.subject, &after.subject);
+        of_state.into_iter().chain(of_subject).find(forbidden)
+    })
+}
+
+fn state_changes(before: &AgentState, after: &AgentState) -> Vec<HookField> {
+    let (left, right) = (before.context(), after.context());
+    let inherited = left.store.history();
+    let now = right.store.history();
+    // Committed messages never change, so the last inherited one tells whether all are in their places. A window may hold none.
+    let is_continued = inherited.first_index() == now.first_index()
+        && inherited.len() <= now.len()
+        && inherited.last().is_none_or(|left| {
+            let right = now.get(inherited.len() - 1);
+            right.is_some_and(|right| Arc::ptr_eq(left, right) || left == right)
+        });
+    let executions = before.execution().zip(after.execution());
+    let changes = [
+        (HookField::Metadata, left.metadata != right.metadata),
+        (HookField::SystemPrompt, left.system_prompt != right.system_prompt),
+        (HookField::ResponseFormat, left.response_format != right.response_format),
+        (HookField::History, !is_continued),
+        (HookField::Messages, is_continued && inherited.len() != now.len()),
+        (HookField::Identity, identity(before) != identity(after)),
+        (
+            HookField::Continuation,
+            executions.is_some_and(|(left, right)| left.continuation != right.continuation),
+        ),
+        (
+            HookField::Usage,
+            executions.is_some_and(|(left, right)| left.hook_usage != right.hook_usage),
+        ),
+        (
+            HookField::Execution,
+            !is_same_execution(before.execution(), after.execution()),
+        ),
+    ];
+    changes
+        .into_iter()
+        .filter_map(|(field, changed)| changed.then_some(field))
+        .collect()
+}
+
+fn identity(state: &AgentState) -> impl PartialEq + '_ {
+    (
+        state.agent_id(),
+        state.parent_agent_id(),
+        state.created_at(),
+        state.execution_count(),
+        state.model(),
+    )
+}
+
+fn is_same_execution(before: Option<&ExecutionState>, after: Option<&ExecutionState>) -> bool {
+    let (Some(before), Some(after)) = (before, after) else {
+        return before.is_none() && after.is_none();
+    };
+    let steps = before.step_count() == after.step_count()
+        && match (before.step_executions.last(), after.step_executions.last()) {
+            (Some(left), Some(right)) => Arc::ptr_eq(left, right),
+            (left, right) => left.is_none() && right.is_none(),
+        };
+    let current = match (&before.current_step, &after.current_step) {
+        (Some(left), Some(right)) => Arc::ptr_eq(left, right),
+        (left, right) => left.is_none() && right.is_none(),
+    };
+    let facts = |execution: &ExecutionState| {
+        (
+            execution.execution_id,
+            execution.status,
+            execution.started_at,
+            execution.completed_at,
+            execution.current_step_started_at,
+        )
+    };
+    steps && current && facts(before) == facts(after) && before.errors == after.errors
+}
+
+fn subject_changes(before: &HookSubject, after: &HookSubject) -> Vec<HookField> {
+    use HookSubject as S;
+    let changed = |field, changed: bool| if changed { vec![field] } else { Vec::new() };
+    match (before, after) {
+        (S::State, S::State) => Vec::new(),
+        (S::Input(left), S::Input(right)) => changed(HookField::Input, left != right),
+        (S::Request(left), S::Request(right)) => changed(HookField::Request, left != right),
+        (S::Response(left), S::Response(right)) => response_changes(left, right),
+        (S::ToolUse(left), S::ToolUse(right)) => tool_use_changes(left, right),
+        (S::ToolExecution(left), S::ToolExecution(right)) => tool_execution_changes(left, right),
+        (S::Errors(left), S::Errors(right)) => changed(HookField::Subject, left != right),
+        _ => vec![HookField::Subject],
+    }
+}
+
+/// What was used and who answered are facts.
+fn response_changes(before: &ModelResponse, after: &ModelResponse) -> Vec<HookField> {
+    let facts = |response: &ModelResponse| (response.usage, response.model.clone(), response.response_id.clone());
+    let content = before.content != after.content
+        || before.finish_reason != after.finish_reason
+        || before.provider_fields != after.provider_fields;
+    [
+        (HookField::Subject, facts(before) != facts(after)),
+        (HookField::Response, content),
+    ]
+    .into_iter()
+    .filter_map(|(field, changed)| changed.then_some(field))
+    .collect()
+}
+
+fn tool_use_changes(before: &ToolUse, after: &ToolUse) -> Vec<HookField> {
+    let named = (&before.call.id, &before.call.name, &before.call.signature)
+        == (&after.call.id, &after.call.name, &after.call.signature);
+    [
+        (HookField::Subject, !named),
+        (HookField::ToolArguments, before.call.arguments != after.call.arguments),
+        (HookField::ToolDecision, before.decision != after.decision),
+    ]
+    .into_iter()
+    .filter_map(|(field, changed)| changed.then_some(field))
+    .collect()
+}
+
+fn tool_execution_changes(before: &ToolExecution, after: &ToolExecution) -> Vec<HookField> {
+    let result = before.content != after.content || before.error != after.error;
+    let facts = ToolExecution {
+        content: before.content.clone(),
+        error: before.error.clone(),
+        ..after.clone()
+    };
+    [(HookField::Subject, facts != *before), (HookField::ToolResult, result)]
+        .into_iter()
+        .filter_map(|(field, changed)| changed.then_some(field))
+        .collect()
+}
+
+impl fmt::Display for HookField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Metadata => "the metadata",
+            Self::SystemPrompt => "the system prompt",
+            Self::ResponseFormat => "the response format",
+            Self::Messages => "the messages",
+            Self::Continuation => "what follows the step",
+            Self::Usage => "the usage of hooks",
+            Self::Input => "the input",
+            Self::Request => "the model request",
+            Self::Response => "the model's answer",
+            Self::ToolArguments => "the arguments of the call",
+            Self::ToolDecision => "whether the tool is used",
+            Self::ToolResult => "the tool's result",
+            Self::History => "messages of the history",
+            Self::Identity => "the agent's identity",
+            Self::Execution => "the record of the execution",
+            Self::Subject => "what the point is about",
+        })
+    }
+}

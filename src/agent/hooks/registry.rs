@@ -1,0 +1,160 @@
+//! The hooks that exist, by name. Each execution gets instances of its own, made from the configuration that an agent attaches.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock, Weak};
+
+use super::{Hook, HookStack};
+use crate::agent::compilers::Compiler;
+use crate::agent::control::ExecutionControl;
+use crate::agent::definition::{AgentDefinition, HookConfig};
+use crate::agent::drivers::ModelChain;
+use crate::agent::events::EventSink;
+use crate::ids::IdSource;
+use crate::json::Object;
+use crate::tenant::TenantId;
+
+/// What the hooks of one execution may work with.
+#[derive(Debug, Clone)]
+pub struct ExecutionPorts {
+    /// The agent's models, the preferred one first.
+    pub models: ModelChain,
+    /// Chooses the messages of requests.
+    pub compiler: Arc<dyn Compiler>,
+    /// Bounds the execution; what a hook has models do is spent here.
+    pub control: Arc<ExecutionControl>,
+    /// Makes ids.
+    pub ids: Arc<dyn IdSource>,
+    /// Hears of everything.
+    pub events: Arc<dyn EventSink>,
+    /// The hooks themselves, once all are made.
+    pub stack: StackSlot,
+}
+
+/// Where a hook finds the stack that it is part of. It is filled once the stack is complete, and keeps nothing alive.
+#[derive(Debug, Clone, Default)]
+pub struct StackSlot(Arc<OnceLock<Weak<HookStack>>>);
+
+impl StackSlot {
+    /// Shows the complete stack to its hooks; a stack that is shown stays.
+    pub fn fill(&self, stack: &Arc<HookStack>) {
+        self.0.get_or_init(|| Arc::downgrade(stack));
+    }
+
+    /// Returns the stack; none before it is complete.
+    pub fn get(&self) -> Option<Arc<HookStack>> {
+        self.0.get().and_then(Weak::upgrade)
+    }
+}
+
+/// Makes instances of one kind of hook.
+pub trait HookFactory: Send + Sync + fmt::Debug {
+    /// Returns the name that agents attach it by.
+    fn name(&self) -> &'static str;
+
+    /// Checks a configuration; says what is wrong with it.
+    fn check(&self, config: &Object) -> Result<(), String>;
+
+    /// Checks a configuration together with the agent that it is part of; says what is wrong with it.
+    fn check_agent(&self, _config: &Object, _agent: &AgentDefinition) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Checks a configuration that a tenant has written, and no operator; says what in it is not the tenant's to use.
+    fn check_tenant(&self, _config: &Object, _tenant: &TenantId) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Makes an instance for one execution; fails as [`HookFactory::check`] does.
+    fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String>;
+}
+
+/// A hook that an agent can't attach.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HookConfigError {
+    /// No hook has the name.
+    #[error("no hook is named {name:?}; known are {known}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names that exist, joined.
+        known: String,
+    },
+    /// The configuration is wrong.
+    #[error("the configuration of the hook {name:?} is wrong: {message}")]
+    Config {
+        /// The hook.
+        name: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// All hooks that agents can attach.
+#[derive(Debug, Default)]
+pub struct HookRegistry {
+    factories: BTreeMap<&'static str, Box<dyn HookFactory>>,
+}
+
+impl HookRegistry {
+    /// Registers hooks; of equal names the last one stays.
+    pub fn new(factories: impl IntoIterator<Item = Box<dyn HookFactory>>) -> Self {
+        Self {
+            factories: factories.into_iter().map(|factory| (factory.name(), factory)).collect(),
+        }
+    }
+
+    /// Checks the configuration of hooks, each by itself.
+    pub fn check(&self, hooks: &[HookConfig]) -> Result<(), HookConfigError> {
+        hooks.iter().try_for_each(|hook| {
+            let checked = self.factory(hook)?.check(&hook.config);
+            checked.map_err(|message| wrong(hook, message))
+        })
+    }
+
+    /// Checks what an agent attaches, each hook by itself and then with the agent that it is part of.
+    pub fn check_agent(&self, agent: &AgentDefinition) -> Result<(), HookConfigError> {
+        self.check(&agent.hooks)?;
+        agent.hooks.iter().try_for_each(|hook| {
+            let checked = self.factory(hook)?.check_agent(&hook.config, agent);
+            checked.map_err(|message| wrong(hook, message))
+        })
+    }
+
+    /// Checks that hooks that a tenant attaches use nothing that is not the tenant's.
+    pub fn check_tenant(&self, hooks: &[HookConfig], tenant: &TenantId) -> Result<(), HookConfigError> {
+        hooks.iter().try_for_each(|hook| {
+            let checked = self.factory(hook)?.check_tenant(&hook.config, tenant);
+            checked.map_err(|message| wrong(hook, message))
+        })
+    }
+
+    /// Adds instances of the attached hooks to the stack.
+    pub fn attach(
+        &self,
+        stack: HookStack,
+        hooks: &[HookConfig],
+        ports: &ExecutionPorts,
+    ) -> Result<HookStack, HookConfigError> {
+        hooks.iter().try_fold(stack, |stack, hook| {
+            let made = self.factory(hook)?.make(&hook.config, ports);
+            let made = made.map_err(|message| wrong(hook, message))?;
+            Ok(stack.with_hook(hook.priority, made))
+        })
+    }
+
+    fn factory(&self, hook: &HookConfig) -> Result<&dyn HookFactory, HookConfigError> {
+        let found = self.factories.get(hook.name.as_str());
+        found.map(AsRef::as_ref).ok_or_else(|| HookConfigError::Unknown {
+            name: hook.name.clone(),
+            known: self.factories.keys().copied().collect::<Vec<_>>().join(", "),
+        })
+    }
+}
+
+fn wrong(hook: &HookConfig, message: String) -> HookConfigError {
+    HookConfigError::Config {
+        name: hook.name.clone(),
+        message,
+    }
+}

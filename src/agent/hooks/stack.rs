@@ -1,0 +1,128 @@
+//! The hooks of one execution in their order. It calls them, holds them to the table of permissions and names the one that fails.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+
+use super::context::{HookContext, HookPoint};
+use super::permissions::forbidden_change;
+use super::{Hook, HookError};
+use crate::agent::state::{AgentError, AgentState, ErrorKind, StopReason, StopSignal};
+use crate::clock::Timestamp;
+use crate::usage::Usage;
+
+/// The hooks of one execution, those of higher priority first, equals in the order they were added.
+#[derive(Debug, Default)]
+pub struct HookStack {
+    hooks: Vec<(i32, Arc<dyn Hook>)>,
+}
+
+/// A hook that failed, by its name.
+#[derive(Debug, thiserror::Error)]
+#[error("the hook {hook} failed: {message}")]
+pub struct HookFailure {
+    /// The hook's name.
+    pub hook: String,
+    /// What happened, in words that the caller may read.
+    pub message: String,
+    /// What the hook has had models use before it failed.
+    pub usage: Usage,
+}
+
+impl HookStack {
+    /// Adds a hook.
+    #[must_use]
+    pub fn with_hook(mut self, priority: i32, hook: Arc<dyn Hook>) -> Self {
+        let at = self.hooks.partition_point(|(other, _)| *other >= priority);
+        self.hooks.insert(at, (priority, hook));
+        self
+    }
+
+    /// Tells whether any hook wants to be called at the point.
+    pub fn has_hooks_at(&self, point: HookPoint) -> bool {
+        self.hooks.iter().any(|(_, hook)| hook.points().contains(&point))
+    }
+
+    /// Tells whether deltas of answers must wait until the hooks have seen the whole answer.
+    pub fn holds_back_deltas(&self) -> bool {
+        self.hooks.iter().any(|(_, hook)| hook.holds_back_deltas())
+    }
+
+    /// Calls all hooks of the context's point in turn. The first that fails, or changes what it may not, ends the turn; the context is
+    /// then what the hooks before it made.
+    pub async fn call(&self, context: HookContext) -> (HookContext, Option<HookFailure>) {
+        let point = context.point;
+        let mut context = context;
+        let concerned = self.hooks.iter().filter(|(_, hook)| hook.points().contains(&point));
+        for (_, hook) in concerned {
+            match call_hook(&**hook, context.clone()).await {
+                Ok(next) => match forbidden_change(&context, &next) {
+                    None => context = next,
+                    Some(field) => {
+                        let message = format!("it changed {field}, which no hook may do at {}", point.as_str());
+                        return (context, Some(failure(&**hook, HookError::new(message))));
+                    }
+                },
+                Err(error) => {
+                    let cause = error.source.as_ref().map(ToString::to_string);
+                    tracing::warn!(hook = hook.name(), point = point.as_str(), cause, "a hook failed");
+                    return (context, Some(failure(&**hook, error)));
+                }
+            }
+        }
+        (context, None)
+    }
+
+    /// Calls the hooks of a point that is about the state alone; a failure is then in the state.
+    pub async fn call_on_state(&self, point: HookPoint, state: AgentState, now: Timestamp) -> AgentState {
+        if !self.has_hooks_at(point) {
+            return state;
+        }
+        let (context, failure) = self.call(HookContext::of_state(point, state)).await;
+        match failure {
+            Some(failure) => failure.in_state(context.state, now),
+            None => context.state,
+        }
+    }
+}
+
+impl HookFailure {
+    /// Returns the failure as data of the execution.
+    pub fn to_agent_error(&self) -> AgentError {
+        AgentError {
+            kind: ErrorKind::Hook,
+            code: "hook_failed".to_owned(),
+            message: self.to_string(),
+            source_name: Some(self.hook.clone()),
+        }
+    }
+
+    /// Returns the state of an execution that the failure ends.
+    pub fn in_state(self, state: AgentState, now: Timestamp) -> AgentState {
+        let error = self.to_agent_error();
+        // No other hook's request to go on may outlive the failure.
+        let signal = StopSignal::new(StopReason::ErrorForbade, self.hook, self.message).binding();
+        let state = state.with_hook_usage(self.usage, now);
+        state.with_error(error, now).with_stop_signal(signal, now)
+    }
+}
+
+async fn call_hook(hook: &dyn Hook, context: HookContext) -> Result<HookContext, HookError> {
+    // The call is made inside, so that a panic before the first await is caught as well.
+    let called = AssertUnwindSafe(async { hook.call(context).await })
+        .catch_unwind()
+        .await;
+    called.unwrap_or_else(|_| {
+        tracing::error!(hook = hook.name(), "a hook panicked");
+        Err(HookError::new("it met an internal error"))
+    })
+}
+
+fn failure(hook: &dyn Hook, error: HookError) -> HookFailure {
+    HookFailure {
+        hook: hook.name().to_owned(),
+        message: error.message,
+        usage: error.usage,
+    }
+}

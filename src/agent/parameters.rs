@@ -1,0 +1,82 @@
+//! Parameters of model calls that an agent sets: what to draw from, how long, how hard to think. Data only.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::Object;
+
+/// The most stop sequences; providers accept four.
+const MAX_STOPS: usize = 4;
+
+/// How a model shall answer; an absent parameter is left to the provider.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelParameters {
+    /// The sampling temperature, from 0 to 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The share of the probability that tokens are drawn from, above 0 and up to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// The most tokens of one answer; what is left of the budget bounds it further.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// How hard a reasoning model shall think, in the provider's own word, such as `low` or `high`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<String>,
+    /// Texts that end an answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// Further fields of the request's body, in the provider's own format. They never replace a field that the service sets.
+    #[serde(skip_serializing_if = "Object::is_empty")]
+    pub extra: Object,
+}
+
+impl ModelParameters {
+    /// Tells whether everything is left to the provider.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Checks that every parameter makes sense; says what does not.
+    pub fn check(&self) -> Result<(), String> {
+        let temperature_fits = self.temperature.is_none_or(|value| (0.0..=2.0).contains(&value));
+        let top_p_fits = self.top_p.is_none_or(|value| value > 0.0 && value <= 1.0);
+        let checks = [
+            (temperature_fits, "temperature is between 0 and 2"),
+            (top_p_fits, "top_p is above 0 and at most 1"),
+            (self.max_output_tokens != Some(0), "max_output_tokens is at least 1"),
+            (
+                self.reasoning_effort.as_deref() != Some(""),
+                "reasoning_effort is not empty",
+            ),
+            (self.stop.len() <= MAX_STOPS, "stop has at most 4 texts"),
+            (!self.stop.iter().any(String::is_empty), "no text of stop is empty"),
+        ];
+        checks
+            .into_iter()
+            .find(|(fits, _)| !fits)
+            .map_or(Ok(()), |(_, rule)| Err(rule.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_that_make_no_sense_are_named() {
+        for (json, rule) in [
+            (r#"{"temperature": 2.5}"#, "temperature is between 0 and 2"),
+            (r#"{"top_p": 0}"#, "top_p is above 0 and at most 1"),
+            (r#"{"max_output_tokens": 0}"#, "max_output_tokens is at least 1"),
+            (r#"{"reasoning_effort": ""}"#, "reasoning_effort is not empty"),
+            (r#"{"stop": ["a", "b", "c", "d", "e"]}"#, "stop has at most 4 texts"),
+            (r#"{"stop": [""]}"#, "no text of stop is empty"),
+        ] {
+            let parameters: ModelParameters = serde_json::from_str(json).unwrap();
+            assert_eq!(parameters.check(), Err(rule.to_owned()), "{json}");
+        }
+        assert_eq!(ModelParameters::default().check(), Ok(()));
+        assert_eq!(serde_json::to_string(&ModelParameters::default()).unwrap(), "{}");
+    }
+}

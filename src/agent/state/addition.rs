@@ -1,0 +1,131 @@
+//! What a state has more than an earlier one: what is to be stored of a step so that an execution can be resumed, at a cost that does
+//! not grow with the conversation. No bytes; the store encodes it.
+
+use rpds::VectorSync;
+
+use super::agent_state::AgentState;
+use super::context::{AgentContext, MessageStore};
+use super::execution::ExecutionState;
+use crate::json::Object;
+use crate::model_ref::ResponseFormat;
+use crate::session::History;
+
+/// The messages and steps that a state has more than an earlier one, and everything else of it that may have changed.
+///
+/// Added to the earlier state it gives the later one, without what is transient. The first of an execution follows on the state that
+/// the execution began with, whose history a bundle has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StateAddition {
+    /// The number of steps before the first that is added.
+    pub(super) first_step: usize,
+    /// Whether the state has the context's metadata, prompt and response format; without, they are as they were.
+    pub(super) has_context: bool,
+    /// The later state with the new messages and steps only.
+    pub(super) state: AgentState,
+}
+
+/// Why an addition does not follow on the state that it is added to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AdditionGap {
+    /// The state is another agent's.
+    #[error("the addition is to the state of another agent")]
+    Agent,
+    /// Something is missing between them, or is there already.
+    #[error(
+        "the addition begins after {first_message} messages and {first_step} steps, and the state has {messages} and {steps}"
+    )]
+    Place {
+        /// The number of messages before the first that is added.
+        first_message: usize,
+        /// The number of steps before the first that is added.
+        first_step: usize,
+        /// The number of messages that there are.
+        messages: usize,
+        /// The number of steps that there are.
+        steps: usize,
+    },
+}
+
+impl AgentState {
+    /// Returns what the state has more than an earlier one: that of the execution's beginning, or after one of its completed steps.
+    pub fn since(&self, earlier: &Self) -> StateAddition {
+        let first_step = earlier.steps_in_common(self);
+        let has_context = shared_context(&self.context) != shared_context(&earlier.context);
+        let first_message = earlier.context.store.history().len();
+        let new = self.context.store.history().iter_from(first_message).cloned();
+        let store = MessageStore::new(History::starting_at(first_message, new));
+        let mut state = self.clone();
+        state.context = if has_context {
+            AgentContext { store, ..state.context }
+        } else {
+            AgentContext {
+                store,
+                ..AgentContext::default()
+            }
+        };
+        state.execution = state.execution.map(|execution| {
+            let steps = &execution.step_executions;
+            let new = (first_step..steps.len()).filter_map(|at| steps.get(at).cloned());
+            ExecutionState {
+                step_executions: new.collect(),
+                current_step: None,
+                current_step_started_at: None,
+                ..execution
+            }
+        });
+        StateAddition {
+            first_step,
+            has_context,
+            state,
+        }
+    }
+
+    /// Returns the number of completed steps that the other state has as well: those of its execution.
+    fn steps_in_common(&self, other: &Self) -> usize {
+        let id = |state: &Self| state.execution.as_ref().map(|execution| execution.execution_id);
+        if id(self) == id(other) { self.step_count() } else { 0 }
+    }
+}
+
+impl StateAddition {
+    /// Returns the state that comes of the earlier one.
+    pub fn onto(self, earlier: AgentState) -> Result<AgentState, AdditionGap> {
+        let Self {
+            first_step,
+            has_context,
+            mut state,
+        } = self;
+        if earlier.agent_id() != state.agent_id() {
+            return Err(AdditionGap::Agent);
+        }
+        let new = state.context.store.history();
+        let steps = earlier.steps_in_common(&state);
+        let messages = earlier.context.store.history().len();
+        if (new.first_index(), first_step) != (messages, steps) {
+            return Err(AdditionGap::Place {
+                first_message: new.first_index(),
+                first_step,
+                messages,
+                steps,
+            });
+        }
+        let new: Vec<_> = new.iter().cloned().collect();
+        let store = earlier.context.store.clone().with_messages(new);
+        let context = if has_context { state.context } else { earlier.context };
+        state.context = AgentContext { store, ..context };
+        let before = earlier.execution.filter(|_| steps > 0);
+        state.execution = state.execution.map(|execution| {
+            let before = before.map_or_else(VectorSync::new_sync, |execution| execution.step_executions);
+            let all = execution.step_executions.iter().cloned();
+            ExecutionState {
+                step_executions: all.fold(before, |steps, step| steps.push_back(step)),
+                ..execution
+            }
+        });
+        Ok(state)
+    }
+}
+
+fn shared_context(context: &AgentContext) -> (&Object, &str, &ResponseFormat) {
+    (&context.metadata, &context.system_prompt, &context.response_format)
+}

@@ -1,0 +1,149 @@
+//! What a definition says of other agents that may work for it, and the rules that this keeps. Data only: nothing is looked up.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::definition::AgentDefinition;
+use super::state::ExecutionBudget;
+
+/// The most other agents that one definition may name.
+const MAX_SUBAGENTS: usize = 32;
+/// The most levels of agents below an agent.
+const MAX_DEPTH: u32 = 8;
+/// The longest name of a tool that every provider takes, in bytes.
+const MAX_TOOL_NAME_LENGTH: usize = 64;
+
+/// Lets an agent have another one work for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SubagentConfig {
+    /// The name of the other agent.
+    pub agent: String,
+    /// The name of the tool; by default the agent's, with `_` for each `.`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// What the tool does, for the model; by default the agent's description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The tools that the other one is given, all of them this agent's; by default those that its own definition names as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Limits of each of its executions, beside its own.
+    #[serde(default, skip_serializing_if = "ExecutionBudget::is_empty")]
+    pub budget: ExecutionBudget,
+}
+
+impl SubagentConfig {
+    /// Returns the name of the tool. Names of agents may have dots, names of tools may not.
+    pub fn tool_name(&self) -> String {
+        self.tool.clone().unwrap_or_else(|| self.agent.replace('.', "_"))
+    }
+}
+
+impl AgentDefinition {
+    /// Checks what it says of other agents; says what is wrong, and in which field.
+    pub fn check_subagents(&self) -> Result<(), (&'static str, String)> {
+        if self.max_depth > MAX_DEPTH {
+            return Err(("max_depth", format!("the most is {MAX_DEPTH}")));
+        }
+        if self.subagents.len() > MAX_SUBAGENTS {
+            return Err(("subagents", format!("the most are {MAX_SUBAGENTS}")));
+        }
+        let mut names: BTreeSet<String> = self.tools.iter().cloned().collect();
+        for subagent in &self.subagents {
+            let in_field = |message| ("subagents", message);
+            self.check_subagent(subagent).map_err(in_field)?;
+            let name = subagent.tool_name();
+            if names.contains(&name) {
+                return Err(in_field(format!(
+                    "two tools would be named {name:?}; give one a `tool`"
+                )));
+            }
+            names.insert(name);
+        }
+        Ok(())
+    }
+
+    fn check_subagent(&self, subagent: &SubagentConfig) -> Result<(), String> {
+        let SubagentConfig { agent, tools, .. } = subagent;
+        if !Self::is_valid_name(agent) {
+            return Err(format!("{agent:?} can't be the name of an agent"));
+        }
+        let tool = subagent.tool_name();
+        if !is_valid_tool_name(&tool) {
+            let rule = "a tool is named by 1 to 64 letters, digits, `-` and `_`";
+            return Err(format!("{rule}, not {tool:?}"));
+        }
+        let foreign = tools.iter().flatten().find(|tool| !self.tools.contains(tool));
+        if let Some(foreign) = foreign {
+            return Err(format!(
+                "{agent} can't be given the tool {foreign:?}, which this agent does not have"
+            ));
+        }
+        let budget = subagent.budget.check();
+        budget.map_err(|message| format!("the budget of {agent}: {message}"))
+    }
+}
+
+fn is_valid_tool_name(name: &str) -> bool {
+    let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_');
+    (1..=MAX_TOOL_NAME_LENGTH).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::json::Value;
+
+    fn check(changes: &[(&str, Value)]) -> Result<(), (&'static str, String)> {
+        let mut definition = json!({"name": "lead", "model": "m/m", "tools": ["calculator", "current_time"]});
+        for (field, value) in changes {
+            definition[*field] = value.clone();
+        }
+        let definition: AgentDefinition = serde_json::from_value(definition).unwrap();
+        definition.check_subagents()
+    }
+
+    #[test]
+    fn what_can_work_is_accepted() {
+        let good = [
+            json!([]),
+            json!([{"agent": "a"}, {"agent": "a", "tool": "another"}, {"agent": "lead"}]),
+            json!([{"agent": "v1.2", "tools": ["current_time"], "budget": {"max_steps": 3}}]),
+            json!([{"agent": "a", "tools": []}]),
+        ];
+        for subagents in good {
+            check(&[("subagents", subagents.clone())]).unwrap_or_else(|fault| panic!("{subagents}: {fault:?}"));
+        }
+        for depth in [0, 3, 8] {
+            check(&[("max_depth", json!(depth))]).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_can_not_work_is_refused_with_its_field() {
+        let many: Vec<Value> = (0..33).map(|n| json!({"agent": format!("a{n}")})).collect();
+        for (subagents, words) in [
+            (json!([{"agent": ""}]), "name of an agent"),
+            (json!([{"agent": "a b"}]), "name of an agent"),
+            (json!([{"agent": "a", "tool": "a.b"}]), "not \"a.b\""),
+            (json!([{"agent": "a", "tool": ""}]), "1 to 64"),
+            (json!([{"agent": "a", "tool": "x".repeat(65)}]), "1 to 64"),
+            (json!([{"agent": "a"}, {"agent": "a"}]), "two tools"),
+            (json!([{"agent": "a.b"}, {"agent": "a_b"}]), "two tools"),
+            (json!([{"agent": "calculator"}]), "two tools"),
+            (json!([{"agent": "a", "tools": ["web"]}]), "\"web\""),
+            (json!([{"agent": "a", "budget": {"max_steps": 0}}]), "the budget of a"),
+            (json!(many), "the most are 32"),
+        ] {
+            let (field, message) = check(&[("subagents", subagents.clone())]).unwrap_err();
+            assert_eq!(field, "subagents", "{subagents}");
+            assert!(message.contains(words), "{subagents}: {message}");
+        }
+        let (field, message) = check(&[("max_depth", json!(9))]).unwrap_err();
+        assert_eq!((field, message.as_str()), ("max_depth", "the most is 8"));
+    }
+}
