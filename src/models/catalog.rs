@@ -6,10 +6,15 @@ use std::sync::Arc;
 
 use reqwest::Url;
 
-use super::openai_chat::{ChatSettingsError, OpenAiChat, Shared};
+use super::address::SettingsError;
+use super::anthropic;
+use super::client::{HttpModel, Shared};
+use super::openai_chat;
+use super::openai_responses;
 use super::retry::{Retry, TokioPauses};
 use super::scripted::{Script, ScriptError, Scripted};
 use super::settings::{ClientSettings, ProviderKind, ProviderSettings};
+use super::structured::StructuredBy;
 use super::transport::{Transport, TransportError};
 use crate::agent::ports::{Model, ModelCatalog, ModelLookupError};
 use crate::clock::Clock;
@@ -19,14 +24,6 @@ use crate::model_ref::ModelRef;
 /// Settings that lead to no catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// The protocol is not built in.
-    #[error("the provider {provider:?} is of kind {kind}, which is not available in this version")]
-    KindNotAvailable {
-        /// The provider.
-        provider: String,
-        /// The kind, as it is configured.
-        kind: &'static str,
-    },
     /// Two providers have one name.
     #[error("two providers are named {provider:?}")]
     Duplicate {
@@ -44,12 +41,12 @@ pub enum CatalogError {
     },
     /// The client's settings are wrong.
     #[error("the settings of the provider {provider:?} are wrong")]
-    Chat {
+    Client {
         /// The provider.
         provider: String,
         /// The cause.
         #[source]
-        source: ChatSettingsError,
+        source: SettingsError,
     },
     /// The script is wrong.
     #[error("the script of the provider {provider:?} can't be used")]
@@ -95,7 +92,8 @@ impl Catalog {
         };
         let mut made = BTreeMap::new();
         for settings in providers {
-            let model = maker.model(&settings)?;
+            let by = settings.structured_output;
+            let model = maker.model(&settings)?.map(|model| StructuredBy::wrap(model, by));
             let models = settings.models;
             if made.insert(settings.name.clone(), Provider { models, model }).is_some() {
                 return Err(CatalogError::Duplicate {
@@ -138,37 +136,36 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn model(&mut self, settings: &ProviderSettings) -> Result<Result<Arc<dyn Model>, MissingKey>, CatalogError> {
-        let provider = || settings.name.clone();
-        let unavailable = |kind| CatalogError::KindNotAvailable {
-            provider: provider(),
-            kind,
+        let make: fn(&ProviderSettings, Shared) -> Result<HttpModel, SettingsError> = match settings.kind {
+            ProviderKind::Scripted => return self.scripted(settings).map(Ok),
+            ProviderKind::OpenAiChat => openai_chat::client,
+            ProviderKind::Anthropic => anthropic::client,
+            ProviderKind::OpenAiResponses => openai_responses::client,
         };
-        match settings.kind {
-            ProviderKind::Anthropic => Err(unavailable("anthropic")),
-            ProviderKind::OpenAiResponses => Err(unavailable("openai_responses")),
-            ProviderKind::Scripted => {
-                let script = settings.script.as_deref().map_or_else(Script::demo, Script::read);
-                let script = script.map_err(|source| CatalogError::Script {
-                    provider: provider(),
-                    source,
-                })?;
-                Ok(Ok(Arc::new(Scripted::new(script, Arc::clone(&self.ids)))))
-            }
-            ProviderKind::OpenAiChat if lacks_key(settings) => Ok(Err(MissingKey {
+        if lacks_key(settings) {
+            return Ok(Err(MissingKey {
                 source: settings.api_key_source.clone(),
-            })),
-            ProviderKind::OpenAiChat => {
-                let shared = self.shared().map_err(|source| CatalogError::Transport {
-                    provider: provider(),
-                    source,
-                })?;
-                let model = OpenAiChat::new(settings, shared).map_err(|source| CatalogError::Chat {
-                    provider: provider(),
-                    source,
-                })?;
-                Ok(Ok(Arc::new(model)))
-            }
+            }));
         }
+        let provider = || settings.name.clone();
+        let shared = self.shared().map_err(|source| CatalogError::Transport {
+            provider: provider(),
+            source,
+        })?;
+        let model = make(settings, shared).map_err(|source| CatalogError::Client {
+            provider: provider(),
+            source,
+        })?;
+        Ok(Ok(Arc::new(model)))
+    }
+
+    fn scripted(&self, settings: &ProviderSettings) -> Result<Arc<dyn Model>, CatalogError> {
+        let script = settings.script.as_deref().map_or_else(Script::demo, Script::read);
+        let script = script.map_err(|source| CatalogError::Script {
+            provider: settings.name.clone(),
+            source,
+        })?;
+        Ok(Arc::new(Scripted::new(script, Arc::clone(&self.ids))))
     }
 
     fn shared(&mut self) -> Result<Shared, TransportError> {
@@ -274,9 +271,9 @@ mod tests {
 
     #[test]
     fn wrong_settings_are_errors_at_start() {
-        let base = |base: &str| ProviderSettings {
+        let base = |base: &str, kind| ProviderSettings {
             base_url: Some(base.to_owned()),
-            ..settings("x", ProviderKind::OpenAiChat)
+            ..settings("x", kind)
         };
         let script = ProviderSettings {
             script: Some("/nowhere.toml".into()),
@@ -284,17 +281,19 @@ mod tests {
         };
         for (providers, expected) in [
             (
-                vec![settings("x", ProviderKind::Anthropic)],
-                r#"the provider "x" is of kind anthropic, which is not available in this version"#,
+                vec![base("ftp://h", ProviderKind::OpenAiChat)],
+                r#"the settings of the provider "x" are wrong"#,
             ),
             (
-                vec![settings("x", ProviderKind::OpenAiResponses)],
-                r#"the provider "x" is of kind openai_responses, which is not available in this version"#,
+                vec![base("ftp://h", ProviderKind::OpenAiResponses)],
+                r#"the settings of the provider "x" are wrong"#,
             ),
-            (vec![base("ftp://h")], r#"the settings of the provider "x" are wrong"#),
             (vec![script], r#"the script of the provider "x" can't be used"#),
             (
-                vec![base("http://h"), base("http://h")],
+                vec![
+                    base("http://h", ProviderKind::OpenAiChat),
+                    base("http://h", ProviderKind::OpenAiResponses),
+                ],
                 r#"two providers are named "x""#,
             ),
         ] {

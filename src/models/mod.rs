@@ -5,14 +5,28 @@ mod retry;
 mod settings;
 mod sse;
 
+mod address;
+mod body;
+mod client;
+mod errors;
+mod files;
+mod names;
+mod parameters;
+mod structured;
 mod transport;
+mod wire;
 
+pub mod anthropic;
 pub mod openai_chat;
+pub mod openai_responses;
 pub mod scripted;
 
 mod catalog;
 
+pub use self::address::SettingsError;
 pub use self::catalog::{Catalog, CatalogError};
+pub use self::client::Decoder;
+pub use self::names::IdRule;
 pub use self::retry::{Attempt, Failure, Pauses, Retry, TokioPauses};
 pub use self::settings::{
     CapSettings, ClientSettings, MaxTokensField, ProviderKind, ProviderSettings, RetrySettings, TimeoutSettings,

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
+use crate::agent::ports::StructuredOutput;
+
 /// The protocol that a provider speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderKind {
@@ -37,6 +39,8 @@ pub struct ProviderSettings {
     pub models: Vec<String>,
     /// Whether answers are asked for as streams.
     pub stream: bool,
+    /// How its models are made to answer in a given shape; `None` leaves it to the client of the protocol.
+    pub structured_output: Option<StructuredOutput>,
     /// Further headers of each request.
     pub headers: BTreeMap<String, String>,
     /// The script of a scripted provider; `None` for the built-in demo.
@@ -58,6 +62,7 @@ impl ProviderSettings {
             api_key_source: String::new(),
             models: Vec::new(),
             stream: true,
+            structured_output: None,
             headers: BTreeMap::new(),
             script: None,
             max_output_tokens: None,
@@ -77,6 +82,7 @@ impl fmt::Debug for ProviderSettings {
             .field("api_key_source", &self.api_key_source)
             .field("models", &self.models)
             .field("stream", &self.stream)
+            .field("structured_output", &self.structured_output)
             .field("headers", &self.headers.keys())
             .field("script", &self.script)
             .field("max_output_tokens", &self.max_output_tokens)

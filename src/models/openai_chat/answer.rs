@@ -6,12 +6,12 @@ use serde_json::value::RawValue;
 
 use super::calls::{Calls, NamelessCall, TooManyCalls};
 use super::reasoning::{Block, KeptFields, words};
-use super::wire::{self, Fields};
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
 use crate::json::RawJson;
-use crate::message::{Citation, ContentPart, OpaquePart, ReasoningPart, TextPart};
+use crate::message::{Citation, ContentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart};
+use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
 /// An answer in the making.
@@ -42,6 +42,7 @@ enum Part {
         block: Block,
     },
     Opaque(String),
+    Image(MediaSource),
     Call(usize),
 }
 
@@ -94,6 +95,8 @@ impl Answer {
             self.take_content(content, whole, events);
         }
         self.add_refusal(message.text("refusal").unwrap_or_default(), events);
+        let images = message.list("images").unwrap_or_default();
+        self.parts.extend(images.into_iter().filter_map(image).map(Part::Image));
         self.add_citations(&message.list("annotations").unwrap_or_default());
         for (slot, item) in message.list("tool_calls").unwrap_or_default().into_iter().enumerate() {
             if let Some(item) = wire::object(item) {
@@ -128,6 +131,7 @@ impl Answer {
                     content.push(opaque(provider, block.finish()));
                 }
                 Part::Opaque(raw) => content.push(opaque(provider, raw)),
+                Part::Image(source) => content.push(ContentPart::Image(ImagePart { source, detail: None })),
                 Part::Call(place) => content.extend(calls[place].take().map(ContentPart::ToolCall)),
             }
         }
@@ -260,6 +264,19 @@ fn reasoning(text: String) -> ContentPart {
     ContentPart::Reasoning(ReasoningPart {
         text,
         ..ReasoningPart::default()
+    })
+}
+
+/// Reads a picture that the model has made.
+fn image(raw: &RawValue) -> Option<MediaSource> {
+    let url = wire::object(raw)?.object("image_url")?.filled("url")?;
+    let data = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
+    Some(match data {
+        Some((media_type, data)) => MediaSource::Base64 {
+            media_type: media_type.to_owned(),
+            data: data.to_owned(),
+        },
+        None => MediaSource::Url { url },
     })
 }
 

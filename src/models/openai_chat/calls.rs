@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::wire::{self, Fields};
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
 use crate::message::ToolCall;
+use crate::models::wire::{self, Fields};
 
 /// A call in the making.
 #[derive(Debug, Default)]
@@ -83,8 +83,9 @@ impl Calls {
         whole: bool,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), TooManyCalls> {
-        let function = item.object("function").unwrap_or_default();
-        let known = ["index", "id", "type", "function"];
+        let function = item.object("function").or_else(|| item.object("custom"));
+        let function = function.unwrap_or_default();
+        let known = ["index", "id", "type", "function", "custom"];
         let extras = item.iter().filter(|(name, _)| !known.contains(name)).take(MAX_EXTRAS);
         let fragment = Fragment {
             index: item.count("index"),
@@ -203,6 +204,7 @@ impl Fragment {
     fn of_function(function: &Fields<'_>) -> Self {
         let arguments = function
             .get("arguments")
+            .or_else(|| function.get("input"))
             .map(|raw| wire::text(raw).unwrap_or_else(|| raw.get().to_owned()));
         Self {
             name: function.filled("name"),

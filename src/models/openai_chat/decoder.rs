@@ -4,36 +4,26 @@
 use std::sync::Arc;
 
 use super::answer::Answer;
-use super::errors::error_of_frame;
 use super::usage::read_usage;
-use super::wire::{self, Fields};
-use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
+use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
+use crate::models::body::{Body, BodyEnd, protocol, truncated};
+use crate::models::client::Decoder;
+use crate::models::errors::error_of_frame;
 use crate::models::retry::Failure;
 use crate::models::settings::CapSettings;
-use crate::models::sse::{SseDecoder, SseEvent};
-
-/// The mark that some servers put before UTF-8.
-const MARK: &[u8] = b"\xEF\xBB\xBF";
+use crate::models::sse::SseEvent;
+use crate::models::wire::{self, Fields};
 
 /// Decodes one answer.
 #[derive(Debug)]
 pub struct ChatDecoder {
     provider: String,
     caps: CapSettings,
-    declared_stream: bool,
-    form: Form,
-    received: usize,
+    body: Body,
     saw_frame: bool,
     saw_choices: bool,
     answer: Option<Answer>,
-}
-
-#[derive(Debug)]
-enum Form {
-    Unknown(Vec<u8>),
-    Events(Box<SseDecoder>),
-    Whole(Vec<u8>),
 }
 
 impl ChatDecoder {
@@ -44,86 +34,47 @@ impl ChatDecoder {
         Self {
             provider: provider.to_owned(),
             caps,
-            declared_stream: content_type.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream")),
-            form: Form::Unknown(Vec::new()),
-            received: 0,
+            body: Body::new(content_type, caps),
             saw_frame: false,
             saw_choices: false,
             answer: Some(Answer::new(ids, caps.tool_calls)),
         }
     }
+}
 
-    /// Tells whether the answer is complete; further bytes are ignored.
-    pub fn is_done(&self) -> bool {
-        self.answer.is_none()
-    }
-
-    /// Tells whether the provider has said why the answer ended, so that a lost connection loses nothing of it.
-    pub fn is_finished(&self) -> bool {
-        self.answer.as_ref().is_none_or(Answer::is_finished)
-    }
-
-    /// Takes the next bytes and appends the events that they complete.
-    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        self.received = self.received.saturating_add(bytes.len());
-        if self.received > self.caps.response_bytes {
-            return Err(protocol(
-                format!("the answer is larger than {} bytes", self.caps.response_bytes),
-                "",
-            ));
-        }
-        match &mut self.form {
-            Form::Whole(body) => body.extend_from_slice(bytes),
-            Form::Events(_) => return self.push_events(bytes, events),
-            Form::Unknown(start) => {
-                start.extend_from_slice(bytes);
-                if MARK.starts_with(start) {
-                    return Ok(());
-                }
-                let first = start
-                    .strip_prefix(MARK)
-                    .unwrap_or(start)
-                    .trim_ascii_start()
-                    .first()
-                    .copied();
-                let Some(first) = first else { return Ok(()) };
-                let start = std::mem::take(start);
-                if is_stream(first, self.declared_stream) {
-                    self.form = Form::Events(Box::new(SseDecoder::new(self.caps.event_bytes)));
-                    return self.push_events(&start, events);
-                }
-                self.form = Form::Whole(start);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the end of the bytes and appends the last events.
-    pub fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        match std::mem::replace(&mut self.form, Form::Unknown(Vec::new())) {
-            _ if self.is_done() => Ok(()),
-            Form::Whole(body) => self.finish_whole(&String::from_utf8_lossy(&body), events),
-            Form::Events(decoder) => self.finish_events(*decoder, events),
-            Form::Unknown(_) => Err(truncated()),
-        }
-    }
-
-    fn push_events(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let Form::Events(decoder) = &mut self.form else {
-            return Ok(());
-        };
+impl Decoder for ChatDecoder {
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
         let mut frames = Vec::new();
-        let outcome = decoder.push(bytes, &mut frames);
+        let outcome = self.body.push(bytes, &mut frames);
         for frame in &frames {
             self.take_frame(frame, events)?;
         }
-        outcome.map_err(|error| protocol(error.to_string(), ""))
+        outcome
     }
 
-    fn finish_events(&mut self, decoder: SseDecoder, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        match self.body.end() {
+            _ if self.is_done() => Ok(()),
+            BodyEnd::Whole(body) => self.finish_whole(&body, events),
+            BodyEnd::Events(last) => self.finish_events(last, events),
+            BodyEnd::Empty => Err(truncated()),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.answer.is_none()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.answer.as_ref().is_none_or(Answer::is_finished)
+    }
+}
+
+impl ChatDecoder {
+    fn finish_events(&mut self, last: Option<SseEvent>, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
         // Some servers forget the last blank line; a piece that was cut off is no JSON.
         let whole = |frame: &SseEvent| frame.data.trim() == "[DONE]" || Fields::parse(frame.data.trim()).is_some();
-        if let Some(frame) = decoder.finish().filter(whole) {
+        if let Some(frame) = last.filter(whole) {
             self.take_frame(&frame, events)?;
         }
         match &self.answer {
@@ -137,7 +88,6 @@ impl ChatDecoder {
     }
 
     fn finish_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let body = body.trim_start_matches('\u{FEFF}').trim();
         let Some(chunk) = self.read_chunk(body)? else {
             return Err(protocol("the answer is empty".to_owned(), body));
         };
@@ -240,27 +190,6 @@ impl ChatDecoder {
         events.push(ModelEvent::Completed(Box::new(response)));
         Ok(())
     }
-}
-
-/// Returns the failure of an answer that ended without an end.
-pub(super) fn truncated() -> Failure {
-    Failure::judged(ModelError::new(
-        ModelErrorClass::Truncated,
-        "the answer ended before it was complete",
-    ))
-}
-
-fn protocol(message: String, body: &str) -> Failure {
-    let body = body.chars().filter(|c| *c != '\0').take(1_000).collect::<String>();
-    Failure::lasting(ModelError {
-        body: Some(body).filter(|body| !body.is_empty()),
-        ..ModelError::new(ModelErrorClass::Protocol, message)
-    })
-}
-
-fn is_stream(first: u8, declared: bool) -> bool {
-    // No line of a stream of events begins with a bracket; each known one begins with a colon or a field's name.
-    !matches!(first, b'{' | b'[') && (declared || matches!(first, b':' | b'd' | b'e' | b'i' | b'r'))
 }
 
 fn has_error(object: &Fields<'_>) -> bool {

@@ -2,9 +2,9 @@
 
 use serde_json::value::RawValue;
 
-use super::wire::{self, Fields};
 use crate::json::{Object, RawJson, Value};
 use crate::message::ProviderFields;
+use crate::models::wire::{self, Fields};
 
 /// Texts that a stream sends in pieces.
 const STREAMED_TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];

@@ -4,16 +4,18 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::names::{WireIds, tool_name};
 use super::reasoning::is_reasoning;
-use super::wire::Fields;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{RawJson, Value};
 use crate::message::{
     ContentPart, DocumentPart, ImagePart, MediaSource, Message, ProviderFields, Role, ToolCall, ToolResult,
 };
 use crate::model_ref::ResponseFormat;
+use crate::models::files::words_of;
+use crate::models::names::{IdRule, WireIds, tool_name};
+use crate::models::parameters::{accepted_limit, with_extra};
 use crate::models::settings::MaxTokensField;
+use crate::models::wire::Fields;
 
 /// How a server wants to be spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,11 +30,9 @@ pub struct Dialect {
     pub stream_options: bool,
     /// Whether a refusal has a field of its own; elsewhere it goes back as words.
     pub refusal_field: bool,
+    /// The ids of calls that the server takes.
+    pub call_ids: IdRule,
 }
-
-/// The most tokens that are asked for where the server's own limit is not known. Servers refuse a request for more than a model can
-/// write, and what is left of a budget may be any number; current models write at least this many.
-const SAFE_OUTPUT_TOKENS: u64 = 4_096;
 
 /// Encodes a request.
 pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -> Vec<u8> {
@@ -41,7 +41,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
         messages.push(WireMessage::plain("system", &request.system));
     }
     let mut attachments = Vec::new();
-    let mut ids = WireIds::default();
+    let mut ids = WireIds::new(dialect.call_ids);
     for message in request.messages.iter() {
         // Results of one step stay together, so what they can't hold follows after the last of them.
         if message.role != Role::Tool {
@@ -51,7 +51,8 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
     }
     flush(&mut attachments, &mut messages);
     let tools: Vec<_> = request.tools.iter().map(WireTool::of).collect();
-    let limit = accepted_limit(request.max_output_tokens, dialect.max_output_tokens);
+    let parameters = &request.parameters;
+    let limit = accepted_limit(request, dialect.max_output_tokens);
     let (max_tokens, max_completion_tokens) = match dialect.max_tokens_field {
         MaxTokensField::MaxTokens => (limit, None),
         MaxTokensField::MaxCompletionTokens => (None, limit),
@@ -64,19 +65,15 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
         messages,
         stream,
         stream_options: (stream && dialect.stream_options).then_some(StreamOptions { include_usage: true }),
+        temperature: parameters.temperature,
+        top_p: parameters.top_p,
+        stop: &parameters.stop,
+        reasoning_effort: parameters.reasoning_effort.as_deref(),
         max_tokens,
         max_completion_tokens,
     };
     // Every map has text keys and every raw value was checked, so this can't fail.
-    serde_json::to_vec(&body).unwrap_or_default()
-}
-
-/// Returns the limit that the server accepts; without one, whoever reads the answer cuts it.
-fn accepted_limit(left: Option<u64>, most: Option<u64>) -> Option<u64> {
-    match most {
-        Some(most) => left.map(|left| left.min(most)),
-        None => left.filter(|left| *left <= SAFE_OUTPUT_TOKENS),
-    }
+    with_extra(serde_json::to_vec(&body).unwrap_or_default(), &parameters.extra)
 }
 
 #[derive(Serialize)]
@@ -92,6 +89,14 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -329,6 +334,8 @@ fn flush(attachments: &mut Vec<Value>, messages: &mut Vec<WireMessage>) {
 
 fn block(part: &ContentPart, media: bool) -> Option<Value> {
     match part {
+        // Words beside other parts may be empty in the history, and not in a request.
+        ContentPart::Text(part) if part.text.is_empty() => None,
         ContentPart::Text(part) => Some(text_block(&part.text)),
         ContentPart::Refusal { text } => Some(text_block(text)),
         _ if media => media_block(part),
@@ -356,7 +363,12 @@ fn image_block(part: &ImagePart) -> Value {
     serde_json::json!({"type": "image_url", "image_url": image})
 }
 
+/// Encodes a file: few servers take any but PDFs, so words go as words.
 fn document_block(part: &DocumentPart) -> Value {
+    if let Some(words) = words_of(&part.source) {
+        let name = part.name.as_deref().unwrap_or("document");
+        return text_block(&format!("<file name={}>\n{words}\n</file>", Value::from(name)));
+    }
     let mut file = serde_json::json!({"file_data": address(&part.source)});
     file["filename"] = Value::from(part.name.as_deref().unwrap_or("document"));
     serde_json::json!({"type": "file", "file": file})
@@ -382,4 +394,30 @@ fn response_format(format: &ResponseFormat) -> Option<Value> {
 
 fn checked(raw: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(raw.to_owned()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_words_goes_as_words() {
+        let file = |media_type: &str, data: &str| {
+            document_block(&DocumentPart {
+                source: MediaSource::Base64 {
+                    media_type: media_type.to_owned(),
+                    data: data.to_owned(),
+                },
+                name: Some("a \"b\".md".to_owned()),
+            })
+        };
+        assert_eq!(
+            file("text/markdown", "IyBHcsO8w59l"),
+            text_block("<file name=\"a \\\"b\\\".md\">\n# Grüße\n</file>")
+        );
+        assert_eq!(
+            file("application/pdf", "JVBE"),
+            serde_json::json!({"type": "file", "file": {"filename": "a \"b\".md", "file_data": "data:application/pdf;base64,JVBE"}})
+        );
+    }
 }

@@ -1,6 +1,6 @@
 //! Reads usage in the accents of the compatible servers. Counts that are missing are zero.
 
-use super::wire::Fields;
+use crate::models::wire::Fields;
 use crate::usage::{Cost, Usage};
 
 /// Reads the usage of a chunk or an answer, wherever it stands; `None` if there is none or it counts nothing.

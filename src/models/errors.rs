@@ -12,7 +12,7 @@ const MESSAGE_CHARS: usize = 1_000;
 const BODY_BYTES: usize = 4_096;
 
 /// Returns the failure that a response with an error status means.
-pub fn error_of_response(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Failure {
+pub(super) fn error_of_response(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Failure {
     let text = String::from_utf8_lossy(body);
     let details = match serde_json::from_str::<Value>(&text) {
         Ok(value) => Details::of(&value),
@@ -111,6 +111,7 @@ impl Details {
         let no_quota = [
             "insufficient_quota",
             "billing",
+            "credit balance",
             "quota_exceeded",
             "exceeded your current quota",
         ];
@@ -141,7 +142,7 @@ impl Details {
 }
 
 /// Words that tell a class more surely than the status does.
-const TELLING: [(ModelErrorClass, &[&str]); 4] = [
+const TELLING: [(ModelErrorClass, &[&str]); 5] = [
     (
         ModelErrorClass::Context,
         &[
@@ -153,6 +154,7 @@ const TELLING: [(ModelErrorClass, &[&str]); 4] = [
             "maximum context size",
             "exceed_context_size",
             "prompt is too long",
+            "exceed context limit",
             "string_above_max_length",
             "input is too long",
             "reduce the length of the messages",
@@ -162,6 +164,8 @@ const TELLING: [(ModelErrorClass, &[&str]); 4] = [
         ModelErrorClass::RateLimit,
         &[
             "insufficient_quota",
+            "billing_error",
+            "credit balance is too low",
             "rate_limit",
             "rate limit",
             "too many requests",
@@ -189,7 +193,11 @@ const TELLING: [(ModelErrorClass, &[&str]); 4] = [
             "invalid api key",
         ],
     ),
+    (ModelErrorClass::Timeout, &["timeout_error"]),
 ];
+
+/// Words that tell a request apart that no repetition cures, where there is no status.
+const REFUSALS: [&str; 4] = ["invalid_request", "badrequest", "not_found_error", "request_too_large"];
 
 fn class_of(words: &str, status: Option<u16>) -> ModelErrorClass {
     if let Some((class, _)) = TELLING
@@ -206,7 +214,7 @@ fn class_of(words: &str, status: Option<u16>) -> ModelErrorClass {
         Some(409 | 500..=599) => ModelErrorClass::Server,
         Some(400..=499) => ModelErrorClass::Invalid,
         Some(_) => ModelErrorClass::Protocol,
-        None if words.contains("invalid_request") || words.contains("badrequest") => ModelErrorClass::Invalid,
+        None if REFUSALS.iter().any(|word| words.contains(word)) => ModelErrorClass::Invalid,
         None => ModelErrorClass::Server,
     }
 }
@@ -328,6 +336,54 @@ mod tests {
                 let (got, _, repeated) = error(status, body.to_string().as_bytes());
                 assert_eq!((got, repeated), (class, retryable), "{status} {body}");
             }
+        }
+    }
+
+    #[test]
+    fn errors_of_anthropic_have_their_classes_with_and_without_a_status() {
+        for (status, kind, message, class, retryable) in [
+            (400, "invalid_request_error", "max_tokens: required", C::Invalid, false),
+            (
+                400,
+                "invalid_request_error",
+                "prompt is too long: 2 > 1",
+                C::Context,
+                false,
+            ),
+            (
+                400,
+                "invalid_request_error",
+                "input length and `max_tokens` exceed context limit: 2 + 3 > 4",
+                C::Context,
+                false,
+            ),
+            (
+                400,
+                "invalid_request_error",
+                "Your credit balance is too low to access the API",
+                C::RateLimit,
+                false,
+            ),
+            (401, "authentication_error", "invalid x-api-key", C::Auth, false),
+            (402, "billing_error", "pay", C::RateLimit, false),
+            (403, "permission_error", "no", C::Auth, false),
+            (404, "not_found_error", "model: x", C::Invalid, false),
+            (413, "request_too_large", "too large", C::Invalid, false),
+            (429, "rate_limit_error", "slow down", C::RateLimit, true),
+            (500, "api_error", "Internal server error", C::Server, true),
+            (504, "timeout_error", "too slow", C::Timeout, true),
+            (529, "overloaded_error", "Overloaded", C::Overload, true),
+        ] {
+            let body =
+                serde_json::json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "r"});
+            assert_eq!(
+                error(status, body.to_string().as_bytes()),
+                (class, message.to_owned(), retryable),
+                "{kind}"
+            );
+            let failure = error_of_frame(&body.to_string());
+            let got = (failure.error.class, failure.error.message.as_str(), failure.retryable);
+            assert_eq!(got, (class, message, retryable), "{kind} in the middle of an answer");
         }
     }
 

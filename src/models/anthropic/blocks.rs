@@ -1,0 +1,199 @@
+//! Encodes the parts of one message as the protocol's blocks. A part encodes to the same bytes each time.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::media;
+use super::server_tools::ServerTools;
+use crate::json::RawJson;
+use crate::message::{ContentPart, Message, ReasoningPart, TextPart, ToolCall, ToolResult};
+use crate::models::names::{WireIds, tool_name};
+use crate::models::wire::Fields;
+
+/// An encoded block.
+pub(super) type Block = Box<RawValue>;
+
+/// Encodes a block of words.
+pub(super) fn text(text: &str) -> Option<Block> {
+    raw(&serde_json::json!({"type": "text", "text": text}))
+}
+
+/// Encodes what the caller's side says, without results of calls. The protocol refuses blank words, so those are left out.
+pub(super) fn said(message: &Message) -> impl Iterator<Item = Block> {
+    message.content.iter().filter_map(|part| match part {
+        ContentPart::Text(TextPart { text: words, .. }) | ContentPart::Refusal { text: words } => {
+            is_said(words).then(|| text(words))?
+        }
+        part => raw(&media::block(part)?),
+    })
+}
+
+/// Encodes an answer. What belongs to a provider goes back to `provider` alone.
+pub(super) fn answered(message: &Message, provider: &str, tools: &ServerTools, ids: &mut WireIds) -> Vec<Block> {
+    let owner = message.provider_fields.as_ref();
+    let own = owner.is_some_and(|owner| owner.provider == provider);
+    let mut pieces: Vec<Piece<'_>> = message
+        .content
+        .iter()
+        .filter(|part| !matches!(part, ContentPart::Opaque(part) if !tools.allows(part)))
+        .filter_map(|part| Piece::of(part, message, provider, own, ids))
+        .collect();
+    if !own {
+        // Results answer calls at once, so the protocol wants calls last; other providers' answers may have them anywhere.
+        pieces.sort_by_key(|piece| matches!(piece, Piece::Call(_)));
+    }
+    // An answer that was cut while it thought: the protocol refuses thinking that leads nowhere.
+    while let Some(Piece::Thinking(_)) = pieces.last() {
+        pieces.pop();
+    }
+    if let Some(Piece::Text { text, .. }) = pieces.last_mut() {
+        // The protocol refuses an answer at the end of the conversation that ends with space.
+        *text = text.trim_end();
+    }
+    pieces.into_iter().filter_map(Piece::encode).collect()
+}
+
+enum Piece<'a> {
+    Text { text: &'a str, citations: Vec<Block> },
+    Thinking(Block),
+    Call(Block),
+    Opaque(Block),
+}
+
+impl<'a> Piece<'a> {
+    fn of(part: &'a ContentPart, message: &Message, provider: &str, own: bool, ids: &mut WireIds) -> Option<Self> {
+        match part {
+            ContentPart::Text(part) if is_said(&part.text) => Some(Self::Text {
+                text: &part.text,
+                citations: part
+                    .citations
+                    .iter()
+                    .filter(|_| own)
+                    .filter_map(|citation| object(&citation.0))
+                    .collect(),
+            }),
+            ContentPart::Refusal { text } if is_said(text) => Some(Self::Text {
+                text,
+                citations: Vec::new(),
+            }),
+            ContentPart::Reasoning(part) if own => thinking(part).map(Self::Thinking),
+            ContentPart::ToolCall(part) => call(part, &ids.of_call(message.id, part), own).map(Self::Call),
+            ContentPart::Opaque(part) if part.provider == provider => object(&part.raw).map(Self::Opaque),
+            _ => None,
+        }
+    }
+
+    fn encode(self) -> Option<Block> {
+        match self {
+            Self::Text { text: words, citations } if citations.is_empty() => text(words),
+            Self::Text { text, citations } => raw(&CitedText {
+                r#type: "text",
+                text,
+                citations,
+            }),
+            Self::Thinking(block) | Self::Call(block) | Self::Opaque(block) => Some(block),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CitedText<'a> {
+    r#type: &'static str,
+    text: &'a str,
+    citations: Vec<Block>,
+}
+
+/// Encodes thinking that its provider signed or encrypted; other thinking is refused.
+fn thinking(part: &ReasoningPart) -> Option<Block> {
+    match (&part.encrypted, &part.signature) {
+        (Some(data), _) => raw(&serde_json::json!({"type": "redacted_thinking", "data": data})),
+        (None, Some(signature)) => {
+            raw(&serde_json::json!({"type": "thinking", "thinking": part.text, "signature": signature}))
+        }
+        (None, None) => None,
+    }
+}
+
+/// Encodes a call. Arguments go back verbatim if they are a JSON object: servers refuse a request with other arguments, so those are
+/// wrapped in an object that the model can recognise as its own mistake.
+fn call(call: &ToolCall, id: &str, own: bool) -> Option<Block> {
+    let input = if call.arguments.trim().is_empty() {
+        raw(&serde_json::json!({}))
+    } else {
+        let wrapped = || raw(&serde_json::json!({"invalid_json": call.arguments}));
+        object_text(&call.arguments).or_else(wrapped)
+    };
+    let mut fields: Vec<(&str, Block)> = vec![
+        ("type", raw("tool_use")?),
+        ("id", raw(id)?),
+        ("name", raw(tool_name(&call.name).as_ref())?),
+        ("input", input?),
+    ];
+    let extras = call.signature.as_deref().filter(|_| own).and_then(Fields::parse);
+    let extras = extras.unwrap_or_default();
+    for (name, value) in extras.iter() {
+        if !fields.iter().any(|(known, _)| *known == name) {
+            fields.push((name, value.to_owned()));
+        }
+    }
+    raw(&Map(&fields))
+}
+
+/// What a result says that tells of an error and has no words for it.
+const WORDLESS_ERROR: &str = "The tool failed and did not say why.";
+
+/// Encodes a result. Words alone are one text, which may be empty where a block may not; but the protocol refuses an empty error.
+pub(super) fn result(result: &ToolResult, ids: &mut WireIds) -> Option<Block> {
+    let id = ids.of_result(result).into_owned();
+    let is_media = |part: &ContentPart| matches!(part, ContentPart::Image(_) | ContentPart::Document(_));
+    let has_media = result.content.iter().any(is_media);
+    let content =
+        if result.is_error && !has_media && !result.content.iter().filter_map(ContentPart::as_text).any(is_said) {
+            raw(WORDLESS_ERROR)?
+        } else if has_media {
+            let blocks = result.content.iter().filter_map(|part| match part.as_text() {
+                Some(words) => is_said(words).then(|| text(words))?,
+                None => raw(&media::block(part)?),
+            });
+            raw(&blocks.collect::<Vec<_>>())?
+        } else {
+            let texts: Vec<&str> = result.content.iter().filter_map(ContentPart::as_text).collect();
+            raw(&texts.join("\n"))?
+        };
+    let mut fields = vec![
+        ("type", raw("tool_result")?),
+        ("tool_use_id", raw(&id)?),
+        ("content", content),
+    ];
+    if result.is_error {
+        fields.push(("is_error", raw(&true)?));
+    }
+    raw(&Map(&fields))
+}
+
+/// The fields of an object in their order.
+struct Map<'a>(&'a [(&'a str, Block)]);
+
+impl Serialize for Map<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+fn is_said(text: &str) -> bool {
+    !text.trim().is_empty()
+}
+
+fn object(raw: &RawJson) -> Option<Block> {
+    object_text(raw.as_str())
+}
+
+fn object_text(text: &str) -> Option<Block> {
+    Fields::parse(text)?;
+    RawValue::from_string(text.trim().to_owned()).ok()
+}
+
+/// Encodes a value; every map has text keys, so this can't fail.
+fn raw(value: &(impl Serialize + ?Sized)) -> Option<Block> {
+    serde_json::value::to_raw_value(value).ok()
+}

@@ -1,0 +1,37 @@
+//! Makes the clients of servers that speak Anthropic Messages.
+
+use std::sync::Arc;
+
+use super::decoder::MessagesDecoder;
+use super::request::{MessagesDialect, encode_request};
+use crate::agent::ports::ModelRequest;
+use crate::ids::IdSource;
+use crate::models::address::{KeyHeader, Protocol, SettingsError};
+use crate::models::client::{Decoder, HttpModel, Shared, Wire};
+use crate::models::settings::{CapSettings, ProviderSettings};
+
+const PROTOCOL: Protocol = Protocol {
+    base: "https://api.anthropic.com",
+    version: "v1",
+    path: &["messages"],
+    key: KeyHeader::Named("x-api-key"),
+    headers: &[("anthropic-version", "2023-06-01")],
+};
+
+/// Makes the client of a provider.
+pub(in crate::models) fn client(settings: &ProviderSettings, shared: Shared) -> Result<HttpModel, SettingsError> {
+    HttpModel::new(settings, shared, &PROTOCOL, |_| MessagesDialect {
+        provider: settings.name.clone(),
+        max_output_tokens: settings.max_output_tokens,
+    })
+}
+
+impl Wire for MessagesDialect {
+    fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8> {
+        encode_request(request, self, stream)
+    }
+
+    fn decoder(&self, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder> {
+        Box::new(MessagesDecoder::new(&self.provider, content_type, caps, ids))
+    }
+}

@@ -1,0 +1,231 @@
+//! Decodes answers: bytes in, events out, whether they come as server-sent events or as one JSON body. No IO, and no panic whatever
+//! the bytes.
+
+use std::sync::Arc;
+
+use super::answer::{Answer, Fault};
+use super::calls::CallFault;
+use crate::agent::ports::ModelEvent;
+use crate::ids::IdSource;
+use crate::models::body::{Body, BodyEnd, protocol, truncated};
+use crate::models::client::Decoder;
+use crate::models::errors::error_of_frame;
+use crate::models::retry::Failure;
+use crate::models::settings::CapSettings;
+use crate::models::sse::SseEvent;
+use crate::models::wire::Fields;
+
+/// Decodes one answer.
+#[derive(Debug)]
+pub struct MessagesDecoder {
+    provider: String,
+    caps: CapSettings,
+    body: Body,
+    saw_frame: bool,
+    saw_message: bool,
+    answer: Option<Answer>,
+}
+
+impl MessagesDecoder {
+    /// Makes a decoder of an answer of the provider. Calls without an id get one from `ids`.
+    ///
+    /// `content_type` is a hint only: a body that looks otherwise is read as what it looks like.
+    pub fn new(provider: &str, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            caps,
+            body: Body::new(content_type, caps),
+            saw_frame: false,
+            saw_message: false,
+            answer: Some(Answer::new(ids, caps.tool_calls)),
+        }
+    }
+}
+
+impl Decoder for MessagesDecoder {
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let mut frames = Vec::new();
+        let outcome = self.body.push(bytes, &mut frames);
+        for frame in &frames {
+            self.take_frame(frame, events)?;
+        }
+        outcome
+    }
+
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        match self.body.end() {
+            _ if self.is_done() => Ok(()),
+            BodyEnd::Whole(body) => self.finish_whole(&body, events),
+            BodyEnd::Events(last) => self.finish_events(last, events),
+            BodyEnd::Empty => Err(truncated()),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.answer.is_none()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.answer.as_ref().is_none_or(Answer::is_finished)
+    }
+}
+
+impl MessagesDecoder {
+    fn finish_events(&mut self, last: Option<SseEvent>, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        // Some servers forget the last blank line; a piece that was cut off is no JSON.
+        if let Some(frame) = last.filter(|frame| Fields::parse(frame.data.trim()).is_some()) {
+            self.take_frame(&frame, events)?;
+        }
+        if self.is_finished() {
+            self.complete(events);
+            return Ok(());
+        }
+        if self.saw_frame && !self.saw_message {
+            return Err(protocol("the stream holds no message".to_owned(), ""));
+        }
+        Err(truncated())
+    }
+
+    fn finish_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let message = read_object(body)?;
+        if is_error(&message) {
+            return Err(error_of_frame(body));
+        }
+        self.take_message(&message, body, events)?;
+        self.complete(events);
+        Ok(())
+    }
+
+    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let data = frame.data.trim();
+        // The mark that ends other protocols' streams; gateways add it.
+        if self.is_done() || data.is_empty() || data == "[DONE]" {
+            return Ok(());
+        }
+        if frame.name == "error" {
+            return Err(error_of_frame(data));
+        }
+        self.saw_frame = true;
+        let event = read_object(data)?;
+        if is_error(&event) {
+            return Err(error_of_frame(data));
+        }
+        let kind = event.filled("type").unwrap_or_else(|| frame.name.clone());
+        self.take_event(&kind, &event, data, events)
+    }
+
+    fn take_event(
+        &mut self,
+        kind: &str,
+        event: &Fields<'_>,
+        text: &str,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), Failure> {
+        let Some(answer) = &mut self.answer else { return Ok(()) };
+        let index = event.count("index");
+        let told = events.len();
+        let outcome = match kind {
+            "message_start" => {
+                let message = event.object("message").unwrap_or_default();
+                answer.take_envelope(&message);
+                Ok(())
+            }
+            "content_block_start" => match event.get("content_block") {
+                Some(block) => answer.begin(index, block, events),
+                None => Ok(()),
+            },
+            "content_block_delta" => {
+                let delta = event.object("delta").unwrap_or_default();
+                answer.add(index, &delta, events)
+            }
+            "content_block_stop" => {
+                answer.end(index, events);
+                Ok(())
+            }
+            "message_delta" => {
+                answer.take_end(&event.object("delta").unwrap_or_default());
+                answer.take_usage(event);
+                Ok(())
+            }
+            "message_stop" if !self.saw_message => {
+                return Err(protocol("the stream holds no message".to_owned(), text));
+            }
+            "message_stop" => {
+                self.complete(events);
+                return Ok(());
+            }
+            // A server that answers with the whole message at once.
+            "message" => return self.take_message(event, text, events),
+            // Pings, and events that later versions of the protocol may bring.
+            _ => return Ok(()),
+        };
+        self.saw_message = true;
+        // The usage that a stream begins with waits for the first piece of the answer: a call is repeated only until something was
+        // passed on, and overloads are often told right after the beginning.
+        if (events.len() > told || kind == "message_delta")
+            && let Some(usage) = answer.news_of_usage()
+        {
+            events.insert(told, ModelEvent::Usage(usage));
+        }
+        outcome.map_err(|fault| self.failure(&fault, text))
+    }
+
+    fn take_message(&mut self, message: &Fields<'_>, text: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let is_message = message.text("type").as_deref() == Some("message") && message.has("content");
+        let words = message.text("content").filter(|_| is_message);
+        let blocks = match message.list("content") {
+            Some(blocks) => blocks,
+            None if is_message => Vec::new(),
+            None => return Err(protocol("the answer is not a message".to_owned(), text)),
+        };
+        self.saw_message = true;
+        let Some(answer) = &mut self.answer else { return Ok(()) };
+        let mut outcome = Ok(());
+        // Some gateways answer with the words alone, and with nothing where there are none.
+        if let Some(words) = words {
+            answer.say(words, events);
+        }
+        for block in blocks {
+            outcome = outcome.and_then(|()| answer.begin(None, block, events));
+            answer.end(None, events);
+        }
+        answer.take_envelope(message);
+        outcome.map_err(|fault| self.failure(&fault, text))
+    }
+
+    fn complete(&mut self, events: &mut Vec<ModelEvent>) {
+        if let Some(mut answer) = self.answer.take() {
+            events.extend(answer.news_of_usage().map(ModelEvent::Usage));
+            let response = answer.finish(&self.provider, events);
+            events.push(ModelEvent::Completed(Box::new(response)));
+        }
+    }
+
+    fn failure(&self, fault: &Fault, text: &str) -> Failure {
+        let message = match fault {
+            Fault::Call(CallFault::TooMany) => {
+                return protocol(
+                    format!("the answer has more than {} tool calls", self.caps.tool_calls),
+                    "",
+                );
+            }
+            Fault::Call(CallFault::Nameless) => "a tool call has no name",
+            Fault::StrayInput => "a piece of a tool call belongs to no call",
+        };
+        protocol(message.to_owned(), text)
+    }
+}
+
+fn read_object(text: &str) -> Result<Fields<'_>, Failure> {
+    match serde_json::from_str(text) {
+        Ok(fields) => Ok(fields),
+        Err(error) if error.is_eof() => Err(truncated()),
+        Err(_) => Err(protocol("the answer is not a JSON object".to_owned(), text)),
+    }
+}
+
+fn is_error(object: &Fields<'_>) -> bool {
+    let says = |name: &str| object.text(name).as_deref() == Some("error");
+    let error = object.get("error");
+    says("type") || says("object") || error.is_some_and(|error| !matches!(error.get(), "\"\"" | "{}" | "false"))
+}

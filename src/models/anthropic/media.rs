@@ -1,0 +1,111 @@
+//! Encodes pictures and files as the protocol's sources.
+
+use crate::json::Value;
+use crate::message::{ContentPart, DocumentPart, MediaSource};
+use crate::models::files::words_of;
+
+/// Encodes a picture or a file; `None` for any other part.
+pub(super) fn block(part: &ContentPart) -> Option<Value> {
+    match part {
+        ContentPart::Image(part) => Some(serde_json::json!({"type": "image", "source": source(&part.source)})),
+        ContentPart::Document(part) => Some(document(part)),
+        _ => None,
+    }
+}
+
+fn document(part: &DocumentPart) -> Value {
+    let source = match words_of(&part.source) {
+        Some(text) => serde_json::json!({"type": "text", "media_type": "text/plain", "data": text}),
+        None => source(&part.source),
+    };
+    let mut block = serde_json::json!({"type": "document", "source": source});
+    if let Some(name) = part.name.as_deref().filter(|name| !name.trim().is_empty()) {
+        block["title"] = Value::from(name);
+    }
+    block
+}
+
+fn source(source: &MediaSource) -> Value {
+    match source {
+        MediaSource::Url { url } => match inline(url) {
+            Some((media_type, data)) => base64(media_type, data),
+            None => serde_json::json!({"type": "url", "url": url}),
+        },
+        MediaSource::Base64 { media_type, data } => base64(media_type, data),
+    }
+}
+
+fn base64(media_type: &str, data: &str) -> Value {
+    serde_json::json!({"type": "base64", "media_type": media_type, "data": data})
+}
+
+/// Reads an address that holds its data itself: the protocol wants those as data.
+fn inline(url: &str) -> Option<(&str, &str)> {
+    url.strip_prefix("data:")?.split_once(";base64,")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_has_its_form() {
+        let base64 = |media_type: &str, data: &str| serde_json::json!({"kind": "base64", "media_type": media_type, "data": data});
+        let url = |url: &str| serde_json::json!({"kind": "url", "url": url});
+        for (kind, from, expected) in [
+            (
+                "image",
+                url("https://h/a.png"),
+                serde_json::json!({"type": "url", "url": "https://h/a.png"}),
+            ),
+            (
+                "image",
+                url("data:image/png;base64,AAAA"),
+                serde_json::json!({"type": "base64", "media_type": "image/png", "data": "AAAA"}),
+            ),
+            (
+                "image",
+                base64("image/png", "AAAA"),
+                serde_json::json!({"type": "base64", "media_type": "image/png", "data": "AAAA"}),
+            ),
+            (
+                "document",
+                url("https://h/a.pdf"),
+                serde_json::json!({"type": "url", "url": "https://h/a.pdf"}),
+            ),
+            (
+                "document",
+                base64("application/pdf", "JVBERg=="),
+                serde_json::json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}),
+            ),
+            (
+                "document",
+                base64("text/markdown; charset=utf-8", "IyBHcsO8w59l"),
+                serde_json::json!({"type": "text", "media_type": "text/plain", "data": "# Grüße"}),
+            ),
+            (
+                "document",
+                base64("text/plain", "//8="),
+                serde_json::json!({"type": "base64", "media_type": "text/plain", "data": "//8="}),
+            ),
+        ] {
+            let part: ContentPart = serde_json::from_value(serde_json::json!({"type": kind, "source": from})).unwrap();
+            let block = block(&part).unwrap();
+            assert_eq!((block["type"].as_str(), &block["source"]), (Some(kind), &expected));
+        }
+        assert_eq!(block(&ContentPart::text("x")), None);
+    }
+
+    #[test]
+    fn a_file_keeps_its_name() {
+        let part = |name: Option<&str>| {
+            document(&DocumentPart {
+                source: MediaSource::Url { url: "u".to_owned() },
+                name: name.map(str::to_owned),
+            })
+        };
+        assert_eq!(part(Some("a.pdf"))["title"], "a.pdf");
+        assert_eq!(part(Some(" ")).get("title"), None);
+        assert_eq!(part(None).get("title"), None);
+    }
+}

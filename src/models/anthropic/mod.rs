@@ -1,0 +1,21 @@
+//! Anthropic Messages.
+//!
+//! `request` turns neutral requests into bytes, `decoder` turns bytes into neutral events; neither does IO. `client` says how the
+//! servers are reached.
+
+mod answer;
+mod blocks;
+mod calls;
+mod client;
+mod conversation;
+mod decoder;
+mod media;
+mod opaque;
+mod request;
+mod schema;
+mod server_tools;
+mod usage;
+
+pub(super) use self::client::client;
+pub use self::decoder::MessagesDecoder;
+pub use self::request::{MessagesDialect, encode_request};

@@ -1,0 +1,216 @@
+//! Encodes requests. All that may change from step to step comes after the messages, and a message encodes to the same bytes each
+//! time, so that the request of the next step begins with the bytes of this one.
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::blocks::{self, Block};
+use super::conversation::{Conversation, Turn};
+use super::schema;
+use crate::agent::ModelParameters;
+use crate::agent::ports::{ModelRequest, ToolSpec};
+use crate::json::{Object, Value};
+use crate::model_ref::ResponseFormat;
+
+/// How a server is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessagesDialect {
+    /// The provider's configured name: what it gave goes back to it alone.
+    pub provider: String,
+    /// The most tokens that the server lets a request ask for, if it is known.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// The tokens that are asked for where nobody says how many: the protocol wants a number, and every current model writes as many.
+const DEFAULT_OUTPUT_TOKENS: u64 = 16_384;
+
+/// The smallest budget for thinking that the protocol takes.
+const LEAST_THINKING_TOKENS: u64 = 1_024;
+
+/// What a model is told that shall answer in JSON of any shape, which the protocol has no field for.
+const JSON_ONLY: &str = "Answer with one JSON object and nothing else: no words around it and no Markdown.";
+
+/// Encodes a request.
+///
+/// Three things are marked for the provider's cache: the tools, the instructions, and by the field of the whole request whatever comes
+/// last. A mark on the last message itself would have to move with each request, and then no request would begin with the bytes of
+/// the one before (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>, "Automatic caching").
+pub fn encode_request(request: &ModelRequest, dialect: &MessagesDialect, stream: bool) -> Vec<u8> {
+    let messages = request.messages.iter().map(AsRef::as_ref);
+    let conversation = Conversation::of(messages, &dialect.provider);
+    let mark = mark(&request.parameters);
+    let max_tokens = max_tokens(request, dialect.max_output_tokens);
+    let body = Body {
+        model: &request.model,
+        tools: tools(&request.tools, mark.as_ref()),
+        system: system(request, mark.as_ref(), conversation.system),
+        messages: conversation.turns,
+        stream,
+        max_tokens,
+        settings: settings(&request.parameters, &request.response_format, mark, max_tokens),
+    };
+    // Every map has text keys and every raw value was checked, so this can't fail.
+    serde_json::to_vec(&body).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<SystemBlock>,
+    messages: Vec<Turn>,
+    stream: bool,
+    max_tokens: u64,
+    #[serde(flatten)]
+    settings: Object,
+}
+
+/// The fields that the encoder always sets, which nothing may replace.
+const OWN_FIELDS: [&str; 6] = ["model", "tools", "system", "messages", "stream", "max_tokens"];
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Value>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum SystemBlock {
+    OfAgent {
+        r#type: &'static str,
+        text: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<Value>,
+    },
+    Plain(Block),
+}
+
+/// Returns the mark, the same for all: the protocol refuses some mixtures of lifetimes. An agent's own `cache_control` stands for it,
+/// and null for none.
+fn mark(parameters: &ModelParameters) -> Option<Value> {
+    let own = parameters.extra.get("cache_control").cloned();
+    let mark = own.unwrap_or_else(|| json!({"type": "ephemeral"}));
+    Some(mark).filter(|mark| !mark.is_null())
+}
+
+fn tools<'a>(specs: &'a [ToolSpec], mark: Option<&Value>) -> Vec<WireTool<'a>> {
+    let last = specs.len().saturating_sub(1);
+    let tools = specs.iter().enumerate().map(|(place, spec)| WireTool {
+        name: &spec.name,
+        description: &spec.description,
+        input_schema: input_schema(&spec.parameters),
+        cache_control: mark.filter(|_| place == last).cloned(),
+    });
+    tools.collect()
+}
+
+/// The protocol refuses a schema that does not say that it is an object's.
+fn input_schema(parameters: &Value) -> Value {
+    let mut schema = match parameters {
+        Value::Object(schema) => schema.clone(),
+        _ => Object::new(),
+    };
+    schema.entry("type").or_insert_with(|| Value::from("object"));
+    Value::Object(schema)
+}
+
+/// The instructions of the agent are marked; those of the conversation follow, and may change sooner.
+fn system(request: &ModelRequest, mark: Option<&Value>, of_conversation: Vec<Block>) -> Vec<SystemBlock> {
+    let mut blocks = Vec::new();
+    if !request.system.trim().is_empty() {
+        blocks.push(SystemBlock::OfAgent {
+            r#type: "text",
+            text: request.system.to_string(),
+            cache_control: mark.cloned(),
+        });
+    }
+    blocks.extend(of_conversation.into_iter().map(SystemBlock::Plain));
+    if matches!(request.response_format, ResponseFormat::JsonObject) {
+        blocks.extend(blocks::text(JSON_ONLY).map(SystemBlock::Plain));
+    }
+    blocks
+}
+
+/// Returns the limit of the answer, which the protocol wants in each request: what is left, up to what the server is known to accept,
+/// or what the agent asks for.
+fn max_tokens(request: &ModelRequest, most: Option<u64>) -> u64 {
+    let asked = request.parameters.max_output_tokens;
+    let thinking = request.parameters.extra.get("thinking").and_then(thinking_budget);
+    let enough = DEFAULT_OUTPUT_TOKENS.saturating_add(thinking.unwrap_or_default());
+    let most = most.or(asked).unwrap_or(enough);
+    request.max_output_tokens.map_or(most, |left| left.min(most)).max(1)
+}
+
+/// Returns the fields that follow. An agent's own fields may add to them; its own `thinking` stands where the encoder would only guess.
+/// A field that is null is left out.
+fn settings(parameters: &ModelParameters, format: &ResponseFormat, mark: Option<Value>, max_tokens: u64) -> Object {
+    let mut fields: Object = parameters
+        .extra
+        .iter()
+        .filter(|(name, _)| !OWN_FIELDS.contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    fields.extend(mark.map(|mark| ("cache_control".to_owned(), mark)));
+    bound_thinking(&mut fields, max_tokens);
+    if let Some(effort) = &parameters.reasoning_effort {
+        // How hard a model tries is one setting, whether it thinks another; both together are the documented way to make a model
+        // think as hard as told (<https://platform.claude.com/docs/en/build-with-claude/effort>). Models before Claude 4.6 want a
+        // budget of tokens instead, which an agent names in `extra`.
+        fields.entry("thinking").or_insert_with(|| json!({"type": "adaptive"}));
+        configure_output(&mut fields, "effort", Value::from(effort.as_str()));
+    }
+    if let ResponseFormat::JsonSchema { schema, .. } = format {
+        let format = json!({"type": "json_schema", "schema": schema::accepted(schema)});
+        configure_output(&mut fields, "format", format);
+    }
+    for (name, value) in [
+        ("temperature", parameters.temperature.map(Value::from)),
+        ("top_p", parameters.top_p.map(Value::from)),
+        (
+            "stop_sequences",
+            (!parameters.stop.is_empty()).then(|| json!(parameters.stop)),
+        ),
+    ] {
+        if let Some(value) = value {
+            fields.insert(name.to_owned(), value);
+        }
+    }
+    fields.retain(|_, value| !value.is_null());
+    fields
+}
+
+/// Fits a budget for thinking into what is left of the answer's tokens, since the protocol refuses a larger one; where the least budget
+/// does not fit, the model thinks not at all.
+fn bound_thinking(fields: &mut Object, max_tokens: u64) {
+    let Some(thinking) = fields.get_mut("thinking") else {
+        return;
+    };
+    if thinking_budget(thinking).is_none_or(|budget| budget < max_tokens) {
+        return;
+    }
+    if max_tokens > LEAST_THINKING_TOKENS {
+        thinking["budget_tokens"] = Value::from(max_tokens - 1);
+    } else {
+        *thinking = json!({"type": "disabled"});
+    }
+}
+
+fn thinking_budget(thinking: &Value) -> Option<u64> {
+    thinking.get("budget_tokens")?.as_u64()
+}
+
+/// Sets a field of the object `output_config`, beside what the agent has put there.
+fn configure_output(fields: &mut Object, name: &str, value: Value) {
+    let mut config = match fields.remove("output_config") {
+        Some(Value::Object(config)) => config,
+        _ => Object::new(),
+    };
+    config.insert(name.to_owned(), value);
+    fields.insert("output_config".to_owned(), Value::Object(config));
+}

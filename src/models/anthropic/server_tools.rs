@@ -1,0 +1,72 @@
+//! Pairs the calls of the provider's own tools with their results. The protocol refuses one without the other, and a history may have
+//! lost either: an answer was cut before the result came, or only the end of a turn is sent.
+
+use std::collections::HashSet;
+
+use crate::message::{ContentPart, Message, OpaquePart, Role};
+use crate::models::wire::Fields;
+
+/// The calls and the results of the provider's own tools in a conversation.
+#[derive(Debug, Default)]
+pub(super) struct ServerTools {
+    called: HashSet<String>,
+    answered: HashSet<String>,
+    /// Calls that the provider may still answer: no words of the caller's side stand after them.
+    open: HashSet<String>,
+}
+
+/// What a block of a server's tool is.
+enum Side {
+    Call(String),
+    Result(String),
+}
+
+impl ServerTools {
+    /// Looks through the messages for what `provider` gave.
+    pub(super) fn of<'a>(messages: impl Iterator<Item = &'a Message>, provider: &str) -> Self {
+        let mut tools = Self::default();
+        for message in messages {
+            if matches!(message.role, Role::User | Role::System) {
+                tools.open.clear();
+            }
+            for part in &message.content {
+                let ContentPart::Opaque(part) = part else { continue };
+                if part.provider != provider {
+                    continue;
+                }
+                match side(part) {
+                    Some(Side::Call(id)) => {
+                        tools.open.insert(id.clone());
+                        tools.called.insert(id);
+                    }
+                    Some(Side::Result(id)) if tools.called.contains(&id) => {
+                        tools.answered.insert(id);
+                    }
+                    Some(Side::Result(_)) | None => {}
+                }
+            }
+        }
+        tools
+    }
+
+    /// Tells whether a block may be sent: whatever is no such call or result may.
+    pub(super) fn allows(&self, part: &OpaquePart) -> bool {
+        match side(part) {
+            Some(Side::Call(id)) => self.answered.contains(&id) || self.open.contains(&id),
+            Some(Side::Result(id)) => self.answered.contains(&id),
+            None => true,
+        }
+    }
+}
+
+fn side(part: &OpaquePart) -> Option<Side> {
+    let block = Fields::parse(part.raw.as_str())?;
+    let kind = block.text("type")?;
+    if kind.ends_with("_tool_use") {
+        block.filled("id").map(Side::Call)
+    } else if kind.ends_with("_tool_result") {
+        block.filled("tool_use_id").map(Side::Result)
+    } else {
+        None
+    }
+}

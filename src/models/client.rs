@@ -1,0 +1,213 @@
+//! Joins a protocol's encoder and decoder to the network: one request per attempt, events as they come. Knows no provider's JSON.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _};
+use reqwest::Url;
+use reqwest::header::HeaderMap;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::address::{Protocol, SettingsError};
+use super::errors::error_of_response;
+use super::retry::{Attempt, Failure, Retry};
+use super::settings::{CapSettings, ProviderSettings};
+use super::transport::{Incoming, Transport};
+use crate::agent::ports::{Model, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
+use crate::clock::Clock;
+use crate::ids::IdSource;
+
+/// The most bytes that are read of an error's body.
+const ERROR_BYTES: usize = 64 << 10;
+
+/// What the clients of all providers share.
+#[derive(Debug, Clone)]
+pub(super) struct Shared {
+    /// The HTTP client.
+    pub(super) transport: Arc<Transport>,
+    /// How calls are repeated.
+    pub(super) retry: Retry,
+    /// Limits of answers.
+    pub(super) caps: CapSettings,
+    /// Makes ids for calls that have none.
+    pub(super) ids: Arc<dyn IdSource>,
+    /// Tells how far away a date is that a provider names.
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// A protocol's bytes.
+pub(super) trait Wire: Send + Sync + fmt::Debug {
+    /// Encodes a request, for an answer as a stream or as one body.
+    fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8>;
+
+    /// Makes the decoder of one answer, whose declared type is a hint only. Calls without an id get one from `ids`.
+    fn decoder(&self, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder>;
+
+    /// Returns how the provider is made to answer in a given shape.
+    fn structured_output(&self) -> StructuredOutput {
+        StructuredOutput::Native
+    }
+}
+
+/// Decodes one answer: bytes in, events out. It does no IO and panics on no bytes.
+pub trait Decoder: Send {
+    /// Takes the next bytes and appends the events that they complete.
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure>;
+
+    /// Takes the end of the bytes and appends the last events.
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure>;
+
+    /// Tells whether the answer is complete; further bytes are ignored.
+    fn is_done(&self) -> bool;
+
+    /// Tells whether the provider has said why the answer ended, so that a lost connection loses nothing of it.
+    fn is_finished(&self) -> bool;
+}
+
+/// A provider that is reached over HTTP.
+#[derive(Debug)]
+pub(super) struct HttpModel {
+    provider: Arc<Provider>,
+}
+
+#[derive(Debug)]
+struct Provider {
+    shared: Shared,
+    url: Url,
+    headers: HeaderMap,
+    key: Option<SecretString>,
+    wire: Box<dyn Wire>,
+    stream: bool,
+}
+
+impl HttpModel {
+    /// Makes the client of a provider; `wire` learns the address that requests go to.
+    pub(super) fn new<W: Wire + 'static>(
+        settings: &ProviderSettings,
+        shared: Shared,
+        protocol: &Protocol,
+        wire: impl FnOnce(&Url) -> W,
+    ) -> Result<Self, SettingsError> {
+        let url = protocol.endpoint(settings)?;
+        let provider = Provider {
+            headers: protocol.headers(settings)?,
+            key: settings.api_key.clone(),
+            wire: Box::new(wire(&url)),
+            stream: settings.stream,
+            url,
+            shared,
+        };
+        Ok(Self {
+            provider: Arc::new(provider),
+        })
+    }
+}
+
+impl Model for HttpModel {
+    fn stream(&self, request: ModelRequest) -> ModelStream {
+        let provider = Arc::clone(&self.provider);
+        let body = Bytes::from(provider.wire.encode(&request, provider.stream));
+        let retry = provider.shared.retry.clone();
+        retry.run(move || provider.attempt(body.clone()))
+    }
+
+    fn structured_output(&self) -> StructuredOutput {
+        self.provider.wire.structured_output()
+    }
+}
+
+impl Provider {
+    fn attempt(self: &Arc<Self>, body: Bytes) -> Attempt {
+        let call = Call {
+            provider: Arc::clone(self),
+            phase: Phase::Send(body),
+            events: VecDeque::new(),
+            failure: None,
+        };
+        let next = |mut call: Call| async move { call.next().await.map(|item| (item, call)) };
+        stream::unfold(call, next).boxed()
+    }
+
+    async fn send(&self, body: Bytes) -> Result<Phase, Failure> {
+        let incoming = self
+            .shared
+            .transport
+            .post(self.url.clone(), self.headers.clone(), body)
+            .await?;
+        let status = incoming.status();
+        if !(200..300).contains(&status) {
+            let retry_after = incoming.retry_after(self.shared.clock.now());
+            let body = incoming.read_start(ERROR_BYTES).await;
+            return Err(error_of_response(status, retry_after, &body));
+        }
+        let ids = Arc::clone(&self.shared.ids);
+        let decoder = self.wire.decoder(incoming.content_type(), self.shared.caps, ids);
+        Ok(Phase::Read(Box::new(incoming), decoder))
+    }
+
+    /// Servers may repeat the key in their complaint about it.
+    fn without_key(&self, mut failure: Failure) -> Failure {
+        let key = self.key.as_ref().map_or("", ExposeSecret::expose_secret);
+        if !key.is_empty() {
+            failure.error.message = failure.error.message.replace(key, "[key]");
+            failure.error.body = failure.error.body.map(|body| body.replace(key, "[key]"));
+        }
+        failure
+    }
+}
+
+/// One attempt.
+struct Call {
+    provider: Arc<Provider>,
+    phase: Phase,
+    events: VecDeque<ModelEvent>,
+    failure: Option<Failure>,
+}
+
+enum Phase {
+    Send(Bytes),
+    Read(Box<Incoming>, Box<dyn Decoder>),
+    End,
+}
+
+impl Call {
+    async fn next(&mut self) -> Option<Result<ModelEvent, Failure>> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(Ok(event));
+            }
+            if let Some(failure) = self.failure.take() {
+                return Some(Err(self.provider.without_key(failure)));
+            }
+            let outcome = match std::mem::replace(&mut self.phase, Phase::End) {
+                Phase::End => return None,
+                Phase::Send(body) => self.provider.send(body).await,
+                Phase::Read(incoming, decoder) => self.read(incoming, decoder).await,
+            };
+            match outcome {
+                Ok(phase) => self.phase = phase,
+                Err(failure) => self.failure = Some(failure),
+            }
+        }
+    }
+
+    async fn read(&mut self, mut incoming: Box<Incoming>, mut decoder: Box<dyn Decoder>) -> Result<Phase, Failure> {
+        let mut events = Vec::new();
+        let next = incoming.next().await;
+        let outcome = match next {
+            Ok(Some(bytes)) => decoder.push(&bytes, &mut events).map(|()| !decoder.is_done()),
+            Ok(None) => decoder.finish(&mut events).map(|()| false),
+            // All of the answer is there; only the connection's end is not.
+            Err(_) if decoder.is_finished() => decoder.finish(&mut events).map(|()| false),
+            Err(failure) => Err(failure),
+        };
+        self.events.extend(events);
+        if outcome? {
+            return Ok(Phase::Read(incoming, decoder));
+        }
+        incoming.drain().await;
+        Ok(Phase::End)
+    }
+}

@@ -1,0 +1,74 @@
+//! Reads files that are words: some protocols take those as such only. Knows no provider's JSON.
+
+use crate::message::MediaSource;
+
+/// Returns the words of a file that is given here; `None` if it is no text.
+pub(super) fn words_of(source: &MediaSource) -> Option<String> {
+    match source {
+        MediaSource::Base64 { media_type, data } if is_text(media_type) => decoded_text(data),
+        _ => None,
+    }
+}
+
+/// Tells whether a file is words.
+fn is_text(media_type: &str) -> bool {
+    let kind = media_type.split(';').next().unwrap_or_default().trim();
+    kind.starts_with("text/")
+        || kind.ends_with("+json")
+        || kind.ends_with("+xml")
+        || [
+            "application/json",
+            "application/xml",
+            "application/yaml",
+            "application/toml",
+        ]
+        .contains(&kind)
+}
+
+/// Decodes base64 (RFC 4648, with or without padding) to text; `None` if it is not UTF-8 or not base64.
+fn decoded_text(data: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(data.len() / 4 * 3);
+    let (mut bits, mut count) = (0_u32, 0);
+    for byte in data.trim_end_matches('=').bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = (bits << 6) | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push(u8::try_from((bits >> count) & 0xFF).ok()?);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_words_have_words() {
+        for (media_type, data, words) in [
+            ("text/markdown; charset=utf-8", "IyBHcsO8w59l", Some("# Grüße")),
+            ("application/json", "e30", Some("{}")),
+            ("application/problem+json", "e30=", Some("{}")),
+            ("application/pdf", "e30=", None),
+            ("text/plain", "//8=", None),
+            ("text/plain", "e 30", None),
+        ] {
+            let source = MediaSource::Base64 {
+                media_type: media_type.to_owned(),
+                data: data.to_owned(),
+            };
+            assert_eq!(words_of(&source).as_deref(), words, "{media_type} {data}");
+        }
+        let url = "https://h/a.txt".to_owned();
+        assert_eq!(words_of(&MediaSource::Url { url }), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! Names and ids of calls as servers accept them. Models invent names that no tool has and that no request may hold; what is stored
+//! keeps them, only the wire does not.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use crate::ids::MessageId;
+use crate::message::{ToolCall, ToolResult};
+
+/// The longest name of a tool, in characters.
+const MAX_NAME: usize = 64;
+
+/// Returns the name with what servers refuse replaced; each name that a tool can have stays as it is.
+pub(super) fn tool_name(name: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() {
+        Cow::Borrowed("_")
+    } else if name.len() <= MAX_NAME && name.chars().all(plain) {
+        Cow::Borrowed(name)
+    } else {
+        let fitting = name.chars().map(|c| if plain(c) { c } else { '_' });
+        Cow::Owned(fitting.take(MAX_NAME).collect())
+    }
+}
+
+/// What a server accepts as the id of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdRule {
+    /// Any text.
+    Any,
+    /// Any text of at most this many bytes.
+    UpTo(usize),
+    /// At most 128 letters, digits, `_` and `-`.
+    Plain,
+    /// Nine letters and digits.
+    Nine,
+}
+
+impl IdRule {
+    fn accepts(self, id: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::UpTo(most) => id.len() <= most,
+            Self::Plain => id.len() <= 128 && id.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-'),
+            Self::Nine => id.len() == 9 && id.bytes().all(|c| c.is_ascii_alphanumeric()),
+        }
+    }
+
+    /// Returns the id as the server takes it: a hash names the same call the same way each time, and no other.
+    fn fitting(self, id: &str) -> Cow<'_, str> {
+        if self.accepts(id) {
+            Cow::Borrowed(id)
+        } else {
+            Cow::Owned(self.made_of(id))
+        }
+    }
+
+    fn made_of(self, text: &str) -> String {
+        let hash = blake3::hash(text.as_bytes()).to_hex();
+        match self {
+            Self::Nine => hash.as_str()[..9].to_owned(),
+            _ => format!("call_{}", &hash.as_str()[..32]),
+        }
+    }
+}
+
+/// Gives each call of a request an id that the server accepts and that no other call has, the same in each request, and the same to its
+/// result. Servers may number the calls of each answer anew, which others refuse in one conversation.
+#[derive(Debug)]
+pub(super) struct WireIds {
+    rule: IdRule,
+    /// Ids that were given to calls whose results have not come yet.
+    open: VecDeque<String>,
+    given: usize,
+    used: HashSet<String>,
+    /// The ids on the wire of the latest calls, where they differ from those in the history.
+    renamed: HashMap<String, String>,
+}
+
+impl WireIds {
+    /// Has given no id yet.
+    pub(super) fn new(rule: IdRule) -> Self {
+        Self {
+            rule,
+            open: VecDeque::new(),
+            given: 0,
+            used: HashSet::new(),
+            renamed: HashMap::new(),
+        }
+    }
+
+    /// Returns the id of a call of the message.
+    pub(super) fn of_call<'a>(&mut self, message: MessageId, call: &'a ToolCall) -> Cow<'a, str> {
+        if call.id.is_empty() {
+            let id = format!("call_{}_{}", message.as_uuid().simple(), self.given);
+            let id = self.rule.fitting(&id).into_owned();
+            self.given += 1;
+            self.used.insert(id.clone());
+            self.open.push_back(id.clone());
+            return Cow::Owned(id);
+        }
+        let fitting = self.rule.fitting(&call.id);
+        let again = |count: usize| self.rule.made_of(&format!("{} {count}", call.id));
+        let id = if self.used.contains(fitting.as_ref()) {
+            let free = (2..self.used.len() + 3).map(again).find(|id| !self.used.contains(id));
+            free.map_or(fitting, Cow::Owned)
+        } else {
+            fitting
+        };
+        self.used.insert(id.clone().into_owned());
+        if id == call.id.as_str() {
+            self.renamed.remove(&call.id);
+        } else {
+            self.renamed.insert(call.id.clone(), id.clone().into_owned());
+        }
+        id
+    }
+
+    /// Returns the id of the call that the result belongs to: results come in the order of their calls.
+    pub(super) fn of_result<'a>(&mut self, result: &'a ToolResult) -> Cow<'a, str> {
+        if result.call_id.is_empty() {
+            return Cow::Owned(self.open.pop_front().unwrap_or_else(|| "_".to_owned()));
+        }
+        match self.renamed.get(&result.call_id) {
+            Some(id) => Cow::Owned(id.clone()),
+            None => self.rule.fitting(&result.call_id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_and_fitting_names_stay() {
+        let long = "n".repeat(70);
+        for (name, sent) in [
+            ("calculator", "calculator"),
+            ("a-B_9", "a-B_9"),
+            ("multi_tool_use.parallel", "multi_tool_use_parallel"),
+            ("größe ", "gr__e_"),
+            ("", "_"),
+            (&long, &long[..64]),
+            (&long[..64], &long[..64]),
+        ] {
+            assert_eq!(tool_name(name), sent);
+        }
+    }
+
+    #[test]
+    fn ids_fit_and_fitting_ids_stay() {
+        let long = "n".repeat(129);
+        for (rule, fits, others) in [
+            (IdRule::Any, &[long.as_str(), "größe"][..], &[][..]),
+            (
+                IdRule::UpTo(64),
+                &[&long[..64], "functions.get:0"],
+                &[&long[..65], &long],
+            ),
+            (
+                IdRule::Plain,
+                &["toolu_01A-b", &long[..128]],
+                &["functions.get:0", "functions.get 0", "größe", &long],
+            ),
+            (
+                IdRule::Nine,
+                &["aB3456789"],
+                &["aB345678", "aB34567890", "aB345678_", "call_1"],
+            ),
+        ] {
+            for id in fits {
+                assert_eq!(rule.fitting(id), *id, "{rule:?}");
+            }
+            let fitting: HashSet<_> = others.iter().map(|id| rule.fitting(id).into_owned()).collect();
+            assert_eq!(fitting.len(), others.len(), "{rule:?}");
+            assert!(fitting.iter().all(|id| rule.accepts(id)), "{rule:?} {fitting:?}");
+        }
+    }
+
+    #[test]
+    fn calls_that_share_an_id_are_told_apart_with_their_results() {
+        let call = |id: &str| ToolCall {
+            id: id.to_owned(),
+            name: "t".to_owned(),
+            arguments: String::new(),
+            signature: None,
+        };
+        let result = |id: &str| ToolResult {
+            call_id: id.to_owned(),
+            name: "t".to_owned(),
+            content: Vec::new(),
+            is_error: false,
+        };
+        let message = MessageId::from_uuid(uuid::Uuid::nil());
+        for rule in [IdRule::Any, IdRule::UpTo(64), IdRule::Plain, IdRule::Nine] {
+            let ids = || {
+                let mut ids = WireIds::new(rule);
+                let mut given = Vec::new();
+                for id in ["c1", "c1", "c 1", "", "c1", "", "c 1"] {
+                    let called = ids.of_call(message, &call(id)).into_owned();
+                    assert_eq!(ids.of_result(&result(id)), called, "{rule:?} {id:?}");
+                    assert!(rule.accepts(&called), "{rule:?} {called}");
+                    given.push(called);
+                }
+                given
+            };
+            let given = ids();
+            assert_eq!(given.iter().collect::<HashSet<_>>().len(), given.len(), "{given:?}");
+            assert_eq!(given, ids(), "the same in each request");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Builds one answer from its items. Knows neither streams nor bytes.
+//!
+//! The last list of items that the provider sends is the truth; until it comes, and where it is empty, what was announced stands.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::call::{Call, NamelessCall, Told};
+use super::item::{Item, Parts, Slot};
+use super::message::{Holds, Message};
+use super::reasoning::{Reasoning, Section};
+use crate::agent::ports::ModelEvent;
+use crate::agent::state::{FinishReason, ModelResponse};
+use crate::ids::IdSource;
+use crate::models::wire::{self, Fields};
+use crate::usage::Usage;
+
+/// More calls than allowed.
+#[derive(Debug)]
+pub(super) struct TooManyCalls;
+
+/// An answer in the making.
+#[derive(Debug)]
+pub(super) struct Answer {
+    slots: Vec<Slot>,
+    by_id: HashMap<String, usize>,
+    by_index: HashMap<u64, usize>,
+    /// The places of the items that the provider's last list has, in its order.
+    listed: Option<Vec<usize>>,
+    told: Told,
+    calls: usize,
+    most_calls: usize,
+    model: Option<String>,
+    response_id: Option<String>,
+}
+
+/// What a piece of an answer is a piece of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A part of a message.
+    Message(Holds),
+    /// A paragraph of reasoning.
+    Reasoning(Section),
+    /// A call's arguments.
+    Arguments,
+}
+
+/// Words of an item: a piece of them, or all of them.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// A piece.
+    Piece(String),
+    /// The whole.
+    Whole(String),
+}
+
+impl Answer {
+    /// Makes an empty answer of at most `most_calls` calls.
+    pub(super) fn new(ids: Arc<dyn IdSource>, most_calls: usize) -> Self {
+        Self {
+            slots: Vec::new(),
+            by_id: HashMap::new(),
+            by_index: HashMap::new(),
+            listed: None,
+            told: Told::new(ids),
+            calls: 0,
+            most_calls,
+            model: None,
+            response_id: None,
+        }
+    }
+
+    /// Takes what stands around the items.
+    pub(super) fn take_envelope(&mut self, response: &Fields<'_>) {
+        self.model = response.filled("model").or(self.model.take());
+        self.response_id = response.filled("id").or(self.response_id.take());
+    }
+
+    /// Takes an item that an event announces, or tells in whole.
+    pub(super) fn take_item(
+        &mut self,
+        event: &Fields<'_>,
+        is_whole: bool,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), TooManyCalls> {
+        let Some((raw, item)) = event.get("item").and_then(|raw| Some((raw, wire::object(raw)?))) else {
+            return Ok(());
+        };
+        let index = event.count("output_index");
+        let id = item.filled("id");
+        let found = self.find(id.as_deref(), index).filter(|place| {
+            let slot = &self.slots[*place];
+            let same_id = id.is_none() || slot.id.is_none() || id == slot.id;
+            // Some servers number all items alike, and some change an item's id on its way.
+            slot.item.fits(&item) && (same_id || (is_whole && !slot.is_whole()))
+        });
+        let place = match found {
+            Some(place) => place,
+            None => self.begin(Item::of(&item))?,
+        };
+        self.name(place, id, index);
+        if is_whole {
+            self.slots[place].settle(raw, &item, &mut self.told, events);
+        } else if let Item::Call(call) = &mut self.slots[place].item {
+            call.announce(&item, &mut self.told, events);
+        }
+        Ok(())
+    }
+
+    /// Takes words of an item that may not have been announced.
+    pub(super) fn take_words(
+        &mut self,
+        event: &Fields<'_>,
+        target: Target,
+        said: Said,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), TooManyCalls> {
+        let (id, index) = (event.filled("item_id"), event.count("output_index"));
+        let last = || self.slots.len().checked_sub(1);
+        let found = self.find(id.as_deref(), index);
+        let found = if id.is_none() && index.is_none() { last() } else { found };
+        // Another item under the number of one that is complete.
+        let found = found.filter(|place| {
+            let slot = &self.slots[*place];
+            !slot.is_whole() || id.is_none() || slot.id.is_none() || id == slot.id
+        });
+        let place = match found {
+            Some(place) => place,
+            None => self.begin(target.item())?,
+        };
+        self.name(place, id, index);
+        let at = |name: &str| event.count(name).unwrap_or_default();
+        match (&mut self.slots[place].item, target, said) {
+            (Item::Message(message), Target::Message(holds), Said::Piece(piece)) => {
+                message.add((at("content_index"), holds), piece, events);
+            }
+            (Item::Message(message), Target::Message(holds), Said::Whole(whole)) => {
+                message.settle_words((at("content_index"), holds), whole, events);
+            }
+            (Item::Reasoning(reasoning), Target::Reasoning(section), said) => {
+                let index = match section {
+                    Section::Summary => at("summary_index"),
+                    Section::Content => at("content_index"),
+                };
+                match said {
+                    Said::Piece(piece) => reasoning.add((section, index), &piece, events),
+                    Said::Whole(whole) => reasoning.settle_paragraph((section, index), whole, events),
+                }
+            }
+            (Item::Call(call), Target::Arguments, Said::Piece(piece)) => call.add(piece, events),
+            (Item::Call(call), Target::Arguments, Said::Whole(whole)) => call.settle_arguments(whole, events),
+            // Words of one kind for an item of another belong nowhere.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes a whole part of a message.
+    pub(super) fn take_part(&mut self, event: &Fields<'_>, events: &mut Vec<ModelEvent>) {
+        let index = event.count("content_index").unwrap_or_default();
+        if let (Some(message), Some(part)) = (self.message(event), event.get("part")) {
+            message.settle_part(index, part, events);
+        }
+    }
+
+    /// Takes a source of a text.
+    pub(super) fn take_citation(&mut self, event: &Fields<'_>) {
+        let index = event.count("content_index").unwrap_or_default();
+        if let (Some(message), Some(source)) = (self.message(event), event.get("annotation")) {
+            message.cite(index, source);
+        }
+    }
+
+    /// Takes the list of all items. An empty one says nothing about what was announced.
+    pub(super) fn take_list(&mut self, list: &[&RawValue], events: &mut Vec<ModelEvent>) -> Result<(), TooManyCalls> {
+        let ids: HashSet<_> = list.iter().filter_map(|raw| wire::object(raw)?.filled("id")).collect();
+        let mut places = Vec::new();
+        let mut taken = HashSet::new();
+        for (position, raw) in list.iter().enumerate() {
+            let Some(item) = wire::object(raw) else { continue };
+            let id = item.filled("id");
+            let named = id.as_ref().and_then(|id| self.by_id.get(id)).copied();
+            // An item whose id has changed on its way stands where it stood.
+            let is_other = |slot: &Slot| slot.id.as_ref().is_some_and(|id| ids.contains(id));
+            let in_turn = self.slots.get(position).filter(|slot| !is_other(slot));
+            let in_turn = in_turn.map(|_| position);
+            let found = named.or(in_turn).filter(|place| !taken.contains(place));
+            let place = match found.filter(|place| self.slots[*place].item.fits(&item)) {
+                Some(place) => place,
+                None => self.begin(Item::of(&item))?,
+            };
+            taken.insert(place);
+            places.push(place);
+            self.name(place, id, None);
+            self.slots[place].settle(raw, &item, &mut self.told, events);
+        }
+        if !places.is_empty() {
+            self.listed = Some(places);
+        }
+        Ok(())
+    }
+
+    /// Returns the whole answer. The reason for its end is what the provider says, or what the items say where it ended well.
+    pub(super) fn finish(
+        self,
+        provider: &str,
+        reason: Option<FinishReason>,
+        usage: Usage,
+    ) -> Result<ModelResponse, NamelessCall> {
+        let mut slots: Vec<_> = self.slots.into_iter().map(Some).collect();
+        let places = self.listed.unwrap_or_else(|| (0..slots.len()).collect());
+        let mut parts = Parts::new(provider);
+        for place in places {
+            if let Some(slot) = slots[place].take() {
+                parts.add(slot)?;
+            }
+        }
+        Ok(ModelResponse {
+            provider_fields: parts.owner(),
+            finish_reason: reason.unwrap_or(parts.finish_reason),
+            content: parts.content,
+            usage,
+            model: self.model,
+            response_id: self.response_id,
+        })
+    }
+
+    fn find(&self, id: Option<&str>, index: Option<u64>) -> Option<usize> {
+        let named = id.and_then(|id| self.by_id.get(id));
+        named.or_else(|| self.by_index.get(&index?)).copied()
+    }
+
+    fn begin(&mut self, item: Item) -> Result<usize, TooManyCalls> {
+        if matches!(item, Item::Call(_)) {
+            if self.calls >= self.most_calls {
+                return Err(TooManyCalls);
+            }
+            self.calls += 1;
+        }
+        self.slots.push(Slot::new(item));
+        Ok(self.slots.len() - 1)
+    }
+
+    fn name(&mut self, place: usize, id: Option<String>, index: Option<u64>) {
+        if let Some(index) = index {
+            self.by_index.insert(index, place);
+        }
+        if let Some(id) = id {
+            self.by_id.entry(id.clone()).or_insert(place);
+            self.slots[place].id.get_or_insert(id);
+        }
+    }
+
+    fn message(&mut self, event: &Fields<'_>) -> Option<&mut Message> {
+        let place = self.find(event.filled("item_id").as_deref(), event.count("output_index"))?;
+        match &mut self.slots[place].item {
+            Item::Message(message) => Some(message),
+            _ => None,
+        }
+    }
+}
+
+impl Target {
+    fn item(self) -> Item {
+        match self {
+            Self::Message(_) => Item::Message(Message::default()),
+            Self::Reasoning(_) => Item::Reasoning(Reasoning::default()),
+            Self::Arguments => Item::Call(Call::default()),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Makes the clients of servers that speak responses.
+
+use std::sync::Arc;
+
+use super::decoder::ResponsesDecoder;
+use super::request::{Dialect, encode_request};
+use crate::agent::ports::ModelRequest;
+use crate::ids::IdSource;
+use crate::models::address::{KeyHeader, Protocol, SettingsError};
+use crate::models::client::{Decoder, HttpModel, Shared, Wire};
+use crate::models::settings::{CapSettings, ProviderSettings};
+
+const PROTOCOL: Protocol = Protocol {
+    base: "https://api.openai.com/v1",
+    version: "",
+    path: &["responses"],
+    key: KeyHeader::Bearer,
+    headers: &[],
+};
+
+/// Makes the client of a provider.
+pub(in crate::models) fn client(settings: &ProviderSettings, shared: Shared) -> Result<HttpModel, SettingsError> {
+    HttpModel::new(settings, shared, &PROTOCOL, |_| Dialect {
+        provider: settings.name.clone(),
+        max_output_tokens: settings.max_output_tokens,
+    })
+}
+
+impl Wire for Dialect {
+    fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8> {
+        encode_request(request, self, stream)
+    }
+
+    fn decoder(&self, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder> {
+        Box::new(ResponsesDecoder::new(&self.provider, content_type, caps, ids))
+    }
+}

@@ -1,0 +1,291 @@
+//! Turns messages into the items of a request.
+//!
+//! The provider keeps no items, so none is named that it could look for: messages and calls go without their ids. Reasoning keeps
+//! its own, and goes only with its encrypted form and only before an item that came after it, since it is refused elsewhere.
+
+use std::collections::HashSet;
+use std::mem;
+
+use serde_json::value::RawValue;
+
+use super::kept::{field, object};
+use crate::agent::state::Messages;
+use crate::json::{RawJson, Value};
+use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Message, Role, ToolCall, ToolResult};
+use crate::models::names::{IdRule, WireIds, tool_name};
+use crate::models::wire::Fields;
+
+/// The ids of calls that the protocol takes.
+const CALL_IDS: IdRule = IdRule::UpTo(64);
+
+/// Items that ask the caller for something that only a `function_call` can have here, unless the provider answers it itself.
+const CALLERS_CALLS: [&str; 5] = [
+    "apply_patch_call",
+    "computer_call",
+    "custom_tool_call",
+    "local_shell_call",
+    "shell_call",
+];
+
+/// Encodes the messages for the provider of this name.
+pub(super) fn items(messages: &Messages, provider: &str) -> Vec<Box<RawValue>> {
+    let mut items = Vec::new();
+    let mut ids = WireIds::new(CALL_IDS);
+    for message in messages.iter() {
+        for result in message.tool_results() {
+            items.extend(raw(&output_item(result, &ids.of_result(result))));
+        }
+        match message.role {
+            Role::System => items.extend(said("system", message)),
+            Role::User | Role::Tool => items.extend(said("user", message)),
+            Role::Assistant => Answered::new(message, provider, &mut items).add_all(message, &mut ids),
+        }
+    }
+    items
+}
+
+/// Encodes what the caller's side says; `None` if nothing is left to say.
+fn said(role: &str, message: &Message) -> Option<Box<RawValue>> {
+    let mut content: Vec<Value> = message.content.iter().filter_map(input_part).collect();
+    if content.is_empty() {
+        if message.role == Role::Tool || message.tool_results().next().is_some() {
+            return None;
+        }
+        content.push(input_text(""));
+    }
+    raw(&serde_json::json!({"type": "message", "role": role, "content": content}))
+}
+
+/// An answer that becomes items, in its order.
+struct Answered<'a> {
+    provider: &'a str,
+    /// The calls that the provider has answered itself.
+    calls_with_output: HashSet<String>,
+    /// Whether the marks of the message's parts are this provider's.
+    is_own: bool,
+    items: &'a mut Vec<Box<RawValue>>,
+    /// Reasoning whose following item has not come yet.
+    reasoning: Vec<Box<RawValue>>,
+    open: Option<Open>,
+}
+
+/// A message item in the making.
+struct Open {
+    mark: Option<String>,
+    content: Vec<Value>,
+}
+
+impl<'a> Answered<'a> {
+    fn new(message: &Message, provider: &'a str, items: &'a mut Vec<Box<RawValue>>) -> Self {
+        let owner = message.provider_fields.as_ref();
+        Self {
+            provider,
+            calls_with_output: calls_with_output(message, provider),
+            is_own: owner.is_some_and(|owner| owner.provider == provider),
+            items,
+            reasoning: Vec::new(),
+            open: None,
+        }
+    }
+
+    fn add_all(mut self, message: &Message, ids: &mut WireIds) {
+        for part in &message.content {
+            match part {
+                ContentPart::Text(part) if !part.text.is_empty() => {
+                    let mark = part.signature.as_deref().filter(|_| self.is_own);
+                    if self.open.as_ref().is_some_and(|open| open.mark.as_deref() != mark) {
+                        self.close();
+                    }
+                    let mark = mark.map(str::to_owned);
+                    let text = serde_json::json!({"type": "output_text", "text": part.text, "annotations": []});
+                    self.say(mark, text);
+                }
+                ContentPart::Refusal { text } => {
+                    self.say(None, serde_json::json!({"type": "refusal", "refusal": text}));
+                }
+                ContentPart::ToolCall(call) => {
+                    let item = self.call_item(call, &ids.of_call(message.id, call));
+                    self.push(item);
+                }
+                ContentPart::Opaque(part) if part.provider == self.provider => self.add_opaque(&part.raw),
+                // The words of reasoning are for people; the item with them is an opaque part.
+                _ => {}
+            }
+        }
+        // Reasoning that nothing followed is refused, so what is left of it goes with the answer's end.
+        self.close();
+    }
+
+    /// Adds to the open message, or opens one.
+    fn say(&mut self, mark: Option<String>, part: Value) {
+        let open = self.open.get_or_insert_with(|| Open {
+            mark,
+            content: Vec::new(),
+        });
+        open.content.push(part);
+    }
+
+    fn add_opaque(&mut self, item: &RawJson) {
+        let Some(fields) = Fields::parse(item.as_str()) else {
+            return;
+        };
+        let kind = fields.text("type").unwrap_or_default();
+        let is_answered = || {
+            fields
+                .filled("call_id")
+                .is_some_and(|id| self.calls_with_output.contains(&id))
+        };
+        if kind == "reasoning" {
+            self.close();
+            self.reasoning.extend(reasoning_item(&fields));
+        } else if CALLERS_CALLS.contains(&kind.as_str()) && !is_answered() {
+            // Refused without an answer, and so is the reasoning that led to it.
+            self.close();
+            self.reasoning.clear();
+        } else {
+            self.push(RawValue::from_string(item.as_str().to_owned()).ok());
+        }
+    }
+
+    /// Adds an item after the open message and the reasoning before it.
+    fn push(&mut self, item: Option<Box<RawValue>>) {
+        self.close();
+        self.add(item);
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            let mut fields = plain_fields(&[
+                ("type", "message".into()),
+                ("role", "assistant".into()),
+                ("content", Value::Array(open.content)),
+            ]);
+            fields.extend(marked_fields(open.mark.as_deref(), &["type", "role", "content"]));
+            self.add(RawValue::from_string(object(&fields)).ok());
+        }
+    }
+
+    fn add(&mut self, item: Option<Box<RawValue>>) {
+        if let Some(item) = item {
+            self.items.extend(mem::take(&mut self.reasoning));
+            self.items.push(item);
+        }
+    }
+
+    /// Encodes a call. Its arguments go back as the model wrote them.
+    fn call_item(&self, call: &ToolCall, id: &str) -> Option<Box<RawValue>> {
+        let arguments = if call.arguments.is_empty() {
+            "{}"
+        } else {
+            &call.arguments
+        };
+        let known = [
+            ("type", "function_call".into()),
+            ("call_id", id.into()),
+            ("name", tool_name(&call.name).into()),
+            ("arguments", arguments.into()),
+        ];
+        let mut fields = plain_fields(&known);
+        let mark = call.signature.as_deref().filter(|_| self.is_own);
+        fields.extend(marked_fields(mark, &known.map(|(name, _)| name)));
+        RawValue::from_string(object(&fields)).ok()
+    }
+}
+
+/// Returns the ids of the calls whose outputs are in the message, too.
+fn calls_with_output(message: &Message, provider: &str) -> HashSet<String> {
+    let outputs = message.content.iter().filter_map(|part| match part {
+        ContentPart::Opaque(part) if part.provider == provider => Fields::parse(part.raw.as_str()),
+        _ => None,
+    });
+    let outputs = outputs.filter(|item| item.text("type").is_some_and(|kind| kind.ends_with("_output")));
+    outputs.filter_map(|item| item.filled("call_id")).collect()
+}
+
+fn plain_fields(fields: &[(&str, Value)]) -> Vec<String> {
+    let texts = fields.iter().map(|(name, value)| format!("\"{name}\":{value}"));
+    texts.collect()
+}
+
+/// Returns the fields of a mark, without the id, which only tells messages apart, and those that are known.
+fn marked_fields(mark: Option<&str>, known: &[&str]) -> Vec<String> {
+    let mark = mark.and_then(Fields::parse).unwrap_or_default();
+    let fields = mark.iter().filter(|(name, _)| *name != "id" && !known.contains(name));
+    fields.map(|(name, raw)| field(name, raw)).collect()
+}
+
+/// Returns the reasoning as it may go back: without what is only for reading, and not at all where the provider would have to look
+/// for it.
+fn reasoning_item(item: &Fields<'_>) -> Option<Box<RawValue>> {
+    let has_content = item.list("content").is_some_and(|content| !content.is_empty());
+    if item.filled("encrypted_content").is_none() && !has_content {
+        return None;
+    }
+    let kept = |name: &str| name != "status" && (name != "content" || has_content);
+    let fields = item.iter().filter(|(name, _)| kept(name));
+    let mut fields: Vec<_> = fields.map(|(name, raw)| field(name, raw)).collect();
+    if item.get("summary").is_none() {
+        fields.push(r#""summary":[]"#.to_owned());
+    }
+    RawValue::from_string(object(&fields)).ok()
+}
+
+/// Encodes a result: as words, or as parts where it has more than words.
+fn output_item(result: &ToolResult, id: &str) -> Value {
+    let is_plain = result.content.iter().all(|part| media(part).is_none());
+    let output = if is_plain {
+        let texts: Vec<_> = result.content.iter().filter_map(ContentPart::as_text).collect();
+        Value::from(texts.join("\n"))
+    } else {
+        result.content.iter().filter_map(input_part).collect()
+    };
+    serde_json::json!({"type": "function_call_output", "call_id": id, "output": output})
+}
+
+fn input_part(part: &ContentPart) -> Option<Value> {
+    match part {
+        ContentPart::Text(part) => Some(input_text(&part.text)),
+        ContentPart::Refusal { text } => Some(input_text(text)),
+        _ => media(part),
+    }
+}
+
+fn input_text(text: &str) -> Value {
+    serde_json::json!({"type": "input_text", "text": text})
+}
+
+fn media(part: &ContentPart) -> Option<Value> {
+    match part {
+        ContentPart::Image(part) => Some(image(part)),
+        ContentPart::Document(part) => Some(document(part)),
+        _ => None,
+    }
+}
+
+fn image(part: &ImagePart) -> Value {
+    let address = match &part.source {
+        MediaSource::Url { url } => url.clone(),
+        MediaSource::Base64 { media_type, data } => data_url(media_type, data),
+    };
+    let detail = part.detail.as_deref().unwrap_or("auto");
+    serde_json::json!({"type": "input_image", "image_url": address, "detail": detail})
+}
+
+fn document(part: &DocumentPart) -> Value {
+    match &part.source {
+        MediaSource::Url { url } => serde_json::json!({"type": "input_file", "file_url": url}),
+        MediaSource::Base64 { media_type, data } => serde_json::json!({
+            "type": "input_file",
+            "filename": part.name.as_deref().unwrap_or("document"),
+            "file_data": data_url(media_type, data),
+        }),
+    }
+}
+
+fn data_url(media_type: &str, data: &str) -> String {
+    format!("data:{media_type};base64,{data}")
+}
+
+fn raw(item: &Value) -> Option<Box<RawValue>> {
+    serde_json::value::to_raw_value(item).ok()
+}

@@ -1,0 +1,156 @@
+//! The items of an answer, and the parts of content that they become.
+
+use serde_json::value::RawValue;
+
+use super::call::{Call, NamelessCall, Told};
+use super::message::Message;
+use super::reasoning::Reasoning;
+use crate::agent::ports::ModelEvent;
+use crate::agent::state::FinishReason;
+use crate::json::RawJson;
+use crate::message::{ContentPart, OpaquePart, ProviderFields, ReasoningPart};
+use crate::models::wire::Fields;
+
+/// The place of an item in an answer.
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// The provider's name for the item, if it said one.
+    pub(super) id: Option<String>,
+    /// What it is.
+    pub(super) item: Item,
+    /// The whole item, once it is complete.
+    whole: Option<String>,
+}
+
+/// An item in the making.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// Words and refusals.
+    Message(Message),
+    /// Reasoning.
+    Reasoning(Reasoning),
+    /// A call of one of our tools.
+    Call(Call),
+    /// An item that only the provider understands.
+    Other,
+}
+
+impl Slot {
+    /// Makes the place of an item that has just begun.
+    pub(super) fn new(item: Item) -> Self {
+        Self {
+            id: None,
+            item,
+            whole: None,
+        }
+    }
+
+    /// Tells whether the item is complete.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole.is_some()
+    }
+
+    /// Takes the whole item.
+    pub(super) fn settle(&mut self, raw: &RawValue, item: &Fields<'_>, told: &mut Told, events: &mut Vec<ModelEvent>) {
+        self.whole = Some(raw.get().to_owned());
+        match &mut self.item {
+            Item::Message(message) => message.settle(item, events),
+            Item::Reasoning(reasoning) => reasoning.settle(item, events),
+            Item::Call(call) => call.settle(item, told, events),
+            Item::Other => {}
+        }
+    }
+}
+
+impl Item {
+    /// Makes the item that an announcement is of.
+    pub(super) fn of(item: &Fields<'_>) -> Self {
+        match item.text("type").as_deref() {
+            Some("message") => Self::Message(Message::default()),
+            Some("reasoning") => Self::Reasoning(Reasoning::default()),
+            Some("function_call") => Self::Call(Call::default()),
+            _ => Self::Other,
+        }
+    }
+
+    /// Tells whether an announced item is of this kind.
+    pub(super) fn fits(&self, item: &Fields<'_>) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(&Self::of(item))
+    }
+}
+
+/// The parts of a finished answer.
+pub(super) struct Parts<'a> {
+    provider: &'a str,
+    /// The parts.
+    pub(super) content: Vec<ContentPart>,
+    has_marks: bool,
+    /// Why the answer ended, if it ended well.
+    pub(super) finish_reason: FinishReason,
+    after_message: bool,
+}
+
+impl<'a> Parts<'a> {
+    /// Has none yet.
+    pub(super) fn new(provider: &'a str) -> Self {
+        Self {
+            provider,
+            content: Vec::new(),
+            has_marks: false,
+            finish_reason: FinishReason::Stop,
+            after_message: false,
+        }
+    }
+
+    /// Adds what an item becomes.
+    pub(super) fn add(&mut self, slot: Slot) -> Result<(), NamelessCall> {
+        let after_message = std::mem::take(&mut self.after_message);
+        match slot.item {
+            Item::Message(message) => {
+                if message.refuses() && self.finish_reason == FinishReason::Stop {
+                    self.finish_reason = FinishReason::Refusal;
+                }
+                let id = slot.id.filter(|_| after_message);
+                self.has_marks |= message.finish(self.provider, id.as_deref(), &mut self.content);
+                self.after_message = true;
+            }
+            Item::Reasoning(reasoning) => {
+                let text = reasoning.finish();
+                if !text.is_empty() {
+                    self.content.push(ContentPart::Reasoning(ReasoningPart {
+                        text,
+                        id: slot.id,
+                        ..ReasoningPart::default()
+                    }));
+                }
+                self.add_opaque(slot.whole);
+            }
+            Item::Call(call) => {
+                let call = call.finish()?;
+                self.finish_reason = FinishReason::ToolCalls;
+                self.has_marks |= call.signature.is_some();
+                self.content.push(ContentPart::ToolCall(call));
+            }
+            // What was only announced can't go back.
+            Item::Other => self.add_opaque(slot.whole),
+        }
+        Ok(())
+    }
+
+    /// Returns the owner of the marks of texts and calls, which name none themselves; `None` if there are no marks.
+    pub(super) fn owner(&self) -> Option<ProviderFields> {
+        self.has_marks.then(|| ProviderFields {
+            provider: self.provider.to_owned(),
+            fields: Vec::new(),
+        })
+    }
+
+    fn add_opaque(&mut self, whole: Option<String>) {
+        self.content.extend(whole.map(|raw| {
+            ContentPart::Opaque(OpaquePart {
+                provider: self.provider.to_owned(),
+                raw: RawJson::new(raw),
+            })
+        }));
+    }
+}

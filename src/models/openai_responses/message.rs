@@ -1,0 +1,162 @@
+//! A message item in the making: texts, refusals and what else a message may hold, by place.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use super::kept::unknown_fields;
+use super::words::Words;
+use crate::agent::ports::ModelEvent;
+use crate::json::{RawJson, Value};
+use crate::message::{Citation, ContentPart, OpaquePart, ReasoningPart, TextPart};
+use crate::models::wire::{self, Fields};
+
+/// Fields of a message that are read; others go back with it.
+const KNOWN: [&str; 5] = ["type", "id", "role", "status", "content"];
+
+/// What a part of a message holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Holds {
+    /// Words of the answer.
+    Text,
+    /// Words of a refusal.
+    Refusal,
+    /// Reasoning, which some servers put here.
+    Reasoning,
+    /// Something else.
+    Other,
+}
+
+/// A message in the making.
+#[derive(Debug, Default)]
+pub(super) struct Message {
+    parts: BTreeMap<(u64, Holds), Part>,
+    extras: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    words: Words,
+    citations: Vec<Citation>,
+    /// The whole part, where it is not of words.
+    raw: String,
+}
+
+impl Message {
+    /// Adds a piece of a part's words.
+    pub(super) fn add(&mut self, place: (u64, Holds), piece: String, events: &mut Vec<ModelEvent>) {
+        self.parts.entry(place).or_default().words.add(&piece);
+        tell(place.1, piece, events);
+    }
+
+    /// Takes a part's whole words.
+    pub(super) fn settle_words(&mut self, place: (u64, Holds), whole: String, events: &mut Vec<ModelEvent>) {
+        let rest = self.parts.entry(place).or_default().words.settle(whole);
+        tell(place.1, rest, events);
+    }
+
+    /// Adds a source of a text.
+    pub(super) fn cite(&mut self, index: u64, source: &RawValue) {
+        let part = self.parts.entry((index, Holds::Text)).or_default();
+        part.citations.push(Citation(RawJson::new(source.get())));
+    }
+
+    /// Takes a whole part and returns its place.
+    pub(super) fn settle_part(&mut self, index: u64, raw: &RawValue, events: &mut Vec<ModelEvent>) -> (u64, Holds) {
+        let part = wire::object(raw).unwrap_or_default();
+        let (holds, words) = match part.text("type").as_deref() {
+            Some("output_text" | "text") => (Holds::Text, part.text("text")),
+            Some("refusal") => (Holds::Refusal, part.text("refusal")),
+            Some("reasoning_text" | "summary_text") => (Holds::Reasoning, part.text("text")),
+            _ => (Holds::Other, None),
+        };
+        let place = (index, holds);
+        let known = self.parts.entry(place).or_default();
+        if holds == Holds::Other {
+            raw.get().clone_into(&mut known.raw);
+        }
+        let sources = part.list("annotations").unwrap_or_default();
+        if !sources.is_empty() {
+            let sources = sources.into_iter().map(|source| Citation(RawJson::new(source.get())));
+            known.citations = sources.collect();
+        }
+        self.settle_words(place, words.unwrap_or_default(), events);
+        place
+    }
+
+    /// Takes the whole item. Parts that it does not have are dropped.
+    pub(super) fn settle(&mut self, item: &Fields<'_>, events: &mut Vec<ModelEvent>) {
+        self.extras = unknown_fields(item, &KNOWN);
+        let Some(content) = item.get("content") else { return };
+        if let Some(text) = wire::text(content) {
+            return self.settle_words((0, Holds::Text), text, events);
+        }
+        let list = wire::list(content).unwrap_or_default();
+        if list.is_empty() {
+            return;
+        }
+        let places: Vec<_> = (0..)
+            .zip(list)
+            .map(|(index, part)| self.settle_part(index, part, events))
+            .collect();
+        self.parts.retain(|place, _| places.binary_search(place).is_ok());
+    }
+
+    /// Tells whether the model declines.
+    pub(super) fn refuses(&self) -> bool {
+        self.parts.keys().any(|(_, holds)| *holds == Holds::Refusal)
+    }
+
+    /// Appends the parts. A text bears the mark of its message where it has fields of its own, or where it must be told from the
+    /// message right before it, which is what `id` is for. Returns whether there is a mark.
+    pub(super) fn finish(self, provider: &str, id: Option<&str>, content: &mut Vec<ContentPart>) -> bool {
+        let mark = mark(id, self.extras);
+        for ((_, holds), part) in self.parts {
+            let text = part.words.finish();
+            let part = match holds {
+                Holds::Other => ContentPart::Opaque(OpaquePart {
+                    provider: provider.to_owned(),
+                    raw: RawJson::new(message_of(&part.raw)),
+                }),
+                _ if text.is_empty() && part.citations.is_empty() => continue,
+                Holds::Text => ContentPart::Text(TextPart {
+                    text,
+                    citations: part.citations,
+                    signature: mark.clone(),
+                }),
+                Holds::Refusal => ContentPart::Refusal { text },
+                Holds::Reasoning => ContentPart::Reasoning(ReasoningPart {
+                    text,
+                    ..ReasoningPart::default()
+                }),
+            };
+            content.push(part);
+        }
+        mark.is_some()
+    }
+}
+
+fn tell(holds: Holds, text: String, events: &mut Vec<ModelEvent>) {
+    let event = match holds {
+        _ if text.is_empty() => return,
+        Holds::Text => ModelEvent::TextDelta { text },
+        Holds::Refusal => ModelEvent::RefusalDelta { text },
+        Holds::Reasoning => ModelEvent::ReasoningDelta { text },
+        Holds::Other => return,
+    };
+    events.push(event);
+}
+
+fn mark(id: Option<&str>, extras: Option<String>) -> Option<String> {
+    let id = id.map(|id| format!("{{\"id\":{}", Value::from(id)));
+    match (id, extras) {
+        (Some(id), Some(extras)) => Some(format!("{id},{}", &extras[1..])),
+        (Some(id), None) => Some(id + "}"),
+        (None, extras) => extras,
+    }
+}
+
+/// A part alone is no item, so it goes back as a message that holds nothing else.
+fn message_of(part: &str) -> String {
+    format!(r#"{{"type":"message","role":"assistant","content":[{part}]}}"#)
+}

@@ -1,0 +1,84 @@
+//! A reasoning item in the making: words for people, and the item itself, which only its provider can read.
+
+use std::collections::BTreeMap;
+
+use super::words::Words;
+use crate::agent::ports::ModelEvent;
+use crate::models::wire::{self, Fields};
+
+/// Which of the two lists of a reasoning item words belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Section {
+    /// A summary.
+    Summary,
+    /// The reasoning itself, which some servers show.
+    Content,
+}
+
+impl Section {
+    fn list_name(self) -> &'static str {
+        match self {
+            Self::Summary => "summary",
+            Self::Content => "content",
+        }
+    }
+}
+
+/// What stands between two paragraphs.
+const BETWEEN: &str = "\n\n";
+
+/// The words of a reasoning item in the making.
+#[derive(Debug, Default)]
+pub(super) struct Reasoning {
+    paragraphs: BTreeMap<(Section, u64), Words>,
+    has_spoken: bool,
+}
+
+impl Reasoning {
+    /// Adds a piece of a paragraph.
+    pub(super) fn add(&mut self, place: (Section, u64), piece: &str, events: &mut Vec<ModelEvent>) {
+        let words = self.paragraphs.entry(place).or_default();
+        let is_new = words.said().is_empty();
+        words.add(piece);
+        self.tell(is_new, piece, events);
+    }
+
+    /// Takes a whole paragraph.
+    pub(super) fn settle_paragraph(&mut self, place: (Section, u64), whole: String, events: &mut Vec<ModelEvent>) {
+        let words = self.paragraphs.entry(place).or_default();
+        let is_new = words.said().is_empty();
+        let rest = words.settle(whole);
+        self.tell(is_new, &rest, events);
+    }
+
+    /// Takes the whole item.
+    pub(super) fn settle(&mut self, item: &Fields<'_>, events: &mut Vec<ModelEvent>) {
+        for section in [Section::Summary, Section::Content] {
+            let blocks = item.list(section.list_name()).unwrap_or_default();
+            for (index, block) in (0..).zip(blocks) {
+                let text = wire::object(block).and_then(|block| block.text("text"));
+                self.settle_paragraph((section, index), text.unwrap_or_default(), events);
+            }
+        }
+    }
+
+    /// Returns the words.
+    pub(super) fn finish(self) -> String {
+        let paragraphs = self.paragraphs.into_values().map(Words::finish);
+        let paragraphs: Vec<_> = paragraphs.filter(|words| !words.is_empty()).collect();
+        paragraphs.join(BETWEEN)
+    }
+
+    fn tell(&mut self, is_new: bool, piece: &str, events: &mut Vec<ModelEvent>) {
+        if piece.is_empty() {
+            return;
+        }
+        let text = if is_new && self.has_spoken {
+            format!("{BETWEEN}{piece}")
+        } else {
+            piece.to_owned()
+        };
+        self.has_spoken = true;
+        events.push(ModelEvent::ReasoningDelta { text });
+    }
+}

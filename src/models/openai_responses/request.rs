@@ -1,0 +1,139 @@
+//! Encodes requests. All that may change from step to step comes after the items, and an item encodes to the same bytes each time, so
+//! that the request of the next step begins with the bytes of this one.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::input::items;
+use crate::agent::ports::{ModelRequest, ToolSpec};
+use crate::json::Value;
+use crate::model_ref::ResponseFormat;
+use crate::models::parameters::{accepted_limit, with_extra};
+
+/// How a server wants to be spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dialect {
+    /// The provider's configured name: what it gave goes back to it alone.
+    pub provider: String,
+    /// The most tokens that the server lets a request ask for, if it is known.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// The fewest tokens that a request may ask for; whoever reads the answer cuts it further.
+const LEAST_OUTPUT_TOKENS: u64 = 16;
+/// Names of models that do not reason, by their beginnings: they refuse a request for encrypted reasoning.
+const NOT_REASONING: [&str; 4] = ["gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"];
+
+/// Encodes a request. Stop sequences have no place in the protocol and are left out.
+pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -> Vec<u8> {
+    let parameters = &request.parameters;
+    let tools: Vec<_> = request.tools.iter().map(WireTool::of).collect();
+    let limit = accepted_limit(request, dialect.max_output_tokens);
+    let asks_for_encrypted = reasons(&request.model) && !parameters.extra.contains_key("include");
+    let effort = parameters.reasoning_effort.as_deref();
+    let body = Body {
+        model: &request.model,
+        instructions: &request.system,
+        tool_choice: (!tools.is_empty()).then_some("auto"),
+        tools,
+        store: false,
+        include: asks_for_encrypted.then_some(&["reasoning.encrypted_content"]),
+        input: items(&request.messages, &dialect.provider),
+        stream,
+        text: text(&request.response_format),
+        reasoning: effort.map(|effort| serde_json::json!({"effort": effort})),
+        temperature: parameters.temperature,
+        top_p: parameters.top_p,
+        max_output_tokens: limit.map(|limit| limit.max(LEAST_OUTPUT_TOKENS)),
+    };
+    // Every map has text keys and every raw value was checked, so this can't fail.
+    with_extra(serde_json::to_vec(&body).unwrap_or_default(), &parameters.extra)
+}
+
+/// Tells whether the model may reason, by its name without the name of a company before it.
+fn reasons(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    !NOT_REASONING.iter().any(|start| name.starts_with(start))
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    instructions: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    store: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<&'static [&'static str; 1]>,
+    input: Vec<Box<RawValue>>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+    /// Said, since the protocol's own choice is to rewrite schemas into strict ones.
+    strict: bool,
+}
+
+impl<'a> WireTool<'a> {
+    fn of(spec: &'a ToolSpec) -> Self {
+        Self {
+            r#type: "function",
+            name: &spec.name,
+            description: &spec.description,
+            parameters: &spec.parameters,
+            strict: false,
+        }
+    }
+}
+
+fn text(format: &ResponseFormat) -> Option<Value> {
+    let format = match format {
+        ResponseFormat::Text => return None,
+        ResponseFormat::JsonObject => serde_json::json!({"type": "json_object"}),
+        ResponseFormat::JsonSchema { name, schema, strict } => {
+            serde_json::json!({"type": "json_schema", "name": name, "schema": schema, "strict": strict})
+        }
+    };
+    Some(serde_json::json!({"format": format}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_that_do_not_reason_are_known_by_name() {
+        for (model, may_reason) in [
+            ("gpt-5", true),
+            ("gpt-5.1-codex", true),
+            ("o3-mini", true),
+            ("openai/o4-mini", true),
+            ("my-deployment", true),
+            ("gpt-4o", false),
+            ("gpt-4.1-mini", false),
+            ("openai/gpt-4o-2024-08-06", false),
+            ("gpt-5-chat-latest", false),
+            ("chatgpt-4o-latest", false),
+        ] {
+            assert_eq!(reasons(model), may_reason, "{model}");
+        }
+    }
+}

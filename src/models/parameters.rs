@@ -1,0 +1,132 @@
+//! What the requests of several protocols make of an agent's parameters.
+
+use serde_json::value::RawValue;
+
+use super::wire::Fields;
+use crate::agent::ports::ModelRequest;
+use crate::json::{Object, Value};
+
+/// The most tokens that are asked for where nobody has said what the server accepts. Servers refuse a request for more than a model
+/// can write, and what is left of a budget may be any number; current models write at least this many.
+const SAFE_OUTPUT_TOKENS: u64 = 4_096;
+
+/// Returns the limit of the answer that the server accepts; without one, whoever reads the answer cuts it.
+///
+/// `most` is what the server accepts, if its settings say so. Up to its own limit, an agent knows its model.
+pub(super) fn accepted_limit(request: &ModelRequest, most: Option<u64>) -> Option<u64> {
+    let left = request.max_output_tokens?;
+    match most {
+        Some(most) => Some(left.min(most)),
+        None => Some(left).filter(|left| *left <= SAFE_OUTPUT_TOKENS.max(known(request))),
+    }
+}
+
+fn known(request: &ModelRequest) -> u64 {
+    request.parameters.max_output_tokens.unwrap_or_default()
+}
+
+/// Adds further fields to a request's body, at its end and in the order of their names. A field that the body has stays; where both
+/// are objects, so do the body's fields in it.
+pub(super) fn with_extra(body: Vec<u8>, extra: &Object) -> Vec<u8> {
+    if extra.is_empty() {
+        return body;
+    }
+    let Some(fields) = std::str::from_utf8(&body).ok().and_then(Fields::parse) else {
+        return body;
+    };
+    let known = fields.iter().map(|(name, raw)| (name, merged(raw, extra.get(name))));
+    let new = extra.iter().filter(|(name, _)| !fields.has(name));
+    let new = new.map(|(name, value)| (name.as_str(), value.to_string()));
+    let fields = known.chain(new);
+    let fields: Vec<_> = fields
+        .map(|(name, value)| format!("{}:{value}", Value::from(name)))
+        .collect();
+    format!("{{{}}}", fields.join(",")).into_bytes()
+}
+
+fn merged(own: &RawValue, extra: Option<&Value>) -> String {
+    let Some(extra @ Value::Object(_)) = extra else {
+        return own.get().to_owned();
+    };
+    let Ok(mut own_value @ Value::Object(_)) = serde_json::from_str(own.get()) else {
+        return own.get().to_owned();
+    };
+    fill(&mut own_value, extra);
+    own_value.to_string()
+}
+
+fn fill(own: &mut Value, extra: &Value) {
+    let (Value::Object(own), Value::Object(extra)) = (own, extra) else {
+        return;
+    };
+    for (name, value) in extra {
+        match own.get_mut(name) {
+            Some(known) => fill(known, value),
+            None => {
+                own.insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::agent::ModelParameters;
+    use crate::agent::state::Messages;
+    use crate::model_ref::ResponseFormat;
+
+    #[test]
+    fn a_limit_that_nobody_vouches_for_is_not_sent() {
+        for (left, own, most, sent) in [
+            (None, None, Some(10), None),
+            (Some(5), None, Some(10), Some(5)),
+            (Some(50), None, Some(10), Some(10)),
+            (Some(4_096), None, None, Some(4_096)),
+            (Some(4_097), None, None, None),
+            (Some(20_000), Some(32_000), None, Some(20_000)),
+            (Some(32_000), Some(32_000), None, Some(32_000)),
+            (Some(32_000), Some(32_000), Some(16_000), Some(16_000)),
+            (Some(100), Some(100), None, Some(100)),
+        ] {
+            let request = ModelRequest {
+                model: "m".to_owned(),
+                system: "".into(),
+                messages: Messages::default(),
+                tools: Arc::new([]),
+                response_format: ResponseFormat::Text,
+                max_output_tokens: left,
+                parameters: Arc::new(ModelParameters {
+                    max_output_tokens: own,
+                    ..ModelParameters::default()
+                }),
+            };
+            assert_eq!(accepted_limit(&request, most), sent, "{left:?} {own:?} {most:?}");
+        }
+    }
+
+    #[test]
+    fn further_fields_replace_nothing() {
+        let body = r#"{"b":1e2,"a":{"z": 1},"l":[1]}"#;
+        for (extra, expected) in [
+            (json!({}), body),
+            (json!({"b": 2, "a": 3, "l": [2]}), r#"{"b":1e2,"a":{"z": 1},"l":[1]}"#),
+            (
+                json!({"y": null, "c": "d"}),
+                r#"{"b":1e2,"a":{"z": 1},"l":[1],"c":"d","y":null}"#,
+            ),
+            (
+                json!({"a": {"z": 2, "k": {"l": 3}}}),
+                r#"{"b":1e2,"a":{"k":{"l":3},"z":1},"l":[1]}"#,
+            ),
+        ] {
+            let extra = extra.as_object().unwrap();
+            let merged = with_extra(body.as_bytes().to_vec(), extra);
+            assert_eq!(String::from_utf8(merged).unwrap(), expected);
+        }
+    }
+}
