@@ -1,10 +1,6 @@
 //! The arguments of a call: from the text that a model wrote to a JSON object, strictly. It repairs nothing.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-
-use crate::json::{Object, Value};
+use crate::json::{Object, Value, parse_strict};
 
 /// Arguments that are no JSON object, in words for the model.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +21,7 @@ pub(super) fn parse_arguments(text: &str) -> Result<Value, ArgumentsError> {
     if text.trim().is_empty() {
         return Ok(Value::Object(Object::new()));
     }
-    let StrictValue(value) = serde_json::from_str(text).map_err(ArgumentsError::Parse)?;
+    let value = parse_strict(text).map_err(ArgumentsError::Parse)?;
     let kind = match value {
         Value::Object(_) => return Ok(value),
         Value::Null => "null",
@@ -35,69 +31,6 @@ pub(super) fn parse_arguments(text: &str) -> Result<Value, ArgumentsError> {
         Value::Array(_) => "an array",
     };
     Err(ArgumentsError::NotAnObject { kind })
-}
-
-/// A JSON value in which no object has a key twice: `serde_json` alone would keep the last one silently.
-struct StrictValue(Value);
-
-impl<'de> Deserialize<'de> for StrictValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Self)
-    }
-}
-
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut array = Vec::new();
-        while let Some(StrictValue(item)) = items.next_element()? {
-            array.push(item);
-        }
-        Ok(Value::Array(array))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut object = Object::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            if object.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("the key {key:?} appears twice")));
-            }
-            let StrictValue(value) = entries.next_value()?;
-            object.insert(key, value);
-        }
-        Ok(Value::Object(object))
-    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,17 @@
-//! Executes the calls of a step: several at once, each checked, timed, cut in time and capped. It knows no tool by name.
+//! Executes calls: each checked, timed, cut in time and capped. It knows no tool by name.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use futures_util::stream;
-use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::arguments::{ArgumentsError, parse_arguments};
 use super::output::capped;
 use super::registry::RegisteredTool;
 use crate::agent::ports::{ToolContext, ToolExecutor, ToolOutput, ToolSpec};
-use crate::agent::state::{AgentError, ErrorKind, ToolExecution};
-use crate::agent::{AgentEvent, EventSink};
+use crate::agent::state::{AgentError, ErrorKind, ToolExecution, ToolTrace, ToolVerdict};
 use crate::clock::Clock;
 use crate::ids::{IdSource, ToolExecutionId};
 use crate::json::Value;
@@ -45,7 +43,7 @@ impl Default for ToolSettings {
 
 /// Executes calls of chosen tools.
 #[derive(Debug)]
-pub(super) struct ConcurrentExecutor {
+pub(super) struct CheckedExecutor {
     tools: Vec<Arc<RegisteredTool>>,
     specs: Arc<[ToolSpec]>,
     settings: ToolSettings,
@@ -53,7 +51,7 @@ pub(super) struct ConcurrentExecutor {
     ids: Arc<dyn IdSource>,
 }
 
-impl ConcurrentExecutor {
+impl CheckedExecutor {
     pub(super) fn new(
         tools: Vec<Arc<RegisteredTool>>,
         settings: ToolSettings,
@@ -70,13 +68,13 @@ impl ConcurrentExecutor {
         }
     }
 
-    async fn execute_call(&self, call: ToolCall, context: &ToolContext, events: &dyn EventSink) -> ToolExecution {
+    async fn execute_call(&self, call: ToolCall, context: &ToolContext) -> ToolExecution {
         let started_at = self.clock.now();
-        let (content, error) = match self.answer(&call, context).await {
-            Ok(output) => (output.content, None),
-            Err(error) => (vec![ContentPart::text(error.message.clone())], Some(error)),
+        let Answer { content, error, trace } = match self.prepare(&call) {
+            Ok((registered, arguments)) => self.run(registered, &call, arguments, context).await,
+            Err(error) => Answer::failed(error),
         };
-        let execution = ToolExecution {
+        ToolExecution {
             id: ToolExecutionId::generate(&*self.ids),
             call,
             content: capped(content, self.settings.max_output_bytes),
@@ -84,19 +82,20 @@ impl ConcurrentExecutor {
             started_at,
             // A clock that is set back must not give a negative duration.
             completed_at: self.clock.now().max(started_at),
-        };
-        events.emit(completed_event(&execution, context.step_number));
-        execution
+            verdict: ToolVerdict::Executed,
+            trace,
+        }
     }
 
-    async fn answer(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolOutput, AgentError> {
+    /// Finds the tool and checks the arguments.
+    fn prepare(&self, call: &ToolCall) -> Result<(&RegisteredTool, Value), AgentError> {
         let registered = self.find(call)?;
         let arguments = parse_arguments(&call.arguments).map_err(|error| unreadable(call, &error))?;
         registered.schema.check(&arguments).map_err(|violations| {
             let message = format!("the arguments do not fit the schema of {}: {violations}", call.name);
             error(call, ErrorKind::Validation, "tool_arguments_invalid", message)
         })?;
-        self.run(registered, call, arguments, context).await
+        Ok((registered, arguments))
     }
 
     fn find(&self, call: &ToolCall) -> Result<&RegisteredTool, AgentError> {
@@ -122,68 +121,75 @@ impl ConcurrentExecutor {
         call: &ToolCall,
         arguments: Value,
         context: &ToolContext,
-    ) -> Result<ToolOutput, AgentError> {
+    ) -> Answer {
         let spec = registered.tool.spec();
         let allowed = spec.timeout.unwrap_or(self.settings.timeout);
         let until_deadline = context
             .deadline
             .map(|deadline| (deadline - self.clock.now()).to_std().unwrap_or_default());
         if until_deadline == Some(Duration::ZERO) {
-            return Err(out_of_time(call));
+            return Answer::failed(out_of_time(call));
         }
         // The call is made inside, so that a panic before the first await is caught as well.
         let answer = AssertUnwindSafe(async { registered.tool.call(arguments, context).await }).catch_unwind();
+        let answer = answer.map(|answer| match answer {
+            Ok(Ok(output)) => Answer::of_tool(output),
+            Ok(Err(failure)) => Answer {
+                trace: failure.trace,
+                ..Answer::failed(error(call, ErrorKind::Tool, "tool_failed", failure.message))
+            },
+            Err(payload) => Answer::failed(panicked(call, &*payload)),
+        });
+        if registered.tool.ends_by_itself() {
+            return answer.await;
+        }
         tokio::select! {
             biased;
-            () = context.cancellation.cancelled() => Err(cancelled(call)),
-            answer = answer => match answer {
-                Ok(Ok(output)) => Ok(output),
-                Ok(Err(failure)) => Err(error(call, ErrorKind::Tool, "tool_failed", failure.message)),
-                Err(payload) => Err(panicked(call, &*payload)),
-            },
-            () = tokio::time::sleep(until_deadline.unwrap_or(Duration::MAX)) => Err(out_of_time(call)),
-            () = tokio::time::sleep(allowed) => Err(timed_out(call, allowed)),
+            () = context.cancellation.cancelled() => Answer::failed(cancelled(call)),
+            answer = answer => answer,
+            () = tokio::time::sleep(until_deadline.unwrap_or(Duration::MAX)) => Answer::failed(out_of_time(call)),
+            () = tokio::time::sleep(allowed) => Answer::failed(timed_out(call, allowed)),
         }
     }
 }
 
-impl ToolExecutor for ConcurrentExecutor {
+impl ToolExecutor for CheckedExecutor {
     fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.specs)
     }
 
-    fn execute<'a>(
-        &'a self,
-        calls: Vec<ToolCall>,
-        context: ToolContext,
-        events: &'a dyn EventSink,
-    ) -> BoxFuture<'a, Vec<ToolExecution>> {
-        Box::pin(async move {
-            let context = &context;
-            let pending: Vec<_> = calls
-                .into_iter()
-                .enumerate()
-                .map(|(place, call)| async move { (place, self.execute_call(call, context, events).await) })
-                .collect();
-            let mut executions: Vec<_> = stream::iter(pending)
-                .buffer_unordered(self.settings.concurrency.max(1))
-                .collect()
-                .await;
-            executions.sort_by_key(|(place, _)| *place);
-            executions.into_iter().map(|(_, execution)| execution).collect()
-        })
+    fn concurrency(&self) -> usize {
+        self.settings.concurrency.max(1)
+    }
+
+    fn execute<'a>(&'a self, call: ToolCall, context: &'a ToolContext) -> BoxFuture<'a, ToolExecution> {
+        Box::pin(self.execute_call(call, context))
     }
 }
 
-fn completed_event(execution: &ToolExecution, step_number: usize) -> AgentEvent {
-    AgentEvent::ToolCallCompleted {
-        step_number,
-        call_id: execution.call.id.clone(),
-        name: execution.call.name.clone(),
-        arguments: execution.call.arguments.clone(),
-        content: execution.content.clone(),
-        is_error: execution.has_error(),
-        duration_ms: execution.duration().num_milliseconds(),
+/// What became of a call.
+struct Answer {
+    content: Vec<ContentPart>,
+    error: Option<AgentError>,
+    trace: ToolTrace,
+}
+
+impl Answer {
+    fn of_tool(output: ToolOutput) -> Self {
+        Self {
+            content: output.content,
+            error: None,
+            trace: output.trace,
+        }
+    }
+
+    /// The model reads the error.
+    fn failed(error: AgentError) -> Self {
+        Self {
+            content: vec![ContentPart::text(error.message.clone())],
+            error: Some(error),
+            trace: ToolTrace::default(),
+        }
     }
 }
 

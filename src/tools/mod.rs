@@ -5,11 +5,9 @@ mod registry;
 mod arguments;
 mod executor;
 mod output;
-mod schema;
 
 mod builtin;
 
 pub use self::builtin::builtin_tools;
 pub use self::executor::ToolSettings;
 pub use self::registry::{ToolRegistry, ToolRegistryError};
-pub use self::schema::{JsonSchema, SchemaError, SchemaViolations};

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::executor::{ConcurrentExecutor, ToolSettings};
-use super::schema::{JsonSchema, SchemaError};
-use crate::agent::ports::{Tool, ToolCatalog, ToolExecutor, ToolSpec, UnknownTool};
+use super::executor::{CheckedExecutor, ToolSettings};
+use crate::agent::ports::{Tool, ToolCatalog, ToolExecutor, ToolSetError, ToolSpec, UnknownTool};
 use crate::clock::Clock;
 use crate::ids::IdSource;
+use crate::json::{JsonSchema, SchemaError};
 
 /// The longest name of a tool that every provider takes, in bytes.
 const MAX_NAME_LENGTH: usize = 64;
@@ -87,10 +87,8 @@ impl ToolRegistry {
         let names: Vec<_> = self.tools.keys().map(String::as_str).collect();
         names.join(", ")
     }
-}
 
-impl ToolCatalog for ToolRegistry {
-    fn executor(&self, names: &[String]) -> Result<Arc<dyn ToolExecutor>, UnknownTool> {
+    fn chosen(&self, names: &[String]) -> Result<Vec<Arc<RegisteredTool>>, UnknownTool> {
         let mut chosen: Vec<Arc<RegisteredTool>> = Vec::new();
         for name in names {
             let registered = self.tools.get(name).ok_or_else(|| UnknownTool {
@@ -102,12 +100,36 @@ impl ToolCatalog for ToolRegistry {
                 chosen.push(Arc::clone(registered));
             }
         }
-        Ok(Arc::new(ConcurrentExecutor::new(
-            chosen,
+        Ok(chosen)
+    }
+
+    fn executor_of(&self, tools: Vec<Arc<RegisteredTool>>) -> Arc<dyn ToolExecutor> {
+        Arc::new(CheckedExecutor::new(
+            tools,
             self.settings,
             Arc::clone(&self.clock),
             Arc::clone(&self.ids),
-        )))
+        ))
+    }
+}
+
+impl ToolCatalog for ToolRegistry {
+    fn executor(&self, names: &[String]) -> Result<Arc<dyn ToolExecutor>, UnknownTool> {
+        Ok(self.executor_of(self.chosen(names)?))
+    }
+
+    fn executor_with(&self, names: &[String], own: Vec<Arc<dyn Tool>>) -> Result<Arc<dyn ToolExecutor>, ToolSetError> {
+        let mut tools = self.chosen(names)?;
+        for tool in own {
+            let name = tool.spec().name.clone();
+            let registered = register(tool).map_err(|error| ToolSetError::Unusable {
+                name: name.clone(),
+                source: error.into(),
+            })?;
+            tools.retain(|other| other.tool.spec().name != name);
+            tools.push(Arc::new(registered));
+        }
+        Ok(self.executor_of(tools))
     }
 }
 

@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Timestamp;
-    use crate::ids::{ExecutionId, IdSource as _, UuidV7Source};
+    use crate::ids::{AgentId, ExecutionId, IdSource as _, UuidV7Source};
     use crate::json::Object;
 
     #[derive(Debug)]
@@ -123,6 +123,7 @@ mod tests {
 
     fn ask(arguments: &Value, variable: Option<Value>) -> Result<String, String> {
         let context = ToolContext {
+            agent_id: AgentId::from_uuid(UuidV7Source.next_uuid()),
             execution_id: ExecutionId::from_uuid(UuidV7Source.next_uuid()),
             step_number: 1,
             variables: Arc::new(BTreeMap::from_iter(variable.map(|value| (TIMEZONE.to_owned(), value)))),
