@@ -1,0 +1,177 @@
+//! The answer of a webhook as data: which changes it asks for. Whether they are allowed is said elsewhere.
+
+use serde::{Deserialize, Deserializer};
+
+use crate::agent::state::StopReason;
+use crate::json::{Object, Value, contains_nul};
+use crate::message::ContentPart;
+use crate::model_ref::ResponseFormat;
+
+/// How deep an answer may nest: what is kept of it must be readable when it stands deeper, in a stored session.
+const MAX_DEPTH: usize = 64;
+
+/// What a webhook wants changed; what it does not name stays.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Answer {
+    /// Key-value pairs set in the context; others stay.
+    pub(super) metadata: Option<Object>,
+    /// The messages that the execution begins with.
+    pub(super) input: Option<Vec<NewMessage>>,
+    /// What becomes of the call.
+    pub(super) decision: Option<Decision>,
+    /// The arguments that the tool is given.
+    pub(super) arguments: Option<Object>,
+    /// What the model said, or what it reads of a tool.
+    pub(super) content: Option<NewContent>,
+    /// The instructions above the conversation.
+    pub(super) system_prompt: Option<String>,
+    /// The shape of final answers.
+    pub(super) response_format: Option<ResponseFormat>,
+    /// The execution shall stop.
+    pub(super) stop: Option<Stop>,
+    /// One more step is wanted.
+    #[serde(rename = "continue")]
+    pub(super) goes_on: Option<bool>,
+    /// Messages added to the conversation.
+    pub(super) messages: Option<Vec<NewMessage>>,
+}
+
+/// What becomes of a call.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Decision {
+    /// It is not executed; the model reads why.
+    Block(String),
+    /// It is not executed; the model reads this.
+    Supply(NewContent),
+}
+
+/// Why the execution shall stop.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stop {
+    #[serde(default = "stop_requested", deserialize_with = "known_reason")]
+    pub(super) reason: StopReason,
+    pub(super) message: String,
+}
+
+/// A message to add.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewMessage {
+    #[serde(default)]
+    pub(super) role: NewRole,
+    pub(super) content: NewContent,
+}
+
+/// Who says a message to add.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum NewRole {
+    #[default]
+    User,
+    Assistant,
+}
+
+/// Content: words, or a list of parts.
+#[derive(Debug, PartialEq)]
+pub(super) struct NewContent(pub(super) Vec<ContentPart>);
+
+impl Answer {
+    /// Reads an answer; says what is wrong with it.
+    pub(super) fn read(body: &[u8]) -> Result<Self, String> {
+        let value: Value = serde_json::from_slice(body).map_err(|error| format!("it is no JSON: {error}"))?;
+        let Value::Object(answer) = value else {
+            return Err("it is no JSON object".to_owned());
+        };
+        if contains_nul(&answer) {
+            return Err("it holds a NUL character".to_owned());
+        }
+        if answer.values().any(|value| is_deeper(value, MAX_DEPTH - 1)) {
+            return Err(format!("it nests deeper than {MAX_DEPTH} levels"));
+        }
+        serde_json::from_value(Value::Object(answer)).map_err(|error| error.to_string())
+    }
+}
+
+/// Parsers bound the depth, so this ends.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let is_deeper_below = |value| levels == 0 || is_deeper(value, levels - 1);
+    match value {
+        Value::Array(values) => levels == 0 || values.iter().any(is_deeper_below),
+        Value::Object(object) => levels == 0 || object.values().any(is_deeper_below),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+impl<'de> Deserialize<'de> for NewContent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error as _;
+        match Value::deserialize(deserializer)? {
+            Value::String(text) => Ok(Self(vec![ContentPart::text(text)])),
+            parts @ Value::Array(_) => serde_json::from_value(parts).map(Self).map_err(D::Error::custom),
+            _ => Err(D::Error::custom("content is a string or a list of parts")),
+        }
+    }
+}
+
+fn stop_requested() -> StopReason {
+    StopReason::StopRequested
+}
+
+/// Elsewhere an unknown reason loads, since a later version may have written it; nobody may invent one.
+fn known_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StopReason, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let mut all = StopReason::ALL.into_iter();
+    let found = all.find(|reason| reason.as_str() == name);
+    found.ok_or_else(|| serde::de::Error::custom(format!("there is no stop reason {name:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_answer_wants_nothing() {
+        assert_eq!(Answer::read(b"{}"), Ok(Answer::default()));
+        let nothing = br#"{"metadata": null, "continue": null, "decision": null}"#;
+        assert_eq!(Answer::read(nothing), Ok(Answer::default()));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_answer_is_named() {
+        let deep = format!(r#"{{"metadata": {{"a": {}{}}}}}"#, "[".repeat(63), "]".repeat(63));
+        for (body, expected) in [
+            ("", "it is no JSON"),
+            ("ok", "it is no JSON"),
+            ("[]", "it is no JSON object"),
+            ("{} {}", "it is no JSON"),
+            (r#"{"block": "no"}"#, "unknown field `block`"),
+            (r#"{"decision": {"deny": "no"}}"#, "unknown variant `deny`"),
+            (r#"{"decision": {"block": "a", "supply": "b"}}"#, "expected"),
+            (
+                r#"{"stop": {"reason": "full_moon", "message": "m"}}"#,
+                "no stop reason \"full_moon\"",
+            ),
+            (r#"{"stop": {}}"#, "missing field `message`"),
+            (r#"{"content": 1}"#, "content is a string or a list"),
+            (
+                r#"{"messages": [{"role": "system", "content": "x"}]}"#,
+                "unknown variant `system`",
+            ),
+            (r#"{"arguments": "{}"}"#, "expected a map"),
+            (r#"{"metadata": {"a": "\u0000"}}"#, "NUL"),
+            (&deep, "deeper than 64"),
+        ] {
+            let error = Answer::read(body.as_bytes()).unwrap_err();
+            assert!(error.contains(expected), "{body}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_deepest_answer_that_is_allowed_is_read() {
+        let body = format!(r#"{{"metadata": {{"a": {}{}}}}}"#, "[".repeat(62), "]".repeat(62));
+        assert!(Answer::read(body.as_bytes()).is_ok());
+    }
+}

@@ -1,0 +1,314 @@
+//! Follows an answer: each change it asks for is held to the table of permissions, then made.
+
+use std::collections::BTreeSet;
+
+use super::answer::{Answer, Decision, NewContent, NewMessage, NewRole};
+use crate::agent::check_prompt;
+use crate::agent::hooks::{HookContext, HookField, HookPoint, HookSubject, ToolDecision, is_permitted};
+use crate::agent::state::{AgentState, StopSignal};
+use crate::clock::Timestamp;
+use crate::ids::{IdSource, MessageId};
+use crate::json::{Object, Value};
+use crate::message::{ContentPart, Message, Role};
+use crate::session::check_metadata;
+
+/// Returns the context as the answer wants it; says what is wrong with the answer.
+pub(super) fn apply(
+    answer: Answer,
+    context: HookContext,
+    source: &str,
+    ids: &dyn IdSource,
+    now: Timestamp,
+) -> Result<HookContext, String> {
+    if let Some(name) = forbidden(&answer, context.point) {
+        return Err(format!(
+            "it has `{name}`, which no webhook may answer at {}",
+            context.point.as_str()
+        ));
+    }
+    let message = |new: NewMessage| to_message(new, ids, now);
+    let HookContext { point, state, subject } = context;
+    let state = with_context(state, &answer)?;
+    let state = match answer.stop {
+        Some(stop) => state.with_stop_signal(StopSignal::new(stop.reason, source, stop.message), now),
+        None => state,
+    };
+    let state = match answer.goes_on {
+        Some(true) => state.with_continuation_requested(now),
+        Some(false) | None => state,
+    };
+    let added: Vec<Message> = answer
+        .messages
+        .unwrap_or_default()
+        .into_iter()
+        .map(message)
+        .collect::<Result<_, _>>()?;
+    let state = if added.is_empty() {
+        state
+    } else {
+        state.with_input(added, now)
+    };
+    let mut subject = subject;
+    match &mut subject {
+        HookSubject::Input(input) => {
+            if let Some(new) = answer.input {
+                *input = new.into_iter().map(message).collect::<Result<_, _>>()?;
+            }
+        }
+        HookSubject::ToolUse(tool_use) => {
+            if let Some(arguments) = answer.arguments {
+                tool_use.call.arguments = Value::Object(arguments).to_string();
+            }
+            match answer.decision {
+                Some(Decision::Block(reason)) => tool_use.decision = ToolDecision::Block { reason },
+                Some(Decision::Supply(content)) => {
+                    let content = shown("decision", content)?;
+                    tool_use.decision = ToolDecision::Supply { content };
+                }
+                None => (),
+            }
+        }
+        HookSubject::Response(response) => {
+            if let Some(content) = answer.content {
+                response.content = said(content)?;
+                // What a provider wants back unchanged belongs to the content that it gave.
+                response.provider_fields = None;
+            }
+        }
+        HookSubject::ToolExecution(execution) => {
+            if let Some(content) = answer.content {
+                execution.content = shown("content", content)?;
+            }
+        }
+        HookSubject::State | HookSubject::Request(_) | HookSubject::Errors(_) => (),
+    }
+    Ok(HookContext { point, state, subject })
+}
+
+/// Returns the name of a change that is not allowed at the point.
+fn forbidden(answer: &Answer, point: HookPoint) -> Option<&'static str> {
+    use HookField as F;
+    let of_content = [F::Response, F::ToolResult];
+    let changes: [(&str, &[HookField], bool); 10] = [
+        ("metadata", &[F::Metadata], answer.metadata.is_some()),
+        ("input", &[F::Input], answer.input.is_some()),
+        ("decision", &[F::ToolDecision], answer.decision.is_some()),
+        ("arguments", &[F::ToolArguments], answer.arguments.is_some()),
+        ("content", &of_content, answer.content.is_some()),
+        ("system_prompt", &[F::SystemPrompt], answer.system_prompt.is_some()),
+        (
+            "response_format",
+            &[F::ResponseFormat],
+            answer.response_format.is_some(),
+        ),
+        ("stop", &[F::Continuation], answer.stop.is_some()),
+        ("continue", &[F::Continuation], answer.goes_on.is_some()),
+        ("messages", &[F::Messages], answer.messages.is_some()),
+    ];
+    let mut forbidden = changes.into_iter().filter_map(|(name, fields, is_asked)| {
+        let permitted = fields.iter().any(|field| is_permitted(point, *field));
+        (is_asked && !permitted).then_some(name)
+    });
+    forbidden.next()
+}
+
+fn with_context(state: AgentState, answer: &Answer) -> Result<AgentState, String> {
+    let state = match &answer.metadata {
+        Some(changes) => with_metadata(state, changes)?,
+        None => state,
+    };
+    let state = match &answer.system_prompt {
+        Some(prompt) => {
+            check_prompt(prompt).map_err(|error| format!("system_prompt: {error}"))?;
+            state.with_system_prompt(prompt.clone())
+        }
+        None => state,
+    };
+    Ok(match &answer.response_format {
+        Some(response_format) => state.with_response_format(response_format.clone()),
+        None => state,
+    })
+}
+
+/// Metadata lasts with the session, so it is held to the session's limits.
+fn with_metadata(state: AgentState, changes: &Object) -> Result<AgentState, String> {
+    let state = state.with_metadata(changes.clone());
+    check_metadata(state.metadata()).map_err(|limit| format!("metadata: {limit}"))?;
+    Ok(state)
+}
+
+fn to_message(new: NewMessage, ids: &dyn IdSource, now: Timestamp) -> Result<Message, String> {
+    let role = match new.role {
+        NewRole::User => Role::User,
+        NewRole::Assistant => Role::Assistant,
+    };
+    let content = shown("messages", new.content)?;
+    Ok(Message::new(MessageId::generate(ids), role, content, now))
+}
+
+/// Checks content that is shown to the model.
+fn shown(field: &str, content: NewContent) -> Result<Vec<ContentPart>, String> {
+    use ContentPart as P;
+    let fits = |part: &P| matches!(part, P::Text(_) | P::Image(_) | P::Document(_));
+    if content.0.is_empty() || !content.0.iter().all(fits) {
+        return Err(format!(
+            "{field}: its content is not one or more texts, images and documents"
+        ));
+    }
+    Ok(content.0)
+}
+
+/// Checks content that stands for what the model said. Calls are paired with results by their ids.
+fn said(content: NewContent) -> Result<Vec<ContentPart>, String> {
+    use ContentPart as P;
+    let fits = |part: &P| {
+        matches!(
+            part,
+            P::Text(_) | P::ToolCall(_) | P::Reasoning(_) | P::Refusal { .. } | P::Opaque(_)
+        )
+    };
+    if !content.0.iter().all(fits) {
+        return Err("content: it has a part that no model says".to_owned());
+    }
+    let calls = content.0.iter().filter_map(|part| match part {
+        P::ToolCall(call) => Some(call.id.as_str()),
+        _ => None,
+    });
+    let mut seen = BTreeSet::new();
+    if let Some(id) = calls.into_iter().find(|id| !seen.insert(*id)) {
+        return Err(format!("content: two calls have the id {id:?}"));
+    }
+    Ok(content.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::agent::state::{FinishReason, ModelResponse};
+    use crate::clock::{Clock as _, SystemClock};
+    use crate::ids::{AgentId, UuidV7Source};
+    use crate::message::ProviderFields;
+    use crate::usage::Usage;
+
+    fn answer(field: &str) -> Answer {
+        let value = match field {
+            "metadata" | "arguments" => json!({}),
+            "input" | "messages" => json!([]),
+            "decision" => json!({"block": "no"}),
+            "content" | "system_prompt" => json!("text"),
+            "response_format" => json!({"type": "text"}),
+            "stop" => json!({"message": "stop"}),
+            _ => json!(true),
+        };
+        Answer::read(json!({field: value}).to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn each_point_allows_its_own_fields_and_no_others() {
+        const ALL: [&str; 10] = [
+            "metadata",
+            "input",
+            "decision",
+            "arguments",
+            "content",
+            "system_prompt",
+            "response_format",
+            "stop",
+            "continue",
+            "messages",
+        ];
+        const CONTEXT: [&str; 6] = [
+            "metadata",
+            "system_prompt",
+            "response_format",
+            "stop",
+            "continue",
+            "messages",
+        ];
+        let state = AgentState::new(AgentId::generate(&UuidV7Source), SystemClock.now());
+        for (point, allowed) in [
+            (HookPoint::BeforeExecution, [&CONTEXT[..], &["input"]].concat()),
+            (HookPoint::BeforeStep, CONTEXT.to_vec()),
+            (HookPoint::BeforeModelRequest, vec!["metadata", "stop", "continue"]),
+            (
+                HookPoint::AfterModelRequest,
+                vec!["metadata", "stop", "continue", "content"],
+            ),
+            (
+                HookPoint::BeforeToolUse,
+                vec!["metadata", "stop", "continue", "arguments", "decision"],
+            ),
+            (HookPoint::AfterToolUse, vec!["metadata", "stop", "continue", "content"]),
+            (HookPoint::OnError, vec!["metadata", "stop", "continue", "messages"]),
+            (HookPoint::AfterStep, vec!["metadata", "stop", "continue", "messages"]),
+            (HookPoint::OnStop, vec!["metadata", "messages"]),
+            (HookPoint::AfterExecution, vec!["metadata"]),
+        ] {
+            for field in ALL {
+                let context = HookContext::of_state(point, state.clone());
+                let applied = apply(answer(field), context, "webhook", &UuidV7Source, SystemClock.now());
+                match applied {
+                    Ok(_) => assert!(allowed.contains(&field), "{point:?} allows {field}"),
+                    Err(error) => {
+                        assert!(!allowed.contains(&field), "{point:?}: {error}");
+                        let expected = format!("`{field}`, which no webhook may answer at {}", point.as_str());
+                        assert!(error.contains(&expected), "{error}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn replaced_words_take_the_provider_s_fields_with_them() {
+        let response = ModelResponse {
+            content: vec![ContentPart::text("secret")],
+            provider_fields: Some(ProviderFields {
+                provider: "p".to_owned(),
+                fields: Vec::new(),
+            }),
+            finish_reason: FinishReason::Stop,
+            usage: Usage::default(),
+            model: None,
+            response_id: None,
+        };
+        let state = AgentState::new(AgentId::generate(&UuidV7Source), SystemClock.now());
+        for (field, content, keeps_fields) in [("content", "text", false), ("metadata", "secret", true)] {
+            let context = HookContext {
+                point: HookPoint::AfterModelRequest,
+                state: state.clone(),
+                subject: HookSubject::Response(Box::new(response.clone())),
+            };
+            let applied = apply(answer(field), context, "webhook", &UuidV7Source, SystemClock.now());
+            let Ok(HookSubject::Response(response)) = applied.map(|context| context.subject) else {
+                panic!("{field}")
+            };
+            assert_eq!(response.content, [ContentPart::text(content)], "{field}");
+            assert_eq!(response.provider_fields.is_some(), keeps_fields, "{field}");
+        }
+    }
+
+    #[test]
+    fn what_a_model_can_t_have_said_is_refused() {
+        let call = |id: &str| json!({"type": "tool_call", "id": id, "name": "t", "arguments": "{}"});
+        for (parts, is_allowed) in [
+            (json!([]), true),
+            (json!([{"type": "text", "text": "a"}, call("1"), call("2")]), true),
+            (
+                json!([{"type": "reasoning", "text": "a"}, {"type": "refusal", "text": "b"}]),
+                true,
+            ),
+            (json!([call("1"), call("1")]), false),
+            (
+                json!([{"type": "tool_result", "call_id": "1", "name": "t", "content": []}]),
+                false,
+            ),
+            (json!([{"type": "hologram"}]), false),
+        ] {
+            let content: NewContent = serde_json::from_value(parts.clone()).unwrap();
+            assert_eq!(said(content).is_ok(), is_allowed, "{parts}");
+        }
+    }
+}

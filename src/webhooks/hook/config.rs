@@ -1,0 +1,240 @@
+//! What an agent says of a webhook. It names secrets and holds none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+
+use crate::agent::hooks::HookPoint;
+use crate::json::{Object, Value};
+use crate::tenant::TenantId;
+use crate::webhooks::sender::{Endpoint, SigningKeys, WebhookSender};
+
+/// Headers that hold credentials; they would stand in the agent's definition.
+const CREDENTIALS: [&str; 6] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "api-key",
+    "x-api-key",
+    "x-goog-api-key",
+];
+/// Headers that belong to the sender, beside all that begin with `webhook-`.
+const OURS: [&str; 9] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// A signing secret that webhooks can name.
+#[derive(Debug, Clone)]
+pub struct WebhookSecret {
+    /// What it signs with; none when the operator has not set it.
+    pub keys: Option<SigningKeys>,
+    /// The tenants whose own agents may name it; none leaves it to all.
+    pub tenants: Option<BTreeSet<TenantId>>,
+}
+
+impl WebhookSecret {
+    /// Tells whether agents of the tenant may name it.
+    pub(super) fn is_for(&self, tenant: &TenantId) -> bool {
+        self.tenants.as_ref().is_none_or(|tenants| tenants.contains(tenant))
+    }
+}
+
+/// What becomes of an execution whose webhook fails.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum OnFailure {
+    /// It goes on as if the webhook had nothing to say.
+    Open,
+    /// It fails.
+    #[default]
+    Closed,
+}
+
+/// A webhook that can be called.
+#[derive(Debug, Clone)]
+pub(super) struct WebhookConfig {
+    pub(super) endpoint: Endpoint,
+    pub(super) points: Vec<HookPoint>,
+    /// The name of the secret.
+    pub(super) secret: Option<String>,
+    pub(super) keys: Option<SigningKeys>,
+    /// None leaves it to the sender.
+    pub(super) timeout: Option<Duration>,
+    pub(super) on_failure: OnFailure,
+    pub(super) headers: HeaderMap,
+    /// Whether requests to models are sent with their messages.
+    pub(super) include_messages: bool,
+}
+
+/// The form of it in an agent's definition.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    url: String,
+    points: Vec<String>,
+    secret: Option<String>,
+    timeout: Option<String>,
+    #[serde(default)]
+    on_failure: OnFailure,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    include_messages: bool,
+}
+
+impl WebhookConfig {
+    /// Reads it; says what is wrong with it.
+    pub(super) fn read(
+        config: &Object,
+        sender: &WebhookSender,
+        secrets: &BTreeMap<String, WebhookSecret>,
+    ) -> Result<Self, String> {
+        let written: Written = serde_json::from_value(Value::Object(config.clone())).map_err(|it| it.to_string())?;
+        let endpoint = sender.endpoint(&written.url);
+        Ok(Self {
+            endpoint: endpoint.map_err(|fault| format!("url: {fault}"))?,
+            points: points(&written.points)?,
+            keys: written.secret.as_deref().map(|name| keys(name, secrets)).transpose()?,
+            secret: written.secret,
+            timeout: written.timeout.map(|text| timeout(&text)).transpose()?,
+            on_failure: written.on_failure,
+            headers: headers(&written.headers)?,
+            include_messages: written.include_messages,
+        })
+    }
+}
+
+fn points(names: &[String]) -> Result<Vec<HookPoint>, String> {
+    if names.is_empty() {
+        return Err("points: at least one is needed".to_owned());
+    }
+    let point = |name: &String| {
+        let mut all = HookPoint::ALL.into_iter();
+        let found = all.find(|point| point.as_str() == name);
+        found.ok_or_else(|| {
+            let known = HookPoint::ALL.map(HookPoint::as_str).join(", ");
+            format!("points: there is no point {name:?}; known are {known}")
+        })
+    };
+    names.iter().map(point).collect()
+}
+
+fn keys(name: &str, secrets: &BTreeMap<String, WebhookSecret>) -> Result<SigningKeys, String> {
+    let secret = secrets.get(name).ok_or_else(|| unknown_secret(name))?;
+    // Where it is looked for is the operator's business, so the caller is not told.
+    let keys = secret.keys.clone();
+    keys.ok_or_else(|| format!("secret: the operator has not set the secret {name:?}"))
+}
+
+/// The names of others may be those of other tenants, so they are not listed.
+pub(super) fn unknown_secret(name: &str) -> String {
+    format!("secret: no secret is named {name:?}")
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    let parsed = humantime::parse_duration(text).ok().filter(|it| !it.is_zero());
+    parsed.ok_or_else(|| "timeout: it must be a duration such as \"5s\" or \"250ms\"".to_owned())
+}
+
+fn headers(written: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
+    let header = |(name, value): (&String, &String)| {
+        let fault = |problem: &str| format!("headers: {name:?} {problem}");
+        let parsed: HeaderName = name.parse().map_err(|_| fault("is not the name of a header"))?;
+        if CREDENTIALS.contains(&parsed.as_str()) {
+            return Err(fault("holds credentials; receivers know us by the signature"));
+        }
+        if OURS.contains(&parsed.as_str()) || parsed.as_str().starts_with("webhook-") {
+            return Err(fault("is set by the service"));
+        }
+        let value = HeaderValue::from_str(value).map_err(|_| fault("has a value that can't be sent"))?;
+        Ok((parsed, value))
+    };
+    written.iter().map(header).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::webhooks::sender::SenderSettings;
+
+    fn read(changes: &Value) -> Result<WebhookConfig, String> {
+        let mut config = json!({"url": "https://example.org/hooks?token=hunter2", "points": ["before_step"]});
+        for (key, value) in changes.as_object().unwrap() {
+            config[key] = value.clone();
+        }
+        let sender = WebhookSender::new(SenderSettings::default()).unwrap();
+        let keys = SigningKeys::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let secret = |keys| WebhookSecret { keys, tenants: None };
+        let secrets = BTreeMap::from([
+            ("empty".to_owned(), secret(None)),
+            ("main".to_owned(), secret(Some(keys))),
+        ]);
+        WebhookConfig::read(config.as_object().unwrap(), &sender, &secrets)
+    }
+
+    #[test]
+    fn a_webhook_is_closed_and_unsigned_unless_it_says_otherwise() {
+        let config = read(&json!({})).unwrap();
+        assert_eq!(config.endpoint.host(), "example.org");
+        assert_eq!(config.points, [HookPoint::BeforeStep]);
+        assert_eq!((config.on_failure, config.timeout), (OnFailure::Closed, None));
+        assert!(config.keys.is_none() && config.headers.is_empty() && !config.include_messages);
+        let config = read(&json!({
+            "points": HookPoint::ALL.map(HookPoint::as_str),
+            "secret": "main",
+            "timeout": "250ms",
+            "on_failure": "open",
+            "headers": {"X-Team": "agents"},
+            "include_messages": true,
+        }));
+        let config = config.unwrap();
+        assert_eq!(config.points, HookPoint::ALL);
+        assert_eq!(config.timeout, Some(Duration::from_millis(250)));
+        assert_eq!(config.on_failure, OnFailure::Open);
+        assert_eq!(config.headers["x-team"], "agents");
+        assert!(config.keys.is_some() && config.include_messages);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_webhook_is_named() {
+        for (changes, expected) in [
+            (json!({"url": null}), "expected a string"),
+            (json!({"url": "http://example.org/"}), "url: its scheme must be https"),
+            (json!({"url": "https://10.0.0.1/"}), "url: its address is not public"),
+            (json!({"points": []}), "points: at least one"),
+            (
+                json!({"points": ["before_lunch"]}),
+                "points: there is no point \"before_lunch\"",
+            ),
+            (json!({"secret": "other"}), "secret: no secret is named \"other\""),
+            (
+                json!({"secret": "empty"}),
+                "secret: the operator has not set the secret \"empty\"",
+            ),
+            (json!({"timeout": "soon"}), "timeout: "),
+            (json!({"timeout": "0s"}), "timeout: "),
+            (json!({"on_failure": "maybe"}), "`open` or `closed`"),
+            (json!({"headers": {"Authorization": "Bearer 1"}}), "holds credentials"),
+            (json!({"headers": {"Host": "localhost"}}), "is set by the service"),
+            (json!({"headers": {"Webhook-Id": "1"}}), "is set by the service"),
+            (json!({"headers": {"X Team": "1"}}), "is not the name of a header"),
+            (json!({"headers": {"X-Team": "a\nb"}}), "can't be sent"),
+            (json!({"retries": 3}), "unknown field `retries`"),
+        ] {
+            let error = read(&changes).unwrap_err();
+            assert!(error.contains(expected), "{changes}: {error}");
+        }
+    }
+}

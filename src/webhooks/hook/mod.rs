@@ -1,0 +1,230 @@
+//! The hook `webhook`: at the points that an agent names it asks an address of the agent's choice, and does what the answer says.
+
+mod answer;
+mod apply;
+mod config;
+mod request;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+
+use self::answer::Answer;
+pub use self::config::WebhookSecret;
+use self::config::{OnFailure, WebhookConfig, unknown_secret};
+use super::sender::{Delivery, SendError, WebhookSender};
+use crate::agent::hooks::{
+    ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, HookPoint, HookSubject, ToolDecision,
+    is_permitted,
+};
+use crate::agent::state::StopSignal;
+use crate::json::Object;
+use crate::message::ContentPart;
+use crate::tenant::TenantId;
+
+/// The name that agents attach the hook by.
+const NAME: &str = "webhook";
+/// What is read in place of what a closed webhook has not let pass.
+const WITHHELD: &str = "The run was cancelled before this was released.";
+
+/// Makes webhooks.
+#[derive(Debug)]
+pub struct WebhookHookFactory {
+    sender: Arc<WebhookSender>,
+    secrets: BTreeMap<String, WebhookSecret>,
+}
+
+impl WebhookHookFactory {
+    /// Makes webhooks that send by the sender and sign with the secrets, by name.
+    pub fn new(sender: Arc<WebhookSender>, secrets: BTreeMap<String, WebhookSecret>) -> Self {
+        Self { sender, secrets }
+    }
+}
+
+impl HookFactory for WebhookHookFactory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn check(&self, config: &Object) -> Result<(), String> {
+        WebhookConfig::read(config, &self.sender, &self.secrets).map(drop)
+    }
+
+    /// A receiver trusts what is signed, so nobody may have others' secrets sign. Which there are is not told.
+    fn check_tenant(&self, config: &Object, tenant: &TenantId) -> Result<(), String> {
+        let named = WebhookConfig::read(config, &self.sender, &self.secrets)?.secret;
+        let foreign = named.filter(|name| self.secrets.get(name).is_some_and(|secret| !secret.is_for(tenant)));
+        foreign.map_or(Ok(()), |name| Err(unknown_secret(&name)))
+    }
+
+    fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
+        Ok(Arc::new(WebhookHook {
+            config: WebhookConfig::read(config, &self.sender, &self.secrets)?,
+            sender: Arc::clone(&self.sender),
+            ports: ports.clone(),
+        }))
+    }
+}
+
+/// One webhook of one execution.
+#[derive(Debug)]
+struct WebhookHook {
+    config: WebhookConfig,
+    sender: Arc<WebhookSender>,
+    ports: ExecutionPorts,
+}
+
+/// Why there is no answer that could be followed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// The run was cancelled, or its time is spent.
+    #[error("the run's time was spent before it answered")]
+    Interrupted(Box<StopSignal>),
+    /// Nothing was delivered.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The message could not be written.
+    #[error("the message to it can't be written")]
+    Encode(#[source] serde_json::Error),
+    /// The answer is none that can be followed.
+    #[error("its answer can't be used: {0}")]
+    Answer(String),
+}
+
+impl Hook for WebhookHook {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn points(&self) -> &[HookPoint] {
+        &self.config.points
+    }
+
+    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
+        Box::pin(async move {
+            match self.followed(&context).await {
+                Ok(next) => Ok(next),
+                Err(Failure::Interrupted(signal)) if self.ports.control.cancellation().is_cancelled() => {
+                    Ok(self.cancelled(context, *signal))
+                }
+                Err(failure) => self.failed(context, failure),
+            }
+        })
+    }
+
+    /// The answer may replace what the model said.
+    fn holds_back_deltas(&self) -> bool {
+        self.config.points.contains(&HookPoint::AfterModelRequest)
+    }
+}
+
+impl WebhookHook {
+    /// Asks, and returns the context as the answer makes it.
+    async fn followed(&self, context: &HookContext) -> Result<HookContext, Failure> {
+        let control = &self.ports.control;
+        // When the execution has ended, its time may be spent, and the webhook hears of it still.
+        let has_ended = matches!(context.point, HookPoint::OnStop | HookPoint::AfterExecution);
+        let time_limit = control.time_limit(&context.state).filter(|_| !has_ended);
+        let answer = tokio::select! {
+            biased;
+            signal = control.interrupted(time_limit) => return Err(Failure::Interrupted(Box::new(signal))),
+            answer = self.asked(context) => answer?,
+        };
+        let Some(answer) = answer else {
+            return Ok(context.clone());
+        };
+        let applied = apply::apply(answer, context.clone(), NAME, &*self.ports.ids, control.now());
+        applied.map_err(Failure::Answer)
+    }
+
+    /// Sends the message; returns what is answered, if anything is to change.
+    async fn asked(&self, context: &HookContext) -> Result<Option<Answer>, Failure> {
+        let now = self.ports.control.now();
+        let body = request::body(NAME, context, self.config.include_messages, now).map_err(Failure::Encode)?;
+        let id = format!("msg_{}", self.ports.ids.next_uuid().simple());
+        let delivery = Delivery {
+            endpoint: &self.config.endpoint,
+            id: &id,
+            timestamp: now,
+            body: &Bytes::from(body),
+            keys: self.config.keys.as_ref(),
+            headers: &self.config.headers,
+            timeout: self.config.timeout,
+        };
+        let delivered = self.sender.send(&delivery).await?;
+        match delivered.status {
+            200 => Answer::read(&delivered.body).map(Some).map_err(Failure::Answer),
+            204 => Ok(None),
+            status => Err(SendError::Status { status }.into()),
+        }
+    }
+
+    /// Goes on without an answer, or not. Logs hold no bodies, so what an answer said is left to the caller.
+    fn failed(&self, context: HookContext, failure: Failure) -> Result<HookContext, HookError> {
+        let host = self.config.endpoint.host();
+        let message = format!("the webhook at {host} failed: {failure}");
+        if self.config.on_failure == OnFailure::Closed {
+            let source = failure.into_cause();
+            return Err(HookError {
+                source,
+                ..HookError::new(message)
+            });
+        }
+        let kind = match &failure {
+            Failure::Answer(_) => "its answer can't be used".to_owned(),
+            failure => failure.to_string(),
+        };
+        let cause = failure.into_cause().map(|cause| cause.to_string());
+        tracing::warn!(
+            hook = NAME,
+            point = context.point.as_str(),
+            host,
+            failure = kind,
+            cause,
+            "a webhook failed, and the run goes on without its answer"
+        );
+        Ok(context)
+    }
+
+    /// Ends the turn of a cancelled run. A closed webhook lets nothing pass that was not answered for.
+    fn cancelled(&self, mut context: HookContext, signal: StopSignal) -> HookContext {
+        if is_permitted(context.point, HookField::Continuation) {
+            context.state = context.state.with_stop_signal(signal, self.ports.control.now());
+        }
+        if self.config.on_failure == OnFailure::Open {
+            return context;
+        }
+        match &mut context.subject {
+            HookSubject::Response(response) => {
+                response.content.clear();
+                response.provider_fields = None;
+            }
+            HookSubject::ToolUse(tool_use) => {
+                let reason = WITHHELD.to_owned();
+                tool_use.decision = ToolDecision::Block { reason };
+            }
+            HookSubject::ToolExecution(execution) => {
+                execution.content = vec![ContentPart::text(WITHHELD)];
+                if let Some(error) = &mut execution.error {
+                    WITHHELD.clone_into(&mut error.message);
+                }
+            }
+            HookSubject::State | HookSubject::Input(_) | HookSubject::Request(_) | HookSubject::Errors(_) => (),
+        }
+        context
+    }
+}
+
+impl Failure {
+    /// Returns what is behind it.
+    fn into_cause(self) -> Option<Box<dyn Error + Send + Sync>> {
+        match self {
+            Self::Send(SendError::Unreachable(cause) | SendError::Broken(cause)) => Some(Box::new(cause)),
+            Self::Encode(cause) => Some(Box::new(cause)),
+            Self::Send(_) | Self::Interrupted(_) | Self::Answer(_) => None,
+        }
+    }
+}

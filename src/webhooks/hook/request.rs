@@ -1,0 +1,242 @@
+//! The message of a webhook: what is told at each point. The form is documented in docs/webhook-hook.md, and a test holds the two
+//! together. Histories are not part of it unless they are asked for.
+
+use serde::Serialize;
+
+use crate::agent::ModelParameters;
+use crate::agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision};
+use crate::agent::ports::ModelRequest;
+use crate::agent::state::{
+    AgentError, AgentState, AgentStep, AgentStepType, ErrorList, FinishReason, Messages, ModelResponse, StopReason,
+    StopSignals, ToolExecution, ToolVerdict,
+};
+use crate::clock::Timestamp;
+use crate::ids::{AgentId, ExecutionId, StepId, ToolExecutionId};
+use crate::json::Object;
+use crate::message::{ContentPart, Message, ToolCall};
+use crate::model_ref::ResponseFormat;
+use crate::usage::Usage;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    timestamp: Timestamp,
+    hook: &'a str,
+    point: HookPoint,
+    agent_id: AgentId,
+    parent_agent_id: Option<AgentId>,
+    execution_id: Option<ExecutionId>,
+    step_number: Option<usize>,
+    metadata: &'a Object,
+    #[serde(flatten)]
+    subject: Subject<'a>,
+}
+
+/// What the point is about.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Subject<'a> {
+    Step {},
+    Input {
+        input: &'a [Message],
+    },
+    Request {
+        request: Request<'a>,
+    },
+    Response {
+        response: Response<'a>,
+    },
+    ToolUse {
+        tool_call: &'a ToolCall,
+        decision: Option<Decision<'a>>,
+    },
+    ToolExecution {
+        tool_execution: Execution<'a>,
+    },
+    Errors {
+        errors: &'a ErrorList,
+    },
+    StepEnd {
+        step: Option<Step<'a>>,
+        stop_signals: Option<&'a StopSignals>,
+    },
+    End {
+        stop_reason: Option<StopReason>,
+        stop_signals: Option<&'a StopSignals>,
+        steps: usize,
+        usage: Usage,
+        errors: ErrorList,
+        output: Vec<&'a Message>,
+    },
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    model: &'a str,
+    system: &'a str,
+    message_count: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<&'a Messages>,
+    tools: Vec<&'a str>,
+    response_format: &'a ResponseFormat,
+    max_output_tokens: Option<u64>,
+    parameters: &'a ModelParameters,
+}
+
+#[derive(Serialize)]
+struct Response<'a> {
+    content: &'a [ContentPart],
+    finish_reason: &'a FinishReason,
+    usage: Usage,
+    model: Option<&'a str>,
+    #[serde(rename = "response_id")]
+    id: Option<&'a str>,
+}
+
+/// What hooks before this one have decided.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Decision<'a> {
+    Block(&'a str),
+    Supply(&'a [ContentPart]),
+}
+
+#[derive(Serialize)]
+struct Execution<'a> {
+    id: ToolExecutionId,
+    call: &'a ToolCall,
+    content: &'a [ContentPart],
+    error: Option<&'a AgentError>,
+    verdict: ToolVerdict,
+    started_at: Timestamp,
+    completed_at: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Step<'a> {
+    id: StepId,
+    #[serde(rename = "type")]
+    kind: AgentStepType,
+    response: Option<Response<'a>>,
+    tool_executions: Vec<Execution<'a>>,
+    errors: &'a ErrorList,
+    usage: Usage,
+}
+
+/// Writes the message.
+pub(super) fn body(
+    hook: &str,
+    context: &HookContext,
+    include_messages: bool,
+    now: Timestamp,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let state = &context.state;
+    serde_json::to_vec(&Body {
+        kind: format!("hook.{}", context.point.as_str()),
+        timestamp: now,
+        hook,
+        point: context.point,
+        agent_id: state.agent_id(),
+        parent_agent_id: state.parent_agent_id(),
+        execution_id: state.execution().map(|execution| execution.execution_id),
+        step_number: is_in_step(context.point).then(|| state.step_count() + 1),
+        metadata: state.metadata(),
+        subject: subject(context, include_messages),
+    })
+}
+
+fn is_in_step(point: HookPoint) -> bool {
+    use HookPoint as P;
+    !matches!(point, P::BeforeExecution | P::OnStop | P::AfterExecution)
+}
+
+fn subject(context: &HookContext, include_messages: bool) -> Subject<'_> {
+    match &context.subject {
+        HookSubject::State => of_state(context.point, &context.state),
+        HookSubject::Input(input) => Subject::Input { input },
+        HookSubject::Request(request) => Subject::Request {
+            request: of_request(request, include_messages),
+        },
+        HookSubject::Response(response) => Subject::Response {
+            response: of_response(response),
+        },
+        HookSubject::ToolUse(tool_use) => Subject::ToolUse {
+            tool_call: &tool_use.call,
+            decision: match &tool_use.decision {
+                ToolDecision::Execute => None,
+                ToolDecision::Block { reason } => Some(Decision::Block(reason)),
+                ToolDecision::Supply { content } => Some(Decision::Supply(content)),
+            },
+        },
+        HookSubject::ToolExecution(execution) => Subject::ToolExecution {
+            tool_execution: of_execution(execution),
+        },
+        HookSubject::Errors(errors) => Subject::Errors { errors },
+    }
+}
+
+fn of_state(point: HookPoint, state: &AgentState) -> Subject<'_> {
+    let stop_signals = state.execution().map(|execution| &execution.continuation.stop_signals);
+    match point {
+        HookPoint::AfterStep => Subject::StepEnd {
+            step: state.current_step().map(of_step),
+            stop_signals,
+        },
+        HookPoint::OnStop | HookPoint::AfterExecution => Subject::End {
+            stop_reason: state.stop_reason(),
+            stop_signals,
+            steps: state.step_count(),
+            usage: state.usage(),
+            errors: state.errors(),
+            output: state.current_response().iter().map(AsRef::as_ref).collect(),
+        },
+        _ => Subject::Step {},
+    }
+}
+
+fn of_request(request: &ModelRequest, include_messages: bool) -> Request<'_> {
+    Request {
+        model: &request.model,
+        system: &request.system,
+        message_count: request.messages.len(),
+        messages: include_messages.then_some(&request.messages),
+        tools: request.tools.iter().map(|tool| tool.name.as_str()).collect(),
+        response_format: &request.response_format,
+        max_output_tokens: request.max_output_tokens,
+        parameters: &request.parameters,
+    }
+}
+
+fn of_response(response: &ModelResponse) -> Response<'_> {
+    Response {
+        content: &response.content,
+        finish_reason: &response.finish_reason,
+        usage: response.usage,
+        model: response.model.as_deref(),
+        id: response.response_id.as_deref(),
+    }
+}
+
+fn of_execution(execution: &ToolExecution) -> Execution<'_> {
+    Execution {
+        id: execution.id,
+        call: &execution.call,
+        content: &execution.content,
+        error: execution.error.as_ref(),
+        verdict: execution.verdict,
+        started_at: execution.started_at,
+        completed_at: execution.completed_at,
+    }
+}
+
+fn of_step(step: &AgentStep) -> Step<'_> {
+    Step {
+        id: step.id,
+        kind: step.step_type(),
+        response: step.response.as_ref().map(of_response),
+        tool_executions: step.tool_executions.iter().map(of_execution).collect(),
+        errors: &step.errors,
+        usage: step.usage(),
+    }
+}

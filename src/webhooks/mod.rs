@@ -1,0 +1,12 @@
+//! Webhooks: signed JSON over HTTP to addresses that callers name, and the hook that lets such an address decide.
+//!
+//! The sender knows nothing of hooks or agents; the hook knows nothing of sockets.
+
+mod hook;
+mod sender;
+
+pub use self::hook::{WebhookHookFactory, WebhookSecret};
+pub use self::sender::{
+    Delivered, Delivery, Endpoint, EndpointFault, SendError, SenderError, SenderSettings, SigningKeyError, SigningKeys,
+    WebhookSender,
+};

@@ -1,0 +1,236 @@
+//! Sends signed JSON to addresses that callers name, by the Standard Webhooks specification 1.0. Knows nothing of hooks.
+//!
+//! Callers choose the address, so the sender must not become their way into the operator's network: it connects to public
+//! addresses alone unless told otherwise, follows no redirect, uses no proxy, and reads no more than it was told to.
+
+mod endpoint;
+mod public_address;
+mod resolver;
+mod signature;
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
+
+pub use self::endpoint::{Endpoint, EndpointFault};
+use self::resolver::{GuardedResolver, NotPublic};
+pub use self::signature::{SigningKeyError, SigningKeys};
+use crate::clock::Timestamp;
+
+/// What bounds a sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SenderSettings {
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How long a whole delivery may take, unless it asks for less.
+    pub timeout: Duration,
+    /// The most bytes of an answer.
+    pub max_response_bytes: usize,
+    /// Whether addresses may be connected to that are not public.
+    pub allow_private_addresses: bool,
+    /// Whether messages may be sent unencrypted.
+    pub allow_http: bool,
+}
+
+impl Default for SenderSettings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(5),
+            timeout: Duration::from_secs(10),
+            max_response_bytes: 1 << 20,
+            allow_private_addresses: false,
+            allow_http: false,
+        }
+    }
+}
+
+/// The HTTP client could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("the HTTP client for webhooks can't be made")]
+pub struct SenderError(#[source] reqwest::Error);
+
+/// One message on its way. Sent again, it keeps its id and gets a new time.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery<'a> {
+    /// Where it goes.
+    pub endpoint: &'a Endpoint,
+    /// Names the message, so that a receiver can tell that it had it before: printable ASCII without dots.
+    pub id: &'a str,
+    /// When it is sent.
+    pub timestamp: Timestamp,
+    /// The message, as JSON.
+    pub body: &'a Bytes,
+    /// What it is signed with; without keys it has no signature.
+    pub keys: Option<&'a SigningKeys>,
+    /// Headers beside those of the specification.
+    pub headers: &'a HeaderMap,
+    /// How long it may take; more than the sender's own limit counts as that.
+    pub timeout: Option<Duration>,
+}
+
+/// An answer that says success.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivered {
+    /// The status, from 200 to 299.
+    pub status: u16,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// A message that was not delivered, or not to anybody who took it.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The name has no address that is public.
+    #[error("its address is not public")]
+    NotPublic,
+    /// Nobody could be reached.
+    #[error("it can't be reached")]
+    Unreachable(#[source] reqwest::Error),
+    /// The connection broke.
+    #[error("the connection to it broke")]
+    Broken(#[source] reqwest::Error),
+    /// It took too long.
+    #[error("it did not answer in time")]
+    Timeout,
+    /// The answer sends us elsewhere.
+    #[error("it answered with a redirect (status {status}), which is not followed")]
+    Redirect {
+        /// The status.
+        status: u16,
+    },
+    /// The answer says that the message was not taken.
+    #[error("it answered with status {status}")]
+    Status {
+        /// The status.
+        status: u16,
+    },
+    /// The answer has too many bytes.
+    #[error("its answer has more than {max} bytes")]
+    TooLarge {
+        /// The most bytes that are read.
+        max: usize,
+    },
+    /// The id of the message can't stand in a header.
+    #[error("the message has an id that can't be sent")]
+    Id,
+}
+
+/// Sends messages. It makes one attempt; whoever wants more calls it again.
+#[derive(Debug, Clone)]
+pub struct WebhookSender {
+    client: Client,
+    settings: SenderSettings,
+}
+
+impl WebhookSender {
+    /// Makes a sender.
+    pub fn new(settings: SenderSettings) -> Result<Self, SenderError> {
+        let resolver = GuardedResolver {
+            allow_private_addresses: settings.allow_private_addresses,
+        };
+        let client = Client::builder()
+            .connect_timeout(settings.connect_timeout)
+            // A proxy would resolve names in our place, and out of our sight.
+            .no_proxy()
+            .dns_resolver(Arc::new(resolver))
+            .redirect(Policy::none())
+            // The limit counts what is read, so nothing may grow after it was read.
+            .no_gzip()
+            .tcp_nodelay(true)
+            .user_agent(concat!("agent-runtime/", env!("CARGO_PKG_VERSION")));
+        Ok(Self {
+            client: client.build().map_err(SenderError)?,
+            settings,
+        })
+    }
+
+    /// Checks an address as far as that is possible before its name is resolved.
+    pub fn endpoint(&self, url: &str) -> Result<Endpoint, EndpointFault> {
+        Endpoint::parse(url, &self.settings)
+    }
+
+    /// Sends a message once and reads the answer.
+    pub async fn send(&self, delivery: &Delivery<'_>) -> Result<Delivered, SendError> {
+        let own = self.settings.timeout;
+        let limit = delivery.timeout.map_or(own, |timeout| timeout.min(own));
+        let sent = tokio::time::timeout(limit, self.send_unbounded(delivery)).await;
+        sent.unwrap_or(Err(SendError::Timeout))
+    }
+
+    async fn send_unbounded(&self, delivery: &Delivery<'_>) -> Result<Delivered, SendError> {
+        let request = self
+            .client
+            .post(delivery.endpoint.url.clone())
+            .headers(delivery.headers.clone())
+            .headers(headers(delivery)?)
+            .body(delivery.body.clone());
+        let response = request.send().await.map_err(not_sent)?;
+        let status = response.status();
+        if status.is_redirection() {
+            return Err(SendError::Redirect {
+                status: status.as_u16(),
+            });
+        }
+        if !status.is_success() {
+            return Err(SendError::Status {
+                status: status.as_u16(),
+            });
+        }
+        let body = read(response, self.settings.max_response_bytes).await?;
+        Ok(Delivered {
+            status: status.as_u16(),
+            body,
+        })
+    }
+}
+
+/// Returns the headers of the specification.
+fn headers(delivery: &Delivery<'_>) -> Result<HeaderMap, SendError> {
+    let mut headers = HeaderMap::new();
+    let id = HeaderValue::from_str(delivery.id).map_err(|_| SendError::Id)?;
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert("webhook-id", id);
+    headers.insert("webhook-timestamp", delivery.timestamp.timestamp().into());
+    if let Some(keys) = delivery.keys {
+        let signature = keys.sign(delivery.id, delivery.timestamp, delivery.body);
+        let signature = HeaderValue::from_str(&signature).map_err(|_| SendError::Id)?;
+        headers.insert("webhook-signature", signature);
+    }
+    Ok(headers)
+}
+
+/// Reads the body up to the limit.
+async fn read(mut response: Response, max: usize) -> Result<Bytes, SendError> {
+    let mut body = Vec::new();
+    while let Some(bytes) = response.chunk().await.map_err(broken)? {
+        if body.len() + bytes.len() > max {
+            return Err(SendError::TooLarge { max });
+        }
+        body.extend_from_slice(&bytes);
+    }
+    Ok(body.into())
+}
+
+fn not_sent(error: reqwest::Error) -> SendError {
+    let outermost: &(dyn Error + 'static) = &error;
+    let mut causes = std::iter::successors(Some(outermost), |cause| (*cause).source());
+    let is_refused = causes.any(<dyn Error>::is::<NotPublic>);
+    if is_refused {
+        SendError::NotPublic
+    } else if error.is_timeout() {
+        SendError::Timeout
+    } else if error.is_connect() {
+        SendError::Unreachable(error.without_url())
+    } else {
+        SendError::Broken(error.without_url())
+    }
+}
+
+fn broken(error: reqwest::Error) -> SendError {
+    SendError::Broken(error.without_url())
+}

@@ -1,0 +1,63 @@
+//! Resolves names to addresses that may be connected to. The connection is made to just these, so that a name which resolves
+//! differently a moment later gains nothing.
+
+use std::net::SocketAddr;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::public_address::is_public;
+
+/// The name has addresses, and none of them may be connected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no address of the name is public")]
+pub(super) struct NotPublic;
+
+/// Asks the system, and leaves out addresses that are not public unless all are allowed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GuardedResolver {
+    pub(super) allow_private_addresses: bool,
+}
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allow_all = self.allow_private_addresses;
+        Box::pin(async move {
+            // The port of the URL replaces this one.
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let permitted = permitted(found.collect(), allow_all)?;
+            let addresses: Addrs = Box::new(permitted.into_iter());
+            Ok(addresses)
+        })
+    }
+}
+
+fn permitted(found: Vec<SocketAddr>, allow_all: bool) -> Result<Vec<SocketAddr>, NotPublic> {
+    let any = !found.is_empty();
+    let permitted: Vec<_> = found
+        .into_iter()
+        .filter(|address| allow_all || is_public(address.ip()))
+        .collect();
+    if any && permitted.is_empty() {
+        return Err(NotPublic);
+    }
+    Ok(permitted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_addresses_only_public_ones_are_connected_to() {
+        let addresses = |list: &[&str]| -> Vec<SocketAddr> { list.iter().map(|it| it.parse().unwrap()).collect() };
+        for (found, allow_all, expected) in [
+            (&[][..], false, Some(&[][..])),
+            (&["1.1.1.1:0", "10.0.0.1:0", "[::1]:0"], false, Some(&["1.1.1.1:0"])),
+            (&["10.0.0.1:0", "[::1]:0"], false, None),
+            (&["10.0.0.1:0", "[::1]:0"], true, Some(&["10.0.0.1:0", "[::1]:0"])),
+        ] {
+            let permitted = permitted(addresses(found), allow_all).ok();
+            assert_eq!(permitted, expected.map(addresses), "{found:?}");
+        }
+    }
+}
