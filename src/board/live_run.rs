@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::json::Value;
 use crate::message::Message;
 use crate::record::{RunRecord, RunSummary, StepRecord};
 
@@ -15,6 +16,9 @@ pub struct LiveRun {
     /// The messages of its final step, once it has ended.
     #[serde(default)]
     pub output: Vec<Arc<Message>>,
+    /// What its final answer says, where a shape was demanded of it, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
     /// Its completed steps.
     #[serde(default)]
     pub steps: Vec<Arc<StepRecord>>,
@@ -26,6 +30,7 @@ impl LiveRun {
         Self {
             summary,
             output: Vec::new(),
+            value: None,
             steps: Vec::new(),
         }
     }
@@ -35,6 +40,7 @@ impl LiveRun {
         RunRecord {
             summary: self.summary.clone(),
             output: self.output.clone(),
+            value: self.value.clone(),
         }
     }
 }

@@ -92,13 +92,21 @@ impl RunEventPayload {
 
 fn agent_event_name(event: &AgentEvent) -> &'static str {
     match event {
+        AgentEvent::ExecutionStarted { .. } => "execution.started",
         AgentEvent::StepStarted { .. } => "step.started",
+        AgentEvent::ModelRequested { .. } => "model.requested",
+        AgentEvent::ModelResponded { .. } => "model.responded",
         AgentEvent::MessageDelta { .. } => "message.delta",
         AgentEvent::ReasoningDelta { .. } => "reasoning.delta",
         AgentEvent::ToolCallStarted { .. } => "tool_call.started",
         AgentEvent::ToolCallDelta { .. } => "tool_call.delta",
         AgentEvent::ToolCallCompleted { .. } => "tool_call.completed",
+        AgentEvent::SubagentStarted { .. } => "subagent.started",
+        AgentEvent::SubagentCompleted { .. } => "subagent.completed",
+        AgentEvent::HistoryCompacted { .. } => "history.compacted",
+        AgentEvent::HookWarned { .. } => "hook.warned",
         AgentEvent::StepCompleted { .. } => "step.completed",
         AgentEvent::ContinuationEvaluated { .. } => "continuation.evaluated",
+        AgentEvent::ExecutionEnded { .. } => "execution.ended",
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::state::StopReason;
 use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId};
-use crate::json::Object;
+use crate::json::{Object, Value};
 use crate::message::{Message, joined_text};
 use crate::model_ref::ModelRef;
 use crate::session::Hash;
@@ -163,6 +163,9 @@ pub struct RunRecord {
     pub summary: RunSummary,
     /// The messages of the final step.
     pub output: Vec<Arc<Message>>,
+    /// What the final answer says, where a shape was demanded of it that it fits.
+    #[serde(default)]
+    pub value: Option<Value>,
 }
 
 impl RunRecord {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::state::{AgentStepType, ErrorList, FinishReason, StepExecution, ToolExecution};
+use super::subagent::SubagentRecord;
+use crate::agent::state::{AgentStepType, ErrorList, FinishReason, StepExecution, ToolExecution, ToolVerdict};
 use crate::clock::Timestamp;
 use crate::ids::{StepId, ToolExecutionId};
 use crate::message::Message;
@@ -24,7 +25,7 @@ pub struct StepRecord {
     pub finish_reason: Option<FinishReason>,
     /// The model that the provider says answered.
     pub model: Option<String>,
-    /// What its model call used.
+    /// What its model call used, and the models behind its tools.
     pub usage: Usage,
     /// When it began.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
@@ -44,7 +45,7 @@ pub struct StepRecord {
 }
 
 /// The execution of a tool; its arguments and its answer are in the step's messages.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ToolExecutionRecord {
     /// Names the execution.
     pub id: ToolExecutionId,
@@ -52,8 +53,11 @@ pub struct ToolExecutionRecord {
     pub call_id: String,
     /// The tool's name.
     pub name: String,
-    /// Whether it failed.
+    /// Whether the model reads the answer as an error.
     pub is_error: bool,
+    /// Who answered, unless the tool did.
+    #[serde(default, skip_serializing_if = "ToolVerdict::is_executed")]
+    pub verdict: ToolVerdict,
     /// When it began.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub started_at: Timestamp,
@@ -62,6 +66,9 @@ pub struct ToolExecutionRecord {
     pub completed_at: Timestamp,
     /// How long it took, in milliseconds.
     pub duration_ms: i64,
+    /// The agent that worked on the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagent: Option<Box<SubagentRecord>>,
 }
 
 impl StepRecord {
@@ -83,6 +90,12 @@ impl StepRecord {
             messages: step.output_messages.clone(),
         }
     }
+
+    /// Iterates over the agents that worked on its calls.
+    pub fn subagents_mut(&mut self) -> impl Iterator<Item = &mut SubagentRecord> {
+        let executions = self.tool_executions.iter_mut();
+        executions.filter_map(|execution| execution.subagent.as_deref_mut())
+    }
 }
 
 impl ToolExecutionRecord {
@@ -91,10 +104,12 @@ impl ToolExecutionRecord {
             id: execution.id,
             call_id: execution.call.id.clone(),
             name: execution.call.name.clone(),
-            is_error: execution.has_error(),
+            is_error: execution.is_error_result(),
+            verdict: execution.verdict,
             started_at: execution.started_at,
             completed_at: execution.completed_at,
             duration_ms: execution.duration().num_milliseconds(),
+            subagent: SubagentRecord::of(execution).map(Box::new),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::error::{CommitError, StoreError};
 use super::traits::{Commit, Store};
 use super::weight::Weight;
 use crate::ids::SessionId;
-use crate::session::Bundle;
+use crate::session::{Bundle, History};
 use crate::tenant::TenantId;
 
 /// What entries are weighed in, so that a cache of more than 4 GB fits the counter.
@@ -60,7 +60,8 @@ impl Sessions {
         })
     }
 
-    /// Returns a bundle; `None` when there is no such session or it belongs to another tenant.
+    /// Returns a bundle with the messages that running it needs; `None` when there is no such session or it belongs to another
+    /// tenant.
     pub async fn bundle(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Arc<Bundle>>, StoreError> {
         let Some(cache) = &self.cache else {
             let bundle = self.store.bundle_load(tenant, session_id).await?;
@@ -84,16 +85,48 @@ impl Sessions {
         Ok(Some(entry.bundle))
     }
 
-    /// Publishes a session and keeps its bundle, since it is likely to be continued.
-    pub async fn commit(&self, commit: &Commit) -> Result<Arc<Bundle>, CommitError> {
-        let bundle = Arc::new(self.store.session_commit(commit).await?);
-        if let Some(cache) = &self.cache {
-            let parent = bundle.head.parent_session_id;
-            let parent = parent.and_then(|parent| cache.get(&(commit.tenant.clone(), parent)));
-            let entry = Entry::new(Arc::clone(&bundle), parent.as_ref());
-            cache.insert((commit.tenant.clone(), bundle.head.session_id), entry);
+    /// Returns a bundle with all messages. What running it does not need is read anew and not kept.
+    pub async fn whole_bundle(
+        &self,
+        tenant: &TenantId,
+        session_id: SessionId,
+    ) -> Result<Option<Arc<Bundle>>, StoreError> {
+        let Some(bundle) = self.bundle(tenant, session_id).await? else {
+            return Ok(None);
+        };
+        let held = &bundle.history;
+        if held.first_index() == 0 {
+            return Ok(Some(bundle));
         }
+        // No memory holds more messages than that.
+        let missing = u32::try_from(held.first_index()).unwrap_or(u32::MAX);
+        let Some(earlier) = self.store.message_list(tenant, session_id, 0, missing).await? else {
+            return Ok(None);
+        };
+        let history: History = earlier.messages.into_iter().chain(held.iter().cloned()).collect();
+        Ok(Some(Arc::new(Bundle {
+            history,
+            ..(*bundle).clone()
+        })))
+    }
+
+    /// Publishes a session and keeps its bundle and those of its subagents, since they are likely to be continued.
+    pub async fn commit(&self, commit: &Commit) -> Result<Arc<Bundle>, CommitError> {
+        let committed = self.store.session_commit(commit).await?;
+        for child in committed.children {
+            self.keep(&commit.tenant, &Arc::new(child));
+        }
+        let bundle = Arc::new(committed.session);
+        self.keep(&commit.tenant, &bundle);
         Ok(bundle)
+    }
+
+    fn keep(&self, tenant: &TenantId, bundle: &Arc<Bundle>) {
+        let Some(cache) = &self.cache else { return };
+        let parent = bundle.head.parent_session_id;
+        let parent = parent.and_then(|parent| cache.get(&(tenant.clone(), parent)));
+        let entry = Entry::new(Arc::clone(bundle), parent.as_ref());
+        cache.insert((tenant.clone(), bundle.head.session_id), entry);
     }
 }
 

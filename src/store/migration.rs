@@ -11,21 +11,35 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 1;
+pub(crate) const NEEDED_VERSION: i64 = 2;
 
 /// The steps for PostgreSQL.
-pub(crate) const POSTGRES: [Migration; 1] = [Migration {
-    version: 1,
-    description: "sessions, runs, agents, keys",
-    sql: include_str!("../../migrations/postgres/0001_sessions_runs_agents_keys.sql"),
-}];
+pub(crate) const POSTGRES: [Migration; 2] = [
+    Migration {
+        version: 1,
+        description: "sessions, runs, agents, keys",
+        sql: include_str!("../../migrations/postgres/0001_sessions_runs_agents_keys.sql"),
+    },
+    Migration {
+        version: 2,
+        description: "history windows and subagents",
+        sql: include_str!("../../migrations/postgres/0002_history_windows_and_subagents.sql"),
+    },
+];
 
 /// The steps for SQLite.
-pub(crate) const SQLITE: [Migration; 1] = [Migration {
-    version: 1,
-    description: "sessions, runs, agents, keys",
-    sql: include_str!("../../migrations/sqlite/0001_sessions_runs_agents_keys.sql"),
-}];
+pub(crate) const SQLITE: [Migration; 2] = [
+    Migration {
+        version: 1,
+        description: "sessions, runs, agents, keys",
+        sql: include_str!("../../migrations/sqlite/0001_sessions_runs_agents_keys.sql"),
+    },
+    Migration {
+        version: 2,
+        description: "history windows and subagents",
+        sql: include_str!("../../migrations/sqlite/0002_history_windows_and_subagents.sql"),
+    },
+];
 
 /// Refuses a schema of another version, older or newer.
 pub(crate) fn check_version(found: i64) -> Result<(), StoreError> {

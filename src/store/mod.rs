@@ -5,7 +5,7 @@
 //! |---|---|
 //! | what a store promises, and its errors | `traits.rs`, `query.rs`, `key.rs`, `error.rs` |
 //! | how a store is opened, and the cache before it | `open.rs`, `cache.rs`, `weight.rs` |
-//! | what is checked and made ready before a write | `publication.rs`, `new_run.rs` |
+//! | what is checked and made ready before a write | `draft.rs`, `publication.rs`, `new_run.rs` |
 //! | the bytes in a payload | `codec/` |
 //! | a row, and what it becomes | `rows/` |
 //! | a statement that both engines run | `sql/` |
@@ -20,6 +20,7 @@ mod cache;
 mod open;
 mod weight;
 
+mod draft;
 mod new_run;
 mod publication;
 mod verification;
@@ -36,12 +37,15 @@ mod driver_error;
 mod migration;
 
 pub use self::cache::Sessions;
-pub use self::codec::EncodedSegment;
+pub use self::codec::{
+    DecodeError, EncodeError, EncodedSegment, Payload, StateModel, StoredPayload, decode_agent_state,
+    decode_state_addition, encode_agent_state, encode_state_addition,
+};
 pub use self::error::{CommitError, StoreError};
 pub use self::key::{ApiKeyRecord, Scope};
 pub use self::open::{OpenError, StoreSettings, migrate, open};
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
 pub use self::traits::{
-    AgentRecord, AgentStore, Commit, ConflictPolicy, KeyStore, MessagePage, RunReader, RunWriter, SessionReader,
-    SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault, VerifyReport,
+    AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, MessagePage, RunReader, RunWriter,
+    SessionReader, SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault, VerifyReport,
 };

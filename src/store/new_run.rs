@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::codec::{EncodeError, Payload, RUN_VERSION, encode_messages, encode_steps};
+use super::codec::{EncodeError, Payload, encode_output, encode_steps};
 use super::rows::{StoredTime, stored_count};
 use super::sql::Statement;
 use crate::record::{RunRecord, StepRecord};
@@ -64,7 +64,7 @@ impl NewRun {
             created_at: StoredTime(run.created_at),
             started_at: run.started_at.map(StoredTime),
             completed_at: run.completed_at.map(StoredTime),
-            output: Payload::encode(RUN_VERSION, encode_messages(&record.output)?)?,
+            output: encode_output(record)?,
             steps: encode_steps(steps)?,
         })
     }

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use chrono::SubsecRound as _;
 
-use super::codec::{EncodeError, Payload, SEGMENT_VERSION, encode_context, encode_environment, encode_messages};
+use super::codec::{Payload, SEGMENT_VERSION, encode_context, encode_environment, encode_messages};
+use super::draft::{DraftFault, check_children, check_history, check_run};
 use super::error::StoreError;
 use super::new_run::NewRun;
-use super::traits::{Commit, ConflictPolicy};
+use super::traits::{Commit, Committed, ConflictPolicy};
 use crate::ids::SessionId;
 use crate::session::{
-    BranchPosition, Bundle, BundleDraft, EnvironmentState, Hash, History, HistoryFault, RootHashInput, SessionHead,
-    StoredContext, find_history_fault, hash_segment, root_hash,
+    BranchPosition, Bundle, BundleDraft, EnvironmentState, Hash, History, RootHashInput, SessionHead, StoredContext,
+    hash_segment, root_hash,
 };
 use crate::tenant::TenantId;
 
@@ -19,6 +20,24 @@ use crate::tenant::TenantId;
 pub(crate) const OPERATION: &str = "commit session";
 
 /// Everything that a commit writes.
+#[derive(Debug)]
+pub(crate) struct Publications {
+    /// The run's own session, with the run.
+    pub(crate) own: Publication,
+    /// The sessions of its subagents.
+    pub(crate) children: Vec<Publication>,
+}
+
+/// Where the sessions of a commit have gone.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// The place of the run's own session.
+    pub(crate) own: BranchPosition,
+    /// The places of the others, in their order.
+    pub(crate) children: Vec<BranchPosition>,
+}
+
+/// A session to publish.
 #[derive(Debug)]
 pub(crate) struct Publication {
     pub(crate) tenant: TenantId,
@@ -55,34 +74,27 @@ struct BundleStates {
     history: History,
 }
 
-/// Why a draft is refused.
-#[derive(Debug, thiserror::Error)]
-enum DraftFault {
-    #[error("no provider would accept the history")]
-    History(#[source] HistoryFault),
-    #[error("the history does not begin with that of the session that it continues")]
-    NotAContinuation,
-    #[error("the record of the run names another run or session")]
-    OtherRun,
-    #[error("a count is too large to be stored")]
-    TooLarge(#[source] std::num::TryFromIntError),
-    #[error("the draft can't be encoded")]
-    Encode(#[source] EncodeError),
-    #[error("the draft can't be written as JSON")]
-    Json(#[source] serde_json::Error),
-}
-
-impl Publication {
+impl Publications {
     /// Validates, hashes and encodes a commit.
     pub(crate) fn new(commit: &Commit) -> Result<Self, StoreError> {
-        prepare(commit).map_err(|fault| StoreError::Failed {
+        prepare_all(commit).map_err(|fault| StoreError::Failed {
             operation: OPERATION,
             source: fault.into(),
         })
     }
 
-    /// Returns the bundle as it was published.
-    pub(crate) fn into_bundle(self, position: BranchPosition) -> Bundle {
+    /// Returns the bundles as they were published.
+    pub(crate) fn into_committed(self, places: Places) -> Committed {
+        let children = self.children.into_iter().zip(places.children);
+        Committed {
+            session: self.own.into_bundle(places.own),
+            children: children.map(|(child, position)| child.into_bundle(position)).collect(),
+        }
+    }
+}
+
+impl Publication {
+    fn into_bundle(self, position: BranchPosition) -> Bundle {
         Bundle {
             head: SessionHead { position, ..self.head },
             environment: self.bundle.environment,
@@ -92,14 +104,28 @@ impl Publication {
     }
 }
 
-fn prepare(commit: &Commit) -> Result<Publication, DraftFault> {
-    let draft = &commit.draft;
-    check_history(draft)?;
+fn prepare_all(commit: &Commit) -> Result<Publications, DraftFault> {
     check_run(commit)?;
+    check_children(commit)?;
+    let run = commit.run.as_ref().map(|(record, steps)| NewRun::new(record, steps));
+    // A subagent has no rival: where another session has continued the same one, there are two.
+    let children = commit.children.iter();
+    let children = children.map(|child| prepare(&commit.tenant, child, ConflictPolicy::Fork));
+    Ok(Publications {
+        own: Publication {
+            run: run.transpose().map_err(DraftFault::Encode)?,
+            ..prepare(&commit.tenant, &commit.draft, commit.conflict)?
+        },
+        children: children.collect::<Result<_, _>>()?,
+    })
+}
+
+fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> Result<Publication, DraftFault> {
+    let history_start = check_history(draft)?;
     let parent = draft.parent.as_deref();
     let segment_bytes = encode_messages(draft.new_messages()).map_err(DraftFault::Encode)?;
     let segment_hash = hash_segment(&segment_bytes);
-    let inherited = parent.map_or(0, |parent| parent.history.len());
+    let inherited = draft.inherited();
     let segment = NewSegment {
         first_index: i64::try_from(inherited).map_err(DraftFault::TooLarge)?,
         message_count: i32::try_from(draft.history.len() - inherited).map_err(DraftFault::TooLarge)?,
@@ -115,11 +141,13 @@ fn prepare(commit: &Commit) -> Result<Publication, DraftFault> {
         session_id: draft.session_id,
         parent_session_id: parent.map(|parent| parent.head.session_id),
         run_id: draft.run_id,
+        subagent_of: draft.subagent_of,
         agent: draft.agent.clone(),
         agent_version: draft.agent_version,
         depth: draft.depth(),
         execution_count: draft.context.execution_count,
         message_count: draft.history.len() as u64,
+        history_start: history_start as u64,
         root_hash: prepare_root_hash(draft, environment_hash, context_hash, segment_hash)?,
         environment_hash,
         context_hash,
@@ -128,48 +156,23 @@ fn prepare(commit: &Commit) -> Result<Publication, DraftFault> {
         created_at: draft.context.updated_at.trunc_subsecs(6),
         position: parent.map_or(fork, |parent| next_position(parent.head.position)),
     };
-    let run = commit.run.as_ref().map(|(record, steps)| NewRun::new(record, steps));
     Ok(Publication {
-        tenant: commit.tenant.clone(),
+        tenant: tenant.clone(),
         metadata: serde_json::to_string(&head.metadata).map_err(DraftFault::Json)?,
         head,
         parent: parent.map(|parent| (parent.head.session_id, parent.head.position)),
         fork,
-        conflict: commit.conflict,
+        conflict,
         segment,
         environment,
         context,
-        run: run.transpose().map_err(DraftFault::Encode)?,
+        run: None,
         bundle: BundleStates {
             environment: Arc::clone(&draft.environment),
             context: stored_context,
-            history: draft.history.clone(),
+            history: draft.history.held_from(history_start),
         },
     })
-}
-
-/// The parent's history was checked when it was committed, and it left no call open.
-fn check_history(draft: &BundleDraft) -> Result<(), DraftFault> {
-    if let Some(parent) = &draft.parent
-        && let Some(last) = parent.history.len().checked_sub(1)
-        && draft.history.get(last) != parent.history.get(last)
-    {
-        return Err(DraftFault::NotAContinuation);
-    }
-    let fault = find_history_fault(draft.new_messages().map(AsRef::as_ref));
-    fault.map_or(Ok(()), |fault| Err(DraftFault::History(fault)))
-}
-
-fn check_run(commit: &Commit) -> Result<(), DraftFault> {
-    let Some((record, _)) = &commit.run else {
-        return Ok(());
-    };
-    let named = (Some(record.summary.run_id), record.summary.session_id);
-    if named == (commit.draft.run_id, commit.draft.session_id) {
-        Ok(())
-    } else {
-        Err(DraftFault::OtherRun)
-    }
 }
 
 /// Nothing is encoded when the environment is the parent's.
@@ -207,6 +210,7 @@ fn prepare_root_hash(draft: &BundleDraft, environment: Hash, context: Hash, segm
         execution_count: draft.context.execution_count,
         message_count: draft.history.len() as u64,
         created_at: draft.context.updated_at,
+        subagent_of: draft.subagent_of,
     };
     root_hash(&input).map_err(DraftFault::Json)
 }

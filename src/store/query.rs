@@ -43,6 +43,8 @@ pub struct SessionFilter {
     pub created: TimeRange,
     /// Only direct children of this session.
     pub parent: Option<SessionId>,
+    /// Only of subagents that the agent of this session started.
+    pub subagent_of: Option<SessionId>,
     /// Only sessions that nothing continues.
     pub tips_only: bool,
 }

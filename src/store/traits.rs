@@ -27,7 +27,8 @@ pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// Reads sessions.
 pub trait SessionReader: Send + Sync + fmt::Debug {
-    /// Loads a whole bundle, in at most two round trips at any depth.
+    /// Loads a bundle with the messages that running it needs, those from `history_start` on, in at most two round trips at any
+    /// depth; older messages are not read.
     fn bundle_load<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, Option<Bundle>>;
 
     /// Reads a session without its payloads.
@@ -79,11 +80,12 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
 
 /// Publishes sessions.
 pub trait SessionWriter: Send + Sync + fmt::Debug {
-    /// Publishes a session and, with it, the record of its run: all of it or nothing, visible at once.
+    /// Publishes a session and, with it, the record of its run and the sessions of its subagents: all of it or nothing, visible at
+    /// once.
     ///
     /// May be repeated after [`StoreError::Unavailable`]: a second attempt of the same commit that finds the first one done answers
     /// as the first would have.
-    fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Bundle, CommitError>>;
+    fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Committed, CommitError>>;
 }
 
 /// Reads runs.
@@ -189,6 +191,18 @@ pub struct Commit {
     pub run: Option<(RunRecord, Vec<StepRecord>)>,
     /// What to do when the base has been continued by another session.
     pub conflict: ConflictPolicy,
+    /// The sessions of the run's subagents and of theirs: of the same run, each with an id of its own. One that continues a session
+    /// which others continue, too, opens a branch.
+    pub children: Vec<BundleDraft>,
+}
+
+/// What a commit has published.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Committed {
+    /// The run's own session.
+    pub session: Bundle,
+    /// The sessions of its subagents, in the order of [`Commit::children`].
+    pub children: Vec<Bundle>,
 }
 
 /// What to do when another run has continued the same base.

@@ -24,7 +24,8 @@ pub(crate) struct Verification {
 struct Segment {
     first_index: i64,
     message_count: i64,
-    hash: Result<Hash, String>,
+    /// The hash, and the end of what the newest summary among the messages covers.
+    content: Result<(Hash, Option<u64>), String>,
 }
 
 impl Verification {
@@ -33,7 +34,7 @@ impl Verification {
         let segment = Segment {
             first_index: row.first_index,
             message_count: row.message_count(),
-            hash: row.inspect(&mut self.decoder).map_err(|error| error.to_string()),
+            content: row.inspect(&mut self.decoder).map_err(|error| error.to_string()),
         };
         self.segments.insert((row.branch_id, row.position), segment);
     }
@@ -98,21 +99,37 @@ impl Verification {
         );
         let detail = match self.segments.get(&place) {
             None => "the segment is missing".to_owned(),
-            Some(Segment { hash: Err(detail), .. }) => detail.clone(),
-            Some(Segment { hash: Ok(hash), .. }) if *hash != head.segment_hash => {
-                "the stored messages differ from their hash".to_owned()
+            Some(Segment {
+                content: Err(detail), ..
+            }) => detail.clone(),
+            Some(Segment {
+                content: Ok((hash, _)), ..
+            }) if *hash != head.segment_hash => "the stored messages differ from their hash".to_owned(),
+            Some(segment) if !segment.follows(inherited, head.message_count) => {
+                "the messages do not follow on those of the parent".to_owned()
             }
-            Some(segment) => {
-                let stated = u64::try_from(segment.first_index)
-                    .ok()
-                    .zip(u64::try_from(segment.message_count).ok());
-                if stated.is_some_and(|(first, count)| first == inherited && first + count == head.message_count) {
+            Some(Segment {
+                content: Ok((_, covered)),
+                ..
+            }) => {
+                let start = covered.or_else(|| parent.map(|parent| parent.history_start));
+                if head.history_start == start.unwrap_or(0) {
                     return;
                 }
-                "the messages do not follow on those of the parent".to_owned()
+                "the history does not begin where its newest summary ends".to_owned()
             }
         };
         faults.push(fault(head.session_id, "message_history_state", detail));
+    }
+}
+
+impl Segment {
+    /// Tells whether these are the messages from one index to the other.
+    fn follows(&self, first: u64, end: u64) -> bool {
+        let stated = u64::try_from(self.first_index)
+            .ok()
+            .zip(u64::try_from(self.message_count).ok());
+        stated.is_some_and(|(stated, count)| stated == first && stated.checked_add(count) == Some(end))
     }
 }
 
@@ -137,6 +154,7 @@ fn check_root(
         execution_count: head.execution_count,
         message_count: head.message_count,
         created_at: head.created_at,
+        subagent_of: head.subagent_of,
     };
     let computed = root_hash(&input).map_err(|error| StoreError::Failed {
         operation: "verify session",

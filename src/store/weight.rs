@@ -40,8 +40,10 @@ impl Weight {
         let context = parent
             .filter(|(parent, _)| parent.head.context_hash == bundle.head.context_hash)
             .map(|(_, weight)| weight.context);
-        let (inherited, inherited_bytes) =
-            parent.map_or((0, 0), |(parent, weight)| (parent.history.len(), weight.messages));
+        // A bundle that was compacted since holds fewer of its parent's messages.
+        let (inherited, inherited_bytes) = parent
+            .filter(|(parent, _)| parent.history.first_index() == bundle.history.first_index())
+            .map_or((0, 0), |(parent, weight)| (parent.history.len(), weight.messages));
         let head = ENTRY + size_of::<Bundle>() + text(&bundle.head.agent) + object(&bundle.head.metadata);
         Self {
             head: head as u64,

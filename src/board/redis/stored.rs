@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::queue::RunName;
 use crate::board::LiveRun;
+use crate::json::Value;
 use crate::message::Message;
 use crate::record::{RunSummary, StepRecord};
 use crate::tenant::TenantId;
@@ -51,12 +52,14 @@ struct Reading<'a> {
 #[derive(Serialize)]
 struct WorkWriting<'a> {
     output: &'a [Arc<Message>],
+    value: &'a Option<Value>,
     steps: &'a [Arc<StepRecord>],
 }
 
 #[derive(Default, Deserialize)]
 struct Work {
     output: Vec<Arc<Message>>,
+    value: Option<Value>,
     steps: Vec<Arc<StepRecord>>,
 }
 
@@ -85,6 +88,7 @@ impl Encoder {
         }
         let work = WorkWriting {
             output: &run.output,
+            value: &run.value,
             steps: &run.steps,
         };
         let work = write(work, MAX_WORK_BYTES)?;
@@ -112,8 +116,13 @@ pub(super) fn decode_summary(summary: Option<&[u8]>) -> Option<LiveRun> {
 pub(super) fn decode(summary: Option<&[u8]>, work: Option<&[u8]>) -> Option<LiveRun> {
     let run = decode_summary(summary)?;
     let work = work.filter(|work| !work.is_empty());
-    let Work { output, steps } = work.and_then(read).unwrap_or_default();
-    Some(LiveRun { output, steps, ..run })
+    let Work { output, value, steps } = work.and_then(read).unwrap_or_default();
+    Some(LiveRun {
+        output,
+        value,
+        steps,
+        ..run
+    })
 }
 
 /// Writes a value; `None` when it takes more bytes, which is found without writing the rest.
@@ -194,6 +203,7 @@ mod tests {
                 "status": "running", "usage": {}, "step_count": 0, "metadata": {}, "created_at": time,
             },
             "output": output.iter().map(message).collect::<Vec<_>>(),
+            "value": {"celsius": 21},
         });
         serde_json::from_value(run).unwrap()
     }

@@ -1,31 +1,49 @@
-//! What payloads hold: messages, states, steps and definitions as JSON. Bytes are encoded once, and hashed as they are stored.
+//! What payloads hold beside histories and agent states: contexts, environments, outputs, steps and definitions as JSON. Bytes are
+//! encoded once, and hashed as they are stored.
 
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
-use serde::{Serialize, Serializer as _};
+use serde::{Deserialize, Serialize};
 
 use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, open_payload};
 use super::{DEFINITION_VERSION, RUN_VERSION, STATE_VERSION};
 use crate::agent::AgentDefinition;
-use crate::json::canonical_bytes;
+use crate::json::{Value, canonical_bytes, present, read_open, write_open};
 use crate::message::Message;
-use crate::record::StepRecord;
+use crate::record::{RunRecord, StepRecord};
 use crate::session::{EnvironmentState, Hash, StoredContext, hash_context, hash_definition, hash_environment};
 
-/// Encodes messages as a JSON array, not yet compressed.
-pub(crate) fn encode_messages<'a>(
-    messages: impl IntoIterator<Item = &'a Arc<Message>>,
-) -> Result<Vec<u8>, EncodeError> {
-    let mut bytes = Vec::with_capacity(1024);
-    serde_json::Serializer::new(&mut bytes)
-        .collect_seq(messages)
-        .map_err(EncodeError::Json)?;
-    Ok(bytes)
+/// The output of a run, as it is stored since version 2.
+#[derive(Debug, Deserialize)]
+pub(crate) struct StoredOutput {
+    pub(crate) messages: Vec<Arc<Message>>,
+    #[serde(default, deserialize_with = "present")]
+    pub(crate) value: Option<Value>,
 }
 
-/// Decodes the messages of a run's output.
-pub(crate) fn decode_messages(stored: StoredPayload<'_>) -> Result<Vec<Arc<Message>>, DecodeError> {
+#[derive(Serialize)]
+struct OutputRef<'a> {
+    messages: &'a [Arc<Message>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a Value>,
+}
+
+/// Encodes the output of a run.
+pub(crate) fn encode_output(record: &RunRecord) -> Result<Payload, EncodeError> {
+    let output = OutputRef {
+        messages: &record.output,
+        value: record.value.as_ref(),
+    };
+    Payload::encode(RUN_VERSION, serde_json::to_vec(&output).map_err(EncodeError::Json)?)
+}
+
+/// Decodes the output of a run, of any version.
+pub(crate) fn decode_output(stored: StoredPayload<'_>) -> Result<StoredOutput, DecodeError> {
+    if stored.schema_version == 1 {
+        let messages = decode(stored, RUN_VERSION)?;
+        return Ok(StoredOutput { messages, value: None });
+    }
     decode(stored, RUN_VERSION)
 }
 
@@ -47,7 +65,8 @@ pub(crate) fn encode_environment(environment: &EnvironmentState) -> Result<(Hash
 
 /// Encodes a context and computes the hash that addresses it.
 pub(crate) fn encode_context(context: &StoredContext) -> Result<(Hash, Payload), EncodeError> {
-    encode_canonical(context, hash_context, STATE_VERSION)
+    let context = write_open(context, &context.unread).map_err(EncodeError::Json)?;
+    encode_canonical(&context, hash_context, STATE_VERSION)
 }
 
 /// Encodes a definition and computes the hash that names its version.
@@ -67,7 +86,9 @@ pub(crate) fn decode_environment(stored: StoredPayload<'_>) -> Result<Environmen
 
 /// Decodes a context.
 pub(crate) fn decode_context(stored: StoredPayload<'_>) -> Result<StoredContext, DecodeError> {
-    decode(stored, STATE_VERSION)
+    let stored: Value = decode(stored, STATE_VERSION)?;
+    let (context, unread) = read_open::<StoredContext>(&stored).map_err(DecodeError::Json)?;
+    Ok(StoredContext { unread, ..context })
 }
 
 fn encode_canonical<T: Serialize>(

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::SEGMENT_VERSION;
+use super::messages::read_messages;
 use super::payload::{DecodeError, Decoder, StoredPayload};
 use crate::message::Message;
 use crate::session::{Hash, History, hash_segment};
@@ -44,21 +45,24 @@ impl HistoryBuilder {
         Ok(())
     }
 
-    /// Checks and hashes a segment without keeping it.
-    pub(crate) fn inspect(&mut self, segment: StoredSegment<'_>) -> Result<Hash, DecodeError> {
+    /// Checks and hashes a segment without keeping it; also returns the end of what its newest summary covers.
+    pub(crate) fn inspect(&mut self, segment: StoredSegment<'_>) -> Result<(Hash, Option<u64>), DecodeError> {
         let bytes = self.decoder.open(segment.payload, SEGMENT_VERSION)?;
-        decode_segment(&bytes, segment.message_count)?;
-        Ok(hash_segment(&bytes))
+        let messages = decode_segment(&bytes, segment.message_count)?;
+        let mut coverages = messages.iter().rev().filter_map(|message| message.tags.covers);
+        Ok((hash_segment(&bytes), coverages.next().map(|coverage| coverage.to)))
     }
 
-    /// Joins the segments if they are the messages `0..message_count`.
-    pub(crate) fn into_history(self, message_count: u64) -> Result<History, HistoryGap> {
+    /// Joins the segments if they end where the indexes end and hold all of them.
+    pub(crate) fn into_history(self, indexes: Range<u64>) -> Result<History, HistoryGap> {
         let (first_index, messages) = self.join()?;
-        if first_index == 0 && messages.len() as u64 == message_count {
-            Ok(messages.into_iter().collect())
-        } else {
-            Err(HistoryGap)
+        let skipped = indexes.start.checked_sub(first_index).ok_or(HistoryGap)?;
+        if first_index + messages.len() as u64 != indexes.end {
+            return Err(HistoryGap);
         }
+        let start = usize::try_from(indexes.start).map_err(|_| HistoryGap)?;
+        let skipped = usize::try_from(skipped).map_err(|_| HistoryGap)?;
+        Ok(History::starting_at(start, messages.into_iter().skip(skipped)))
     }
 
     /// Returns those of the messages that have the indexes, if they are all there.
@@ -112,7 +116,7 @@ impl HistoryBuilder {
 pub(crate) struct HistoryGap;
 
 fn decode_segment(bytes: &[u8], stated: i64) -> Result<Vec<Arc<Message>>, DecodeError> {
-    let messages: Vec<Arc<Message>> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
+    let messages = read_messages(bytes)?;
     if i64::try_from(messages.len()) == Ok(stated) {
         Ok(messages)
     } else {

@@ -2,17 +2,27 @@
 //!
 //! A form that changes gets a new version and a decoder for each older one, since committed rows are never rewritten.
 
+mod agent_state;
 mod documents;
 mod history;
+mod messages;
 mod payload;
 mod segment;
 
+#[cfg(test)]
+mod golden;
+
+pub use self::agent_state::{
+    StateModel, decode_agent_state, decode_state_addition, encode_agent_state, encode_state_addition,
+};
 pub(crate) use self::documents::{
-    decode_context, decode_definition, decode_environment, decode_messages, decode_steps, encode_context,
-    encode_definition, encode_environment, encode_messages, encode_steps,
+    decode_context, decode_definition, decode_environment, decode_output, decode_steps, encode_context,
+    encode_definition, encode_environment, encode_output, encode_steps,
 };
 pub(crate) use self::history::{HistoryBuilder, StoredSegment};
-pub(crate) use self::payload::{DecodeError, EncodeError, Payload, StoredPayload, check_version, open_payload};
+pub(crate) use self::messages::encode_messages;
+pub use self::payload::{DecodeError, EncodeError, Payload, StoredPayload};
+pub(crate) use self::payload::{check_version, open_payload};
 pub use self::segment::EncodedSegment;
 
 /// The version of the columns of `sessions`.
@@ -21,7 +31,10 @@ pub(crate) const SESSION_VERSION: i16 = 1;
 pub(crate) const SEGMENT_VERSION: i16 = 1;
 /// The version of environments and contexts: canonical JSON.
 pub(crate) const STATE_VERSION: i16 = 1;
-/// The version of the columns and payloads of `runs`: JSON arrays of messages and of steps.
-pub(crate) const RUN_VERSION: i16 = 1;
+/// The version of the columns and payloads of `runs`: the output with its messages and its value, and a JSON array of steps. In
+/// version 1 the output was a JSON array of messages.
+pub(crate) const RUN_VERSION: i16 = 2;
+/// The version of agent states of both models, and of what steps add to them: canonical JSON.
+pub(crate) const AGENT_STATE_VERSION: i16 = 1;
 /// The version of agent definitions: canonical JSON.
 pub(crate) const DEFINITION_VERSION: i16 = 1;

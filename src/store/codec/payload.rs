@@ -24,19 +24,28 @@ thread_local! {
 
 /// A payload on its way into a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Payload {
-    pub(crate) schema_version: i16,
-    pub(crate) encoding: i16,
-    pub(crate) bytes: Vec<u8>,
+pub struct Payload {
+    /// The version of what it holds.
+    pub schema_version: i16,
+    /// How its bytes are compressed: 0 for not at all, 1 for one zstd frame that states its content's size.
+    pub encoding: i16,
+    /// The bytes, compressed.
+    pub bytes: Vec<u8>,
 }
 
 /// Why a payload can't be stored.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum EncodeError {
+pub enum EncodeError {
+    /// It is longer than what can be read back.
     #[error("the payload has {length} bytes, more than the {MAX_LENGTH} that can be read back")]
-    TooLong { length: usize },
+    TooLong {
+        /// Its bytes, uncompressed.
+        length: usize,
+    },
+    /// The compressor failed.
     #[error("the payload can't be compressed")]
     Compress(#[source] io::Error),
+    /// It has no form in JSON.
     #[error("the payload can't be written as JSON")]
     Json(#[source] serde_json::Error),
 }
@@ -65,7 +74,7 @@ impl Payload {
     }
 
     /// Returns the payload as its row will hold it.
-    pub(crate) fn as_stored(&self) -> StoredPayload<'_> {
+    pub fn as_stored(&self) -> StoredPayload<'_> {
         StoredPayload {
             schema_version: self.schema_version,
             encoding: self.encoding,
@@ -83,29 +92,49 @@ fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
 
 /// A payload as a row holds it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StoredPayload<'a> {
-    pub(crate) schema_version: i16,
-    pub(crate) encoding: i16,
-    pub(crate) bytes: &'a [u8],
+pub struct StoredPayload<'a> {
+    /// The version of what it holds.
+    pub schema_version: i16,
+    /// How its bytes are compressed.
+    pub encoding: i16,
+    /// The bytes, compressed.
+    pub bytes: &'a [u8],
 }
 
 /// Why a stored payload can't be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DecodeError {
+pub enum DecodeError {
+    /// A later version of agent-runtime wrote it.
     #[error("version {found} is newer than {known}, the newest that this version of agent-runtime reads")]
-    NewerVersion { found: i16, known: i16 },
+    NewerVersion {
+        /// The version that was found.
+        found: i16,
+        /// The newest version that is known.
+        known: i16,
+    },
+    /// No version is below 1.
     #[error("{0} is no known version")]
     UnknownVersion(i16),
+    /// There is no such way to compress.
     #[error("{0} is no known encoding")]
     UnknownEncoding(i16),
+    /// It would take more memory than any payload may.
     #[error("the payload states no size, or one above {MAX_LENGTH} bytes")]
     TooLong,
+    /// It is damaged.
     #[error("the payload is no zstd frame")]
     Decompress(#[source] io::Error),
+    /// It is damaged, or of another kind.
     #[error("the payload is not the JSON that it should be")]
     Json(#[source] serde_json::Error),
+    /// Its row says something else.
     #[error("the segment says that it has {stated} messages and holds {found}")]
-    MessageCount { stated: i64, found: usize },
+    MessageCount {
+        /// What the row says.
+        stated: i64,
+        /// What there is.
+        found: usize,
+    },
 }
 
 impl DecodeError {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::SEGMENT_VERSION;
-use super::documents::encode_messages;
 use super::history::{HistoryBuilder, StoredSegment};
+use super::messages::encode_messages;
 use super::payload::Payload;
 use crate::message::Message;
 use crate::store::error::StoreError;
@@ -24,6 +24,11 @@ impl EncodedSegment {
             message_count: i64::try_from(messages.len()).map_err(failed("encode segment"))?,
             payload: Payload::encode(SEGMENT_VERSION, bytes).map_err(failed("encode segment"))?,
         })
+    }
+
+    /// Takes what a row holds: the number of messages that it says, and their payload.
+    pub fn from_stored(message_count: i64, payload: Payload) -> Self {
+        Self { message_count, payload }
     }
 
     /// Decodes the messages.

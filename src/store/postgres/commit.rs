@@ -1,19 +1,21 @@
-//! Publishing sessions on PostgreSQL: one statement each, all or nothing.
+//! Publishing sessions on PostgreSQL: one statement each, all or nothing. Only a run that publishes its subagents' sessions, too,
+//! needs a transaction around them.
 
 use futures_util::future::BoxFuture;
-use sqlx::Row as _;
+use sqlx::{FromRow, PgConnection, PgPool, Row as _};
 
 use super::PostgresStore;
-use crate::ids::RunId;
-use crate::session::{BranchPosition, Bundle};
+use crate::ids::{RunId, SessionId};
+use crate::session::BranchPosition;
 use crate::store::codec::SESSION_VERSION;
+use crate::store::driver_error::task_error;
 use crate::store::error::CommitError;
-use crate::store::publication::{OPERATION, Publication};
+use crate::store::publication::{OPERATION, Places, Publication, Publications};
 use crate::store::rows::{StoredTime, stored_count};
 use crate::store::sql::{Refusal, Statement, answer, successor_statement};
-use crate::store::traits::{Commit, ConflictPolicy, SessionWriter};
+use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 
-/// What both statements insert once the segment has its place: `$1` to `$58`.
+/// What both statements insert once the segment has its place: `$1` to `$60`.
 macro_rules! insert_all_but_segment {
     () => {
         "environment as (
@@ -28,8 +30,9 @@ macro_rules! insert_all_but_segment {
             insert into sessions (
                 tenant, branch_id, position, session_id, parent_session_id, run_id, agent, agent_version, depth,
                 execution_count, message_count, root_hash, environment_hash, context_hash, segment_hash, metadata,
-                created_at, schema_version)
-            select $1, $2, $3, $9, $10, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $58 from segment
+                created_at, schema_version, history_start, subagent_of)
+            select $1, $2, $3, $9, $10, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $58, $59, $60
+            from segment
         ), run as (
             insert into runs (
                 tenant, run_id, session_id, base_session_id, agent, agent_version, model, mode, status, stop_reason,
@@ -78,34 +81,66 @@ const OPEN: &str = concat!(
 );
 
 impl SessionWriter for PostgresStore {
-    fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Bundle, CommitError>> {
+    fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Committed, CommitError>> {
         Box::pin(async move {
-            let publication = Publication::new(commit)?;
-            let published = publish(self, &publication).await;
-            answer(self, publication, published).await
+            let publications = Publications::new(commit)?;
+            if publications.children.is_empty() {
+                let published = publish_alone(&self.pool, &publications.own).await;
+                return answer(self, publications, published).await;
+            }
+            let pool = self.pool.clone();
+            let work = async move {
+                let published = publish_all(&pool, &publications).await;
+                (publications, published)
+            };
+            // No caller cancels it: a transaction that is given up as it begins would stay open on its connection.
+            let (publications, published) = self.tasks.spawn(work).await.map_err(task_error(OPERATION))?;
+            answer(self, publications, published).await
         })
     }
 }
 
-async fn publish(store: &PostgresStore, publication: &Publication) -> Result<BranchPosition, Refusal> {
+async fn publish_alone(pool: &PgPool, publication: &Publication) -> Result<Places, Refusal> {
+    let mut connection = pool.acquire().await?;
+    Ok(Places {
+        own: publish(&mut connection, publication).await?,
+        children: Vec::new(),
+    })
+}
+
+/// An error drops the transaction, which rolls it back.
+async fn publish_all(pool: &PgPool, publications: &Publications) -> Result<Places, Refusal> {
+    let mut transaction = pool.begin().await?;
+    let own = publish(&mut transaction, &publications.own).await?;
+    let mut children = Vec::with_capacity(publications.children.len());
+    for child in &publications.children {
+        children.push(publish(&mut transaction, child).await?);
+    }
+    transaction.commit().await?;
+    Ok(Places { own, children })
+}
+
+async fn publish(connection: &mut PgConnection, publication: &Publication) -> Result<BranchPosition, Refusal> {
     let Some((parent, _)) = publication.parent else {
-        return open_branch(store, publication).await;
+        return open_branch(connection, publication).await;
     };
     let position = publication.head.position;
-    if insert(store, APPEND, publication, position).await? {
+    if insert(connection, APPEND, publication, position).await? {
         return Ok(position);
     }
     match publication.conflict {
-        ConflictPolicy::Fork => open_branch(store, publication).await,
+        ConflictPolicy::Fork => open_branch(connection, publication).await,
         ConflictPolicy::Reject => {
-            let successor = successor_statement(publication, parent).fetch_optional(store).await?;
+            let successor = successor_statement(publication, parent).into_query();
+            let successor = successor.fetch_optional(connection).await?;
+            let successor = successor.as_ref().map(FromRow::from_row).transpose()?;
             Err(Refusal::of_successor(publication, successor))
         }
     }
 }
 
-async fn open_branch(store: &PostgresStore, publication: &Publication) -> Result<BranchPosition, Refusal> {
-    if insert(store, OPEN, publication, publication.fork).await? {
+async fn open_branch(connection: &mut PgConnection, publication: &Publication) -> Result<BranchPosition, Refusal> {
+    if insert(connection, OPEN, publication, publication.fork).await? {
         Ok(publication.fork)
     } else {
         Err(Refusal::missing_base())
@@ -114,7 +149,7 @@ async fn open_branch(store: &PostgresStore, publication: &Publication) -> Result
 
 /// Runs one of the two statements; tells whether it published the session.
 async fn insert(
-    store: &PostgresStore,
+    connection: &mut PgConnection,
     statement: &'static str,
     publication: &Publication,
     position: BranchPosition,
@@ -148,7 +183,9 @@ async fn insert(
         .bind_payload(publication.environment.as_ref())
         .bind_payload(publication.context.as_ref())
         .bind_run(publication.run.as_ref())
-        .bind(SESSION_VERSION);
-    let row = insert.into_query().fetch_one(&store.pool).await?;
+        .bind(SESSION_VERSION)
+        .bind(stored_count(head.history_start))
+        .bind(head.subagent_of.map(SessionId::as_uuid));
+    let row = insert.into_query().fetch_one(connection).await?;
     Ok(row.try_get::<i64, _>(0)? > 0)
 }

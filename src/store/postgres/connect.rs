@@ -6,6 +6,7 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use super::PostgresStore;
 use crate::store::open::{OpenError, StoreSettings};
@@ -42,6 +43,7 @@ impl PostgresStore {
         }
         Ok(Self {
             pool: pool.connect_lazy_with(options),
+            tasks: TaskTracker::new(),
         })
     }
 }

@@ -7,7 +7,7 @@ use sqlx::Postgres;
 
 use super::PostgresStore;
 use crate::store::driver_error::store_error;
-use crate::store::sql::{Engine, EngineRow, NewVersion, Statement};
+use crate::store::sql::{Engine, EngineRow, NewVersion, Statement, segment_condition};
 use crate::store::traits::StoreFuture;
 
 impl Engine for PostgresStore {
@@ -37,6 +37,15 @@ impl Engine for PostgresStore {
             on conflict (tenant, name) do update set version = excluded.version";
         let insert = self.execute(version.bind_to(statement));
         Box::pin(async { insert.await.map(|_| ()) })
+    }
+
+    fn push_segments_join(select: &mut Statement<'_>) {
+        // The planner knows nothing of the search and might join the whole table; the offset keeps it from looking inside.
+        select.push(concat!(
+            " cross join lateral (select * from history_segments h where ",
+            segment_condition!(),
+            " offset 0) h where s.rest = 0"
+        ));
     }
 
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str) {

@@ -6,7 +6,7 @@ use super::{RowName, StoredTime, from_row};
 use crate::agent::state::StopReason;
 use crate::ids::{RunId, SessionId};
 use crate::record::{RunRecord, RunSummary, StepRecord};
-use crate::store::codec::{RUN_VERSION, StoredPayload, check_version, decode_messages, decode_steps};
+use crate::store::codec::{RUN_VERSION, StoredPayload, check_version, decode_output, decode_steps};
 use crate::store::error::StoreError;
 use crate::usage::{Cost, Usage};
 
@@ -162,10 +162,11 @@ impl TryFrom<RunRecordRow> for RunRecord {
             encoding: row.output.output_encoding,
             bytes: &row.output.output,
         };
-        let output = decode_messages(stored).map_err(|error| name.undecodable("output", error))?;
+        let output = decode_output(stored).map_err(|error| name.undecodable("output", error))?;
         Ok(Self {
             summary: row.summary.try_into()?,
-            output,
+            output: output.messages,
+            value: output.value,
         })
     }
 }

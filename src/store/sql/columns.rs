@@ -3,8 +3,8 @@
 /// The columns of `rows::SessionRow`.
 macro_rules! session_columns {
     () => {
-        "s.session_id, s.parent_session_id, s.run_id, s.branch_id, s.position, s.depth, s.execution_count, \
-         s.message_count, s.created_at, s.schema_version, s.agent, s.agent_version, s.root_hash, s.environment_hash, \
+        "s.session_id, s.parent_session_id, s.run_id, s.subagent_of, s.branch_id, s.position, s.depth, s.execution_count, \
+         s.message_count, s.history_start, s.created_at, s.schema_version, s.agent, s.agent_version, s.root_hash, s.environment_hash, \
          s.context_hash, s.segment_hash, s.metadata"
     };
 }
@@ -20,6 +20,15 @@ macro_rules! run_columns {
     };
 }
 pub(crate) use run_columns;
+
+/// The condition on a segment `h` that `sql/history.rs` looks for with a row `s` of its search.
+macro_rules! segment_condition {
+    () => {
+        "h.tenant = $1 and h.branch_id = s.branch_id and h.position >= s.position and h.position <= s.last_position \
+         and h.first_index < $5 and h.first_index + h.message_count > $4"
+    };
+}
+pub(crate) use segment_condition;
 
 /// A common table expression: the branches that lead to the place `$2`, `$3`, each with its last position that counts.
 macro_rules! line_of_place {

@@ -6,11 +6,12 @@ use super::engine::Engine;
 use super::sessions::session_lookup;
 use super::statement::Statement;
 use crate::ids::{RunId, SessionId};
-use crate::session::{BranchPosition, Bundle};
+use crate::session::BranchPosition;
 use crate::store::driver_error::{is_unique_violation, store_error};
 use crate::store::error::{CommitError, StoreError};
-use crate::store::publication::{OPERATION, Publication};
+use crate::store::publication::{OPERATION, Places, Publication, Publications};
 use crate::store::rows::stored_count;
+use crate::store::traits::Committed;
 
 /// Why an attempt published nothing.
 pub(crate) enum Refusal {
@@ -82,24 +83,36 @@ pub(crate) fn successor_statement(publication: &Publication, parent: SessionId) 
         .bind(stored_count(position.position))
 }
 
-/// Makes the answer to a commit. Where the ids were taken, an equal session is an earlier attempt's, and its place is the answer.
+/// Makes the answer to a commit. Where the ids were taken, equal sessions are an earlier attempt's, and their places are the answer.
 pub(crate) async fn answer(
     engine: &impl Engine,
-    publication: Publication,
-    published: Result<BranchPosition, Refusal>,
-) -> Result<Bundle, CommitError> {
-    let position = match published {
-        Ok(position) => position,
+    publications: Publications,
+    published: Result<Places, Refusal>,
+) -> Result<Committed, CommitError> {
+    let places = match published {
+        Ok(places) => places,
         Err(Refusal::Other(error)) => return Err(error),
         Err(Refusal::KeyTaken(error)) => {
-            match session_lookup(engine, &publication.tenant, publication.head.session_id).await? {
-                Some(found) if found.root_hash == publication.head.root_hash => found.position,
-                Some(_) => return Err(CommitError::Exists),
-                None => return Err(error.into()),
+            // Without the run's own session there was no earlier attempt: the key that was taken is another's.
+            let own = earlier_place(engine, &publications.own).await?;
+            let own = own.ok_or(CommitError::Store(error))?;
+            let mut children = Vec::with_capacity(publications.children.len());
+            for child in &publications.children {
+                children.push(earlier_place(engine, child).await?.ok_or(CommitError::Exists)?);
             }
+            Places { own, children }
         }
     };
-    Ok(publication.into_bundle(position))
+    Ok(publications.into_committed(places))
+}
+
+/// Finds the place that an earlier attempt has given a session; another session of its id is an error.
+async fn earlier_place(engine: &impl Engine, publication: &Publication) -> Result<Option<BranchPosition>, CommitError> {
+    match session_lookup(engine, &publication.tenant, publication.head.session_id).await? {
+        Some(found) if found.root_hash == publication.head.root_hash => Ok(Some(found.position)),
+        Some(_) => Err(CommitError::Exists),
+        None => Ok(None),
+    }
 }
 
 fn failed(fault: CommitFault) -> StoreError {

@@ -26,6 +26,9 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Inserts a version that is not stored yet and makes it the current one of its name: both or nothing.
     fn current_version_insert(&self, version: &NewVersion<'_>) -> StoreFuture<'_, ()>;
 
+    /// Joins the segments `h` that meet `segment_condition!` to the rows `s` of a search that have no `rest`.
+    fn push_segments_join(select: &mut Statement<'_>);
+
     /// Narrows a list of sessions to those with all of these pairs, a JSON object, at the top of their metadata.
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str);
 }

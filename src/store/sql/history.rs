@@ -1,9 +1,10 @@
-//! Reading histories: bundles in two statements, messages by their index.
+//! Reading histories: bundles in two statements, messages by their index. What lies before the wanted messages is not read: the
+//! segment that holds the first of them is searched for, by halves, in the order of their key.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::columns::{line_of_place, session_columns};
+use super::columns::session_columns;
 use super::engine::{Engine, EngineRow};
 use super::sessions::place_lookup;
 use super::statement::Statement;
@@ -29,17 +30,37 @@ const BUNDLE: &str = concat!(
     where s.tenant = $1 and s.session_id = $2"
 );
 
-/// Unsorted, since sorting would carry the payloads through the server's memory once more.
-const SEGMENTS: &str = concat!(
-    "with recursive ",
-    line_of_place!(),
-    " select h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding, h.payload
-    from line
-    join history_segments h on h.tenant = $1 and h.branch_id = line.branch_id and h.position <= line.last_position
-    where h.first_index < $5 and h.first_index + h.message_count > $4"
-);
+/// The segments that lead to the place `$2`, `$3` and hold any of the indexes from `$4` to before `$5`; the engine adds the join.
+///
+/// `line` goes back to the branch that holds the first index. `search` finds, in each of its branches, the last segment that begins
+/// at or before that index, and halves the places left each time. Unsorted, since sorting would carry the payloads through the
+/// server's memory once more.
+const SEGMENTS: &str = "with recursive line (branch_id, last_position, first_index) as (
+        select $2, $3,
+            (select o.first_index from history_segments o where o.tenant = $1 and o.branch_id = $2 and o.position = 0)
+        union all
+        select b.parent_branch_id, b.parent_position,
+            (select o.first_index from history_segments o
+            where o.tenant = $1 and o.branch_id = b.parent_branch_id and o.position = 0)
+        from line join history_branches b on b.tenant = $1 and b.branch_id = line.branch_id
+        where b.parent_branch_id is not null and line.first_index > $4
+    ), search (branch_id, last_position, position, rest) as (
+        select branch_id, last_position, cast(0 as bigint), case when $4 > 0 then last_position else 0 end from line
+        union all
+        select s.branch_id, s.last_position,
+            coalesce(
+                (select h.position from history_segments h
+                where h.tenant = $1 and h.branch_id = s.branch_id and h.position = s.position + (s.rest + 1) / 2
+                    and h.first_index <= $4),
+                s.position),
+            s.rest / 2
+        from search s
+        where s.rest > 0
+    )
+    select h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding, h.payload
+    from search s";
 
-/// Loads a whole bundle.
+/// Loads a bundle with the messages that running it needs.
 pub(super) async fn bundle_load(
     engine: &impl Engine,
     tenant: &TenantId,
@@ -54,15 +75,17 @@ pub(super) async fn bundle_load(
         return Ok(None);
     };
     let parts = row.into_parts()?;
+    let needed = parts.head.history_start..parts.head.message_count;
     let mut builder = HistoryBuilder::default();
     let place = PlaceRow {
         branch_id: parts.head.position.branch_id.as_uuid(),
         position: stored_count(parts.head.position.position),
         message_count: stored_count(parts.head.message_count),
     };
-    read_segments(engine, tenant, place, 0..i64::MAX, &mut builder).await?;
+    let columns = stored_count(needed.start)..i64::MAX;
+    read_segments(engine, tenant, place, columns, &mut builder).await?;
     let history = builder
-        .into_history(parts.head.message_count)
+        .into_history(needed)
         .map_err(|gap| RowName::new("sessions", &session_id).corrupt("message_count", gap))?;
     Ok(Some(parts.with_history(history)))
 }
@@ -118,8 +141,8 @@ pub(super) async fn new_message_list(
 }
 
 /// Decodes the segments of the line that hold any of the indexes.
-async fn read_segments(
-    engine: &impl Engine,
+async fn read_segments<E: Engine>(
+    engine: &E,
     tenant: &TenantId,
     place: PlaceRow,
     indexes: Range<i64>,
@@ -127,12 +150,13 @@ async fn read_segments(
 ) -> Result<(), StoreError> {
     const OPERATION: &str = "load history";
     let failed = store_error(OPERATION);
-    let select = Statement::new(OPERATION, SEGMENTS)
+    let mut select = Statement::new(OPERATION, SEGMENTS)
         .bind(tenant.as_str())
         .bind(place.branch_id)
         .bind(place.position)
         .bind(indexes.start)
         .bind(indexes.end);
+    E::push_segments_join(&mut select);
     let decode = |row: &EngineRow| row.read::<SegmentRow<'_>>().map_err(&failed)?.push_into(builder);
     select.fetch_each(engine, decode).await
 }

@@ -30,6 +30,9 @@ pub(super) async fn session_list<E: Engine>(
     if let Some(parent) = filter.parent {
         select.push_bind(" and s.parent_session_id = ", parent.as_uuid());
     }
+    if let Some(session_id) = filter.subagent_of {
+        select.push_bind(" and s.subagent_of = ", session_id.as_uuid());
+    }
     if let Some(from) = filter.created.from {
         select.push_bind(" and s.created_at >= ", StoredTime(from));
     }

@@ -23,6 +23,7 @@ mod runs;
 mod schema;
 
 pub(crate) use self::agents::{NewVersion, VERSION_INSERT};
+pub(crate) use self::columns::segment_condition;
 pub(crate) use self::commit::{Refusal, answer, successor_statement};
 pub(crate) use self::engine::{Engine, EngineRow};
 pub(crate) use self::runs::run_insert_statement;

@@ -5,34 +5,44 @@ use sqlx::{Connection as _, FromRow, SqliteConnection, SqlitePool};
 
 use super::SqliteStore;
 use crate::ids::{RunId, SessionId};
-use crate::session::{BranchPosition, Bundle};
+use crate::session::BranchPosition;
 use crate::store::codec::{Payload, SESSION_VERSION};
 use crate::store::error::{CommitError, StoreError};
-use crate::store::publication::{OPERATION, Publication};
+use crate::store::publication::{OPERATION, Places, Publication, Publications};
 use crate::store::rows::{StoredTime, stored_count};
 use crate::store::sql::{Refusal, Statement, answer, run_insert_statement, successor_statement};
-use crate::store::traits::{Commit, ConflictPolicy, SessionWriter};
+use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 
 impl SessionWriter for SqliteStore {
-    fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Bundle, CommitError>> {
+    fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Committed, CommitError>> {
         Box::pin(async move {
-            let publication = Publication::new(commit)?;
+            let publications = Publications::new(commit)?;
             let writer = self.writer.clone();
             let work = async move {
-                let published = publish(&writer, &publication).await;
-                Ok::<_, StoreError>((publication, published))
+                let published = publish_all(&writer, &publications).await;
+                Ok::<_, StoreError>((publications, published))
             };
-            let (publication, published) = self.write(OPERATION, work).await?;
-            answer(self, publication, published).await
+            let (publications, published) = self.write(OPERATION, work).await?;
+            answer(self, publications, published).await
         })
     }
 }
 
 /// An error drops the transaction, which rolls it back.
-async fn publish(writer: &SqlitePool, publication: &Publication) -> Result<BranchPosition, Refusal> {
+async fn publish_all(writer: &SqlitePool, publications: &Publications) -> Result<Places, Refusal> {
     let mut connection = writer.acquire().await?;
     let mut transaction = connection.begin_with("begin immediate").await?;
-    let position = take_position(&mut transaction, publication).await?;
+    let own = publish(&mut transaction, &publications.own).await?;
+    let mut children = Vec::with_capacity(publications.children.len());
+    for child in &publications.children {
+        children.push(publish(&mut transaction, child).await?);
+    }
+    transaction.commit().await?;
+    Ok(Places { own, children })
+}
+
+async fn publish(connection: &mut SqliteConnection, publication: &Publication) -> Result<BranchPosition, Refusal> {
+    let position = take_position(connection, publication).await?;
     for (kind, hash, payload) in [
         (
             "environment",
@@ -42,17 +52,16 @@ async fn publish(writer: &SqlitePool, publication: &Publication) -> Result<Branc
         ("context", publication.head.context_hash, &publication.context),
     ] {
         if let Some(payload) = payload {
-            state_insert(&mut transaction, publication, kind, hash.as_bytes(), payload).await?;
+            state_insert(connection, publication, kind, hash.as_bytes(), payload).await?;
         }
     }
-    session_insert(&mut transaction, publication, position).await?;
+    session_insert(connection, publication, position).await?;
     if let Some(run) = &publication.run {
         let insert = run_insert_statement(OPERATION, &publication.tenant, run).into_query();
-        if insert.execute(&mut *transaction).await?.rows_affected() == 0 {
+        if insert.execute(&mut *connection).await?.rows_affected() == 0 {
             return Err(Refusal::recorded_run());
         }
     }
-    transaction.commit().await?;
     Ok(position)
 }
 
@@ -156,8 +165,8 @@ async fn session_insert(
     let statement = "insert into sessions (
             tenant, branch_id, position, session_id, parent_session_id, run_id, agent, agent_version, depth,
             execution_count, message_count, root_hash, environment_hash, context_hash, segment_hash, metadata,
-            created_at, schema_version)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
+            created_at, schema_version, history_start, subagent_of)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
     sqlx::query(statement)
         .bind(publication.tenant.as_str())
         .bind(position.branch_id.as_uuid())
@@ -177,6 +186,8 @@ async fn session_insert(
         .bind(publication.metadata.as_str())
         .bind(StoredTime(head.created_at))
         .bind(SESSION_VERSION)
+        .bind(stored_count(head.history_start))
+        .bind(head.subagent_of.map(SessionId::as_uuid))
         .execute(connection)
         .await?;
     Ok(())

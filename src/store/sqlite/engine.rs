@@ -7,7 +7,7 @@ use sqlx::{Connection as _, Sqlite};
 
 use super::SqliteStore;
 use crate::store::driver_error::store_error;
-use crate::store::sql::{Engine, EngineRow, NewVersion, Statement, VERSION_INSERT};
+use crate::store::sql::{Engine, EngineRow, NewVersion, Statement, VERSION_INSERT, segment_condition};
 use crate::store::traits::StoreFuture;
 
 impl Engine for SqliteStore {
@@ -51,6 +51,14 @@ impl Engine for SqliteStore {
             transaction.commit().await.map_err(&failed)
         };
         Box::pin(self.write(operation, work))
+    }
+
+    fn push_segments_join(select: &mut Statement<'_>) {
+        // A cross join is run in the order that it is written in.
+        select.push(concat!(
+            " cross join history_segments h where s.rest = 0 and ",
+            segment_condition!()
+        ));
     }
 
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str) {

@@ -1,0 +1,274 @@
+//! The golden files in `tests/golden`: what each version of each payload looks like. A file of a version is never changed.
+//!
+//! `KIND-vN.json` is what version N wrote of the fixture, and `KIND-future.json` what a later version might write.
+
+mod fixtures;
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use serde_json::json;
+
+use super::messages::{encode_messages, read_messages};
+use super::*;
+use crate::agent::state::{AgentState, ErrorKind, ExecutionStatus, StopReason, ToolVerdict};
+use crate::json::Value;
+use crate::message::ContentPart;
+use crate::model_ref::ResponseFormat;
+
+/// What is stored in one form.
+struct Kind {
+    name: &'static str,
+    newest: i16,
+    /// Encodes the fixture.
+    encode: fn() -> Payload,
+    /// Decodes what a version, which comes first, wrote of the fixture, and compares.
+    check: fn(i16, StoredPayload<'_>),
+}
+
+const KINDS: [Kind; 9] = [
+    Kind {
+        name: "messages",
+        newest: SEGMENT_VERSION,
+        encode: || payload(SEGMENT_VERSION, encode_messages(&fixtures::messages()).unwrap()),
+        check: |_, stored| {
+            let bytes = open_payload(stored, SEGMENT_VERSION).unwrap();
+            assert_eq!(read_messages(&bytes).unwrap(), fixtures::messages());
+        },
+    },
+    Kind {
+        name: "context",
+        newest: STATE_VERSION,
+        encode: || encode_context(&fixtures::context()).unwrap().1,
+        check: |_, stored| assert_eq!(decode_context(stored).unwrap(), fixtures::context()),
+    },
+    Kind {
+        name: "environment",
+        newest: STATE_VERSION,
+        encode: || encode_environment(&fixtures::environment()).unwrap().1,
+        check: |_, stored| assert_eq!(decode_environment(stored).unwrap(), fixtures::environment()),
+    },
+    Kind {
+        name: "run_output",
+        newest: RUN_VERSION,
+        encode: || encode_output(&fixtures::record()).unwrap(),
+        check: |version, stored| {
+            let (read, record) = (decode_output(stored).unwrap(), fixtures::record());
+            assert_eq!(read.messages, record.output);
+            assert_eq!(read.value, record.value.filter(|_| version > 1));
+        },
+    },
+    Kind {
+        name: "steps",
+        newest: RUN_VERSION,
+        encode: || encode_steps(&fixtures::steps()).unwrap(),
+        check: |version, stored| {
+            let expected = if version == 1 {
+                fixtures::first_steps()
+            } else {
+                fixtures::steps()
+            };
+            assert_eq!(decode_steps(stored).unwrap(), expected);
+        },
+    },
+    Kind {
+        name: "definition",
+        newest: DEFINITION_VERSION,
+        encode: || encode_definition(&fixtures::definition()).unwrap().1,
+        check: |_, stored| assert_eq!(decode_definition(stored).unwrap(), fixtures::definition()),
+    },
+    Kind {
+        name: "agent_state_session",
+        newest: AGENT_STATE_VERSION,
+        encode: || encode_agent_state(&fixtures::idle_state(), StateModel::Session).unwrap(),
+        check: |_, stored| assert_eq!(decode_agent_state(stored).unwrap(), fixtures::idle_state()),
+    },
+    Kind {
+        name: "agent_state_full",
+        newest: AGENT_STATE_VERSION,
+        encode: || encode_agent_state(&fixtures::states()[2], StateModel::Full).unwrap(),
+        check: |_, stored| {
+            let read = decode_agent_state(stored).unwrap();
+            assert_eq!(read.to_json().unwrap(), fixtures::states()[2].to_json().unwrap());
+            assert_eq!(read.debug(), fixtures::states()[2].debug());
+        },
+    },
+    Kind {
+        name: "state_addition",
+        newest: AGENT_STATE_VERSION,
+        encode: || encode_state_addition(&fixtures::addition()).unwrap(),
+        check: |_, stored| {
+            let read = decode_state_addition(stored).unwrap();
+            assert_eq!(read, fixtures::addition());
+            let [_, first, second] = fixtures::states();
+            assert_eq!(read.onto(first).unwrap().to_json().unwrap(), second.to_json().unwrap());
+        },
+    },
+];
+
+fn payload(schema_version: i16, bytes: Vec<u8>) -> Payload {
+    Payload {
+        schema_version,
+        encoding: 0,
+        bytes,
+    }
+}
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn read(name: &str) -> Vec<u8> {
+    fs::read(file(name)).unwrap_or_else(|error| panic!("tests/golden/{name}: {error}"))
+}
+
+/// Decodes a file as one of the version.
+fn read_future<T>(name: &str, decode: fn(StoredPayload<'_>) -> Result<T, DecodeError>) -> (Value, T) {
+    let bytes = read(name);
+    let value = decode(payload(1, bytes.clone()).as_stored()).unwrap();
+    (serde_json::from_slice(&bytes).unwrap(), value)
+}
+
+fn written(payload: &Payload) -> Value {
+    serde_json::from_slice(&open_payload(payload.as_stored(), i16::MAX).unwrap()).unwrap()
+}
+
+#[test]
+fn what_every_version_wrote_is_read() {
+    for kind in KINDS {
+        for version in 1..=kind.newest {
+            let stored = payload(version, read(&format!("{}-v{version}.json", kind.name)));
+            (kind.check)(version, stored.as_stored());
+        }
+        let newer = payload(kind.newest + 1, b"[]".to_vec());
+        let error = open_payload(newer.as_stored(), kind.newest).unwrap_err();
+        assert!(matches!(error, DecodeError::NewerVersion { .. }), "{error}");
+    }
+}
+
+#[test]
+fn what_is_written_now_is_the_newest_version() {
+    for kind in KINDS {
+        let payload = (kind.encode)();
+        assert_eq!(payload.schema_version, kind.newest, "{}", kind.name);
+        let now = open_payload(payload.as_stored(), kind.newest).unwrap();
+        let name = format!("{}-v{}.json", kind.name, kind.newest);
+        if fs::read(file(&name)).is_ok_and(|golden| golden == *now) {
+            continue;
+        }
+        let proposal = env::temp_dir().join(&name);
+        fs::write(&proposal, &now).unwrap();
+        panic!(
+            "tests/golden/{name} is not what this code writes, which is in {}.\n\
+             Stored rows keep the form of the file. If the form must change, raise the version of this kind in \
+             src/store/codec/mod.rs, decode both versions, leave the file as it is, and add what is written now as the file of \
+             the new version. If only the file is missing, add it.",
+            proposal.display()
+        );
+    }
+}
+
+#[test]
+fn a_compressed_payload_of_the_first_version_is_read() {
+    let stored = Payload {
+        schema_version: 1,
+        encoding: 1,
+        bytes: read("messages-v1.json.zst"),
+    };
+    (KINDS[0].check)(1, stored.as_stored());
+}
+
+#[test]
+fn messages_of_the_future_are_read_and_kept() {
+    let (stored, messages) = read_future("messages-future.json", |stored| {
+        read_messages(&open_payload(stored, SEGMENT_VERSION)?)
+    });
+    let again: Value = serde_json::from_slice(&encode_messages(&messages).unwrap()).unwrap();
+    assert_eq!(again, stored);
+    assert_eq!(messages.len(), fixtures::messages().len() + 1);
+    for (message, known) in messages.iter().zip(fixtures::messages()) {
+        assert_eq!((message.id, &message.tags), (known.id, &known.tags));
+        assert_eq!(message.joined_text(), known.joined_text());
+    }
+    let last = messages.last().unwrap();
+    assert!(
+        matches!(last.content[..], [ContentPart::Unknown(_), ContentPart::Unknown(_)]),
+        "{last:?}"
+    );
+}
+
+#[test]
+fn states_of_bundles_of_the_future_are_read_and_kept() {
+    let (stored, context) = read_future("context-future.json", decode_context);
+    assert_eq!(context.system_prompt, fixtures::context().system_prompt);
+    assert_eq!(context.response_format, ResponseFormat::Text);
+    assert_eq!(written(&encode_context(&context).unwrap().1), stored);
+    // A format that replaces the unknown one takes nothing of it along.
+    let changed = crate::session::StoredContext {
+        response_format: ResponseFormat::JsonObject,
+        ..context
+    };
+    let format = &written(&encode_context(&changed).unwrap().1)["response_format"];
+    assert_eq!(*format, json!({"type": "json_object"}));
+
+    let (stored, environment) = read_future("environment-future.json", decode_environment);
+    assert_eq!(written(&encode_environment(&environment).unwrap().1), stored);
+}
+
+#[test]
+fn steps_of_the_future_are_read() {
+    let (_, steps) = read_future("steps-future.json", decode_steps);
+    assert_eq!(steps.len(), fixtures::steps().len());
+    assert_eq!(steps[0].step_type, crate::agent::state::AgentStepType::Unknown);
+}
+
+/// A definition that says what this version does not understand is not obeyed in part.
+#[test]
+fn a_definition_of_the_future_is_refused_by_name() {
+    let error = decode_definition(payload(1, read("definition-future.json")).as_stored()).unwrap_err();
+    let DecodeError::Json(error) = error else {
+        panic!("{error}")
+    };
+    assert!(error.to_string().contains("unknown field `zz_new`"), "{error}");
+}
+
+#[test]
+fn agent_states_of_the_future_are_read_and_kept() {
+    let (stored, state) = read_future("agent_state_full-future.json", decode_agent_state);
+    assert_eq!(written(&encode_agent_state(&state, StateModel::Full).unwrap()), stored);
+    let execution = state.execution().unwrap();
+    assert_eq!(execution.status, ExecutionStatus::Unknown);
+    let [first, second] = [0, 1].map(|at| execution.step_executions.get(at).unwrap());
+    assert_eq!(first.step.tool_executions[1].verdict, ToolVerdict::Unknown);
+    let subagent = first.step.tool_executions[0].trace.subagent.as_ref().unwrap();
+    let ended = (subagent.status, subagent.stop_reason);
+    assert_eq!(ended, (ExecutionStatus::Unknown, Some(StopReason::Unknown)));
+    assert_eq!(second.step.errors.last().unwrap().kind, ErrorKind::Unknown);
+    assert_eq!(state.context().response_format, ResponseFormat::Text);
+
+    let session = written(&encode_agent_state(&state, StateModel::Session).unwrap());
+    let mut expected = stored;
+    expected.as_object_mut().unwrap().remove("execution");
+    assert_eq!(session, expected);
+    let read = decode_agent_state(payload(1, serde_json::to_vec(&session).unwrap()).as_stored()).unwrap();
+    assert_eq!(read, state.for_next_execution());
+
+    let (stored, addition) = read_future("state_addition-future.json", decode_state_addition);
+    assert_eq!(written(&encode_state_addition(&addition).unwrap()), stored);
+}
+
+/// An execution that begins later takes nothing of the one that was stored along.
+#[test]
+fn the_next_execution_takes_nothing_of_the_last_one_along() {
+    let (stored, state) = read_future("agent_state_full-future.json", decode_agent_state);
+    let now = state.updated_at();
+    let next: AgentState = state.start_execution(state_execution_id(), now);
+    let again = written(&encode_agent_state(&next, StateModel::Full).unwrap());
+    assert!(again["execution"].get("zz_new").is_none(), "{again}");
+    assert_eq!(again["zz_new"], stored["zz_new"]);
+    assert_eq!(again["context"]["store"], stored["context"]["store"]);
+}
+
+fn state_execution_id() -> crate::ids::ExecutionId {
+    crate::ids::ExecutionId::from_uuid(uuid::Uuid::nil())
+}

@@ -1,0 +1,124 @@
+//! Lists of messages as JSON arrays: what segments and the outputs of runs hold. What a later version wrote is kept with each message.
+
+use std::io;
+use std::sync::Arc;
+
+use serde::ser::{Error as _, Serialize, Serializer};
+
+use super::payload::{DecodeError, EncodeError};
+use crate::json::{Value, read_open, write_open};
+use crate::message::Message;
+
+/// Encodes messages as a JSON array, not yet compressed.
+pub(crate) fn encode_messages<'a>(
+    messages: impl IntoIterator<Item = &'a Arc<Message>>,
+) -> Result<Vec<u8>, EncodeError> {
+    let mut bytes = Vec::with_capacity(1024);
+    write_messages(&mut bytes, messages).map_err(EncodeError::Json)?;
+    Ok(bytes)
+}
+
+/// Decodes messages.
+///
+/// Loading a history is mostly this. So whether anything was not read is found by writing the messages again, which costs a fraction
+/// of reading them, and only a list that differs is looked at message by message. A new field of messages must therefore not be
+/// written where it has its default value, or all older lists would be read the slow way.
+pub(super) fn read_messages(bytes: &[u8]) -> Result<Vec<Arc<Message>>, DecodeError> {
+    let messages: Vec<Arc<Message>> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
+    let mut unmatched = Unmatched(bytes);
+    if write_messages(&mut unmatched, &messages).is_ok() && unmatched.0.is_empty() {
+        return Ok(messages);
+    }
+    let stored: Vec<Value> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
+    stored.iter().map(read_message).collect()
+}
+
+fn read_message(stored: &Value) -> Result<Arc<Message>, DecodeError> {
+    let (message, unread) = read_open::<Message>(stored).map_err(DecodeError::Json)?;
+    Ok(Arc::new(Message { unread, ..message }))
+}
+
+fn write_messages<'a>(
+    writer: impl io::Write,
+    messages: impl IntoIterator<Item = &'a Arc<Message>>,
+) -> Result<(), serde_json::Error> {
+    serde_json::Serializer::new(writer).collect_seq(messages.into_iter().map(|message| Open(message)))
+}
+
+/// A message with what was not read of it.
+struct Open<'a>(&'a Message);
+
+impl Serialize for Open<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.unread.is_empty() {
+            return self.0.serialize(serializer);
+        }
+        write_open(self.0, &self.0.unread)
+            .map_err(S::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+/// The bytes that were not written again yet. The first difference is an error.
+struct Unmatched<'a>(&'a [u8]);
+
+impl io::Write for Unmatched<'_> {
+    fn write(&mut self, written: &[u8]) -> io::Result<usize> {
+        self.write_all(written)?;
+        Ok(written.len())
+    }
+
+    #[inline]
+    fn write_all(&mut self, written: &[u8]) -> io::Result<()> {
+        self.0 = self.0.strip_prefix(written).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn stored() -> Value {
+        json!({
+            "id": "0190d9b4-5a00-7000-8000-000000000001", "role": "assistant",
+            "content": [
+                {"type": "text", "text": "hi", "mood": 1},
+                {"type": "tool_result", "call_id": "c", "name": "n", "content": [{"type": "text", "text": "x", "y": 2}]},
+                {"type": "hologram", "depth": 3},
+            ],
+            "tags": {"is_trace": true, "origin": "moon"},
+            "provider_fields": {"provider": "p", "fields": [], "since": 4},
+            "created_at": "2026-01-02T03:04:05Z", "weather": {"is": "mild"},
+        })
+    }
+
+    #[test]
+    fn what_a_later_version_wrote_is_kept_with_its_message() {
+        let plain = json!({"id": "0190d9b4-5a00-7000-8000-000000000002", "role": "user", "content": [], "created_at": "2026-01-02T03:04:05Z"});
+        let bytes = serde_json::to_vec(&json!([plain, stored()])).unwrap();
+        let messages = read_messages(&bytes).unwrap();
+        assert!(messages[0].unread.is_empty() && !messages[1].unread.is_empty());
+        let written: Value = serde_json::from_slice(&encode_messages(&messages).unwrap()).unwrap();
+        assert_eq!(written, json!([plain, stored()]));
+        assert_eq!(read_messages(&encode_messages(&messages).unwrap()).unwrap(), messages);
+    }
+
+    #[test]
+    fn what_this_version_wrote_is_read_whole() {
+        let messages = read_messages(&serde_json::to_vec(&json!([stored()])).unwrap()).unwrap();
+        let own = Arc::new(Message {
+            unread: crate::json::Unread::default(),
+            ..(*messages[0]).clone()
+        });
+        let bytes = encode_messages([&own]).unwrap();
+        assert_eq!(read_messages(&bytes).unwrap(), [own]);
+        assert!(read_messages(&bytes[1..]).is_err());
+    }
+}
