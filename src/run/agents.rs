@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::agent_checks::AgentChecks;
 use super::error::{Refusal, UnusableAgent};
-use crate::agent::ports::{ModelCatalog, ToolCatalog};
-use crate::agent::{AgentDefinition, check_prompt};
+use crate::agent::AgentDefinition;
 use crate::clock::Clock;
-use crate::json::{canonical_bytes, contains_nul};
-use crate::session::{Hash, check_metadata, hash_definition};
+use crate::json::canonical_bytes;
+use crate::session::{Hash, hash_definition};
 use crate::store::{AgentPage, AgentRecord, Store, StoreError};
 use crate::tenant::TenantId;
 
@@ -22,8 +22,7 @@ const MAX_CACHED: u64 = 10_000;
 #[derive(Debug)]
 pub struct AgentDirectory {
     store: Arc<dyn Store>,
-    models: Arc<dyn ModelCatalog>,
-    tools: Arc<dyn ToolCatalog>,
+    checks: AgentChecks,
     clock: Arc<dyn Clock>,
     configured: BTreeMap<String, AgentRecord>,
     cache: moka::sync::Cache<(TenantId, String), Option<AgentRecord>>,
@@ -35,8 +34,7 @@ impl AgentDirectory {
     /// Makes a directory with the agents of configuration files. Fails on the first that can't work.
     pub fn new(
         store: Arc<dyn Store>,
-        models: Arc<dyn ModelCatalog>,
-        tools: Arc<dyn ToolCatalog>,
+        checks: AgentChecks,
         clock: Arc<dyn Clock>,
         configured: Vec<AgentDefinition>,
     ) -> Result<Self, UnusableAgent> {
@@ -46,8 +44,7 @@ impl AgentDirectory {
             .build();
         let mut directory = Self {
             store,
-            models,
-            tools,
+            checks,
             clock,
             configured: BTreeMap::new(),
             cache,
@@ -55,7 +52,10 @@ impl AgentDirectory {
         };
         for definition in configured {
             let name = definition.name.clone();
-            let checked = directory.check(&definition).and_then(|()| directory.record(definition));
+            let checked = directory
+                .checks
+                .check(&definition)
+                .and_then(|()| directory.record(definition));
             match checked {
                 Ok(record) => directory.configured.insert(name, record),
                 Err(source) => return Err(UnusableAgent { name, source }),
@@ -100,7 +100,7 @@ impl AgentDirectory {
 
     /// Makes the definition the current version of its name.
     pub async fn put(&self, tenant: &TenantId, definition: AgentDefinition) -> Result<AgentRecord, Refusal> {
-        self.check(&definition)?;
+        self.checks.check_of_tenant(&definition, tenant)?;
         let record = self.store.agent_put(tenant, &definition, self.clock.now()).await?;
         self.cache.invalidate(&(tenant.clone(), definition.name));
         Ok(record)
@@ -138,37 +138,6 @@ impl AgentDirectory {
                 .insert(key);
         }
         Ok(record)
-    }
-
-    /// Checks everything that a run would trip over.
-    fn check(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
-        if !AgentDefinition::is_valid_name(&definition.name) {
-            let message = "a name has 1 to 64 letters, digits, `-`, `_` and `.`".to_owned();
-            return Err(Refusal::Invalid { field: "name", message });
-        }
-        if let Some(hook) = definition.hooks.first() {
-            return Err(Refusal::UnknownHook {
-                name: hook.name.clone(),
-            });
-        }
-        definition.budget.check().map_err(|message| Refusal::Invalid {
-            field: "budget",
-            message,
-        })?;
-        let metadata = check_metadata(&definition.metadata);
-        let without_nul = if contains_nul(&definition.metadata) {
-            Err("NUL characters are not allowed".to_owned())
-        } else {
-            Ok(())
-        };
-        metadata.and(without_nul).map_err(|message| Refusal::Invalid {
-            field: "metadata",
-            message,
-        })?;
-        check_prompt(&definition.system_prompt)?;
-        self.models.check(&definition.model)?;
-        self.tools.executor(&definition.tools)?;
-        Ok(())
     }
 
     fn record(&self, definition: AgentDefinition) -> Result<AgentRecord, Refusal> {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::agent::PromptError;
+use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::{ModelLookupError, UnknownTool};
+use crate::agent::{AnswerShapeError, PromptError};
 use crate::ids::{RunId, SessionId};
 use crate::session::HistoryFault;
 use crate::store::StoreError;
@@ -27,6 +28,14 @@ pub enum Refusal {
     UnknownAgent {
         /// The name.
         name: String,
+    },
+    /// No agent has the name of one that shall work for another.
+    #[error("the agent {above:?} has a subagent {name:?}, and there is no agent of that name")]
+    UnknownSubagent {
+        /// The name.
+        name: String,
+        /// The agent that names it.
+        above: String,
     },
     /// No session has the id.
     #[error("there is no session {session_id}")]
@@ -54,15 +63,15 @@ pub enum Refusal {
     /// The agent names a tool that does not exist.
     #[error(transparent)]
     Tool(#[from] UnknownTool),
-    /// The agent names a hook that does not exist.
-    #[error("no hook is named {name:?}")]
-    UnknownHook {
-        /// The name.
-        name: String,
-    },
+    /// The agent attaches a hook that does not exist, or not so.
+    #[error(transparent)]
+    Hook(#[from] HookConfigError),
     /// The agent's prompt is no valid template.
     #[error(transparent)]
     Prompt(#[from] PromptError),
+    /// No answer can be held to the shape that is demanded.
+    #[error("response_format: {0}")]
+    ResponseFormat(#[from] AnswerShapeError),
     /// A value is out of range.
     #[error("{field}: {message}")]
     Invalid {

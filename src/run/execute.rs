@@ -44,19 +44,24 @@ impl RunService {
     }
 
     /// Restores, runs the loop, exports and publishes.
-    async fn perform(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Outcome {
+    async fn perform(self: &Arc<Self>, plan: &RunPlan, live: &Arc<LiveEvents>) -> Outcome {
         let restored = match self.restore(plan).await {
             Ok(restored) => restored,
             Err(failure) => return Outcome::failed(live, &failure),
         };
-        let agent_loop = self.agent_loop(plan, live, &restored);
+        let work = Arc::new(self.work(plan, live, &restored));
+        let agent_loop = match self.agent_loop(&work) {
+            Ok(agent_loop) => agent_loop,
+            Err(failure) => return Outcome::failed(live, &failure),
+        };
         let state = agent_loop.run(restored.state, plan.input.clone()).await;
         let ended = Outcome::of_execution(live, &state);
         if !ended.publishes(&live.cancellation) {
             return ended.unpublished(&live.cancellation);
         }
-        match self.export(plan, live, state, &*restored.environment).await {
-            Ok(draft) => self.publish(plan, live, draft, ended).await,
+        let children = work.children.take();
+        match self.export(plan, live, state, children, &*restored.environment).await {
+            Ok(exported) => self.publish(plan, live, exported, ended).await,
             Err(failure) => ended.failing(&failure),
         }
     }

@@ -1,4 +1,4 @@
-//! Exporting a run: from the state and the environment to a draft of the new session.
+//! Exporting a run: from the state and the environment to drafts of the new sessions.
 
 use std::sync::Arc;
 
@@ -6,48 +6,80 @@ use super::live::LiveEvents;
 use super::outcome::Failure;
 use super::plan::RunPlan;
 use super::service::RunService;
+use super::subagents::ChildSession;
 use crate::agent::ports::Environment;
 use crate::agent::state::AgentState;
 use crate::ids::{BranchId, MessageId};
 use crate::message::{Message, Role};
-use crate::session::{BundleDraft, ContextState, History, StoredContext, close_open_tool_calls};
+use crate::record::RunSummary;
+use crate::session::{Bundle, BundleDraft, ContextState, History, StoredContext, close_open_tool_calls};
+
+/// The new sessions of a run: its own, and those of its subagents.
+#[derive(Debug)]
+pub(super) struct Exported {
+    pub(super) draft: BundleDraft,
+    pub(super) children: Vec<BundleDraft>,
+}
 
 impl RunService {
-    /// Exports the three states.
+    /// Exports the three states, and those of the agents that worked below the run's own in the same environment.
     pub(super) async fn export(
         &self,
         plan: &RunPlan,
         live: &LiveEvents,
         state: AgentState,
+        children: Vec<ChildSession>,
         environment: &dyn Environment,
-    ) -> Result<BundleDraft, Failure> {
+    ) -> Result<Exported, Failure> {
         let environment = environment.export().await.map_err(|error| Failure::export(&error))?;
+        let environment = Arc::new(environment);
         let base = plan.base.bundle();
-        let summary = live.summary();
-        Ok(BundleDraft {
-            session_id: summary.session_id,
-            parent: base.map(Arc::clone),
-            run_id: Some(summary.run_id),
-            agent: plan.agent.name.clone(),
-            agent_version: Some(plan.agent_version),
-            environment: Arc::new(environment),
-            context: ContextState {
-                stored: StoredContext {
-                    agent_id: state.agent_id(),
-                    parent_agent_id: state.parent_agent_id(),
-                    created_at: state.created_at(),
-                    model: state.model().cloned(),
-                    system_prompt: state.context().system_prompt.clone(),
-                    response_format: state.context().response_format.clone(),
-                    other: base.map(|bundle| bundle.context.other.clone()).unwrap_or_default(),
-                },
-                metadata: state.metadata().clone(),
-                execution_count: state.execution_count(),
-                updated_at: self.ports.clock.now(),
-            },
-            history: self.closed_history(state.store().history()),
+        let RunSummary { run_id, session_id, .. } = live.summary();
+        let children = children.into_iter().map(|child| BundleDraft {
+            session_id: child.session_id,
+            parent: None,
+            run_id: Some(run_id),
+            subagent_of: Some(child.subagent_of),
+            agent: child.agent.name.clone(),
+            agent_version: Some(child.agent_version),
+            environment: Arc::clone(&environment),
+            context: self.exported_context(&child.state, None),
+            history: self.closed_history(child.state.store().history()),
             new_branch_id: BranchId::generate(&*self.ports.ids),
+        });
+        Ok(Exported {
+            children: children.collect(),
+            draft: BundleDraft {
+                session_id,
+                parent: base.map(Arc::clone),
+                run_id: Some(run_id),
+                subagent_of: None,
+                agent: plan.agent.name.clone(),
+                agent_version: Some(plan.agent_version),
+                environment,
+                context: self.exported_context(&state, base),
+                history: self.closed_history(state.store().history()),
+                new_branch_id: BranchId::generate(&*self.ports.ids),
+            },
         })
+    }
+
+    fn exported_context(&self, state: &AgentState, base: Option<&Arc<Bundle>>) -> ContextState {
+        ContextState {
+            stored: StoredContext {
+                agent_id: state.agent_id(),
+                parent_agent_id: state.parent_agent_id(),
+                created_at: state.created_at(),
+                model: state.model().cloned(),
+                system_prompt: state.context().system_prompt.clone(),
+                response_format: state.context().response_format.clone(),
+                other: base.map(|bundle| bundle.context.other.clone()).unwrap_or_default(),
+                unread: base.map(|bundle| bundle.context.unread.clone()).unwrap_or_default(),
+            },
+            metadata: state.metadata().clone(),
+            execution_count: state.execution_count(),
+            updated_at: self.ports.clock.now(),
+        }
     }
 
     /// Answers the calls that the loop left open, so that every provider accepts the history.

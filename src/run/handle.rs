@@ -86,6 +86,7 @@ impl RunHandle {
                 ..self.begun
             },
             output: Vec::new(),
+            value: None,
         }
     }
 

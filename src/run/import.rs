@@ -6,12 +6,15 @@ use serde::Deserialize;
 
 use super::error::Refusal;
 use super::service::RunService;
+use crate::agent::AnswerShape;
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, BranchId, SessionId};
-use crate::json::Object;
+use crate::json::{Object, Unread};
 use crate::message::Message;
 use crate::model_ref::{ModelRef, ResponseFormat};
-use crate::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext, find_history_fault};
+use crate::session::{
+    Bundle, BundleDraft, ContextState, EnvironmentState, History, StoredContext, find_history_fault, find_history_start,
+};
 use crate::store::{Commit, CommitError, ConflictPolicy};
 use crate::tenant::TenantId;
 
@@ -56,25 +59,29 @@ pub struct ImportContext {
 }
 
 impl RunService {
-    /// Publishes a session made of given states.
-    pub async fn import(&self, tenant: TenantId, request: ImportRequest) -> Result<Arc<Bundle>, Refusal> {
+    /// Publishes a session made of given states, and returns it with all its messages.
+    pub async fn import(&self, tenant: TenantId, request: ImportRequest) -> Result<Bundle, Refusal> {
         let name = request.agent.as_deref().unwrap_or(&self.settings.default_agent);
         let agent = self.ports.agents.resolve(&tenant, name).await?;
         if let Some(model) = &request.context.model {
             self.ports.models.check(model)?;
         }
+        AnswerShape::of(&request.context.response_format)?;
         if let Some(fault) = find_history_fault(&request.messages) {
             return Err(Refusal::History(fault));
         }
+        let history: History = request.messages.into_iter().map(Arc::new).collect();
+        find_history_start(&history, 0, 0).map_err(|fault| Refusal::History(fault.into()))?;
         let draft = BundleDraft {
             session_id: SessionId::generate(&*self.ports.ids),
             parent: None,
             run_id: None,
+            subagent_of: None,
             agent: agent.definition.name.clone(),
             agent_version: Some(agent.version),
             environment: Arc::new(request.environment),
             context: self.imported_context(request.context),
-            history: request.messages.into_iter().map(Arc::new).collect(),
+            history: history.clone(),
             new_branch_id: BranchId::generate(&*self.ports.ids),
         };
         let commit = Commit {
@@ -82,11 +89,16 @@ impl RunService {
             draft,
             run: None,
             conflict: ConflictPolicy::Fork,
+            children: Vec::new(),
         };
-        self.ports.sessions.commit(&commit).await.map_err(|error| match error {
+        let bundle = self.ports.sessions.commit(&commit).await.map_err(|error| match error {
             CommitError::Store(error) => Refusal::Store(error),
             // The id is new and there is no base, so nothing can be in the way.
             CommitError::Exists | CommitError::Conflict { .. } => Refusal::Conflict { run_id: None },
+        })?;
+        Ok(Bundle {
+            history,
+            ..(*bundle).clone()
         })
     }
 
@@ -101,6 +113,7 @@ impl RunService {
                 system_prompt: context.system_prompt,
                 response_format: context.response_format,
                 other: context.other,
+                unread: Unread::default(),
             },
             metadata: context.metadata,
             execution_count: context.execution_count,

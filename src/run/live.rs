@@ -113,6 +113,7 @@ impl LiveEvents {
             let mut state = self.state();
             state.run.summary = record.summary.clone();
             state.run.output.clone_from(&record.output);
+            state.run.value.clone_from(&record.value);
             self.board.run_update(&self.tenant, Arc::new(state.run.clone()));
         }
         self.tell(RunEventPayload::terminal((**record).clone()));
@@ -166,6 +167,7 @@ impl Drop for LiveEvents {
             &Arc::new(RunRecord {
                 summary,
                 output: Vec::new(),
+                value: None,
             }),
             None,
         );

@@ -4,6 +4,7 @@
 mod execute;
 
 mod admission;
+mod agent_checks;
 mod agents;
 mod error;
 mod event_stream;
@@ -11,6 +12,7 @@ mod export;
 mod handle;
 mod import;
 mod live;
+mod models;
 mod outcome;
 mod plan;
 mod publish;
@@ -18,7 +20,10 @@ mod read;
 mod request;
 mod restore;
 mod service;
+mod subagents;
+mod work;
 
+pub use self::agent_checks::AgentChecks;
 pub use self::agents::AgentDirectory;
 pub use self::error::{Refusal, UnusableAgent};
 pub use self::handle::RunHandle;

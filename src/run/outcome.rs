@@ -5,8 +5,9 @@ use std::error::Error;
 use tokio_util::sync::CancellationToken;
 
 use super::live::LiveEvents;
-use crate::agent::ports::EnvironmentError;
-use crate::agent::state::{AgentState, ExecutionStatus, StopReason};
+use crate::agent::hooks::HookConfigError;
+use crate::agent::ports::{EnvironmentError, ToolSetError};
+use crate::agent::state::{AgentError, AgentState, ErrorKind, ExecutionStatus, StopReason, StopSignal};
 use crate::ids::RunId;
 use crate::record::{RunError, RunPhase, RunRecord, RunStatus, StepRecord};
 use crate::store::{CommitError, StoreError};
@@ -24,19 +25,21 @@ impl Outcome {
     /// Records an execution that has ended by itself.
     pub(super) fn of_execution(live: &LiveEvents, state: &AgentState) -> Self {
         let mut summary = live.summary();
-        summary.status = match state.status() {
-            Some(ExecutionStatus::Completed) => RunStatus::Completed,
-            Some(ExecutionStatus::Stopped) => RunStatus::Stopped,
-            _ => RunStatus::Failed,
-        };
+        summary.status = run_status(state.status());
         summary.stop_reason = state.stop_reason();
         summary.usage = state.usage();
         summary.step_count = state.step_count() as u64;
-        summary.error = (summary.status == RunStatus::Failed).then(|| execution_error(state));
+        let by_error =
+            summary.status == RunStatus::Failed || summary.stop_reason == Some(StopReason::RetryLimitReached);
+        summary.error = by_error.then(|| execution_error(state));
         summary.completed_at = Some(live.now());
         let output = state.current_response().to_vec();
         Self {
-            record: RunRecord { summary, output },
+            record: RunRecord {
+                summary,
+                output,
+                value: state.final_value().cloned(),
+            },
             steps: live.steps(),
             committed: false,
         }
@@ -49,6 +52,7 @@ impl Outcome {
         let record = RunRecord {
             summary,
             output: Vec::new(),
+            value: None,
         };
         Self {
             record,
@@ -83,22 +87,37 @@ impl Outcome {
     }
 }
 
-/// The last error of a failed execution; its deciding signal speaks where there is none.
-fn execution_error(state: &AgentState) -> RunError {
-    let signal = state.stop_signal().map(|signal| signal.message.clone());
-    match state.errors().last() {
-        Some(error) => RunError {
-            code: error.code.clone(),
-            message: error.message.clone(),
-            phase: RunPhase::Execute,
-            conflicting_run_id: None,
-        },
-        None => RunError {
-            code: "execution_failed".to_owned(),
-            message: signal.unwrap_or_else(|| "the execution failed".to_owned()),
-            phase: RunPhase::Execute,
-            conflicting_run_id: None,
-        },
+/// An execution that has not ended is a failure of ours.
+fn run_status(status: Option<ExecutionStatus>) -> RunStatus {
+    match status {
+        Some(ExecutionStatus::Completed) => RunStatus::Completed,
+        Some(ExecutionStatus::Stopped) => RunStatus::Stopped,
+        Some(
+            ExecutionStatus::Failed | ExecutionStatus::Pending | ExecutionStatus::InProgress | ExecutionStatus::Unknown,
+        )
+        | None => RunStatus::Failed,
+    }
+}
+
+/// The error that ended a failed execution: the newest one that its deciding signal speaks of. A signal that speaks of none, such as a
+/// webhook's, speaks for itself; errors that the execution went on after are not why it failed.
+pub(super) fn execution_error(state: &AgentState) -> RunError {
+    let signal = state.stop_signal();
+    let is_told = |error: &&AgentError| {
+        let is_of_hook = |signal: &StopSignal| error.kind == ErrorKind::Hook && error.source_name == signal.source;
+        signal.is_some_and(|signal| error.message == signal.message || is_of_hook(signal))
+    };
+    let errors = state.errors();
+    let error = errors.iter().filter(is_told).last();
+    let code = error.map_or("execution_failed", |error| error.code.as_str());
+    let message = error
+        .map(|error| &error.message)
+        .or(signal.map(|signal| &signal.message));
+    RunError {
+        code: code.to_owned(),
+        message: message.map_or_else(|| "the execution failed".to_owned(), Clone::clone),
+        phase: RunPhase::Execute,
+        conflicting_run_id: None,
     }
 }
 
@@ -130,6 +149,16 @@ impl Failure {
     /// The environment can't be restored.
     pub(super) fn restore(error: &EnvironmentError) -> Self {
         Self::logged(RunPhase::Load, "environment_not_restored", error.to_string(), error)
+    }
+
+    /// A hook of the agent can't be made any more.
+    pub(super) fn hooks(error: &HookConfigError) -> Self {
+        Self::logged(RunPhase::Load, "hooks_not_made", error.to_string(), error)
+    }
+
+    /// The agent's tools can't be made.
+    pub(super) fn tools(error: &ToolSetError) -> Self {
+        Self::logged(RunPhase::Load, "tools_not_made", error.to_string(), error)
     }
 
     /// The environment can't be exported.
@@ -189,6 +218,31 @@ impl Failure {
                 phase,
                 conflicting_run_id: None,
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_as_its_execution_does() {
+        for (execution, run, has_session) in [
+            (Some(ExecutionStatus::Completed), RunStatus::Completed, true),
+            (Some(ExecutionStatus::Stopped), RunStatus::Stopped, true),
+            (Some(ExecutionStatus::Failed), RunStatus::Failed, false),
+            (Some(ExecutionStatus::Pending), RunStatus::Failed, false),
+            (Some(ExecutionStatus::InProgress), RunStatus::Failed, false),
+            (Some(ExecutionStatus::Unknown), RunStatus::Failed, false),
+            (None, RunStatus::Failed, false),
+        ] {
+            let status = run_status(execution);
+            assert_eq!(
+                (status, status.has_session(), status.is_terminal()),
+                (run, has_session, true),
+                "{execution:?}"
+            );
         }
     }
 }

@@ -6,21 +6,23 @@ use std::sync::Arc;
 use super::error::Refusal;
 use super::handle::RunHandle;
 use super::live::LiveEvents;
+use super::models::check_prices;
 use super::request::{InputMessage, OnDisconnect, RunRequest};
 use super::service::RunService;
-use crate::agent::AgentDefinition;
-use crate::agent::ports::{Model, ToolExecutor};
+use super::subagents::Team;
+use crate::agent::drivers::ModelChain;
 use crate::agent::state::ExecutionBudget;
+use crate::agent::{AgentDefinition, AnswerShape};
 use crate::board::LiveRun;
 use crate::ids::{MessageId, RunId, SessionId};
 use crate::json::{Object, Value};
-use crate::message::Message;
-use crate::model_ref::{ModelRef, ResponseFormat};
+use crate::message::{Message, MessageTags};
+use crate::model_ref::ResponseFormat;
 use crate::record::{RunMode, RunStatus, RunSummary};
 use crate::session::{Bundle, EnvironmentState, Hash, check_metadata, check_variables, find_history_fault};
 use crate::store::{ConflictPolicy, Page, SessionFilter, StoreError};
 use crate::tenant::TenantId;
-use crate::usage::{Price, Usage};
+use crate::usage::Usage;
 
 /// A run that may begin.
 #[derive(Debug)]
@@ -29,17 +31,16 @@ pub(super) struct RunPlan {
     pub(super) base: Base,
     pub(super) agent: Arc<AgentDefinition>,
     pub(super) agent_version: Hash,
-    pub(super) model_ref: ModelRef,
-    pub(super) model: Arc<dyn Model>,
-    pub(super) price: Option<Price>,
-    pub(super) tools: Arc<dyn ToolExecutor>,
+    pub(super) models: ModelChain,
+    /// The agents that may work below it.
+    pub(super) team: Arc<Team>,
     pub(super) budget: ExecutionBudget,
     pub(super) input: Vec<Message>,
     pub(super) mode: RunMode,
     pub(super) metadata: Object,
     pub(super) environment: EnvironmentState,
     pub(super) session_metadata: Object,
-    pub(super) response_format: Option<ResponseFormat>,
+    pub(super) response_format: ResponseFormat,
     pub(super) conflict: ConflictPolicy,
     pub(super) on_disconnect: OnDisconnect,
 }
@@ -85,11 +86,7 @@ impl RunService {
         };
         let agent = self.ports.agents.resolve(tenant, &name).await?;
         let of_session = bundle.and_then(|bundle| bundle.context.model.clone());
-        let model_ref = request
-            .model
-            .or(of_session)
-            .unwrap_or_else(|| agent.definition.model.clone());
-        let price = self.ports.prices.price(&model_ref).copied();
+        let models = self.choose_models(request.model.or(of_session), &agent.definition)?;
         request.budget.check().map_err(|message| Refusal::Invalid {
             field: "budget",
             message,
@@ -98,31 +95,29 @@ impl RunService {
             .budget
             .tightest(&agent.definition.budget)
             .or(&self.settings.budget);
-        if budget.max_cost.is_some() && price.is_none() {
-            let message = format!("no price is known for {model_ref}, so its cost can't be limited");
-            return Err(Refusal::Invalid {
-                field: "budget.max_cost",
-                message,
-            });
+        if budget.max_cost.is_some() {
+            check_prices(&agent.definition, &models)?;
         }
+        self.ports.tools.executor(&agent.definition.tools)?;
+        let team = self.gather_team(tenant, &agent.definition, &budget).await?;
         let environment = environment_of(bundle, request.variables)?;
         let session_metadata = session_metadata_of(bundle, &agent.definition, &request.metadata)?;
+        let response_format = response_format_of(bundle, &agent.definition, request.response_format);
+        AnswerShape::of(&response_format)?;
         Ok(RunPlan {
             tenant: tenant.clone(),
-            model: self.ports.models.model(&model_ref)?,
-            tools: self.ports.tools.executor(&agent.definition.tools)?,
+            models,
+            team: Arc::new(team),
             input: self.input_messages(request.input)?,
             base,
             agent: agent.definition,
             agent_version: agent.version,
-            model_ref,
-            price,
             budget,
             mode: request.mode,
             metadata: request.metadata,
             environment,
             session_metadata,
-            response_format: request.response_format,
+            response_format,
             conflict: request.conflict,
             on_disconnect: request.on_disconnect,
         })
@@ -141,7 +136,7 @@ impl RunService {
             base_session_id: plan.base.session_id(),
             agent: plan.agent.name.clone(),
             agent_version: Some(plan.agent_version),
-            model: plan.model_ref.clone(),
+            model: plan.models.preferred().model_ref.clone(),
             mode: plan.mode,
             status: RunStatus::Running,
             stop_reason: None,
@@ -226,12 +221,22 @@ impl RunService {
                 message: "there is no message".to_owned(),
             });
         }
+        if !input.iter().any(|message| message.section.is_messages()) {
+            return Err(Refusal::Invalid {
+                field: "input",
+                message: "no message is in the section `messages`, so the model would not be asked anything".to_owned(),
+            });
+        }
         let now = self.ports.clock.now();
         let messages: Vec<Message> = input
             .into_iter()
             .map(|message| Message {
                 name: message.name,
                 metadata: message.metadata,
+                tags: MessageTags {
+                    section: message.section,
+                    ..MessageTags::default()
+                },
                 ..Message::new(
                     MessageId::generate(&*self.ports.ids),
                     message.role,
@@ -256,6 +261,17 @@ fn environment_of(
         message: format!("together with those of the session, {message}"),
     })?;
     Ok(environment)
+}
+
+/// Returns the shape that the request names, or else the agent, or else the session.
+fn response_format_of(
+    bundle: Option<&Arc<Bundle>>,
+    agent: &AgentDefinition,
+    of_request: Option<ResponseFormat>,
+) -> ResponseFormat {
+    let of_agent = || (!agent.response_format.is_text()).then(|| agent.response_format.clone());
+    let of_session = || bundle.map(|bundle| bundle.context.response_format.clone());
+    of_request.or_else(of_agent).or_else(of_session).unwrap_or_default()
 }
 
 /// Sets the pairs of the request in the metadata of the base, or of the agent for a new line of sessions; `null` removes one.

@@ -7,12 +7,13 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable as _};
 use tokio_util::sync::CancellationToken;
 
+use super::export::Exported;
 use super::live::LiveEvents;
 use super::outcome::{Failure, Outcome};
 use super::plan::RunPlan;
 use super::service::RunService;
 use crate::record::{RunEventPayload, RunRecord, StepRecord};
-use crate::session::{Bundle, BundleDraft, SessionHead};
+use crate::session::{Bundle, SessionHead};
 use crate::store::{Commit, CommitError, StoreError};
 
 /// How long the record of a run without session is tried to be stored before it is given up.
@@ -24,14 +25,15 @@ impl RunService {
         &self,
         plan: &RunPlan,
         live: &LiveEvents,
-        draft: BundleDraft,
+        exported: Exported,
         ended: Outcome,
     ) -> Outcome {
         let commit = Commit {
             tenant: plan.tenant.clone(),
-            draft,
-            run: Some((ended.record.clone(), without_messages(&ended.steps))),
+            draft: exported.draft,
+            run: Some((ended.record.clone(), without_messages(ended.steps.clone()))),
             conflict: plan.conflict,
+            children: exported.children,
         };
         match self.commit_patiently(&commit, &live.cancellation).await {
             Ok(bundle) => {
@@ -145,15 +147,16 @@ fn tell_committed(live: &LiveEvents, head: &SessionHead) {
     });
 }
 
-/// The session holds the messages already.
-fn without_messages(steps: &[StepRecord]) -> Vec<StepRecord> {
+/// The session holds the messages already, and those of subagents theirs. What an agent that failed has said, or those below it, is in
+/// no session.
+fn without_messages(mut steps: Vec<StepRecord>) -> Vec<StepRecord> {
+    for step in &mut steps {
+        step.messages = Vec::new();
+        for subagent in step.subagents_mut().filter(|subagent| subagent.status.has_session()) {
+            subagent.steps = without_messages(std::mem::take(&mut subagent.steps));
+        }
+    }
     steps
-        .iter()
-        .map(|step| StepRecord {
-            messages: Vec::new(),
-            ..step.clone()
-        })
-        .collect()
 }
 
 fn warn_unstored(record: &RunRecord, error: &StoreError) {

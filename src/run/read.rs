@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+
 use super::service::RunService;
 use crate::board::BoardFuture;
 use crate::ids::{RunId, SessionId};
@@ -66,26 +68,28 @@ impl RunService {
         Ok(stored.map(|run| run.run_id))
     }
 
-    /// Puts the messages that the session holds back into the steps that made them.
-    async fn fill_messages(
-        &self,
-        tenant: &TenantId,
+    /// Puts the messages that the session holds back into the steps that made them, and into those of its subagents from theirs.
+    fn fill_messages<'a>(
+        &'a self,
+        tenant: &'a TenantId,
         session_id: SessionId,
-        steps: &mut [StepRecord],
-    ) -> Result<(), StoreError> {
-        let messages = self
-            .ports
-            .store
-            .new_message_list(tenant, session_id)
-            .await?
-            .unwrap_or_default();
-        for step in steps {
-            let of_step = messages
-                .iter()
-                .filter(|message| message.tags.step_id == Some(step.step_id));
-            step.messages = of_step.map(Arc::clone).collect();
-        }
-        Ok(())
+        steps: &'a mut [StepRecord],
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let found = self.ports.store.new_message_list(tenant, session_id).await?;
+            let messages = found.unwrap_or_default();
+            for step in steps {
+                let of_step = messages
+                    .iter()
+                    .filter(|message| message.tags.step_id == Some(step.step_id));
+                step.messages = of_step.map(Arc::clone).collect();
+                for subagent in step.subagents_mut().filter(|subagent| subagent.status.has_session()) {
+                    self.fill_messages(tenant, subagent.session_id, &mut subagent.steps)
+                        .await?;
+                }
+            }
+            Ok(())
+        })
     }
 }
 

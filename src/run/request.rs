@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::state::ExecutionBudget;
 use crate::ids::SessionId;
 use crate::json::{Object, Value};
-use crate::message::{ContentPart, Role};
+use crate::message::{ContentPart, Role, Section};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::record::RunMode;
 use crate::store::ConflictPolicy;
@@ -46,6 +46,8 @@ pub struct InputMessage {
     pub role: Role,
     /// The speaker's name.
     pub name: Option<String>,
+    /// The section of the message store.
+    pub section: Section,
     /// What is said.
     pub content: Vec<ContentPart>,
     /// Key-value pairs of the caller.

@@ -6,12 +6,13 @@ use super::live::LiveEvents;
 use super::outcome::Failure;
 use super::plan::{Base, RunPlan};
 use super::service::RunService;
-use crate::agent::compilers::ConversationWithCurrentTrace;
-use crate::agent::drivers::{Driver, DriverPorts, ToolCallingDriver};
-use crate::agent::hooks::{BudgetGuard, ErrorPolicyHook, HookStack};
+use super::subagents::Children;
+use super::work::Work;
+use crate::agent::drivers::{Driver, DriverPorts, ReactDriver, ScriptedDriver, ToolCallingDriver};
+use crate::agent::hooks::{BudgetGuard, CancellationHook, ErrorPolicyHook, ExecutionPorts, HookStack, StackSlot};
 use crate::agent::ports::Environment;
 use crate::agent::state::{AgentContext, AgentState, MessageStore};
-use crate::agent::{AgentLoop, DriverKind, EventSink, ExecutionControl};
+use crate::agent::{AgentLoop, DriverKind, ExecutionControl};
 use crate::ids::AgentId;
 use crate::json::Object;
 use crate::session::Bundle;
@@ -47,47 +48,80 @@ impl RunService {
         })
     }
 
-    /// Makes the loop with the driver and the hooks that the agent names.
-    pub(super) fn agent_loop(&self, plan: &RunPlan, live: &Arc<LiveEvents>, restored: &Restored) -> AgentLoop {
-        let control = Arc::new(ExecutionControl {
-            budget: plan.budget.clone(),
-            price: plan.price,
-            cancellation: live.cancellation.clone(),
-            clock: Arc::clone(&self.ports.clock),
-        });
-        let events: Arc<dyn EventSink> = Arc::clone(live) as _;
-        let hooks = HookStack::default()
-            .with_hook(GUARD_PRIORITY, Arc::new(BudgetGuard::new(Arc::clone(&control))))
-            .with_hook(
-                POLICY_PRIORITY,
-                Arc::new(ErrorPolicyHook::new(
-                    plan.agent.error_policy,
-                    Arc::clone(&self.ports.clock),
-                )),
-            );
-        let ports = DriverPorts {
-            model: Arc::clone(&plan.model),
-            model_ref: plan.model_ref.clone(),
-            tools: Arc::clone(&plan.tools),
-            compiler: Arc::new(ConversationWithCurrentTrace),
-            control,
-            variables: restored.environment.variables(),
-            ids: Arc::clone(&self.ports.ids),
-            events: Arc::clone(&events),
-        };
-        let driver: Box<dyn Driver> = match plan.agent.driver {
-            DriverKind::ToolCalling => Box::new(ToolCallingDriver::new(ports)),
-        };
-        AgentLoop::new(
-            driver,
-            hooks,
-            events,
+    /// Makes the work of the run's own agent, above which there is nobody.
+    pub(super) fn work(&self, plan: &RunPlan, live: &Arc<LiveEvents>, restored: &Restored) -> Work {
+        let control = ExecutionControl::new(
+            plan.budget.clone(),
+            live.cancellation.clone(),
             Arc::clone(&self.ports.clock),
-            Arc::clone(&self.ports.ids),
-        )
+        );
+        Work {
+            agent: Arc::clone(&plan.agent),
+            agent_version: plan.agent_version,
+            models: plan.models.clone(),
+            tools: plan.agent.tools.clone(),
+            hooks: plan.agent.hooks.clone(),
+            session_id: live.summary().session_id,
+            depth_left: plan.agent.max_depth,
+            control: Arc::new(control),
+            events: Arc::clone(live) as _,
+            variables: restored.environment.variables(),
+            team: Arc::clone(&plan.team),
+            children: Children::default(),
+        }
     }
 
-    /// The agent's own prompt and shape of answers are in force; where it has none, the session's stay.
+    /// Makes the loop with the driver, the tools and the hooks that the agent names.
+    pub(super) fn agent_loop(self: &Arc<Self>, work: &Arc<Work>) -> Result<AgentLoop, Failure> {
+        let (agent, control, events) = (&work.agent, &work.control, &work.events);
+        let compiler = agent.compiler.compiler();
+        let stack = HookStack::default()
+            .with_hook(GUARD_PRIORITY, Arc::new(CancellationHook::new(Arc::clone(control))))
+            .with_hook(GUARD_PRIORITY, Arc::new(BudgetGuard::new(Arc::clone(control))))
+            .with_hook(
+                POLICY_PRIORITY,
+                Arc::new(ErrorPolicyHook::new(agent.error_policy, Arc::clone(&self.ports.clock))),
+            );
+        let execution = ExecutionPorts {
+            models: work.models.clone(),
+            compiler: Arc::clone(&compiler),
+            control: Arc::clone(control),
+            ids: Arc::clone(&self.ports.ids),
+            events: Arc::clone(events),
+            stack: StackSlot::default(),
+        };
+        let hooks = self.ports.hooks.attach(stack, &work.hooks, &execution);
+        let hooks = Arc::new(hooks.map_err(|error| Failure::hooks(&error))?);
+        execution.stack.fill(&hooks);
+        let tools = self.ports.tools.executor_with(&work.tools, self.subagent_tools(work));
+        let ports = DriverPorts {
+            models: work.models.clone(),
+            parameters: Arc::new(agent.parameters.clone()),
+            tools: tools.map_err(|error| Failure::tools(&error))?,
+            parallel_tool_calls: agent.parallel_tool_calls,
+            max_corrections: agent.max_corrections,
+            compiler,
+            hooks: Arc::clone(&hooks),
+            control: Arc::clone(control),
+            variables: Arc::clone(&work.variables),
+            ids: Arc::clone(&self.ports.ids),
+            events: Arc::clone(events),
+        };
+        let driver: Box<dyn Driver> = match agent.driver {
+            DriverKind::ToolCalling => Box::new(ToolCallingDriver::new(ports)),
+            DriverKind::React => Box::new(ReactDriver::new(ports)),
+            DriverKind::Scripted => Box::new(ScriptedDriver::new(ports, agent.script.clone())),
+        };
+        Ok(AgentLoop::new(
+            driver,
+            hooks,
+            Arc::clone(events),
+            Arc::clone(&self.ports.clock),
+            Arc::clone(&self.ports.ids),
+        ))
+    }
+
+    /// The agent's own prompt is in force; where it has none, the session's stays.
     fn restore_state(&self, plan: &RunPlan, bundle: Option<&Arc<Bundle>>) -> AgentState {
         let definition = &plan.agent;
         let state = match bundle {
@@ -100,11 +134,7 @@ impl RunService {
         } else {
             state.with_system_prompt(definition.system_prompt.clone())
         };
-        let of_agent = (!definition.response_format.is_text()).then(|| definition.response_format.clone());
-        match plan.response_format.clone().or(of_agent) {
-            Some(response_format) => state.with_response_format(response_format),
-            None => state,
-        }
+        state.with_response_format(plan.response_format.clone())
     }
 }
 

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::agents::AgentDirectory;
+use crate::agent::hooks::HookRegistry;
 use crate::agent::ports::{EnvironmentRuntime, ModelCatalog, ToolCatalog};
 use crate::agent::state::ExecutionBudget;
 use crate::board::Board;
@@ -34,6 +35,8 @@ pub struct RunPorts {
     pub models: Arc<dyn ModelCatalog>,
     /// Finds tools.
     pub tools: Arc<dyn ToolCatalog>,
+    /// Makes the hooks that agents attach.
+    pub hooks: Arc<HookRegistry>,
     /// Restores environments.
     pub environments: Arc<dyn EnvironmentRuntime>,
     /// What models cost.

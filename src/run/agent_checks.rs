@@ -1,0 +1,90 @@
+//! What the definition of an agent must fulfil before anything runs by it: whatever a run would trip over.
+
+use std::sync::Arc;
+
+use super::error::Refusal;
+use super::models::unpriced;
+use crate::agent::hooks::HookRegistry;
+use crate::agent::ports::{ModelCatalog, ToolCatalog};
+use crate::agent::state::ExecutionBudget;
+use crate::agent::{AgentDefinition, AnswerShape, check_prompt};
+use crate::json::contains_nul;
+use crate::session::check_metadata;
+use crate::tenant::TenantId;
+use crate::usage::PriceTable;
+
+/// Checks definitions against what there is.
+#[derive(Debug)]
+pub struct AgentChecks {
+    /// Finds models.
+    pub models: Arc<dyn ModelCatalog>,
+    /// Finds tools.
+    pub tools: Arc<dyn ToolCatalog>,
+    /// Finds hooks.
+    pub hooks: Arc<HookRegistry>,
+    /// What models cost.
+    pub prices: PriceTable,
+    /// The limits that apply where a definition names none.
+    pub budget: ExecutionBudget,
+}
+
+impl AgentChecks {
+    /// Checks a definition; says the first thing that is wrong.
+    pub(super) fn check(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
+        if !AgentDefinition::is_valid_name(&definition.name) {
+            let message = "a name has 1 to 64 letters, digits, `-`, `_` and `.`".to_owned();
+            return Err(Refusal::Invalid { field: "name", message });
+        }
+        definition.parameters.check().map_err(invalid("parameters"))?;
+        definition.compiler.check().map_err(invalid("compiler"))?;
+        definition.error_policy.check().map_err(invalid("error_policy"))?;
+        definition.budget.check().map_err(invalid("budget"))?;
+        let metadata = check_metadata(&definition.metadata);
+        let without_nul = if contains_nul(&definition.metadata) {
+            Err("NUL characters are not allowed".to_owned())
+        } else {
+            Ok(())
+        };
+        metadata.and(without_nul).map_err(invalid("metadata"))?;
+        check_prompt(&definition.system_prompt)?;
+        AnswerShape::of(&definition.response_format)?;
+        definition.check_script().map_err(invalid("script"))?;
+        if definition.model.is_some() != definition.models.is_empty() {
+            let message = "an agent has either a model or models".to_owned();
+            return Err(Refusal::Invalid {
+                field: "model",
+                message,
+            });
+        }
+        definition
+            .model_chain()
+            .try_for_each(|model| self.models.check(model))?;
+        self.check_prices(definition)?;
+        self.tools.executor(&definition.tools)?;
+        self.hooks.check_agent(definition)?;
+        let subagents = definition.check_subagents();
+        subagents.map_err(|(field, message)| Refusal::Invalid { field, message })
+    }
+
+    /// Checks a definition that a tenant has written.
+    pub(super) fn check_of_tenant(&self, definition: &AgentDefinition, tenant: &TenantId) -> Result<(), Refusal> {
+        self.check(definition)?;
+        Ok(self.hooks.check_tenant(&definition.hooks, tenant)?)
+    }
+
+    /// A limit of cost that could not hold is refused: it would be a silent zero.
+    fn check_prices(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
+        if definition.budget.max_cost.or(self.budget.max_cost).is_none() {
+            return Ok(());
+        }
+        let is_unpriced = |model: &&_| self.prices.price(model).is_none();
+        definition
+            .model_chain()
+            .find(is_unpriced)
+            .map_or(Ok(()), |model| Err(unpriced(&definition.name, model)))
+    }
+}
+
+fn invalid(field: &'static str) -> impl Fn(String) -> Refusal {
+    move |message| Refusal::Invalid { field, message }
+}

@@ -1,0 +1,53 @@
+//! Choosing the models of a run: the caller's, or the session's, or those of the agent. Each must exist, and be priced where money is
+//! limited.
+
+use super::error::Refusal;
+use super::service::RunService;
+use crate::agent::AgentDefinition;
+use crate::agent::drivers::{ModelChain, ModelChoice};
+use crate::model_ref::ModelRef;
+
+impl RunService {
+    /// Returns the models that are asked, the preferred one first. A model of the caller or of the session stands alone.
+    pub(super) fn choose_models(
+        &self,
+        only: Option<ModelRef>,
+        definition: &AgentDefinition,
+    ) -> Result<ModelChain, Refusal> {
+        if let Some(model_ref) = only {
+            return Ok(ModelChain::new(self.model_choice(model_ref)?, []));
+        }
+        let choices = definition.model_chain().cloned();
+        let choices: Vec<_> = choices.map(|name| self.model_choice(name)).collect::<Result<_, _>>()?;
+        let mut choices = choices.into_iter();
+        let preferred = choices.next().ok_or_else(|| Refusal::Invalid {
+            field: "model",
+            message: "the agent has no model".to_owned(),
+        })?;
+        Ok(ModelChain::new(preferred, choices))
+    }
+
+    fn model_choice(&self, model_ref: ModelRef) -> Result<ModelChoice, Refusal> {
+        Ok(ModelChoice {
+            model: self.ports.models.model(&model_ref)?,
+            price: self.ports.prices.price(&model_ref),
+            model_ref,
+        })
+    }
+}
+
+/// Refuses a limit of cost that could not hold for the agent's models.
+pub(super) fn check_prices(agent: &AgentDefinition, models: &ModelChain) -> Result<(), Refusal> {
+    let choice = models.iter().find(|choice| choice.price.is_none());
+    choice.map_or(Ok(()), |choice| Err(unpriced(&agent.name, &choice.model_ref)))
+}
+
+/// Returns the refusal of a limit of cost on a model without a price.
+pub(super) fn unpriced(agent: &str, model: &ModelRef) -> Refusal {
+    let message =
+        format!("no price is known for {model}, the model of the agent {agent:?}, so its cost can't be limited");
+    Refusal::Invalid {
+        field: "budget.max_cost",
+        message,
+    }
+}

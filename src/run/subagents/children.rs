@@ -1,0 +1,47 @@
+//! What subagents have made: sessions on their way to the store, which go there with that of the run or not at all.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::agent::AgentDefinition;
+use crate::agent::state::AgentState;
+use crate::ids::SessionId;
+use crate::session::Hash;
+
+/// The session of a subagent that has ended.
+#[derive(Debug)]
+pub(in crate::run) struct ChildSession {
+    /// Names it.
+    pub(in crate::run) session_id: SessionId,
+    /// The session of the agent that it worked for.
+    pub(in crate::run) subagent_of: SessionId,
+    /// How the agent works.
+    pub(in crate::run) agent: Arc<AgentDefinition>,
+    /// The version of the definition.
+    pub(in crate::run) agent_version: Hash,
+    /// Its state at the end.
+    pub(in crate::run) state: AgentState,
+}
+
+/// Collects the sessions that the agents below an execution make, several at a time.
+#[derive(Debug, Default)]
+pub(in crate::run) struct Children(Mutex<Vec<ChildSession>>);
+
+impl Children {
+    /// Adds the session of a subagent and those that were made below it.
+    pub(in crate::run) fn add(&self, child: ChildSession, below: &Self) {
+        let below = below.take();
+        let mut sessions = self.sessions();
+        sessions.push(child);
+        sessions.extend(below);
+    }
+
+    /// Takes all sessions, each before those that were made below it.
+    pub(in crate::run) fn take(&self) -> Vec<ChildSession> {
+        std::mem::take(&mut *self.sessions())
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Vec<ChildSession>> {
+        // No call under the lock can leave the list half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

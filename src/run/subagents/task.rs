@@ -1,0 +1,106 @@
+//! What an agent and a subagent say to each other: the tool's description, the task, and the words that come back.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::agent::ports::ToolSpec;
+use crate::agent::state::AgentState;
+use crate::agent::{AgentDefinition, SubagentConfig};
+use crate::json::Value;
+use crate::message::{Role, joined_text};
+use crate::run::outcome::execution_error;
+
+/// The arguments of a call.
+#[derive(Debug, Deserialize)]
+pub(super) struct Task {
+    task: String,
+    #[serde(default)]
+    context: String,
+}
+
+impl Task {
+    /// Reads arguments that fit the schema; none when they name no task.
+    pub(super) fn read(arguments: Value) -> Option<Self> {
+        let task: Self = serde_json::from_value(arguments).ok()?;
+        (!task.task.trim().is_empty()).then_some(task)
+    }
+
+    /// Returns the words of the message that the other agent begins with.
+    pub(super) fn into_text(self) -> String {
+        let Self { task, context } = self;
+        if context.trim().is_empty() {
+            task
+        } else {
+            format!("{task}\n\nContext:\n{context}")
+        }
+    }
+}
+
+/// Returns what models are told of the tool.
+pub(super) fn spec_of(subagent: &SubagentConfig, agent: &AgentDefinition) -> ToolSpec {
+    let of_agent = Some(&agent.description).filter(|description| !description.is_empty());
+    let description = subagent.description.as_ref().or(of_agent).cloned();
+    ToolSpec {
+        name: subagent.tool_name(),
+        description: description.unwrap_or_else(|| {
+            let name = &agent.name;
+            format!("Has another agent, {name}, work on a task and returns its answer.")
+        }),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "task": {
+                    "type": "string",
+                    "minLength": 1,
+                    "description": "What is to be done. The agent knows nothing of this conversation, so say everything that it needs."
+                },
+                "context": {
+                    "type": "string",
+                    "description": "Material to work with: texts, figures, earlier results."
+                }
+            },
+            "required": ["task"],
+            "additionalProperties": false
+        }),
+        idempotent: false,
+        timeout: None,
+    }
+}
+
+/// Returns the answer of an agent that has done its work.
+pub(super) fn completed(name: &str, state: &AgentState) -> String {
+    let answer = state.final_text();
+    if answer.trim().is_empty() {
+        format!("[The agent {name} has ended without a word.]")
+    } else {
+        answer
+    }
+}
+
+/// Returns what the model reads of an agent that was stopped before its work was done.
+pub(super) fn stopped(name: &str, state: &AgentState) -> String {
+    let why = state.stop_signal().map(|signal| signal.message.as_str());
+    let why = why.unwrap_or("it had to stop");
+    match last_words(state) {
+        Some(words) => format!(
+            "[The agent {name} was stopped before its work was done: {why}. Until then it had said:]\n\n{words}"
+        ),
+        None => format!("[The agent {name} was stopped before its work was done: {why}. It had said nothing yet.]"),
+    }
+}
+
+/// Returns what the model reads of an agent that failed.
+pub(super) fn failed(name: &str, state: &AgentState) -> String {
+    let error = execution_error(state);
+    format!("the agent {name} failed: {} ({})", error.message, error.code)
+}
+
+/// What the agent said last, be it beside a call.
+fn last_words(state: &AgentState) -> Option<String> {
+    let execution = state.execution()?;
+    let steps = execution.step_executions.iter().rev();
+    let messages = steps.flat_map(|step| step.step.output_messages.iter().rev());
+    let said = messages.filter(|message| message.role == Role::Assistant);
+    said.map(|message| joined_text(&message.content))
+        .find(|words| !words.trim().is_empty())
+}

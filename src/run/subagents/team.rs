@@ -1,0 +1,117 @@
+//! The team of a run: all agents that may work below its own, found when the run is planned, so that nothing is missing later.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::agent::drivers::ModelChain;
+use crate::agent::state::ExecutionBudget;
+use crate::agent::{AgentDefinition, SubagentConfig};
+use crate::run::error::Refusal;
+use crate::run::models::check_prices;
+use crate::run::service::RunService;
+use crate::session::Hash;
+use crate::tenant::TenantId;
+
+/// The most agents of a team.
+const MAX_MEMBERS: usize = 64;
+
+/// The agents that may work below another one, by name.
+#[derive(Debug, Default)]
+pub(in crate::run) struct Team(BTreeMap<String, Arc<Member>>);
+
+/// An agent that may work below another one.
+#[derive(Debug)]
+pub(in crate::run) struct Member {
+    /// How it works.
+    pub(in crate::run) agent: Arc<AgentDefinition>,
+    /// The version of the definition.
+    pub(in crate::run) agent_version: Hash,
+    /// The models that it asks.
+    pub(in crate::run) models: ModelChain,
+}
+
+/// A place below an agent. There are few that differ, however many ways lead through a team.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Post {
+    /// Who is to fill it.
+    agent: String,
+    /// Whom it works for.
+    above: String,
+    /// How many levels may be below it, as far as those above say.
+    depth_left: u32,
+    /// Whether an agent above it, or the place itself, has a limit of cost.
+    is_cost_limited: bool,
+}
+
+impl Team {
+    /// Returns the member of the name.
+    pub(in crate::run) fn member(&self, name: &str) -> Option<&Arc<Member>> {
+        self.0.get(name)
+    }
+}
+
+impl RunService {
+    /// Finds everybody who may work below the agent. Each must exist, have its models, and be priced where money is limited.
+    pub(in crate::run) async fn gather_team(
+        &self,
+        tenant: &TenantId,
+        lead: &AgentDefinition,
+        budget: &ExecutionBudget,
+    ) -> Result<Team, Refusal> {
+        let mut team = Team::default();
+        let mut filled = BTreeSet::new();
+        let mut open: BTreeSet<Post> = posts_below(lead, lead.max_depth, budget.max_cost.is_some()).collect();
+        while let Some(post) = open.pop_first() {
+            if !filled.insert(post.clone()) {
+                continue;
+            }
+            let member = self.find_member(tenant, &mut team, &post).await?;
+            let is_cost_limited = post.is_cost_limited || member.agent.budget.max_cost.is_some();
+            if is_cost_limited {
+                check_prices(&member.agent, &member.models)?;
+            }
+            let depth_left = post.depth_left.min(member.agent.max_depth);
+            open.extend(posts_below(&member.agent, depth_left, is_cost_limited));
+        }
+        Ok(team)
+    }
+
+    async fn find_member(&self, tenant: &TenantId, team: &mut Team, post: &Post) -> Result<Arc<Member>, Refusal> {
+        if let Some(member) = team.member(&post.agent) {
+            return Ok(Arc::clone(member));
+        }
+        if team.0.len() == MAX_MEMBERS {
+            return Err(Refusal::Invalid {
+                field: "agent",
+                message: format!("more than {MAX_MEMBERS} agents may work below it"),
+            });
+        }
+        let found = self.ports.agents.resolve(tenant, &post.agent).await;
+        let found = found.map_err(|refusal| match refusal {
+            Refusal::UnknownAgent { name } => Refusal::UnknownSubagent {
+                name,
+                above: post.above.clone(),
+            },
+            other => other,
+        })?;
+        let member = Arc::new(Member {
+            models: self.choose_models(None, &found.definition)?,
+            agent: found.definition,
+            agent_version: found.version,
+        });
+        team.0.insert(post.agent.clone(), Arc::clone(&member));
+        Ok(member)
+    }
+}
+
+/// Returns the places below an agent; none where no level is left.
+fn posts_below(agent: &AgentDefinition, depth_left: u32, is_cost_limited: bool) -> impl Iterator<Item = Post> {
+    let below = depth_left.checked_sub(1);
+    let subagents = agent.subagents.iter().filter(move |_| below.is_some());
+    subagents.map(move |subagent: &SubagentConfig| Post {
+        agent: subagent.agent.clone(),
+        above: agent.name.clone(),
+        depth_left: below.unwrap_or_default(),
+        is_cost_limited: is_cost_limited || subagent.budget.max_cost.is_some(),
+    })
+}
