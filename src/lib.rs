@@ -20,6 +20,7 @@ pub mod record;
 pub mod environment;
 pub mod models;
 pub mod tools;
+pub mod webhooks;
 
 pub mod board;
 pub mod store;

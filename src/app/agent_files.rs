@@ -87,6 +87,7 @@ fn parse(text: &str) -> anyhow::Result<AgentDefinition> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::hooks::HookConfigError;
     use crate::run::Refusal;
 
     /// Makes a folder with these files and loads it.
@@ -150,13 +151,13 @@ mod tests {
             ("name = 'x'\nmodel = 'demo/demo", "line 2: not valid TOML: "),
             ("name = 'x'\nmodel = 7", "`model`: "),
             ("name = 'x'\nmodel = 'demo'", "`model`: "),
-            ("name = 'x'", "missing field `model`"),
+            ("name = 'x'\nmodels = 7", "`models`: "),
             ("name = 'x'\nmodel = 'demo/demo'\ntool = []", "unknown field `tool`"),
             (
                 "name = 'x'\nmodel = 'demo/demo'\n[budget]\nmax_steps = 'two'",
                 "`budget.max_steps`: ",
             ),
-            ("name = 'x'\nmodel = 'demo/demo'\ndriver = 'react'", "`driver`: "),
+            ("name = 'x'\nmodel = 'demo/demo'\ndriver = 'magic'", "`driver`: "),
         ] {
             let (folder, loaded) = load(&[("bad.toml", text)]);
             let error = loaded.unwrap_err();
@@ -173,12 +174,15 @@ mod tests {
         let files = loaded.unwrap();
         let unusable = |name: &str| UnusableAgent {
             name: name.to_owned(),
-            source: Refusal::UnknownHook { name: "h".to_owned() },
+            source: Refusal::Hook(HookConfigError::Unknown {
+                name: "h".to_owned(),
+                known: "a, b".to_owned(),
+            }),
         };
         assert_eq!(
             format!("{:#}", files.name_file(unusable("x"))),
             format!(
-                "{}/x.toml: the agent \"x\" can't work: no hook is named \"h\"",
+                "{}/x.toml: the agent \"x\" can't work: no hook is named \"h\"; known are a, b",
                 folder.path().display()
             )
         );

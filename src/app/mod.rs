@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use self::agent_files::AgentFiles;
+use crate::agent::hooks::{HookFactory, HookRegistry, SummarisationFactory, builtin_hooks};
 use crate::board::{Board, InProcessBoard, RedisBoard, RedisBoardSettings};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
@@ -16,9 +17,10 @@ use crate::environment::InMemoryEnvironments;
 use crate::http::{HttpLimits, HttpState};
 use crate::ids::{IdSource, UuidV7Source};
 use crate::models::Catalog;
-use crate::run::{AgentDirectory, RunPorts, RunService};
+use crate::run::{AgentChecks, AgentDirectory, RunPorts, RunService};
 use crate::store::{self, Sessions, Store};
 use crate::tools::{ToolRegistry, builtin_tools};
+use crate::webhooks::{WebhookHookFactory, WebhookSender};
 
 /// How long closing may take; what was answered is stored before.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -62,14 +64,24 @@ impl App {
             Arc::clone(&clock),
             Arc::clone(&ids),
         )?);
-        let configured = AgentFiles::load(&config.agents.directory)?;
-        let agents = AgentDirectory::new(
-            Arc::clone(&store),
+        let summarisation = SummarisationFactory::new(
             Arc::clone(&models) as _,
-            Arc::clone(&tools) as _,
-            Arc::clone(&clock),
-            configured.definitions(),
+            config.price_table(),
+            config.context_window_table(),
         );
+        let hooks = hook_factories(config)?
+            .into_iter()
+            .chain([Box::new(summarisation) as _]);
+        let hooks = Arc::new(HookRegistry::new(hooks));
+        let configured = AgentFiles::load(&config.agents.directory)?;
+        let checks = AgentChecks {
+            models: Arc::clone(&models) as _,
+            tools: Arc::clone(&tools) as _,
+            hooks: Arc::clone(&hooks),
+            prices: config.price_table(),
+            budget: settings::runs(config).budget,
+        };
+        let agents = AgentDirectory::new(Arc::clone(&store), checks, Arc::clone(&clock), configured.definitions());
         let agents = Arc::new(agents.map_err(|error| configured.name_file(error))?);
         let sessions = Arc::new(Sessions::new(Arc::clone(&store), config.store.cache_bytes));
         let board = open_board(config).await?;
@@ -80,6 +92,7 @@ impl App {
             agents: Arc::clone(&agents),
             models,
             tools,
+            hooks,
             environments: Arc::new(InMemoryEnvironments),
             prices: config.price_table(),
             clock: Arc::clone(&clock),
@@ -136,6 +149,15 @@ impl App {
 pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     let opened = store::open(config.store.url.expose(), settings::store(config)).await;
     opened.with_context(|| format!("can't open the store {}", config.store.url))
+}
+
+/// Makes the hooks that agents can attach.
+fn hook_factories(config: &Config) -> anyhow::Result<Vec<Box<dyn HookFactory>>> {
+    let sender = Arc::new(WebhookSender::new(settings::webhooks(config))?);
+    let webhook = WebhookHookFactory::new(sender, settings::webhook_secrets(config)?);
+    let mut hooks = builtin_hooks();
+    hooks.push(Box::new(webhook));
+    Ok(hooks)
 }
 
 async fn open_board(config: &Config) -> anyhow::Result<Arc<dyn Board>> {

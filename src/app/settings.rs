@@ -1,5 +1,11 @@
 //! From configuration to the settings that modules define for themselves.
 
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use secrecy::ExposeSecret as _;
+
+use crate::agent::ports::StructuredOutput;
 use crate::agent::state::ExecutionBudget;
 use crate::config::{self, Config};
 use crate::http::HttpLimits;
@@ -7,6 +13,7 @@ use crate::models::{CapSettings, ClientSettings, ProviderKind, ProviderSettings,
 use crate::run::RunSettings;
 use crate::store::StoreSettings;
 use crate::tools::ToolSettings;
+use crate::webhooks::{SenderSettings, SigningKeys, WebhookSecret};
 
 pub(super) fn store(config: &Config) -> StoreSettings {
     StoreSettings {
@@ -77,6 +84,33 @@ pub(super) fn client(config: &Config) -> ClientSettings {
     }
 }
 
+pub(super) fn webhooks(config: &Config) -> SenderSettings {
+    let webhooks = &config.webhooks;
+    SenderSettings {
+        connect_timeout: webhooks.connect_timeout,
+        timeout: webhooks.timeout,
+        max_response_bytes: webhooks.max_response_bytes,
+        allow_private_addresses: webhooks.allow_private_addresses,
+        allow_http: webhooks.allow_http,
+    }
+}
+
+/// Reads the signing secrets. One that was not found is no error as long as no hook names it.
+pub(super) fn webhook_secrets(config: &Config) -> anyhow::Result<BTreeMap<String, WebhookSecret>> {
+    let secrets = config.webhooks.secrets.iter().map(|(name, source)| {
+        let keys = source
+            .secret
+            .as_ref()
+            .map(|secret| SigningKeys::parse(secret.expose_secret()));
+        let keys = keys
+            .transpose()
+            .with_context(|| format!("webhooks.secrets.{name} can't be used"))?;
+        let tenants = source.tenants.clone();
+        Ok((name.clone(), WebhookSecret { keys, tenants }))
+    });
+    secrets.collect()
+}
+
 pub(super) fn providers(config: &Config) -> Vec<ProviderSettings> {
     config
         .providers
@@ -101,6 +135,11 @@ fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSetting
         api_key_source: file.or(variable).unwrap_or_default(),
         models: provider.models.clone(),
         stream: provider.stream,
+        structured_output: provider.structured_output.map(|by| match by {
+            config::StructuredOutput::Native => StructuredOutput::Native,
+            config::StructuredOutput::Tool => StructuredOutput::Tool,
+            config::StructuredOutput::Prompt => StructuredOutput::Prompt,
+        }),
         headers: provider
             .headers
             .iter()

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::ids::SessionId;
 use crate::json::Object;
 use crate::lifecycle::StopSignals;
-use crate::message::{ContentPart, Role};
+use crate::message::{ContentPart, Role, Section};
 use crate::model_ref::ModelRef;
 use crate::record::{RunEventPayload, RunMode, RunRecord, RunStatus};
 use crate::run::{InputMessage, OnDisconnect, RunRequest};
@@ -69,6 +69,7 @@ async fn follow(app: &App, args: RunArgs) -> anyhow::Result<RunRecord> {
         input: vec![InputMessage {
             role: Role::User,
             name: None,
+            section: Section::default(),
             content: vec![ContentPart::text(args.text)],
             metadata: Object::new(),
         }],

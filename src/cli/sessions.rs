@@ -12,7 +12,7 @@ use crate::app;
 use crate::config::Config;
 use crate::ids::SessionId;
 use crate::session::{Bundle, SessionHead, diff_bundles};
-use crate::store::{Page, SessionFilter, Store};
+use crate::store::{Page, SessionFilter, Sessions, Store};
 use crate::tenant::TenantId;
 
 /// The most sessions that a tree shows.
@@ -52,21 +52,22 @@ pub(super) enum SessionsCommand {
 pub(super) async fn look(config: Config, command: SessionsCommand) -> anyhow::Result<()> {
     let store = app::open_store(&config).await?;
     let done = match command {
-        SessionsCommand::Show { session_id, tenant } => show(&*store, &tenant.tenant, session_id).await,
+        SessionsCommand::Show { session_id, tenant } => show(&store, &tenant.tenant, session_id).await,
         SessionsCommand::Tree { session_id, tenant } => tree(&*store, &tenant.tenant, session_id).await,
-        SessionsCommand::Diff { left, right, tenant } => diff(&*store, &tenant.tenant, left, right).await,
+        SessionsCommand::Diff { left, right, tenant } => diff(&store, &tenant.tenant, left, right).await,
     };
     store.close().await;
     done
 }
 
-async fn show(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<()> {
+async fn show(store: &Arc<dyn Store>, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<()> {
     let bundle = load(store, tenant, session_id).await?;
     let head = &bundle.head;
     let shown = serde_json::json!({
         "session_id": head.session_id,
         "parent_session_id": head.parent_session_id,
         "run_id": head.run_id,
+        "subagent_of": head.subagent_of,
         "agent": head.agent,
         "depth": head.depth,
         "root_hash": head.root_hash,
@@ -78,7 +79,7 @@ async fn show(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> an
     Ok(print_line(serde_json::to_string_pretty(&shown)?)?)
 }
 
-async fn diff(store: &dyn Store, tenant: &TenantId, left: SessionId, right: SessionId) -> anyhow::Result<()> {
+async fn diff(store: &Arc<dyn Store>, tenant: &TenantId, left: SessionId, right: SessionId) -> anyhow::Result<()> {
     let (left, right) = (load(store, tenant, left).await?, load(store, tenant, right).await?);
     Ok(print_line(serde_json::to_string_pretty(&diff_bundles(
         &left, &right,
@@ -160,9 +161,9 @@ async fn list(store: &dyn Store, tenant: &TenantId, filter: &SessionFilter) -> a
     Ok(heads)
 }
 
-async fn load(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<Arc<Bundle>> {
-    let bundle = store.bundle_load(tenant, session_id).await?;
-    bundle
-        .map(Arc::new)
-        .with_context(|| format!("there is no session {session_id}"))
+/// Loads a session with all its messages.
+async fn load(store: &Arc<dyn Store>, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<Arc<Bundle>> {
+    let sessions = Sessions::new(Arc::clone(store), 0);
+    let bundle = sessions.whole_bundle(tenant, session_id).await?;
+    bundle.with_context(|| format!("there is no session {session_id}"))
 }

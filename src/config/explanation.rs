@@ -20,17 +20,25 @@ impl<'a> Explanation<'a> {
         Self { settings, config }
     }
 
-    /// Says whether the key that a provider's line points at was there.
+    /// Says whether the secret that a line points at was there.
     fn note(&self, path: &KeyPath) -> &'static str {
-        let [section, name, key] = path.as_slice() else {
-            return "";
-        };
-        if section != "providers" || !key.starts_with("api_key_") {
-            return "";
-        }
-        match self.config.providers.get(name) {
-            Some(provider) if provider.api_key.is_some() => " (key found)",
-            _ => " (no key found)",
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
+        match names.as_slice() {
+            ["providers", name, "api_key_env" | "api_key_file"] => {
+                let provider = self.config.providers.get(*name);
+                match provider.and_then(|provider| provider.api_key.as_ref()) {
+                    Some(_) => " (key found)",
+                    None => " (no key found)",
+                }
+            }
+            ["webhooks", "secrets", name, _] => {
+                let source = self.config.webhooks.secrets.get(*name);
+                match source.and_then(|source| source.secret.as_ref()) {
+                    Some(_) => " (secret found)",
+                    None => " (no secret found)",
+                }
+            }
+            _ => "",
         }
     }
 }

@@ -4,10 +4,12 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use secrecy::SecretString;
 use serde_path_to_error::Segment;
 use toml::Value;
 
 use super::Config;
+use super::context_windows;
 use super::environment;
 use super::error::{ConfigError, Fault, nearest};
 use super::explanation::Explanation;
@@ -18,6 +20,7 @@ use super::secrets::{read_secret, secret_variable};
 use super::settings::{KeyPath, Origin, Settings, dotted};
 use super::sources::Sources;
 use super::toml_layer::read_document;
+use super::webhooks;
 
 /// The lowest layer: every key with its default and its meaning.
 pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
@@ -57,8 +60,8 @@ impl fmt::Debug for Loaded {
 
 /// Reads all layers and checks them as a whole.
 ///
-/// An unset variable that a provider's `api_key_env` names is no error: that provider then has
-/// no key.
+/// An unset variable that names the place of a secret is no error: that provider or webhook then
+/// has none.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     let mut settings = Settings::default();
     read_document(DEFAULTS, &|_| Origin::Default, &mut settings)?;
@@ -72,7 +75,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
 
     let mut config = deserialize(&settings)?;
     check(&config).map_err(|fault| invalid(&fault.path, &settings, fault.problem))?;
-    find_api_keys(&mut config, &settings, sources)?;
+    find_secrets(&mut config, &settings, sources)?;
     Ok(Loaded { config, file, settings })
 }
 
@@ -133,25 +136,33 @@ fn similar_name(path: &[String], settings: &Settings) -> String {
 fn check(config: &Config) -> Result<(), Fault> {
     config.models.check()?;
     providers::check(&config.providers)?;
-    prices::check(&config.prices, &config.providers)
+    prices::check(&config.prices, &config.providers)?;
+    webhooks::check(&config.webhooks)?;
+    context_windows::check(&config.context_windows, &config.providers)
 }
 
-fn find_api_keys(config: &mut Config, settings: &Settings, sources: &Sources) -> Result<(), ConfigError> {
+fn find_secrets(config: &mut Config, settings: &Settings, sources: &Sources) -> Result<(), ConfigError> {
+    let find = |file: Option<&PathBuf>, variable: Option<&String>, key: &[&str]| match (file, variable) {
+        (Some(path), _) => {
+            let key: KeyPath = key.iter().map(|&name| name.to_owned()).collect();
+            let secret = read_secret(path).map_err(|source| ConfigError::ReadSecret {
+                key: dotted(&key),
+                origin: settings.origin(&key),
+                path: path.clone(),
+                source,
+            });
+            secret.map(|secret| Some(SecretString::from(secret)))
+        }
+        (None, Some(variable)) => secret_variable(&sources.environment, variable),
+        (None, None) => Ok(None),
+    };
     for (name, provider) in &mut config.providers {
-        provider.api_key = match (&provider.api_key_file, &provider.api_key_env) {
-            (Some(path), _) => {
-                let key = ["providers", name, "api_key_file"].map(str::to_owned);
-                let secret = read_secret(path).map_err(|source| ConfigError::ReadSecret {
-                    key: dotted(&key),
-                    origin: settings.origin(&key),
-                    path: path.clone(),
-                    source,
-                })?;
-                Some(secret.into())
-            }
-            (None, Some(variable)) => secret_variable(&sources.environment, variable)?,
-            (None, None) => None,
-        };
+        let key = ["providers", name, "api_key_file"];
+        provider.api_key = find(provider.api_key_file.as_ref(), provider.api_key_env.as_ref(), &key)?;
+    }
+    for (name, source) in &mut config.webhooks.secrets {
+        let key = ["webhooks", "secrets", name, "file"];
+        source.secret = find(source.file.as_ref(), source.env.as_ref(), &key)?;
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ mod toml_layer;
 
 mod agents;
 mod board;
+mod context_windows;
 mod http;
 mod log;
 mod models;
@@ -30,6 +31,7 @@ mod prices;
 mod providers;
 mod runs;
 mod store;
+mod webhooks;
 
 mod error;
 mod secrets;
@@ -48,17 +50,20 @@ pub use log::{LogConfig, LogFormat};
 pub use models::ModelsConfig;
 pub use overrides::parse_override;
 pub use prices::PriceConfig;
-pub use providers::{ProviderConfig, ProviderKind};
+pub use providers::{ProviderConfig, ProviderKind, StructuredOutput};
 pub use runs::{BudgetConfig, RunsConfig};
 pub use secrets::SecretUrl;
 pub use settings::Origin;
 pub use sources::Sources;
 pub use store::{StoreBackend, StoreConfig};
+pub use webhooks::{SecretSourceConfig, WebhooksConfig};
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use serde::Deserialize;
 
+use crate::model_ref::ContextWindows;
 use crate::usage::PriceTable;
 
 /// Every setting of the service, checked and typed.
@@ -73,6 +78,9 @@ pub struct Config {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Prices by `PROVIDER/MODEL`. A model without an entry has an unknown cost.
     pub prices: BTreeMap<String, PriceConfig>,
+    pub webhooks: WebhooksConfig,
+    /// The tokens that models take, input and output together, by `PROVIDER/MODEL`.
+    pub context_windows: BTreeMap<String, NonZeroU64>,
     pub agents: AgentsConfig,
     pub log: LogConfig,
 }
@@ -80,6 +88,11 @@ pub struct Config {
 impl Config {
     /// Builds the table that runs are charged by.
     pub fn price_table(&self) -> PriceTable {
-        prices::table(&self.prices)
+        prices::table(&self.prices, &self.providers)
+    }
+
+    /// Builds the table that conversations are summarised by.
+    pub fn context_window_table(&self) -> ContextWindows {
+        context_windows::table(&self.context_windows)
     }
 }

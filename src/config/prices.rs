@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::error::{Fault, nearest};
-use super::providers::ProviderConfig;
+use super::providers::{ProviderConfig, ProviderKind};
 use super::values::{dollars, optional_dollars};
 use crate::model_ref::ModelRef;
 use crate::usage::{Price, PriceTable};
@@ -25,33 +25,52 @@ pub struct PriceConfig {
     pub cache_write: Option<f64>,
 }
 
-/// Builds the table that runs are charged by. Of checked prices none is left out.
-pub(super) fn table(prices: &BTreeMap<String, PriceConfig>) -> PriceTable {
+/// Builds the table that runs are charged by. Of checked prices none is left out, and scripts cost nothing.
+pub(super) fn table(
+    prices: &BTreeMap<String, PriceConfig>,
+    providers: &BTreeMap<String, ProviderConfig>,
+) -> PriceTable {
     let entry = |(name, price): (&String, &PriceConfig)| {
         let model: ModelRef = name.parse().ok()?;
         let price = Price::per_million(price.input, price.output, price.cache_read, price.cache_write)?;
         Some((model, price))
     };
-    prices.iter().filter_map(entry).collect()
+    let scripted = providers
+        .iter()
+        .filter(|(_, provider)| provider.kind == ProviderKind::Scripted);
+    scripted.fold(
+        prices.iter().filter_map(entry).collect(),
+        |table: PriceTable, (name, _)| table.with_free_provider(name),
+    )
 }
 
 pub(super) fn check(
     prices: &BTreeMap<String, PriceConfig>,
     providers: &BTreeMap<String, ProviderConfig>,
 ) -> Result<(), Fault> {
-    for name in prices.keys() {
-        let model: ModelRef = name
-            .parse()
-            .map_err(|_| Fault::new(&["prices", name], "a price is named \"PROVIDER/MODEL\""))?;
-        let provider = model.provider();
-        if !providers.contains_key(provider) {
-            let known = providers.keys().map(String::as_str);
-            let hint = nearest(provider, known).map_or_else(String::new, |name| format!(", did you mean `{name}`?"));
-            let problem = format!("there is no provider `{provider}`{hint}");
-            return Err(Fault::new(&["prices", name], problem));
-        }
+    prices
+        .keys()
+        .try_for_each(|name| check_name("prices", "a price", name, providers))
+}
+
+/// Checks the name of a model in a table; `what` is what the table has of it.
+pub(super) fn check_name(
+    table: &str,
+    what: &str,
+    name: &str,
+    providers: &BTreeMap<String, ProviderConfig>,
+) -> Result<(), Fault> {
+    let model: ModelRef = name
+        .parse()
+        .map_err(|_| Fault::new(&[table, name], format!("{what} is named \"PROVIDER/MODEL\"")))?;
+    let provider = model.provider();
+    if providers.contains_key(provider) {
+        return Ok(());
     }
-    Ok(())
+    let known = providers.keys().map(String::as_str);
+    let hint = nearest(provider, known).map_or_else(String::new, |name| format!(", did you mean `{name}`?"));
+    let problem = format!("there is no provider `{provider}`{hint}");
+    Err(Fault::new(&[table, name], problem))
 }
 
 #[cfg(test)]
@@ -67,7 +86,10 @@ mod tests {
             cache_read: Some(0.5),
             cache_write: None,
         };
-        let table = table(&BTreeMap::from([("openai/gpt-4.1".to_owned(), price)]));
+        let table = table(
+            &BTreeMap::from([("openai/gpt-4.1".to_owned(), price)]),
+            &BTreeMap::new(),
+        );
         let usage = Usage {
             input_tokens: 1_000_000,
             output_tokens: 500_000,

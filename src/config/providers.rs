@@ -11,7 +11,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
 use super::error::Fault;
-use super::values::{Text, filled};
+use super::values::{Text, path, variable_name};
 
 /// Where a provider's models are reached.
 #[derive(Clone, Deserialize)]
@@ -35,6 +35,9 @@ pub struct ProviderConfig {
     /// Asks for streamed answers.
     #[serde(default = "streams")]
     pub stream: bool,
+    /// How its models are made to answer in a given shape; `None` leaves it to the protocol.
+    #[serde(default)]
+    pub structured_output: Option<StructuredOutput>,
     /// Headers sent with every request beside the ones of the protocol.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
@@ -62,6 +65,18 @@ pub enum ProviderKind {
     Scripted,
 }
 
+/// How models are made to answer in a given shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StructuredOutput {
+    /// The request names the shape, and the provider keeps to it.
+    Native,
+    /// The model calls a tool whose arguments have the shape.
+    Tool,
+    /// The instructions describe the shape.
+    Prompt,
+}
+
 impl fmt::Debug for ProviderConfig {
     /// Header values may be credentials that nobody thought of as such, so they are not shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,6 +88,7 @@ impl fmt::Debug for ProviderConfig {
             .field("models", &self.models)
             .field("max_output_tokens", &self.max_output_tokens)
             .field("stream", &self.stream)
+            .field("structured_output", &self.structured_output)
             .field("headers", &self.headers.keys())
             .field("script", &self.script)
             .field("api_key", &self.api_key)
@@ -147,20 +163,4 @@ fn base_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
             (plain && named).then(|| Some(url.to_owned()))
         },
     ))
-}
-
-/// Upper case only, so that a key pasted in its place is refused, unseen, instead of shown.
-fn variable_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    deserializer.deserialize_str(Text::secret(
-        "the name of an environment variable in upper case, such as \"OPENAI_API_KEY\"",
-        |text: &str| {
-            let letter = |c: char| c.is_ascii_uppercase() || c == '_';
-            let name = text.starts_with(letter) && text.chars().all(|c| letter(c) || c.is_ascii_digit());
-            name.then(|| Some(text.to_owned()))
-        },
-    ))
-}
-
-fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
-    filled(deserializer).map(|path| Some(PathBuf::from(path)))
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserializer;
@@ -68,6 +69,23 @@ pub(super) fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Strin
     deserializer.deserialize_str(Text::new("a string that is not empty", |text: &str| {
         (!text.trim().is_empty()).then(|| text.trim().to_owned())
     }))
+}
+
+/// The name of an environment variable. Upper case only, so that a key pasted in its place is refused, unseen, instead of shown.
+pub(super) fn variable_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    deserializer.deserialize_str(Text::secret(
+        "the name of an environment variable in upper case, such as \"OPENAI_API_KEY\"",
+        |text: &str| {
+            let letter = |c: char| c.is_ascii_uppercase() || c == '_';
+            let name = text.starts_with(letter) && text.chars().all(|c| letter(c) || c.is_ascii_digit());
+            name.then(|| Some(text.to_owned()))
+        },
+    ))
+}
+
+/// A path of a file.
+pub(super) fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+    filled(deserializer).map(|path| Some(PathBuf::from(path)))
 }
 
 /// Turns a string into a value, or says what string was wanted.

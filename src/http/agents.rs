@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Api;
@@ -16,11 +16,8 @@ use super::paging::{Cursor, ListPage, take_cursor, take_limit};
 use super::parameters::{PathParameters, QueryParameters};
 use super::problem::{Problem, ProblemBody};
 use super::runs::{check_budget, check_metadata};
-use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, DriverKind, ErrorPolicy, HookConfig};
+use crate::agent::AgentDefinition;
 use crate::clock::Timestamp;
-use crate::json::Object;
-use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::session::Hash;
 use crate::store::{AgentPage, AgentRecord};
 
@@ -36,44 +33,6 @@ pub(super) struct AgentView {
     /// When the version was stored first.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Timestamp,
-}
-
-/// The definition of an agent, named by the path.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PutAgent {
-    /// The same name as in the path, or none.
-    #[serde(default)]
-    name: Option<String>,
-    /// What it is for.
-    #[serde(default)]
-    description: String,
-    /// Instructions above the conversation: a template over `variables` and `metadata`.
-    #[serde(default)]
-    system_prompt: String,
-    /// Makes the steps.
-    #[serde(default)]
-    driver: DriverKind,
-    /// The model: `PROVIDER/MODEL`.
-    model: ModelRef,
-    /// Names of the tools that it may call.
-    #[serde(default)]
-    tools: Vec<String>,
-    /// Limits of each execution.
-    #[serde(default)]
-    budget: ExecutionBudget,
-    /// The shape of final answers.
-    #[serde(default)]
-    response_format: ResponseFormat,
-    /// Hooks, by name.
-    #[serde(default)]
-    hooks: Vec<HookConfig>,
-    /// What errors do to an execution.
-    #[serde(default)]
-    error_policy: ErrorPolicy,
-    /// Key-value pairs that every session of the agent begins with.
-    #[serde(default)]
-    metadata: Object,
 }
 
 /// Lists agents by name.
@@ -130,7 +89,7 @@ pub(super) async fn get_agent(
 }
 
 /// Stores a new version of an agent.
-#[utoipa::path(put, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), request_body = PutAgent, responses(
+#[utoipa::path(put, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), request_body = AgentDefinition, responses(
     (status = 200, body = AgentView),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
@@ -139,10 +98,10 @@ pub(super) async fn put_agent(
     Caller(tenant): Caller,
     path: PathParameters,
     query: QueryParameters,
-    JsonBody(body): JsonBody<PutAgent>,
+    JsonBody(body): JsonBody<AgentDefinition>,
 ) -> Result<Json<AgentView>, Problem> {
     query.finish()?;
-    let definition = body.into_definition(path.text("name"))?;
+    let definition = named(body, path.text("name"))?;
     let agent = api.service.agents.put(&tenant, definition).await?;
     Ok(Json(agent.into()))
 }
@@ -168,31 +127,21 @@ pub(super) async fn delete_agent(
     }
 }
 
-impl PutAgent {
-    fn into_definition(self, name: &str) -> Result<AgentDefinition, Problem> {
-        let invalid = |pointer: &str, words: &str| Err(Problem::of_field(ProblemCode::InvalidField, pointer, words));
-        if !AgentDefinition::is_valid_name(name) {
-            return invalid("name", "a name has 1 to 64 letters, digits, `-`, `_` and `.`");
-        }
-        if self.name.is_some_and(|given| given != name) {
-            return invalid("/name", "not the name in the path");
-        }
-        check_budget(&self.budget, "/budget")?;
-        check_metadata(&self.metadata, "/metadata")?;
-        Ok(AgentDefinition {
-            name: name.to_owned(),
-            description: self.description,
-            system_prompt: self.system_prompt,
-            driver: self.driver,
-            model: self.model,
-            tools: self.tools,
-            budget: self.budget,
-            response_format: self.response_format,
-            hooks: self.hooks,
-            error_policy: self.error_policy,
-            metadata: self.metadata,
-        })
+/// Names the definition as the path does, and checks what is checked of every request.
+fn named(definition: AgentDefinition, name: &str) -> Result<AgentDefinition, Problem> {
+    let invalid = |pointer: &str, words: &str| Err(Problem::of_field(ProblemCode::InvalidField, pointer, words));
+    if !AgentDefinition::is_valid_name(name) {
+        return invalid("name", "a name has 1 to 64 letters, digits, `-`, `_` and `.`");
     }
+    if !definition.name.is_empty() && definition.name != name {
+        return invalid("/name", "not the name in the path");
+    }
+    check_budget(&definition.budget, "/budget")?;
+    check_metadata(&definition.metadata, "/metadata")?;
+    Ok(AgentDefinition {
+        name: name.to_owned(),
+        ..definition
+    })
 }
 
 impl From<AgentRecord> for AgentView {

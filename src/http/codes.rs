@@ -73,7 +73,9 @@ codes! {
     ModelNotConfigured = "model_not_configured", UNPROCESSABLE_ENTITY, "The model's provider has no API key";
     UnknownTool = "unknown_tool", UNPROCESSABLE_ENTITY, "There is no such tool";
     UnknownHook = "unknown_hook", UNPROCESSABLE_ENTITY, "There is no such hook";
+    InvalidHook = "invalid_hook", UNPROCESSABLE_ENTITY, "The configuration of a hook is wrong";
     InvalidPrompt = "invalid_prompt", UNPROCESSABLE_ENTITY, "The system prompt can't be rendered";
+    InvalidResponseFormat = "invalid_response_format", UNPROCESSABLE_ENTITY, "The response format can't be used";
     InvalidHistory = "invalid_history", UNPROCESSABLE_ENTITY, "No model accepts these messages";
     TooManyRuns = "too_many_runs", TOO_MANY_REQUESTS, "Too many runs are active";
     HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers are too large";

@@ -8,7 +8,7 @@ use super::codes::ProblemCode;
 use super::json_body::decode_part;
 use super::problem::Problem;
 use crate::json::Object;
-use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, ToolCall, ToolResult};
+use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, Section, ToolCall, ToolResult};
 use crate::run::InputMessage;
 
 const PLACE: &str = "/input";
@@ -43,6 +43,9 @@ pub(super) struct InputWireMessage {
     /// A text, or parts: tool calls only of the assistant, tool results only of tools.
     #[schema(value_type = InputContent)]
     content: Box<RawValue>,
+    /// The section of the message store; by default `messages`, the conversation itself.
+    #[serde(default)]
+    section: Section,
     /// Key-value pairs of the caller.
     #[serde(default)]
     metadata: Option<Object>,
@@ -169,6 +172,7 @@ fn user_message(content: Vec<ContentPart>) -> InputMessage {
     InputMessage {
         role: Role::User,
         name: None,
+        section: Section::default(),
         content,
         metadata: Object::new(),
     }
@@ -189,15 +193,30 @@ fn decode_message(raw: &RawValue, place: &str) -> Result<InputMessage, Problem> 
             format!("a name has 1 to {MAX_NAME} bytes"),
         ));
     }
+    check_section(&message.section, &format!("{place}/section"))?;
+    if message.section.is_summary() {
+        let words = "summaries are made by the hook `summarisation`, or imported";
+        return Err(invalid(&format!("{place}/section"), words));
+    }
     let metadata = message.metadata.unwrap_or_default();
     super::runs::check_metadata(&metadata, &format!("{place}/metadata"))?;
     let content = decode_content(&message.content, message.role, &format!("{place}/content"))?;
     Ok(InputMessage {
         role: message.role,
         name: message.name,
+        section: message.section,
         content,
         metadata,
     })
+}
+
+/// Checks the name of a section.
+pub(super) fn check_section(section: &Section, place: &str) -> Result<(), Problem> {
+    if section.is_valid() {
+        Ok(())
+    } else {
+        Err(invalid(place, Section::RULE))
+    }
 }
 
 fn decode_content(raw: &RawValue, role: Role, place: &str) -> Result<Vec<ContentPart>, Problem> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::codes::ProblemCode;
 use super::problem::Problem;
+use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::ModelLookupError;
 use crate::ids::{RunId, SessionId};
 use crate::run::Refusal;
@@ -33,13 +34,18 @@ impl From<Refusal> for Problem {
         let detail = refusal.to_string();
         match refusal {
             Refusal::UnknownAgent { .. } => Self::new(ProblemCode::AgentNotFound, detail),
+            Refusal::UnknownSubagent { .. } => {
+                Self::new(ProblemCode::AgentNotFound, detail.clone()).with_error("/agent", detail)
+            }
             Refusal::UnknownSession { session_id } => session_not_found(session_id),
             Refusal::SessionNotCommitted { session_id, run_id } => session_not_committed(session_id, run_id),
             Refusal::Conflict { run_id } => Self::new(ProblemCode::BaseSessionConflict, detail).with_run(run_id),
             Refusal::Model(error) => model_problem(&error, detail),
             Refusal::Tool(_) => Self::new(ProblemCode::UnknownTool, detail),
-            Refusal::UnknownHook { .. } => Self::new(ProblemCode::UnknownHook, detail),
+            Refusal::Hook(HookConfigError::Unknown { .. }) => Self::new(ProblemCode::UnknownHook, detail),
+            Refusal::Hook(HookConfigError::Config { .. }) => Self::of_field(ProblemCode::InvalidHook, "/hooks", detail),
             Refusal::Prompt(_) => Self::new(ProblemCode::InvalidPrompt, detail),
+            Refusal::ResponseFormat(_) => Self::new(ProblemCode::InvalidResponseFormat, detail),
             Refusal::Invalid { field, message } => Self::of_field(
                 ProblemCode::InvalidField,
                 format!("/{}", field.replace('.', "/")),

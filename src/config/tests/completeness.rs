@@ -25,9 +25,9 @@ fn lines() -> Vec<Line> {
             table = schematic(&header.replace('"', ""));
             assert!(shape(&table).is_some_and(|it| it.is_table()), "unknown table: {line}");
             described = false;
-        } else if let Some((key, _)) = content.split_once(" = ").filter(|it| is_key(it.0)) {
+        } else if let Some((key, _)) = content.split_once(" = ").filter(|it| is_key(it.0) || is_name(it.0)) {
             let mut path = table.clone();
-            path.push(key.to_owned());
+            path.push(if is_name(key) { ANY } else { key }.to_owned());
             lines.push(Line {
                 key: path,
                 described,
@@ -45,11 +45,23 @@ fn is_key(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_lowercase() || c == '_')
 }
 
+/// A name that the operator chooses stands in quotes.
+fn is_name(text: &str) -> bool {
+    text.starts_with('"') && text.ends_with('"')
+}
+
 fn schematic(header: &str) -> KeyPath {
     let mut path = KeyPath::new();
-    for name in header.splitn(2, '.') {
-        let named = shape(&path) == Some(Shape::Named);
-        path.push(if named { ANY } else { name }.to_owned());
+    let mut rest = header;
+    while !rest.is_empty() {
+        // A name that the operator chooses may hold dots, and ends every header.
+        if shape(&path) == Some(Shape::Named) {
+            path.push(ANY.to_owned());
+            break;
+        }
+        let (name, below) = rest.split_once('.').unwrap_or((rest, ""));
+        path.push(name.to_owned());
+        rest = below;
     }
     path
 }

@@ -21,6 +21,8 @@ fn the_defaults_are_the_documented_ones() {
         models,
         providers,
         prices,
+        webhooks: _,
+        context_windows,
         agents,
         log,
     } = loaded.config;
@@ -71,21 +73,32 @@ fn the_defaults_are_the_documented_ones() {
         "mistral",
         "ollama",
         "openai",
+        "openai_responses",
         "openrouter",
         "together",
         "vllm",
     ];
     assert_eq!(names, wanted);
     assert_eq!(providers["demo"].kind, ProviderKind::Scripted);
-    assert_eq!(providers["anthropic"].kind, ProviderKind::OpenAiChat);
+    assert_eq!(providers["anthropic"].kind, ProviderKind::Anthropic);
+    assert_eq!(providers["openai_responses"].kind, ProviderKind::OpenAiResponses);
     assert!(
         providers
             .values()
             .all(|provider| provider.stream && provider.api_key.is_none())
     );
-    assert!(prices.is_empty());
+    assert!(prices.is_empty() && context_windows.is_empty());
     assert_eq!(agents.directory, PathBuf::from("config/agents"));
     assert_eq!((log.format, log.filter.as_str()), (LogFormat::Text, "info"));
+}
+
+#[test]
+fn webhooks_reach_nobody_inside_by_default() {
+    let webhooks = load(&Sources::default()).unwrap().config.webhooks;
+    assert!(!webhooks.allow_private_addresses && !webhooks.allow_http && webhooks.secrets.is_empty());
+    assert_eq!(webhooks.connect_timeout, Duration::from_secs(5));
+    assert_eq!(webhooks.timeout, Duration::from_secs(10));
+    assert_eq!(webhooks.max_response_bytes, 1_048_576);
 }
 
 #[test]
@@ -134,7 +147,8 @@ fn a_file_is_found_in_the_working_directory() {
 fn variables_reach_existing_names_in_any_case() {
     let (_directory, path) = file(
         "[providers.My-Lab]\nkind = 'openai_chat'\nbase_url = 'http://h/v1'\n\
-         [prices.'openai/gpt-4.1']\ninput = 2\noutput = 8\n",
+         [prices.'openai/gpt-4.1']\ninput = 2\noutput = 8\n\
+         [context_windows]\n'openai/gpt-4.1' = 9\n",
     );
     let loaded = load(&Sources {
         file: Some(path),
@@ -143,6 +157,7 @@ fn variables_reach_existing_names_in_any_case() {
             ("AGENT_RUNTIME__providers__Groq__stream", "false"),
             ("AGENT_RUNTIME__PROVIDERS__MY_LAB__MODELS", "['a', \"b\"]"),
             ("AGENT_RUNTIME__PRICES__OPENAI_GPT_4_1__CACHE_READ", "0.5"),
+            ("AGENT_RUNTIME__CONTEXT_WINDOWS__OPENAI_GPT_4_1", "1047576"),
             ("AGENT_RUNTIME__RUNS__BUDGET__MAX_TOKENS", "9"),
             ("AGENT_RUNTIME__RUNS__DEFAULT_AGENT", "true"),
             ("AGENT_RUNTIME__PROVIDERS__VLLM__HEADERS", "{ X-Title = 'lab' }"),
@@ -156,10 +171,11 @@ fn variables_reach_existing_names_in_any_case() {
     let Config {
         providers,
         prices,
+        context_windows,
         runs,
         ..
     } = loaded.config;
-    assert_eq!(providers.len(), 12, "{:?}", providers.keys());
+    assert_eq!(providers.len(), 13, "{:?}", providers.keys());
     let key = providers["openai"].api_key.as_ref().unwrap();
     assert_eq!(key.expose_secret(), "sk-1");
     assert!(!providers["groq"].stream);
@@ -173,6 +189,7 @@ fn variables_reach_existing_names_in_any_case() {
         cache_write: None,
     };
     assert_eq!(prices["openai/gpt-4.1"], price);
+    assert_eq!(context_windows["openai/gpt-4.1"].get(), 1_047_576);
     assert_eq!(runs.budget.max_tokens, NonZeroU64::new(9));
     assert_eq!(runs.default_agent, "true", "a string is taken as it stands");
 }

@@ -181,6 +181,19 @@ fn a_provider_or_price_that_makes_no_sense_is_refused() {
             "app.toml:2: `prices.\"openai/gpt\".input`: invalid value: floating point `NaN`, \
              expected an amount of US dollars from 0 to 1000000",
         ),
+        (
+            from_file("[context_windows]\n'opnai/gpt' = 1\n"),
+            "app.toml:2: `context_windows.\"opnai/gpt\"`: there is no provider `opnai`, \
+             did you mean `openai`?",
+        ),
+        (
+            from_file("[context_windows]\ngpt = 1\n"),
+            "app.toml:2: `context_windows.gpt`: a context window is named \"PROVIDER/MODEL\"",
+        ),
+        (
+            from_file("[context_windows]\n'openai/gpt' = 0\n"),
+            "app.toml:2: `context_windows.\"openai/gpt\"`: invalid value: integer `0`, expected a nonzero u64",
+        ),
     ]);
 }
 
@@ -224,7 +237,7 @@ proptest! {
 
     #[test]
     fn no_input_makes_the_loader_panic(
-        key in "(http|store|providers|prices|runs)[.=_\"'a-z]{0,12}",
+        key in "(http|store|providers|prices|context_windows|runs)[.=_\"'a-z]{0,12}",
         value in "[\\[{\"'a-z0-9=.,\u{e9} \n-]{0,16}",
         variable in "(HTTP|PROVIDERS|PRICES|BOARD)[_A-Z]{0,16}",
     ) {

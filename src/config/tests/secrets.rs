@@ -38,6 +38,51 @@ fn secrets_are_read_from_files() {
 }
 
 #[test]
+fn signing_secrets_are_read_from_where_the_configuration_says() {
+    let (_directory, path) = file("whsec_new\nwhsec_old\n");
+    let text = format!(
+        "[webhooks.secrets.both]\nenv = 'SIGNING'\nfile = '{}'\n[webhooks.secrets.variable]\nenv = 'SIGNING'\n\
+         [webhooks.secrets.unset]\nenv = 'UNSET'\n",
+        path.display()
+    );
+    let (_directory, path) = file(&text);
+    let loaded = load(&Sources {
+        file: Some(path),
+        environment: environment(&[("SIGNING", "whsec_hunter2")]),
+        ..Sources::default()
+    });
+    let loaded = loaded.unwrap();
+    let secret = |name: &str| {
+        let secret = loaded.config.webhooks.secrets[name].secret.as_ref();
+        secret.map(|secret| secret.expose_secret().to_owned())
+    };
+    assert_eq!(secret("both").as_deref(), Some("whsec_new\nwhsec_old"));
+    assert_eq!(secret("variable").as_deref(), Some("whsec_hunter2"));
+    assert_eq!(secret("unset"), None);
+    let explained = loaded.explain().to_string();
+    for shown in [explained.clone(), format!("{loaded:?}")] {
+        assert!(!shown.contains("whsec_"), "{shown}");
+    }
+    let note = |key: &str| {
+        let line = explained.lines().find(|line| line.starts_with(key)).unwrap();
+        line.ends_with("(secret found)")
+    };
+    assert!(note("webhooks.secrets.both.file") && note("webhooks.secrets.variable.env"));
+    assert!(!note("webhooks.secrets.unset.env"));
+
+    assert_eq!(
+        message(from_override("webhooks.secrets.main.file=/nowhere")),
+        "command line: `webhooks.secrets.main.file`: cannot read the secret from /nowhere"
+    );
+    assert_eq!(
+        message(from_file("[webhooks.secrets.main]\n")),
+        "app.toml:1: `webhooks.secrets.main`: names neither `env` nor `file`"
+    );
+    let pasted = message(from_override("webhooks.secrets.main.env=whsec_hunter2"));
+    assert!(!pasted.contains("hunter2"), "{pasted}");
+}
+
+#[test]
 fn secrets_are_never_shown() {
     let loaded = load(&Sources {
         environment: environment(&[

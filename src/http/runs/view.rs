@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::agent::state::StopReason;
 use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId};
-use crate::json::Object;
+use crate::json::{Object, Value};
 use crate::message::Message;
 use crate::model_ref::ModelRef;
 use crate::record::{RunError, RunMode, RunRecord, RunStatus, RunSummary, StepRecord};
@@ -69,6 +69,8 @@ pub(in crate::http) struct RunView {
     output_text: String,
     /// The messages of the final step.
     output: Vec<Arc<Message>>,
+    /// The final answer as a value, where a `response_format` demanded a shape and the answer fits it.
+    output_value: Option<Value>,
 }
 
 /// The steps of a run.
@@ -111,6 +113,7 @@ impl From<RunRecord> for RunView {
             output_text: run.output_text(),
             summary: run.summary.into(),
             output: run.output,
+            output_value: run.value,
         }
     }
 }

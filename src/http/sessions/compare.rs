@@ -60,14 +60,14 @@ pub(in crate::http) async fn diff_sessions(
         &api,
         &tenant,
         left_id,
-        api.service.sessions.bundle(&tenant, left_id).await?,
+        api.service.sessions.whole_bundle(&tenant, left_id).await?,
     )
     .await?;
     let right = found(
         &api,
         &tenant,
         right_id,
-        api.service.sessions.bundle(&tenant, right_id).await?,
+        api.service.sessions.whole_bundle(&tenant, right_id).await?,
     )
     .await?;
     let diff = diff_bundles(&left, &right).map_err(Problem::internal)?;

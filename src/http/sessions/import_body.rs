@@ -8,11 +8,12 @@ use crate::agent::AgentDefinition;
 use crate::clock::Timestamp;
 use crate::http::HttpState;
 use crate::http::codes::ProblemCode;
+use crate::http::input::check_section;
 use crate::http::json_body::decode_part;
 use crate::http::problem::Problem;
 use crate::http::runs::{check_metadata, check_variables};
 use crate::ids::MessageId;
-use crate::json::Object;
+use crate::json::{Object, Unread};
 use crate::message::{ContentPart, Message, MessageTags, ProviderFields, Role};
 use crate::run::{ImportContext, ImportRequest};
 use crate::session::{ContextState, EnvironmentState};
@@ -120,7 +121,9 @@ impl ImportSession {
 
 impl ImportMessage {
     fn into_message(self, index: usize, service: &HttpState) -> Result<Message, Problem> {
-        let place = format!("/message_history_state/messages/{index}/content");
+        let place = format!("/message_history_state/messages/{index}");
+        check_section(&self.tags.section, &format!("{place}/tags/section"))?;
+        let place = format!("{place}/content");
         let content = if self.content.get().starts_with('"') {
             vec![ContentPart::text(decode_part::<String>(&self.content, &place)?)]
         } else {
@@ -135,6 +138,7 @@ impl ImportMessage {
             provider_fields: self.provider_fields,
             metadata: self.metadata,
             created_at: self.created_at.unwrap_or_else(|| service.clock.now()),
+            unread: Unread::default(),
         })
     }
 }

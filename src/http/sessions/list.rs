@@ -24,6 +24,7 @@ type SessionPage = Json<ListPage<SessionSummaryView>>;
     ("metadata" = Option<String>, Query, description = "Only with all key-value pairs of this JSON object; `metadata.KEY=VALUE` asks for one text"),
     ("created_from" = Option<String>, Query, description = "The first instant (RFC 3339)"),
     ("created_until" = Option<String>, Query, description = "The first instant after (RFC 3339)"),
+    ("subagent_of" = Option<uuid::Uuid>, Query, description = "Only of subagents that the agent of this session started"),
     ("tips" = Option<bool>, Query, description = "Only sessions that nothing continues"),
     ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
@@ -44,6 +45,7 @@ pub(in crate::http) async fn list_sessions(
             until: query.time("created_until")?,
         },
         parent: None,
+        subagent_of: query.id("subagent_of")?,
         tips_only: query.parsed("tips")?.unwrap_or(false),
     };
     let page = Paging::take(query)?;

@@ -75,13 +75,13 @@ async fn respond_whole(
     session_id: SessionId,
     include: Include,
 ) -> Result<Response, Problem> {
-    let bundle = found(
-        api,
-        tenant,
-        session_id,
-        api.service.sessions.bundle(tenant, session_id).await?,
-    )
-    .await?;
+    let sessions = &api.service.sessions;
+    let bundle = if include.messages() {
+        sessions.whole_bundle(tenant, session_id).await?
+    } else {
+        sessions.bundle(tenant, session_id).await?
+    };
+    let bundle = found(api, tenant, session_id, bundle).await?;
     Ok((
         etag::headers(bundle.head.root_hash),
         Json(SessionView::new(&bundle, include)),

@@ -26,6 +26,8 @@ pub(in crate::http) struct SessionSummaryView {
     parent_session_id: Option<SessionId>,
     /// The run that published it; none for an imported session.
     run_id: Option<RunId>,
+    /// The session of the agent that started this one; none unless it is a subagent's.
+    subagent_of: Option<SessionId>,
     /// The agent's name.
     agent: String,
     /// The version of the agent's definition that was in force.
@@ -112,6 +114,11 @@ impl Include {
         Ok(include)
     }
 
+    /// Tells whether the messages are asked for.
+    pub(super) fn messages(self) -> bool {
+        self.messages
+    }
+
     /// Tells whether the session's row is enough.
     pub(super) fn is_nothing(self) -> bool {
         !(self.environment || self.context || self.messages)
@@ -119,7 +126,7 @@ impl Include {
 }
 
 impl SessionView {
-    /// Shows a bundle.
+    /// Shows a bundle. Where the messages are shown, the bundle must hold all of them.
     pub(super) fn new(bundle: &Bundle, include: Include) -> Self {
         Self {
             summary: bundle.head.clone().into(),
@@ -148,6 +155,7 @@ impl From<SessionHead> for SessionSummaryView {
             session_id: head.session_id,
             parent_session_id: head.parent_session_id,
             run_id: head.run_id,
+            subagent_of: head.subagent_of,
             agent: head.agent,
             agent_version: head.agent_version,
             depth: head.depth,

@@ -1,0 +1,63 @@
+//! `[webhooks]`: how signed messages are sent to addresses that callers name, and where their signing secrets are found.
+//!
+//! A secret itself is never part of the configuration: it is read from the named variable or file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use super::error::Fault;
+use super::values::{duration, integer, path, variable_name};
+use crate::tenant::TenantId;
+
+/// How signed messages are sent to addresses that callers name.
+#[derive(Clone, Debug, Deserialize)]
+pub struct WebhooksConfig {
+    /// Connects to addresses that are not public as well.
+    pub allow_private_addresses: bool,
+    /// Sends unencrypted as well.
+    pub allow_http: bool,
+    #[serde(deserialize_with = "duration::<10, 600_000, _>")]
+    pub connect_timeout: Duration,
+    /// From the beginning to the last byte of the answer.
+    #[serde(deserialize_with = "duration::<10, 600_000, _>")]
+    pub timeout: Duration,
+    #[serde(deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>")]
+    pub max_response_bytes: usize,
+    /// Signing secrets by the name that hooks choose them by.
+    pub secrets: BTreeMap<String, SecretSourceConfig>,
+}
+
+/// Where a signing secret is found.
+#[derive(Clone, Debug, Deserialize)]
+pub struct SecretSourceConfig {
+    /// The environment variable that holds it.
+    #[serde(default, deserialize_with = "variable_name")]
+    pub env: Option<String>,
+    /// A file that holds it; it wins over `env`.
+    #[serde(default, deserialize_with = "path")]
+    pub file: Option<PathBuf>,
+    /// The tenants whose agents may name it; absent, all of them.
+    #[serde(default)]
+    pub tenants: Option<BTreeSet<TenantId>>,
+    /// The secret that was found when the configuration was loaded; several are separated by blanks.
+    #[serde(skip)]
+    pub secret: Option<SecretString>,
+}
+
+pub(super) fn check(webhooks: &WebhooksConfig) -> Result<(), Fault> {
+    for (name, source) in &webhooks.secrets {
+        if name.is_empty() || name.contains(|c: char| c.is_control() || c.is_whitespace()) {
+            let problem = "a secret's name can't be empty or hold blanks";
+            return Err(Fault::new(&["webhooks", "secrets", name], problem));
+        }
+        if source.env.is_none() && source.file.is_none() {
+            let problem = "names neither `env` nor `file`";
+            return Err(Fault::new(&["webhooks", "secrets", name], problem));
+        }
+    }
+    Ok(())
+}
