@@ -19,6 +19,7 @@ mod models;
 mod process;
 mod store;
 mod tools;
+mod webhooks;
 
 #[path = "../tidy.rs"]
 mod tidy;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_runtime::agent::ErrorPolicy;
+use agent_runtime::agent::ErrorPolicyPreset;
 use agent_runtime::agent::ports::ModelErrorClass;
 use agent_runtime::agent::state::{AgentState, ExecutionBudget};
 use agent_runtime::clock::Clock as _;
@@ -33,7 +33,7 @@ struct Plan {
     max_tokens: Option<u64>,
     max_seconds: f64,
     cancel_after: u64,
-    policy: ErrorPolicy,
+    policy: ErrorPolicyPreset,
 }
 
 fn answers() -> impl Strategy<Value = Vec<Answer>> {
@@ -51,9 +51,10 @@ fn answers() -> impl Strategy<Value = Vec<Answer>> {
 
 fn plans() -> impl Strategy<Value = Plan> {
     let policies = [
-        ErrorPolicy::IgnoreToolErrors,
-        ErrorPolicy::RetryToolErrors,
-        ErrorPolicy::StopOnAnyError,
+        ErrorPolicyPreset::IgnoreToolErrors,
+        ErrorPolicyPreset::RetryToolErrors,
+        ErrorPolicyPreset::StopOnAnyError,
+        ErrorPolicyPreset::RetryAll,
     ];
     let limits = (1..6_u32, prop::option::of(1..60_u64), 0.1..4.0_f64);
     let executions = prop::collection::vec(answers(), 1..4);

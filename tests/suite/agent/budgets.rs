@@ -6,8 +6,8 @@ use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
 use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
 use agent_runtime::clock::Clock as _;
 use agent_runtime::message::ContentPart;
-use agent_runtime::models::MaxTokensField;
 use agent_runtime::models::openai_chat::{Dialect, encode_request};
+use agent_runtime::models::{IdRule, MaxTokensField};
 use agent_runtime::usage::{Cost, Price};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -283,9 +283,23 @@ async fn reasoning_that_was_cut_is_kept_and_not_sent_again() {
         max_output_tokens: None,
         stream_options: true,
         refusal_field: false,
+        call_ids: IdRule::Any,
     };
     let body = encode_request(&setup.model.requests()[1], &dialect, true);
     let body: Value = serde_json::from_slice(&body).unwrap();
     let said = |text: &str| json!({"role": "user", "content": text});
     assert_eq!(body["messages"], json!([said("go"), said("and now?")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_limits_that_are_reached_signal_and_the_highest_decides() {
+    let setup = tireless(1).with_budget(budget(|b| {
+        b.max_steps = Some(1);
+        b.max_tokens = Some(15);
+    }));
+    let state = setup.run().await;
+    assert_stopped(&state, StopReason::StepsLimitReached, "max_steps");
+    let signals = &state.execution().unwrap().continuation.stop_signals;
+    let reasons: Vec<_> = signals.iter().map(|signal| signal.reason).collect();
+    assert_eq!(reasons, [StopReason::TokenLimitReached, StopReason::StepsLimitReached]);
 }

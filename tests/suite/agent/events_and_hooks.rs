@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_runtime::agent::hooks::{Hook, HookError, HookPoint};
-use agent_runtime::agent::state::{AgentState, ErrorKind, ExecutionStatus, StopReason, StopSignal};
+use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent_runtime::agent::state::{ErrorKind, ExecutionStatus, StopReason, StopSignal};
 use agent_runtime::agent::{AgentEvent, ContinuationDecision};
 use agent_runtime::clock::Clock as _;
 use futures_util::future::BoxFuture;
@@ -26,9 +26,16 @@ impl Hook for Witness {
         "witness"
     }
 
-    fn call(&self, point: HookPoint, state: AgentState) -> BoxFuture<'_, Result<AgentState, HookError>> {
-        self.notes.lock().unwrap().push((self.events.events().len(), point));
-        Box::pin(async move { Ok(state) })
+    fn points(&self) -> &[HookPoint] {
+        &HookPoint::ALL
+    }
+
+    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
+        self.notes
+            .lock()
+            .unwrap()
+            .push((self.events.events().len(), context.point));
+        Box::pin(async move { Ok(context) })
     }
 }
 
@@ -51,23 +58,35 @@ async fn events_and_hooks_come_in_the_order_of_the_loop() {
     assert_eq!(
         story,
         [
+            "execution.started",
             "BeforeExecution",
             "step.started",
             "BeforeStep",
+            "BeforeModelRequest",
+            "model.requested",
             "tool_call.started",
             "tool_call.delta",
+            "model.responded",
+            "AfterModelRequest",
+            "BeforeToolUse",
+            "AfterToolUse",
             "tool_call.completed",
             "AfterStep",
             "step.completed",
             "continuation.evaluated",
             "step.started",
             "BeforeStep",
+            "BeforeModelRequest",
+            "model.requested",
             "message.delta",
+            "model.responded",
+            "AfterModelRequest",
             "AfterStep",
             "step.completed",
             "continuation.evaluated",
             "OnStop",
             "AfterExecution",
+            "execution.ended",
         ]
     );
     assert_eq!(
@@ -120,15 +139,16 @@ impl Hook for Fragile {
         "fragile"
     }
 
-    fn call(&self, point: HookPoint, state: AgentState) -> BoxFuture<'_, Result<AgentState, HookError>> {
+    fn points(&self) -> &[HookPoint] {
+        &HookPoint::ALL
+    }
+
+    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         Box::pin(async move {
-            if point == self.0 {
-                return Err(HookError {
-                    hook: self.name().to_owned(),
-                    message: "out of ink".to_owned(),
-                });
+            if context.point == self.0 {
+                return Err(HookError::new("out of ink"));
             }
-            Ok(state)
+            Ok(context)
         })
     }
 }
@@ -142,12 +162,16 @@ impl Hook for Insists {
         "insists"
     }
 
-    fn call(&self, point: HookPoint, state: AgentState) -> BoxFuture<'_, Result<AgentState, HookError>> {
+    fn points(&self) -> &[HookPoint] {
+        &HookPoint::ALL
+    }
+
+    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         Box::pin(async move {
-            Ok(match point {
-                HookPoint::BeforeStep | HookPoint::AfterStep => state.with_continuation_requested(self.0.now()),
-                _ => state,
-            })
+            if matches!(context.point, HookPoint::BeforeStep | HookPoint::AfterStep) {
+                context.state = context.state.with_continuation_requested(self.0.now());
+            }
+            Ok(context)
         })
     }
 }
@@ -197,14 +221,17 @@ impl Hook for StopsAt {
         "stops"
     }
 
-    fn call(&self, point: HookPoint, state: AgentState) -> BoxFuture<'_, Result<AgentState, HookError>> {
+    fn points(&self) -> &[HookPoint] {
+        &HookPoint::ALL
+    }
+
+    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         let signal = StopSignal::new(StopReason::StopRequested, "stops", "enough");
         Box::pin(async move {
-            Ok(if point == self.0 {
-                state.with_stop_signal(signal, self.1.now())
-            } else {
-                state
-            })
+            if context.point == self.0 {
+                context.state = context.state.with_stop_signal(signal, self.1.now());
+            }
+            Ok(context)
         })
     }
 }

@@ -80,11 +80,12 @@ async fn a_model_error_keeps_what_had_arrived_and_fails_the_execution() {
         let state = setup.run().await;
         assert_eq!(state.status(), Some(ExecutionStatus::Failed));
         assert_eq!(state.stop_reason(), Some(StopReason::ErrorForbade));
-        assert_eq!(state.stop_signal().unwrap().source.as_deref(), Some("fake/one"));
+        assert_eq!(state.stop_signal().unwrap().source.as_deref(), Some("error_policy"));
         assert_eq!(state.last_step_type(), Some(AgentStepType::Error));
         assert_eq!(
             (last_words(&state).as_str(), state.usage()),
-            ("The answer is", usage(10, 2))
+            // The provider has counted two tokens, and what came after that is estimated.
+            ("The answer is", usage(10, 3))
         );
         let error = state.errors().last().cloned().unwrap();
         assert_eq!(
@@ -95,11 +96,15 @@ async fn a_model_error_keeps_what_had_arrived_and_fails_the_execution() {
         assert_eq!(
             setup.events.names(),
             [
+                "execution.started",
                 "step.started",
+                "model.requested",
                 "message.delta",
                 "message.delta",
+                "model.responded",
                 "step.completed",
-                "continuation.evaluated"
+                "continuation.evaluated",
+                "execution.ended"
             ]
         );
     }
@@ -134,4 +139,20 @@ async fn a_prompt_that_can_not_be_rendered_fails_before_any_request() {
         (ErrorKind::Validation, "prompt_not_rendered")
     );
     assert!(setup.model.requests().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_that_came_after_the_provider_s_last_count_are_estimated() {
+    let counts = |output| Beat::Event(ModelEvent::Usage(usage(100, output)));
+    let words = "four".repeat(25);
+    for (beats, output) in [
+        (vec![counts(1), text(&words), Beat::Hang], 26),
+        (vec![text(&words), counts(30), Beat::Hang], 30),
+        (vec![counts(1), text(&words), counts(30), text(&words), Beat::Hang], 55),
+    ] {
+        let setup = Setup::new([beats]);
+        let state = run_and_cancel(&setup, 50).await;
+        assert_eq!(state.usage(), usage(100, output));
+        assert_eq!(setup.control().unwrap().spent(), usage(100, output));
+    }
 }

@@ -1,19 +1,28 @@
 //! An agent made of fakes, as each test wants it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use agent_runtime::agent::compilers::ConversationWithCurrentTrace;
-use agent_runtime::agent::drivers::{DriverPorts, ToolCallingDriver};
-use agent_runtime::agent::hooks::{BudgetGuard, ErrorPolicyHook, Hook, HookStack};
+use agent_runtime::agent::drivers::{
+    Driver, DriverPorts, ModelChain, ModelChoice, ReactDriver, ScriptedDriver, ToolCallingDriver,
+};
+use agent_runtime::agent::hooks::{
+    BudgetGuard, CancellationHook, ErrorPolicyHook, ExecutionPorts, Hook, HookRegistry, HookStack, StackSlot,
+    builtin_hooks,
+};
 use agent_runtime::agent::ports::{Tool, ToolCatalog as _};
 use agent_runtime::agent::state::{AgentState, ExecutionBudget};
-use agent_runtime::agent::{AgentLoop, ErrorPolicy, ExecutionControl};
+use agent_runtime::agent::{
+    AgentLoop, DriverKind, ErrorPolicy, ErrorPolicyPreset, ExecutionControl, HookConfig, ScriptStep,
+};
 use agent_runtime::clock::Clock as _;
 use agent_runtime::ids::{AgentId, MessageId, UuidV7Source};
+use agent_runtime::json::Value;
 use agent_runtime::message::{Message, Role, joined_text};
+use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::tools::{ToolRegistry, ToolSettings};
-use agent_runtime::usage::Price;
+use agent_runtime::usage::{Price, Usage};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::clock::TestClock;
@@ -30,24 +39,59 @@ pub(super) struct Setup {
     pub(super) cancellation: CancellationToken,
     budget: ExecutionBudget,
     price: Option<Price>,
+    fallbacks: Vec<ModelChoice>,
     policy: ErrorPolicy,
     tools: Vec<Arc<dyn Tool>>,
-    hooks: Vec<Arc<dyn Hook>>,
+    hooks: Vec<(i32, Arc<dyn Hook>)>,
+    attached: Vec<HookConfig>,
+    parallel_tool_calls: bool,
+    control: OnceLock<Arc<ExecutionControl>>,
+    driver: DriverKind,
+    script: Vec<ScriptStep>,
+    format: ResponseFormat,
 }
 
 impl Setup {
     pub(super) fn new(answers: impl IntoIterator<Item = Vec<Beat>>) -> Self {
+        Self::of_model(FakeModel::new(answers))
+    }
+
+    pub(super) fn of_model(model: Arc<FakeModel>) -> Self {
         Self {
-            model: FakeModel::new(answers),
+            model,
             events: Arc::default(),
             clock: TestClock::new(),
             cancellation: CancellationToken::new(),
             budget: ExecutionBudget::unlimited(),
             price: None,
+            fallbacks: Vec::new(),
             policy: ErrorPolicy::default(),
             tools: Vec::new(),
             hooks: Vec::new(),
+            attached: Vec::new(),
+            parallel_tool_calls: true,
+            control: OnceLock::new(),
+            driver: DriverKind::ToolCalling,
+            script: Vec::new(),
+            format: ResponseFormat::Text,
         }
+    }
+
+    pub(super) fn with_driver(self, driver: DriverKind) -> Self {
+        Self { driver, ..self }
+    }
+
+    /// Plays the steps, given as JSON, with the scripted driver.
+    pub(super) fn with_script(self, steps: Value) -> Self {
+        Self {
+            driver: DriverKind::Scripted,
+            script: serde_json::from_value(steps).unwrap(),
+            ..self
+        }
+    }
+
+    pub(super) fn with_format(self, format: ResponseFormat) -> Self {
+        Self { format, ..self }
     }
 
     pub(super) fn with_budget(self, budget: ExecutionBudget) -> Self {
@@ -61,8 +105,29 @@ impl Setup {
         }
     }
 
-    pub(super) fn with_policy(self, policy: ErrorPolicy) -> Self {
+    /// Adds a model that is asked when those before it fail.
+    pub(super) fn with_fallback(mut self, name: &str, model: &Arc<FakeModel>, price: Option<Price>) -> Self {
+        self.fallbacks.push(ModelChoice {
+            model_ref: name.parse().unwrap(),
+            model: Arc::clone(model) as _,
+            price,
+        });
+        self
+    }
+
+    pub(super) fn with_policy(self, policy: ErrorPolicyPreset) -> Self {
+        self.with_error_policy(ErrorPolicy::Preset(policy))
+    }
+
+    pub(super) fn with_error_policy(self, policy: ErrorPolicy) -> Self {
         Self { policy, ..self }
+    }
+
+    pub(super) fn with_calls_in_turn(self) -> Self {
+        Self {
+            parallel_tool_calls: false,
+            ..self
+        }
     }
 
     pub(super) fn with_tool(mut self, tool: &Arc<FakeTool>) -> Self {
@@ -70,14 +135,31 @@ impl Setup {
         self
     }
 
-    pub(super) fn with_hook(mut self, hook: impl Hook + 'static) -> Self {
-        self.hooks.push(Arc::new(hook));
+    pub(super) fn with_hook(self, hook: impl Hook + 'static) -> Self {
+        self.with_hook_at(0, hook)
+    }
+
+    pub(super) fn with_hook_at(mut self, priority: i32, hook: impl Hook + 'static) -> Self {
+        self.hooks.push((priority, Arc::new(hook)));
+        self
+    }
+
+    /// Attaches a hook of the service by its name, as an agent's definition does.
+    pub(super) fn with_attached(mut self, name: &str, config: Value) -> Self {
+        let Value::Object(config) = config else {
+            panic!("a configuration is an object")
+        };
+        self.attached.push(HookConfig {
+            name: name.to_owned(),
+            priority: 0,
+            config,
+        });
         self
     }
 
     /// Returns the state of an agent that has not run yet.
     pub(super) fn new_state(&self) -> AgentState {
-        AgentState::new(AgentId::generate(&UuidV7Source), self.clock.now())
+        AgentState::new(AgentId::generate(&UuidV7Source), self.clock.now()).with_response_format(self.format.clone())
     }
 
     /// Runs one execution of a new agent on the input "go".
@@ -88,26 +170,46 @@ impl Setup {
     /// Runs one execution, and checks that its history is one that providers accept.
     pub(super) async fn run_from(&self, state: AgentState, input: &str) -> AgentState {
         let message = Message::text(MessageId::generate(&UuidV7Source), Role::User, input, self.clock.now());
-        let state = self.agent_loop().run(state, vec![message]).await;
+        self.run_on(state, vec![message]).await
+    }
+
+    /// Does the same on other messages.
+    pub(super) async fn run_on(&self, state: AgentState, input: Vec<Message>) -> AgentState {
+        let state = self.agent_loop().run(state, input).await;
+        assert_history_valid(&state.messages().cloned().collect::<Vec<_>>());
+        state
+    }
+
+    /// Returns what bounds the first execution; there is nothing before its first event.
+    pub(super) fn control(&self) -> Option<&Arc<ExecutionControl>> {
+        self.control.get()
+    }
+
+    /// Goes on with an execution that was stored after a step.
+    pub(super) async fn resume_from(&self, state: AgentState) -> AgentState {
+        let state = self.agent_loop_after(state.usage()).resume(state).await;
         assert_history_valid(&state.messages().cloned().collect::<Vec<_>>());
         state
     }
 
     fn agent_loop(&self) -> AgentLoop {
+        self.agent_loop_after(Usage::default())
+    }
+
+    /// Makes the loop of an execution that has spent something before.
+    fn agent_loop_after(&self, spent: Usage) -> AgentLoop {
         let clock = Arc::new(self.clock);
-        let control = Arc::new(ExecutionControl {
-            budget: self.budget.clone(),
-            price: self.price,
-            cancellation: self.cancellation.clone(),
-            clock: clock.clone(),
-        });
+        let control = ExecutionControl::new(self.budget.clone(), self.cancellation.clone(), clock.clone());
+        let control = Arc::new(control.with_spent(spent));
+        // Tests that reach for it make one execution.
+        let _ = self.control.set(Arc::clone(&control));
         let guards = HookStack::default()
+            .with_hook(1_000, Arc::new(CancellationHook::new(Arc::clone(&control))))
             .with_hook(1_000, Arc::new(BudgetGuard::new(Arc::clone(&control))))
             .with_hook(-1_000, Arc::new(ErrorPolicyHook::new(self.policy, clock.clone())));
-        let hooks = self
-            .hooks
-            .iter()
-            .fold(guards, |stack, hook| stack.with_hook(0, Arc::clone(hook)));
+        let hooks = self.hooks.iter().fold(guards, |stack, (priority, hook)| {
+            stack.with_hook(*priority, Arc::clone(hook))
+        });
         let names: Vec<_> = self.tools.iter().map(|tool| tool.spec().name.clone()).collect();
         let tools = ToolRegistry::new(
             self.tools.clone(),
@@ -115,18 +217,43 @@ impl Setup {
             clock.clone(),
             Arc::new(UuidV7Source),
         );
-        let driver = ToolCallingDriver::new(DriverPorts {
-            model: Arc::clone(&self.model) as _,
+        let choice = ModelChoice {
             model_ref: "fake/one".parse().unwrap(),
+            model: Arc::clone(&self.model) as _,
+            price: self.price,
+        };
+        let models = ModelChain::new(choice, self.fallbacks.clone());
+        let execution = ExecutionPorts {
+            models: models.clone(),
+            compiler: Arc::new(ConversationWithCurrentTrace),
+            control: Arc::clone(&control),
+            ids: Arc::new(UuidV7Source),
+            events: Arc::clone(&self.events) as _,
+            stack: StackSlot::default(),
+        };
+        let registry = HookRegistry::new(builtin_hooks());
+        let hooks = Arc::new(registry.attach(hooks, &self.attached, &execution).unwrap());
+        execution.stack.fill(&hooks);
+        let ports = DriverPorts {
+            models,
+            parameters: Arc::default(),
+            parallel_tool_calls: self.parallel_tool_calls,
+            max_corrections: 2,
+            hooks: Arc::clone(&hooks),
             tools: tools.unwrap().executor(&names).unwrap(),
             compiler: Arc::new(ConversationWithCurrentTrace),
             control,
             variables: Arc::new(BTreeMap::new()),
             ids: Arc::new(UuidV7Source),
             events: Arc::clone(&self.events) as _,
-        });
+        };
+        let driver: Box<dyn Driver> = match self.driver {
+            DriverKind::ToolCalling => Box::new(ToolCallingDriver::new(ports)),
+            DriverKind::React => Box::new(ReactDriver::new(ports)),
+            DriverKind::Scripted => Box::new(ScriptedDriver::new(ports, self.script.clone())),
+        };
         AgentLoop::new(
-            Box::new(driver),
+            driver,
             hooks,
             Arc::clone(&self.events) as _,
             clock,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::state::{AgentState, AgentStep, StopReason, StopSignal};
+use agent_runtime::agent::state::{AgentState, AgentStep, ExecutionContinuation, StopReason, StopSignal};
 use agent_runtime::clock::Clock as _;
 use agent_runtime::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
 use agent_runtime::message::{ContentPart, Message, Role, ToolCall};
@@ -36,34 +36,91 @@ fn state_in_step(clock: &TestClock, has_tool_calls: bool) -> AgentState {
         .with_current_step(step, clock.now())
 }
 
+/// What is wanted at the end of a step: a stop, one that binds, another step, another try.
+type Wanted = (Option<bool>, bool, bool);
+
+fn with_wanted(state: AgentState, (signal, requested, retry): Wanted, clock: &TestClock) -> AgentState {
+    let mut state = state;
+    if let Some(is_binding) = signal {
+        let signal = StopSignal::new(StopReason::StopRequested, "test", "enough");
+        let signal = if is_binding { signal.binding() } else { signal };
+        state = state.with_stop_signal(signal, clock.now());
+    }
+    if requested {
+        state = state.with_continuation_requested(clock.now());
+    }
+    if retry {
+        state = state.with_retry_wanted(clock.now());
+    }
+    state
+}
+
 #[test]
-fn signals_stop_unless_continuation_is_requested_and_tool_calls_go_on() {
+fn signals_stop_unless_continuation_is_requested_and_tool_calls_and_retries_go_on() {
     let clock = TestClock::new();
-    for (signal, requested, tool_calls, stops) in [
-        (false, false, false, true),
-        (false, false, true, false),
-        (false, true, false, false),
-        (false, true, true, false),
-        (true, false, false, true),
-        (true, false, true, true),
-        (true, true, false, false),
-        (true, true, true, false),
+    let (none, plain, binding) = (None, Some(false), Some(true));
+    for (signal, requested, retry, tool_calls, stops) in [
+        (none, false, false, false, true),
+        (none, false, false, true, false),
+        (none, false, true, false, false),
+        (none, false, true, true, false),
+        (none, true, false, false, false),
+        (none, true, false, true, false),
+        (none, true, true, false, false),
+        (none, true, true, true, false),
+        (plain, false, false, false, true),
+        (plain, false, false, true, true),
+        (plain, false, true, false, true),
+        (plain, false, true, true, true),
+        (plain, true, false, false, false),
+        (plain, true, false, true, false),
+        (plain, true, true, false, false),
+        (plain, true, true, true, false),
+        (binding, false, false, false, true),
+        (binding, false, false, true, true),
+        (binding, false, true, false, true),
+        (binding, false, true, true, true),
+        (binding, true, false, false, true),
+        (binding, true, false, true, true),
+        (binding, true, true, false, true),
+        (binding, true, true, true, true),
     ] {
-        let mut state = state_in_step(&clock, tool_calls);
-        if signal {
-            let signal = StopSignal::new(StopReason::StopRequested, "test", "enough");
-            state = state.with_stop_signal(signal, clock.now());
-        }
-        if requested {
-            state = state.with_continuation_requested(clock.now());
-        }
-        assert_eq!(state.should_stop(), stops, "{signal} {requested} {tool_calls}");
-        // Archiving the step changes nothing.
-        let state = state.with_step_recorded(clock.now());
+        let wanted = (signal, requested, retry);
+        let state = with_wanted(state_in_step(&clock, tool_calls), wanted, &clock);
+        let case = format!("{wanted:?} {tool_calls}");
+        assert_eq!(state.should_stop(), stops, "{case}");
+        // Archiving the step changes nothing, nor does the order in which things were wanted.
+        let archived = state.with_step_recorded(clock.now());
+        assert_eq!(archived.should_stop(), stops, "{case}, archived");
+        let late = with_wanted(state_in_step(&clock, tool_calls), (none, requested, retry), &clock);
+        let late = with_wanted(late, (signal, false, false), &clock);
+        assert_eq!(late.should_stop(), stops, "{case}, signalled last");
+    }
+}
+
+#[test]
+fn of_all_that_was_wanted_only_the_request_to_go_on_holds_before_the_next_step() {
+    let clock = TestClock::new();
+    for (signal, requested, retry) in [
+        (Some(true), true, true),
+        (Some(false), false, true),
+        (None, true, false),
+    ] {
+        let state = with_wanted(state_in_step(&clock, true), (signal, requested, retry), &clock);
+        let state = state.with_step_recorded(clock.now()).with_step_started(clock.now());
+        let continuation = &state.execution().unwrap().continuation;
+        assert!(continuation.stop_signals.is_empty());
         assert_eq!(
-            state.should_stop(),
-            stops,
-            "{signal} {requested} {tool_calls}, archived"
+            (continuation.is_continuation_requested, continuation.is_retry_wanted),
+            (requested, false)
+        );
+        let objected = with_wanted(state.clone(), (Some(false), false, false), &clock);
+        assert_eq!(objected.execution().unwrap().continuation.should_stop(), !requested);
+        // The driver's step settles it.
+        let granted = state.with_step_granted(clock.now());
+        assert_eq!(
+            granted.execution().unwrap().continuation,
+            ExecutionContinuation::default()
         );
     }
 }

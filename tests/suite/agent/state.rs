@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_runtime::agent::hooks::{Hook, HookError, HookPoint};
+use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
 use agent_runtime::agent::state::AgentState;
 use agent_runtime::clock::Clock as _;
 use agent_runtime::ids::{MessageId, UuidV7Source};
@@ -38,9 +38,13 @@ impl Hook for Camera {
         "camera"
     }
 
-    fn call(&self, point: HookPoint, state: AgentState) -> BoxFuture<'_, Result<AgentState, HookError>> {
-        self.0.lock().unwrap().push((point, state.clone()));
-        Box::pin(async move { Ok(state) })
+    fn points(&self) -> &[HookPoint] {
+        &HookPoint::ALL
+    }
+
+    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
+        self.0.lock().unwrap().push((context.point, context.state.clone()));
+        Box::pin(async move { Ok(context) })
     }
 }
 
@@ -52,7 +56,7 @@ async fn a_state_survives_a_round_trip_at_every_point_of_an_execution() {
     let setup = Setup::new(answers).with_tool(&echo).with_hook(camera.clone());
     setup.run().await;
     let states = camera.0.lock().unwrap().clone();
-    assert_eq!(states.len(), 7);
+    assert_eq!(states.len(), 16);
     for (point, state) in states {
         let json = serde_json::to_value(&state).unwrap();
         let text = json.to_string();

@@ -1,7 +1,8 @@
 //! Steps that call tools: at once, with one result for each call, and under each error policy.
 
-use agent_runtime::agent::ErrorPolicy;
 use agent_runtime::agent::state::{AgentStep, AgentStepType, ExecutionStatus, StopReason};
+use agent_runtime::agent::{AgentEvent, ErrorPolicyPreset};
+use agent_runtime::tools::ToolSettings;
 use chrono::TimeDelta;
 
 use super::setup::{Setup, shown, transcript};
@@ -35,6 +36,45 @@ async fn two_calls_of_a_step_run_at_once_and_report_their_own_times() {
             "assistant: done"
         ]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_calls_work_at_once_than_allowed_and_events_come_as_calls_end() {
+    let wait = FakeTool::new("wait", Behaviour::WaitAsAsked);
+    let ids: Vec<String> = (0..17).map(|n| format!("c{n}")).collect();
+    let calls: Vec<_> = ids.iter().map(|id| (id.as_str(), "wait", r#"{"ms": 100}"#)).collect();
+    let setup = Setup::new([asks_for(&calls), says("done")]).with_tool(&wait);
+    let state = setup.run().await;
+    let step = &state.execution().unwrap().step_executions[0];
+    assert_eq!((wait.begun(), wait.peak()), (17, ToolSettings::default().concurrency));
+    // Three rounds of eight: waiting for a free place is not the tool's time.
+    assert_eq!(step.duration(), TimeDelta::milliseconds(300));
+    let answered = step.step.tool_executions.iter();
+    assert_eq!(
+        answered.map(|e| (e.call.id.clone(), e.duration())).collect::<Vec<_>>(),
+        ids.into_iter()
+            .map(|id| (id, TimeDelta::milliseconds(100)))
+            .collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_turn_end_before_the_next_begins() {
+    let calls = [("c1", "wait", r#"{"ms": 150}"#), ("c2", "wait", r#"{"ms": 50}"#)];
+    for (parallel, peak, ended, millis) in [(true, 2, ["c2", "c1"], 150), (false, 1, ["c1", "c2"], 200)] {
+        let wait = FakeTool::new("wait", Behaviour::WaitAsAsked);
+        let setup = Setup::new([asks_for(&calls), says("done")]).with_tool(&wait);
+        let setup = if parallel { setup } else { setup.with_calls_in_turn() };
+        let state = setup.run().await;
+        let told = setup.events.events().into_iter().filter_map(|event| match event {
+            AgentEvent::ToolCallCompleted { call_id, .. } => Some(call_id),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), ended);
+        assert_eq!(wait.peak(), peak);
+        let step = &state.execution().unwrap().step_executions[0];
+        assert_eq!(step.duration(), TimeDelta::milliseconds(millis));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,42 +132,42 @@ async fn the_error_policy_decides_what_failing_tools_do() {
     // The tools of five steps fail or work; the sixth answer is final.
     for (policy, steps, executed, status, reason) in [
         (
-            ErrorPolicy::IgnoreToolErrors,
+            ErrorPolicyPreset::IgnoreToolErrors,
             "fffff",
             6,
             Status::Completed,
             Reason::Completed,
         ),
         (
-            ErrorPolicy::StopOnAnyError,
+            ErrorPolicyPreset::StopOnAnyError,
             "wwfff",
             3,
             Status::Failed,
             Reason::ErrorForbade,
         ),
         (
-            ErrorPolicy::StopOnAnyError,
+            ErrorPolicyPreset::StopOnAnyError,
             "wwwww",
             6,
             Status::Completed,
             Reason::Completed,
         ),
         (
-            ErrorPolicy::RetryToolErrors,
+            ErrorPolicyPreset::RetryToolErrors,
             "fffff",
             3,
             Status::Stopped,
             Reason::RetryLimitReached,
         ),
         (
-            ErrorPolicy::RetryToolErrors,
+            ErrorPolicyPreset::RetryToolErrors,
             "wffff",
             4,
             Status::Stopped,
             Reason::RetryLimitReached,
         ),
         (
-            ErrorPolicy::RetryToolErrors,
+            ErrorPolicyPreset::RetryToolErrors,
             "ffwff",
             6,
             Status::Completed,

@@ -6,12 +6,20 @@ use std::process::Command;
 use super::blocks::{blocks, code_spans, read};
 
 const NAME: &str = "agent-runtime";
-const PAGES: [&str; 5] = [
+const PAGES: [&str; 13] = [
     "README.md",
     "docs/api.md",
+    "docs/agents.md",
+    "docs/events.md",
     "docs/configuration.md",
     "docs/operations.md",
     "CHANGELOG.md",
+    "docs/models.md",
+    "docs/budgets.md",
+    "docs/hooks.md",
+    "docs/subagents.md",
+    "docs/compaction.md",
+    "docs/webhook-hook.md",
 ];
 
 fn help(words: &[&str]) -> Option<String> {

@@ -8,13 +8,21 @@ use agent_runtime::config::{self, Sources};
 
 use super::blocks::{blocks, code_spans, read};
 
-const PAGES: [&str; 4] = [
+const PAGES: [&str; 12] = [
     "README.md",
     "docs/api.md",
+    "docs/agents.md",
+    "docs/events.md",
     "docs/configuration.md",
     "docs/operations.md",
+    "docs/webhook-hook.md",
+    "docs/compaction.md",
+    "docs/models.md",
+    "docs/budgets.md",
+    "docs/hooks.md",
+    "docs/subagents.md",
 ];
-const SECTIONS: [&str; 9] = [
+const SECTIONS: [&str; 11] = [
     "http",
     "store",
     "board",
@@ -22,6 +30,8 @@ const SECTIONS: [&str; 9] = [
     "models",
     "providers",
     "prices",
+    "webhooks",
+    "context_windows",
     "agents",
     "log",
 ];

@@ -1,4 +1,4 @@
-//! Compares the tables of docs/api.md with the code: fields, values, events and problem codes.
+//! Compares the tables of docs/api.md, docs/events.md and docs/subagents.md with the code: fields, values, events and problem codes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,8 @@ use serde_json::json;
 use super::blocks::{Table, read, spans_of, tables};
 
 const PAGE: &str = "docs/api.md";
+const EVENTS_PAGE: &str = "docs/events.md";
+const SUBAGENTS_PAGE: &str = "docs/subagents.md";
 
 /// The names between backticks in a column.
 fn column(table: &Table, index: usize) -> BTreeSet<String> {
@@ -21,12 +23,12 @@ fn column(table: &Table, index: usize) -> BTreeSet<String> {
         .collect()
 }
 
-fn marked(kind: &str) -> Vec<(String, Table)> {
-    let found: Vec<_> = tables(&read(PAGE))
+fn marked(page: &str, kind: &str) -> Vec<(String, Table)> {
+    let found: Vec<_> = tables(&read(page))
         .into_iter()
         .filter_map(|(mark, table)| Some((mark.strip_prefix(kind)?.trim().to_owned(), table)))
         .collect();
-    assert!(!found.is_empty(), "{PAGE} has no table marked {kind}");
+    assert!(!found.is_empty(), "{page} has no table marked {kind}");
     found
 }
 
@@ -46,7 +48,8 @@ fn properties(description: &Value, schema: &Value, names: &mut BTreeSet<String>)
 #[test]
 fn the_tables_of_fields_are_complete() {
     let description = serde_json::to_value(openapi()).unwrap();
-    for (names, table) in marked("fields") {
+    let tables = [PAGE, SUBAGENTS_PAGE].map(|page| marked(page, "fields"));
+    for (names, table) in tables.into_iter().flatten() {
         let mut fields = BTreeSet::new();
         for name in names.split_whitespace() {
             let schema = &description["components"]["schemas"][name];
@@ -60,7 +63,7 @@ fn the_tables_of_fields_are_complete() {
 #[test]
 fn the_tables_of_values_are_complete() {
     let (mut statuses, mut reasons) = (false, false);
-    for (name, table) in marked("values") {
+    for (name, table) in marked(PAGE, "values") {
         let shown = column(&table, 0);
         match name.as_str() {
             "RunStatus" => {
@@ -84,13 +87,44 @@ fn sample_events() -> Vec<RunEvent> {
     let (id, time) = ("01a1fd8f-1377-7581-847a-0e0a2f37f5f2", "2026-01-01T00:00:00Z");
     let usage = json!({});
     let step = json!({"step_number": 1, "step_id": id});
-    let with = |more: Value| {
-        let mut data = step.as_object().unwrap().clone();
-        data.extend(more.as_object().unwrap().clone());
-        Value::Object(data)
-    };
-    let call = json!({"call_id": "c", "name": "n", "index": 0, "arguments": "{}", "content": [], "is_error": false, "duration_ms": 1});
+    let with = |more: Value| merged(&step, more);
+    let call = json!({"call_id": "c", "name": "n", "index": 0, "arguments": "{}", "content": [], "is_error": false, "duration_ms": 1, "verdict": "blocked"});
+    let model = json!({"request_id": id, "model": "p/m"});
+    let error = json!({"kind": "model", "code": "c", "message": "m"});
+    let subagent = json!({"agent": "a", "agent_id": id, "session_id": id});
+    let model = |more: Value| with(merged(&model, more));
+    let subagent = |more: Value| with(merged(&subagent, more));
     let samples = [
+        (
+            "execution.started",
+            json!({"execution_id": id, "agent_id": id, "parent_agent_id": id, "execution_count": 1}),
+        ),
+        (
+            "execution.ended",
+            json!({"execution_id": id, "status": "stopped", "reason": "stop_requested", "was_force_stopped": true,
+                "source": "s", "message": "m", "step_count": 1, "usage": usage, "duration_ms": 1}),
+        ),
+        (
+            "model.requested",
+            model(json!({"message_count": 1, "tool_count": 1, "max_output_tokens": 1})),
+        ),
+        (
+            "model.responded",
+            model(json!({"finish_reason": "stop", "usage": usage, "error": error, "duration_ms": 1})),
+        ),
+        ("subagent.started", subagent(json!({}))),
+        (
+            "subagent.completed",
+            subagent(json!({"status": "completed", "stop_reason": "completed", "step_count": 1, "usage": usage})),
+        ),
+        (
+            "history.compacted",
+            with(json!({"message_id": id, "from": 0, "to": 9, "usage": usage})),
+        ),
+        (
+            "hook.warned",
+            json!({"step_number": 1, "hook": "self_critique", "message": "m"}),
+        ),
         ("step.started", with(json!({"started_at": time}))),
         ("message.delta", with(json!({"text": "t", "refusal": true}))),
         ("reasoning.delta", with(json!({"text": "t"}))),
@@ -119,6 +153,14 @@ fn sample_events() -> Vec<RunEvent> {
         .collect()
 }
 
+/// Returns the members of both objects.
+fn merged(left: &Value, right: Value) -> Value {
+    let (Value::Object(left), Value::Object(right)) = (left.clone(), right) else {
+        panic!("no objects")
+    };
+    left.into_iter().chain(right).collect()
+}
+
 /// The names of all events, from the attributes that give them.
 fn event_names() -> BTreeSet<String> {
     let source = read("src/record/event.rs") + &read("src/agent/events.rs");
@@ -131,7 +173,7 @@ fn event_names() -> BTreeSet<String> {
 
 #[test]
 fn the_table_of_events_names_every_type_with_its_data() {
-    let (_, table) = marked("events").remove(0);
+    let (_, table) = marked(EVENTS_PAGE, "events").remove(0);
     assert_eq!(column(&table, 0), event_names());
     let shown: BTreeMap<String, BTreeSet<String>> = table
         .iter()
@@ -152,21 +194,35 @@ fn the_table_of_events_names_every_type_with_its_data() {
     assert_eq!(compared + 5, event_names().len());
     // A new event of an agent must come into the samples above.
     let _: fn(&AgentEvent) = |event| match event {
-        AgentEvent::StepStarted { .. }
+        AgentEvent::ExecutionStarted { .. }
+        | AgentEvent::StepStarted { .. }
+        | AgentEvent::ModelRequested { .. }
+        | AgentEvent::ModelResponded { .. }
         | AgentEvent::MessageDelta { .. }
         | AgentEvent::ReasoningDelta { .. }
         | AgentEvent::ToolCallStarted { .. }
         | AgentEvent::ToolCallDelta { .. }
         | AgentEvent::ToolCallCompleted { .. }
         | AgentEvent::StepCompleted { .. }
-        | AgentEvent::ContinuationEvaluated { .. } => (),
+        | AgentEvent::SubagentStarted { .. }
+        | AgentEvent::SubagentCompleted { .. }
+        | AgentEvent::HistoryCompacted { .. }
+        | AgentEvent::HookWarned { .. }
+        | AgentEvent::ContinuationEvaluated { .. }
+        | AgentEvent::ExecutionEnded { .. } => (),
     };
 }
 
 #[test]
 fn every_problem_that_a_document_links_exists() {
     let mut linked = 0;
-    for name in ["README.md", PAGE, "docs/configuration.md", "docs/operations.md"] {
+    for name in [
+        "README.md",
+        PAGE,
+        "docs/agents.md",
+        "docs/configuration.md",
+        "docs/operations.md",
+    ] {
         let text = read(name);
         for rest in text.split("problems/").skip(1) {
             let code: String = rest
@@ -201,7 +257,7 @@ fn the_codes_of_errors_in_runs_are_those_of_the_code() {
         "src/agent/drivers/tool_calling.rs",
     ];
     let source: String = sources.map(read).concat();
-    for (_, table) in marked("tool errors") {
+    for (_, table) in marked(PAGE, "tool errors") {
         for code in column(&table, 0) {
             assert!(
                 source.contains(&format!("\"{code}\"")),

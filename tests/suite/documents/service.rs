@@ -5,9 +5,11 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use agent_runtime::json::Value;
+use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::mock_model::MockModel;
+use crate::support::mock_model::{MockModel, Reply, last_user_text};
 
 /// When set, what a test needs must be there.
 const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
@@ -40,7 +42,7 @@ impl Service {
             eprintln!("SKIPPED: the documents' commands need curl");
             return None;
         }
-        let mock = MockModel::echoing().await;
+        let mock = MockModel::start(played).await;
         let folder = tempfile::tempdir().unwrap();
         let binary = Path::new(env!("CARGO_BIN_EXE_agent-runtime"));
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", binary.parent().unwrap().display());
@@ -122,6 +124,21 @@ impl Drop for Service {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Plays a model: it repeats what it was told, after it has had a fact researched where it can.
+fn played(request: &Value) -> Reply {
+    if request["response_format"]["type"].is_string() {
+        return Reply::text(r#"{"city": "Bern"}"#);
+    }
+    let tools = request["tools"].as_array().into_iter().flatten();
+    let can_ask = tools.into_iter().any(|tool| tool["function"]["name"] == "research");
+    let has_asked = request["messages"].as_array().unwrap().last().unwrap()["role"] == "tool";
+    if can_ask && !has_asked {
+        let task = last_user_text(request);
+        return Reply::call("call-1", "research", &json!({"task": task}));
+    }
+    Reply::text(&format!("echo: {}", last_user_text(request)))
 }
 
 /// Returns the variable that a line sets.

@@ -1,14 +1,21 @@
 //! The whole service, driven over HTTP on both stores: what a gateway relies on.
 
 mod budgets;
+mod compaction;
 mod conflicts;
 mod disconnects;
+mod drivers;
 mod failures;
+mod hooks;
 mod long_streams;
 mod lost_answers;
 mod memory;
+mod models;
 mod prefix;
 mod streams;
+mod structured;
+mod subagents;
+mod thinking;
 mod tools;
 
 /// Runs each named test, an `async fn(TestDatabase)`, once on every store.

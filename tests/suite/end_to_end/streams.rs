@@ -12,6 +12,30 @@ on_every_store!(
     a_failed_run_ends_with_one_terminal_event
 );
 
+/// The events of a run of two steps, the first with a tool.
+const STORY: [&str; 20] = [
+    "run.started",
+    "execution.started",
+    "step.started",
+    "model.requested",
+    "tool_call.started",
+    "tool_call.delta",
+    "model.responded",
+    "tool_call.completed",
+    "step.completed",
+    "continuation.evaluated",
+    "step.started",
+    "model.requested",
+    "message.delta",
+    "message.delta",
+    "model.responded",
+    "step.completed",
+    "continuation.evaluated",
+    "execution.ended",
+    "session.committed",
+    "run.completed",
+];
+
 async fn events_tell_the_whole_run_in_order(database: TestDatabase) {
     let mock = MockModel::start(|request| {
         let has_result = request["messages"]
@@ -32,45 +56,30 @@ async fn events_tell_the_whole_run_in_order(database: TestDatabase) {
     let events = app.stream(json!({"agent": "calc", "input": "6*9?"})).await;
 
     let names: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
-    assert_eq!(
-        names,
-        [
-            "run.started",
-            "step.started",
-            "tool_call.started",
-            "tool_call.delta",
-            "tool_call.completed",
-            "step.completed",
-            "continuation.evaluated",
-            "step.started",
-            "message.delta",
-            "message.delta",
-            "step.completed",
-            "continuation.evaluated",
-            "session.committed",
-            "run.completed",
-        ]
-    );
+    assert_eq!(names, STORY);
     let numbers: Vec<_> = events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
-    let completed = &events[4]["data"];
+    assert_eq!(events[3]["data"]["request_id"], events[6]["data"]["request_id"]);
+    assert_eq!(events[11]["data"]["request_id"], events[14]["data"]["request_id"]);
+    assert_ne!(events[3]["data"]["request_id"], events[11]["data"]["request_id"]);
+    let completed = &events[7]["data"];
     assert_eq!(
         (&completed["content"][0]["text"], &completed["is_error"]),
         (&json!("54"), &json!(false))
     );
-    assert_eq!(events[6]["data"]["decision"], "continue");
+    assert_eq!(events[9]["data"]["decision"], "continue");
     assert_eq!(
-        (&events[11]["data"]["decision"], &events[11]["data"]["reason"]),
+        (&events[16]["data"]["decision"], &events[16]["data"]["reason"]),
         (&json!("stop"), &json!("completed"))
     );
 
-    let record = &events[13]["data"];
+    let record = &events[19]["data"];
     assert_eq!(record["output_text"], "six by nine");
     assert_eq!(record["step_count"], 2);
     let session = app
         .get(&format!("/v1/sessions/{}", record["session_id"].as_str().unwrap()))
         .await;
-    assert_eq!(session["root_hash"], events[12]["data"]["root_hash"]);
+    assert_eq!(session["root_hash"], events[18]["data"]["root_hash"]);
     assert_eq!(
         app.get(&format!("/v1/runs/{}", record["run_id"].as_str().unwrap()))
             .await["output_text"],

@@ -149,11 +149,31 @@ async fn heads_that_are_too_large() {
 
 async fn bad_definitions_of_agents(service: &Service) {
     let table = [
-        ("a", json!({}), "missing_field"),
+        ("a", json!({}), "invalid_field"),
+        (
+            "a",
+            json!({"model": "mock/echo", "models": ["mock/echo"]}),
+            "invalid_field",
+        ),
+        (
+            "a",
+            json!({"model": "mock/echo", "error_policy": {"tool": "sulk"}}),
+            "invalid_field",
+        ),
+        (
+            "a",
+            json!({"model": "mock/echo", "error_policy": {"max_consecutive": 0}}),
+            "invalid_field",
+        ),
+        (
+            "a",
+            json!({"model": "mock/echo", "parameters": {"temperature": 9}}),
+            "invalid_field",
+        ),
         ("a", json!({"model": "mock/echo", "tool": []}), "unknown_field"),
         ("a", json!({"model": "mock/echo", "name": "b"}), "invalid_field"),
         ("a%20b", json!({"model": "mock/echo"}), "invalid_field"),
-        ("a", json!({"model": "mock/echo", "driver": "react"}), "invalid_field"),
+        ("a", json!({"model": "mock/echo", "driver": "magic"}), "invalid_field"),
         ("a", json!({"model": "mock/none"}), "unknown_model"),
         (
             "a",
@@ -164,6 +184,16 @@ async fn bad_definitions_of_agents(service: &Service) {
             "a",
             json!({"model": "mock/echo", "hooks": [{"name": "audit"}]}),
             "unknown_hook",
+        ),
+        (
+            "shapeless",
+            json!({"model": "mock/echo", "response_format": {"type": "json_schema", "name": "a", "schema": {"type": "array"}}}),
+            "invalid_response_format",
+        ),
+        (
+            "a",
+            json!({"model": "mock/echo", "hooks": [{"name": "limits", "config": {"max_step": 1}}]}),
+            "invalid_hook",
         ),
         (
             "a",
@@ -296,7 +326,14 @@ fn every_code_is_produced_by_a_test() {
         "uri_too_long",
         "headers_too_large",
     ]);
-    produced.extend(["unknown_tool", "unknown_hook", "invalid_prompt", "body_too_large"]);
+    produced.extend([
+        "unknown_tool",
+        "unknown_hook",
+        "invalid_hook",
+        "invalid_prompt",
+        "invalid_response_format",
+        "body_too_large",
+    ]);
     let all: BTreeSet<&str> = ProblemCode::ALL.iter().map(|code| code.as_str()).collect();
     assert_eq!(produced, all);
     // A test must name what it claims to produce.

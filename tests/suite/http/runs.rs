@@ -115,10 +115,14 @@ async fn a_streamed_run_tells_its_story_and_ends(service: &Service) {
     let names: Vec<_> = events.iter().map(|(_, name, _)| name.as_str()).collect();
     let story = [
         "run.started",
+        "execution.started",
         "step.started",
+        "model.requested",
         "message.delta",
+        "model.responded",
         "step.completed",
         "continuation.evaluated",
+        "execution.ended",
         "session.committed",
         "run.completed",
     ];

@@ -32,7 +32,8 @@ pub(super) struct Service {
     pub(super) database: TestDatabase,
     /// Where calls of `mock/gated` wait.
     pub(super) gate: Arc<Gate>,
-    _models: MockModel,
+    /// The provider behind all models.
+    pub(super) models: MockModel,
     _agents: TempDir,
 }
 
@@ -85,7 +86,7 @@ impl Service {
             http: TestApp::start_bare(database.url(), &models, &settings).await,
             database,
             gate,
-            _models: models,
+            models,
             _agents: agents,
         }
     }

@@ -233,6 +233,17 @@ fn the_first_form_of_the_protocol_is_understood() {
 }
 
 #[test]
+fn a_call_of_a_custom_tool_is_a_call_whose_arguments_are_its_input() {
+    expect(
+        &[
+            r#"[{"index": 0, "id": "c", "type": "custom", "custom": {"name": "sql", "input": "select"}}]"#,
+            r#"[{"index": 0, "custom": {"input": " 1"}}]"#,
+        ],
+        &[("c", "sql", "select 1")],
+    );
+}
+
+#[test]
 fn too_many_calls_and_calls_without_a_name_are_errors() {
     let many: Vec<_> = (0..300)
         .map(|n| format!(r#"{{"index":{n},"id":"c{n}","function":{{"name":"f"}}}}"#))

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use agent_runtime::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
 use agent_runtime::agent::state::{FinishReason, ModelResponse};
-use agent_runtime::message::{Citation, ContentPart, TextPart};
-use agent_runtime::models::CapSettings;
+use agent_runtime::message::{Citation, ContentPart, ImagePart, MediaSource, TextPart};
 use agent_runtime::models::openai_chat::ChatDecoder;
+use agent_runtime::models::{CapSettings, Decoder as _};
 use agent_runtime::usage::Usage;
 use proptest::prelude::*;
 
@@ -308,6 +308,26 @@ fn refusals_and_sources_are_kept() {
 }
 
 #[test]
+fn pictures_that_a_model_makes_are_kept() {
+    let image = |source| ContentPart::Image(ImagePart { source, detail: None });
+    let piece = r#"{"choices": [{"delta": {"content": "Here.", "images": [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}, {"image_url": {"url": "https://h/a.png"}}, 7]}}]}"#;
+    let last = r#"{"choices": [{"delta": {"images": []}, "finish_reason": "stop"}]}"#;
+    let (_, end) = stream(&[&piece.replace('\n', ""), last, "[DONE]"]);
+    let inline = MediaSource::Base64 {
+        media_type: "image/png".to_owned(),
+        data: "AAAA".to_owned(),
+    };
+    let elsewhere = MediaSource::Url {
+        url: "https://h/a.png".to_owned(),
+    };
+    assert_eq!(
+        end.unwrap().content,
+        [ContentPart::text("Here."), image(inline), image(elsewhere)]
+    );
+}
+
+#[test]
 fn only_the_first_choice_counts() {
     let other = r#"{"choices":[{"index":1,"delta":{"content":"other"},"finish_reason":"stop"}]}"#;
     let both = r#"{"choices":[{"index":1,"delta":{"content":"other"}},{"index":0,"delta":{"content":"hello"}}]}"#;
@@ -390,7 +410,7 @@ proptest! {
 
     #[test]
     fn cuts_of_a_recorded_stream_change_nothing(size in 1_usize..200) {
-        for (label, exchange) in super::recordings::exchanges().into_iter().filter(|(label, _)| label.starts_with("openrouter_streaming")) {
+        for (label, exchange) in super::recordings::exchanges(&super::recordings::CHAT).into_iter().filter(|(label, _)| label.starts_with("openrouter_streaming")) {
             let body = exchange.response.body.as_bytes();
             let (whole, end) = decode_with(None, CapSettings::default(), &[body]);
             let (cut, cut_end) = decode_with(None, CapSettings::default(), &body.chunks(size).collect::<Vec<_>>());

@@ -2,9 +2,12 @@
 
 mod calls;
 mod decoder;
+mod messages;
 mod network;
+mod parameters;
 mod recordings;
 mod request;
+mod responses;
 mod scripted;
 mod sse;
 mod support;

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use agent_runtime::models::{ProviderKind, ProviderSettings};
 use agent_runtime::usage::Usage;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::messages::forms as messages_forms;
+use super::responses::forms as responses_forms;
 use super::support::{ask, generated_id, impatient, model_of, provider, request, user};
-use super::wire_forms::{plain_of_stream, stream_of_plain};
+use super::wire_forms;
 use crate::support::model_server::{ModelServer, Reply};
 
 #[derive(Debug, Deserialize)]
@@ -65,6 +68,43 @@ struct ExpectedError {
     class: String,
 }
 
+/// A protocol whose exchanges are replayed.
+#[derive(Debug)]
+pub(super) struct Wire {
+    /// The end of its path.
+    path: &'static str,
+    kind: ProviderKind,
+    plain_of_stream: fn(&str) -> String,
+    stream_of_plain: fn(&str) -> String,
+}
+
+pub(super) const CHAT: Wire = Wire {
+    path: "/chat/completions",
+    kind: ProviderKind::OpenAiChat,
+    plain_of_stream: wire_forms::plain_of_stream,
+    stream_of_plain: wire_forms::stream_of_plain,
+};
+pub(super) const MESSAGES: Wire = Wire {
+    path: "/messages",
+    kind: ProviderKind::Anthropic,
+    plain_of_stream: messages_forms::plain_of_stream,
+    stream_of_plain: messages_forms::stream_of_plain,
+};
+
+pub(super) const RESPONSES: Wire = Wire {
+    path: "/responses",
+    kind: ProviderKind::OpenAiResponses,
+    plain_of_stream: responses_forms::plain_of_stream,
+    stream_of_plain: responses_forms::stream_of_plain,
+};
+
+impl RecordedRequest {
+    /// Returns the path without its query, which some clients add.
+    fn plain_path(&self) -> &str {
+        self.path.split('?').next().unwrap()
+    }
+}
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings")
 }
@@ -74,8 +114,8 @@ fn read<T: serde::de::DeserializeOwned>(name: &str) -> T {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Returns the exchanges of chat completions by file and number.
-pub(super) fn exchanges() -> Vec<(String, Exchange)> {
+/// Returns the exchanges of a protocol by file and number.
+pub(super) fn exchanges(wire: &Wire) -> Vec<(String, Exchange)> {
     let names = std::fs::read_dir(folder())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -87,7 +127,7 @@ pub(super) fn exchanges() -> Vec<(String, Exchange)> {
     for name in names {
         let recording: Recording = read(&name);
         for (number, exchange) in recording.exchanges.into_iter().enumerate() {
-            if exchange.request.path.contains("chat/completions") {
+            if exchange.request.plain_path().ends_with(wire.path) {
                 found.push((format!("{name}#{number}"), exchange));
             }
         }
@@ -96,26 +136,29 @@ pub(super) fn exchanges() -> Vec<(String, Exchange)> {
 }
 
 /// Replays an exchange in one form and compares the outcome with what is written down.
-async fn replay(label: &str, exchange: &Exchange, expected: &Expected, as_stream: bool) {
+async fn replay(label: &str, wire: &Wire, exchange: &Exchange, expected: &Expected, as_stream: bool) {
     let recorded = &exchange.response;
     let is_stream = recorded.content_type.starts_with("text/event-stream");
     let plain_type = "application/json";
     let (content_type, body) = match (is_stream, as_stream) {
         _ if recorded.status != 200 => (recorded.content_type.as_str(), recorded.body.clone()),
         (true, true) | (false, false) => (recorded.content_type.as_str(), recorded.body.clone()),
-        (true, false) => (plain_type, plain_of_stream(&recorded.body)),
-        (false, true) => ("text/event-stream", stream_of_plain(&recorded.body)),
+        (true, false) => (plain_type, (wire.plain_of_stream)(&recorded.body)),
+        (false, true) => ("text/event-stream", (wire.stream_of_plain)(&recorded.body)),
     };
     let server = ModelServer::start(vec![Reply::new(recorded.status, content_type, body).in_pieces(97)]).await;
-    let base = exchange.request.path.strip_suffix("/chat/completions").unwrap();
-    let mut settings = provider("test", server.url(base));
-    settings.stream = as_stream;
+    let base = exchange.request.plain_path().strip_suffix(wire.path).unwrap();
+    let settings = ProviderSettings {
+        kind: wire.kind,
+        stream: as_stream,
+        ..provider("test", server.url(base))
+    };
     let model = model_of(settings, &impatient(0));
     let outcome = ask(model.as_ref(), request(vec![user("hi")])).await;
 
     let captured = server.captured();
     assert_eq!(captured.len(), 1, "{label}");
-    assert_eq!(captured[0].path, exchange.request.path, "{label}");
+    assert_eq!(captured[0].path, exchange.request.plain_path(), "{label}");
     assert_eq!(captured[0].json()["stream"], as_stream, "{label}");
     // A body with an error in it has no pieces to pass on before the error.
     if expected.error.is_none() || as_stream {
@@ -124,16 +167,25 @@ async fn replay(label: &str, exchange: &Exchange, expected: &Expected, as_stream
     }
     match (&outcome.end, &expected.error) {
         (Ok(response), None) => {
+            // In the other form the same JSON may be written otherwise.
+            let spelt = |arguments: &str| match serde_json::from_str::<Value>(arguments) {
+                Ok(value) if is_stream != as_stream => value.to_string(),
+                _ => arguments.to_owned(),
+            };
             let mut nameless = 0;
             let calls = expected.tool_calls.iter().map(|call| {
                 let id = call.id.clone().unwrap_or_else(|| {
                     nameless += 1;
                     generated_id(nameless)
                 });
-                (id, call.name.clone(), call.arguments.clone())
+                (id, call.name.clone(), spelt(&call.arguments))
             });
             let calls: Vec<_> = calls.collect();
-            assert_eq!(outcome.calls(), calls, "{label}");
+            let told = outcome.calls().into_iter();
+            let told: Vec<_> = told
+                .map(|(id, name, arguments)| (id, name, spelt(&arguments)))
+                .collect();
+            assert_eq!(told, calls, "{label}");
             assert_eq!(Some(response.usage), expected.usage, "{label}");
             assert_eq!(
                 Some(String::from(response.finish_reason.clone())),
@@ -168,12 +220,15 @@ async fn every_recording_gives_what_it_shows_in_both_forms() {
                 .map(move |row| (format!("{file}#{}", row.exchange), row))
         })
         .collect();
-    for (label, exchange) in exchanges() {
-        let expected = expected
-            .remove(&label)
-            .unwrap_or_else(|| panic!("{label} has no expectation"));
-        for as_stream in [true, false] {
-            replay(&format!("{label} stream={as_stream}"), &exchange, &expected, as_stream).await;
+    for wire in [CHAT, MESSAGES, RESPONSES] {
+        for (label, exchange) in exchanges(&wire) {
+            let expected = expected
+                .remove(&label)
+                .unwrap_or_else(|| panic!("{label} has no expectation"));
+            for as_stream in [true, false] {
+                let label = format!("{label} stream={as_stream}");
+                replay(&label, &wire, &exchange, &expected, as_stream).await;
+            }
         }
     }
     assert!(

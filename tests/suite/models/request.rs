@@ -9,11 +9,11 @@ use agent_runtime::message::{
     ToolCall,
 };
 use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::models::MaxTokensField;
 use agent_runtime::models::openai_chat::{Dialect, encode_request};
+use agent_runtime::models::{IdRule, MaxTokensField};
 use serde_json::{Value, json};
 
-use super::recordings::exchanges;
+use super::recordings::{CHAT, exchanges};
 use super::support::{answered, ask, client, impatient, message, request, result, user};
 use crate::support::model_server::{ModelServer, Reply};
 
@@ -24,6 +24,7 @@ fn dialect(provider: &str) -> Dialect {
         max_output_tokens: None,
         stream_options: true,
         refusal_field: false,
+        call_ids: IdRule::Any,
     }
 }
 
@@ -95,7 +96,7 @@ fn meaning(message: &Value) -> Value {
 
 #[test]
 fn recorded_requests_are_rebuilt_from_neutral_messages() {
-    for (label, exchange) in exchanges() {
+    for (label, exchange) in exchanges(&CHAT) {
         let recorded = &exchange.request.body;
         let messages = recorded["messages"].as_array().unwrap();
         let tools = recorded["tools"].as_array().into_iter().flatten().map(|tool| ToolSpec {
@@ -221,6 +222,7 @@ fn every_kind_of_content_has_its_place() {
                 vec![
                     ContentPart::text("look"),
                     image.clone(),
+                    ContentPart::text(""),
                     document,
                     ContentPart::Unknown(json!({"type": "x"})),
                 ],

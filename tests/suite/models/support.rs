@@ -72,6 +72,7 @@ pub(super) fn request(messages: Vec<Message>) -> ModelRequest {
         tools: Arc::new([]),
         response_format: ResponseFormat::Text,
         max_output_tokens: None,
+        parameters: std::sync::Arc::default(),
     }
 }
 

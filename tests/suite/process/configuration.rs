@@ -114,6 +114,14 @@ async fn a_wrong_agent_file_is_told_with_its_key() {
         ("name = 'x'\nmodel = 'demo/demo'\ntools = ['calculater']", "calculater"),
         ("name = 'a b'\nmodel = 'demo/demo'", "letters"),
         (
+            "name = 'x'\nmodel = 'ollama/m'\n[budget]\nmax_cost = 1.0",
+            "no price is known for ollama/m",
+        ),
+        (
+            "name = 'x'\nmodel = 'demo/demo'\n[[hooks]]\nname = 'limit'",
+            "no hook is named \"limit\"",
+        ),
+        (
             "name = 'x'\nmodel = 'demo/demo'\nsystem_prompt = '{{ open'",
             "x.toml: the agent \"x\" can't work",
         ),

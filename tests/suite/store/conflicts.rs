@@ -53,7 +53,7 @@ async fn racing_rejections_let_one_through(fixture: Fixture) {
     for result in &results {
         if let Err(error) = result {
             assert!(
-                matches!(error, CommitError::Conflict { run_id } if *run_id == winners[0].head.run_id),
+                matches!(error, CommitError::Conflict { run_id } if *run_id == winners[0].session.head.run_id),
                 "{error:?}"
             );
         }

@@ -137,7 +137,11 @@ async fn metadata_with_nul_is_an_ordinary_matter(fixture: Fixture) {
     commit.draft.context.metadata = object(json!({"nul": "a\u{0}b"}));
     match (fixture.database.engine, fixture.store.session_commit(&commit).await) {
         (Engine::Sqlite, published) => assert_eq!(
-            fixture.load(published.unwrap().head.session_id).await.head.metadata["nul"],
+            fixture
+                .load(published.unwrap().session.head.session_id)
+                .await
+                .head
+                .metadata["nul"],
             "a\u{0}b"
         ),
         (Engine::Postgres, published) => {

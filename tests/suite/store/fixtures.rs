@@ -5,8 +5,8 @@ use std::sync::Arc;
 use agent_runtime::agent::state::{AgentStepType, ErrorList, FinishReason, StopReason};
 use agent_runtime::clock::{Clock as _, SystemClock, Timestamp};
 use agent_runtime::ids::{AgentId, BranchId, MessageId, RunId, SessionId, StepId, UuidV7Source};
-use agent_runtime::json::Object;
-use agent_runtime::message::{ContentPart, Message, Role, ToolCall, ToolResult};
+use agent_runtime::json::{Object, Unread};
+use agent_runtime::message::{ContentPart, Coverage, Message, MessageTags, Role, Section, ToolCall, ToolResult};
 use agent_runtime::record::{RunMode, RunRecord, RunStatus, RunSummary, StepRecord};
 use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext};
 use agent_runtime::store::{Commit, ConflictPolicy, Store, open};
@@ -48,17 +48,23 @@ impl Fixture {
 
     /// Publishes a commit that must succeed.
     pub(crate) async fn publish(&self, commit: &Commit) -> Arc<Bundle> {
-        Arc::new(self.store.session_commit(commit).await.unwrap())
+        Arc::new(self.store.session_commit(commit).await.unwrap().session)
     }
 
     /// Makes a commit of messages with these texts, with the record of its run.
     pub(crate) fn commit(&self, parent: Option<&Arc<Bundle>>, texts: &[&str]) -> Commit {
-        let draft = draft(parent, texts.iter().map(|text| user(text)).collect());
+        self.commit_of(parent, texts.iter().map(|text| user(text)).collect())
+    }
+
+    /// Makes a commit of messages, with the record of its run.
+    pub(crate) fn commit_of(&self, parent: Option<&Arc<Bundle>>, messages: Vec<Arc<Message>>) -> Commit {
+        let draft = draft(parent, messages);
         Commit {
             tenant: self.tenant.clone(),
             run: Some(run_of(&draft)),
             draft,
             conflict: ConflictPolicy::Fork,
+            children: Vec::new(),
         }
     }
 
@@ -102,6 +108,16 @@ pub(crate) fn user(text: &str) -> Arc<Message> {
     ))
 }
 
+/// A summary that stands for the messages from one index to before the other.
+pub(crate) fn summary(text: &str, from: u64, to: u64) -> Arc<Message> {
+    let tags = MessageTags {
+        section: Section::new(Section::SUMMARY),
+        covers: Some(Coverage { from, to }),
+        ..MessageTags::default()
+    };
+    Arc::new((*user(text)).clone().with_tags(tags))
+}
+
 pub(crate) fn call(call_id: &str) -> Arc<Message> {
     let call = ContentPart::ToolCall(ToolCall {
         id: call_id.to_owned(),
@@ -143,6 +159,7 @@ pub(crate) fn draft(parent: Option<&Arc<Bundle>>, messages: Vec<Arc<Message>>) -
         session_id: session_id(),
         parent: parent.cloned(),
         run_id: None,
+        subagent_of: None,
         agent: "demo".to_owned(),
         agent_version: Some(agent_runtime::session::hash_definition(b"demo")),
         environment: parent.map_or_else(|| Arc::new(new_environment()), |parent| Arc::clone(&parent.environment)),
@@ -179,6 +196,7 @@ fn new_context() -> ContextState {
             system_prompt: "Answer in one sentence. \u{1f980}".to_owned(),
             response_format: serde_json::from_value(json!({"type": "text"})).unwrap(),
             other: object(json!({"kept": {"nul": "a\u{0}b"}})),
+            unread: Unread::default(),
         },
         // Numbers that a JSON column would write in another way.
         metadata: object(json!({"topic": "store", "score": 1e16, "tiny": 0.1, "minus": -0.0})),
@@ -225,6 +243,7 @@ pub(crate) fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus
             completed_at: Some(now()),
         },
         output: vec![user("output \u{0}")],
+        value: Some(json!({"celsius": 21.5, "nul": "\u{0}"})),
     }
 }
 

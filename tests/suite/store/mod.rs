@@ -22,7 +22,7 @@ macro_rules! on_both_engines {
     };
 }
 
-mod fixtures;
+pub(crate) mod fixtures;
 
 mod agents;
 mod bundles;
@@ -30,10 +30,14 @@ mod cache;
 mod cancellation;
 mod conflicts;
 mod damage;
+mod hostile;
 mod keys;
 mod lists;
 mod model;
 mod opening;
 mod postgres_only;
 mod runs;
+mod subagent_failures;
+mod subagents;
 mod verify;
+mod windows;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use agent_runtime::json::Value;
 use agent_runtime::session::{Bundle, EnvironmentState};
-use agent_runtime::store::{CommitError, ConflictPolicy};
+use agent_runtime::store::{CommitError, ConflictPolicy, Sessions};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
-use super::fixtures::Fixture;
+use super::fixtures::{Fixture, summary, user};
 use crate::support::databases::Engine;
 
 /// One turn: from which session, and what it does. The session is counted from the newest when small, from all when large.
@@ -21,6 +21,8 @@ struct Turn {
     messages: Vec<String>,
     city: Option<u8>,
     reject: bool,
+    /// Ends with a summary up to this share of what is not covered yet.
+    compact: Option<prop::sample::Index>,
 }
 
 /// What the naive model knows of a session.
@@ -29,6 +31,8 @@ struct Known {
     id: agent_runtime::ids::SessionId,
     parent: Option<usize>,
     texts: Vec<String>,
+    /// Where the newest summary ends.
+    start: usize,
     city: Value,
     is_continued: bool,
 }
@@ -41,14 +45,16 @@ fn turn() -> impl Strategy<Value = Turn> {
         prop::collection::vec("\\PC{1,12}", 0..3),
         prop::option::weighted(0.3, 0..3_u8),
         prop::bool::weighted(0.2),
+        prop::option::weighted(0.2, any::<prop::sample::Index>()),
     )
-        .prop_map(|(base, is_tip, is_root, messages, city, reject)| Turn {
+        .prop_map(|(base, is_tip, is_root, messages, city, reject, compact)| Turn {
             base,
             is_tip,
             is_root,
             messages,
             city,
             reject,
+            compact,
         })
 }
 
@@ -65,8 +71,19 @@ async fn play(fixture: &Fixture, turns: &[Turn]) {
             Some(parent) => Some(Arc::new(fixture.load(known[parent].id).await)),
             None => None,
         };
-        let texts: Vec<&str> = turn.messages.iter().map(String::as_str).collect();
-        let mut commit = fixture.commit(base.as_ref(), &texts);
+        let mut all = parent.map_or_else(Vec::new, |parent| known[parent].texts.clone());
+        all.extend(turn.messages.iter().cloned());
+        let mut messages: Vec<_> = turn.messages.iter().map(|text| user(text)).collect();
+        let mut start = parent.map_or(0, |parent| known[parent].start);
+        if let Some(share) = turn.compact
+            && all.len() > start
+        {
+            let from = start;
+            start += 1 + share.index(all.len() - start);
+            messages.push(summary("all that", from as u64, start as u64));
+            all.push("all that".to_owned());
+        }
+        let mut commit = fixture.commit_of(base.as_ref(), messages);
         let mut city = parent.map_or(json!(null), |parent| known[parent].city.clone());
         if let Some(new) = turn.city {
             city = json!(new);
@@ -90,8 +107,6 @@ async fn play(fixture: &Fixture, turns: &[Turn]) {
             continue;
         }
         published.unwrap();
-        let mut all = parent.map_or_else(Vec::new, |parent| known[parent].texts.clone());
-        all.extend(turn.messages.iter().cloned());
         if let Some(parent) = parent {
             known[parent].is_continued = true;
         }
@@ -99,14 +114,33 @@ async fn play(fixture: &Fixture, turns: &[Turn]) {
             id: commit.draft.session_id,
             parent,
             texts: all,
+            start,
             city,
             is_continued: false,
         });
     }
-    for session in &known {
+    check_all(fixture, &known).await;
+}
+
+/// Loads every session, with what running it needs and whole.
+async fn check_all(fixture: &Fixture, known: &[Known]) {
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 0);
+    for session in known {
         let bundle = fixture.load(session.id).await;
         let texts: Vec<String> = bundle.history.iter().map(|message| message.joined_text()).collect();
-        assert_eq!(texts, session.texts);
+        assert_eq!(texts, session.texts[session.start..]);
+        assert_eq!(bundle.head.history_start, session.start as u64);
+        assert_eq!(
+            (bundle.history.first_index(), bundle.history.len()),
+            (session.start, session.texts.len())
+        );
+        let whole = sessions
+            .whole_bundle(&fixture.tenant, session.id)
+            .await
+            .unwrap()
+            .unwrap();
+        let texts: Vec<String> = whole.history.iter().map(|message| message.joined_text()).collect();
+        assert_eq!((whole.history.first_index(), texts), (0, session.texts.clone()));
         assert_eq!(bundle.environment.variables["city"], session.city);
         assert_eq!(
             bundle.head.parent_session_id,

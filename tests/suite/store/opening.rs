@@ -12,6 +12,7 @@ use crate::support::databases::{Engine, TestDatabase};
 on_both_engines!(
     another_schema_is_refused,
     what_was_committed_is_there_after_reopening,
+    a_store_of_the_first_version_is_migrated,
     a_closed_store_is_unavailable
 );
 
@@ -28,7 +29,7 @@ async fn many_may_start_at_once() {
             store.close().await;
         }
         migrate(database.url()).await.unwrap();
-        assert_eq!(database.number("select count(*) from schema_migrations").await, 1);
+        assert_eq!(database.number("select count(*) from schema_migrations").await, 2);
     }
 }
 
@@ -46,7 +47,7 @@ async fn another_schema_is_refused(fixture: Fixture) {
         .unwrap();
     let health = fixture.store.health_check().await.unwrap_err();
     assert!(
-        matches!(health, StoreError::Schema { found: 99, needed: 1 }),
+        matches!(health, StoreError::Schema { found: 99, needed: 2 }),
         "{health:?}"
     );
     for settings in [unmigrated, TestDatabase::settings()] {
@@ -77,6 +78,45 @@ async fn what_was_committed_is_there_after_reopening(fixture: Fixture) {
         *root
     );
     store.close().await;
+}
+
+/// Takes the second migration back, with what an earlier version has committed under it.
+async fn a_store_of_the_first_version_is_migrated(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    let child = fixture.child(&root, &["child"]).await;
+    fixture.store.close().await;
+    fixture
+        .database
+        .execute(
+            "drop index sessions_by_subagent;
+            alter table sessions drop column subagent_of;
+            alter table sessions drop column history_start;
+            delete from schema_migrations where version = 2",
+        )
+        .await
+        .unwrap();
+    let unmigrated = StoreSettings {
+        migrate: false,
+        ..TestDatabase::settings()
+    };
+    let error = open(fixture.database.url(), unmigrated).await.unwrap_err();
+    assert!(
+        matches!(error, OpenError::Store(StoreError::Schema { found: 1, needed: 2 })),
+        "{error:?}"
+    );
+    let store = open(fixture.database.url(), TestDatabase::settings()).await.unwrap();
+    let fixture = Fixture { store, ..fixture };
+    for bundle in [&root, &child] {
+        assert_eq!(fixture.load(bundle.head.session_id).await, **bundle);
+    }
+    let next = fixture.child(&child, &["next"]).await;
+    assert_eq!(fixture.load(next.head.session_id).await, *next);
+    let report = fixture
+        .store
+        .session_verify(&fixture.tenant, next.head.session_id)
+        .await;
+    assert_eq!(report.unwrap().unwrap().faults, []);
+    fixture.store.close().await;
 }
 
 async fn a_closed_store_is_unavailable(fixture: Fixture) {

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use agent_runtime::ids::SessionId;
 use agent_runtime::record::RunStatus;
 use agent_runtime::store::{StoreSettings, open};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::Registry;
 
-use super::fixtures::{Fixture, run_id, run_record, session_id, tenant};
+use super::fixtures::{Fixture, run_id, run_record, session_id, summary, tenant};
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::logs::listen;
+use crate::support::wait::until;
 
 /// Counts the statements that the driver logs.
 #[derive(Clone, Default)]
@@ -50,6 +52,8 @@ async fn a_load_takes_two_statements_and_a_commit_one() {
     let append = fixture.commit(Some(&tip), &["append"]);
     let fork = fixture.commit(Some(&root), &["fork"]);
     let fresh = fixture.commit(None, &["fresh"]);
+    let long = fixture.child(&root, &["long"]).await;
+    let compacted = fixture.commit_of(Some(&long), vec![summary("all", 0, 2)]);
 
     let statements = Statements::default();
     let _listening = listen(Registry::default().with(statements.clone()));
@@ -64,6 +68,57 @@ async fn a_load_takes_two_statements_and_a_commit_one() {
     taken(1, "commit at a tip");
     fixture.publish(&fork).await;
     taken(2, "commit of a fork");
+    let compacted = fixture.publish(&compacted).await;
+    taken(1, "commit of a summary");
+    fixture.load(compacted.head.session_id).await;
+    taken(2, "load of a compacted line");
+}
+
+/// What the server counts for a load of the session on a connection of its own: how many segments it has read.
+async fn segments_read(database: &TestDatabase, session_id: SessionId) -> i64 {
+    let reads = "select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables
+        where relname = 'history_segments'";
+    let before = database.number(reads).await;
+    let settings = StoreSettings {
+        max_connections: 1,
+        ..TestDatabase::settings()
+    };
+    let store = open(database.url(), settings).await.unwrap();
+    store.bundle_load(&tenant("acme"), session_id).await.unwrap().unwrap();
+    // The server adds up a connection's counts when it ends.
+    store.close().await;
+    let gone = "select count(*) from pg_stat_activity
+        where application_name = 'agent-runtime' and datname = current_database()";
+    until("the store's connection has ended", async || {
+        database.number(gone).await == 0
+    })
+    .await;
+    database.number(reads).await - before
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_of_a_compacted_line_reads_few_segments() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let mut tip = fixture.root(&["0"]).await;
+    for turn in 1..600 {
+        tip = fixture.child(&tip, &[&turn.to_string()]).await;
+    }
+    let fork = fixture.child(&tip, &["fork"]).await;
+    let commit = fixture.commit_of(Some(&fork), vec![summary("all", 0, 597)]);
+    let compacted = fixture.publish(&commit).await;
+    let mut other = fixture.child(&tip, &["other"]).await;
+    for _ in 0..300 {
+        other = fixture.child(&other, &["more"]).await;
+    }
+    fixture.store.close().await;
+    fixture.database.execute("analyze").await.unwrap();
+    let read = segments_read(&fixture.database, tip.head.session_id).await;
+    assert!((600..=602).contains(&read), "{read}");
+    // The search halves 602 places ten times at most, and there are five segments from index 597 on.
+    let read = segments_read(&fixture.database, compacted.head.session_id).await;
+    assert!((5..=20).contains(&read), "{read}");
 }
 
 #[tokio::test]

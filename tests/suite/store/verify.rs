@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent_runtime::session::{Bundle, EnvironmentState};
 
-use super::fixtures::Fixture;
+use super::fixtures::{Fixture, summary, user};
 use crate::support::databases::Engine;
 
 on_both_engines!(
@@ -14,6 +14,7 @@ on_both_engines!(
     lost_segments_are_found,
     changed_states_are_found,
     changed_sessions_are_found,
+    changed_starts_of_histories_are_found,
     lost_ancestors_are_found,
 );
 
@@ -145,6 +146,26 @@ async fn changed_sessions_are_found(fixture: Fixture) {
         faults(&fixture, &line).await,
         [(1, "root_hash"), (2, "root_hash")].into()
     );
+}
+
+async fn changed_starts_of_histories_are_found(fixture: Fixture) {
+    let root = fixture.root(&["0", "1", "2"]).await;
+    let commit = fixture.commit_of(Some(&root), vec![user("3"), summary("all", 0, 2)]);
+    let compacted = fixture.publish(&commit).await;
+    let tip = fixture.child(&compacted, &["5"]).await;
+    let line = [root, compacted, tip];
+    fixture.database.allow_updates().await;
+    assert_eq!(faults(&fixture, &line).await, [].into());
+    // One that continues the changed one has its start from there, unless it has a summary of its own.
+    for (changed, found) in [(0, &[0][..]), (1, &[1, 2]), (2, &[2])] {
+        let session = id(&fixture, line[changed].head.session_id.as_uuid());
+        let set = |start: u64| format!("update sessions set history_start = {start} where session_id = {session}");
+        fixture.database.execute(&set(1)).await.unwrap();
+        let expected: BTreeSet<_> = found.iter().map(|index| (*index, "message_history_state")).collect();
+        assert_eq!(faults(&fixture, &line).await, expected, "{changed}");
+        let right = line[changed].head.history_start;
+        fixture.database.execute(&set(right)).await.unwrap();
+    }
 }
 
 async fn lost_ancestors_are_found(fixture: Fixture) {

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_runtime::agent::ports::{Model, ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream};
+use agent_runtime::agent::ports::{
+    Model, ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, StructuredOutput,
+};
 use agent_runtime::agent::state::{FinishReason, ModelResponse};
 use agent_runtime::message::{ContentPart, ToolCall};
 use agent_runtime::usage::Usage;
@@ -27,13 +29,20 @@ pub(crate) enum Beat {
 pub(crate) struct FakeModel {
     answers: Mutex<VecDeque<Vec<Beat>>>,
     requests: Mutex<Vec<ModelRequest>>,
+    structured_output: StructuredOutput,
 }
 
 impl FakeModel {
     pub(crate) fn new(answers: impl IntoIterator<Item = Vec<Beat>>) -> Arc<Self> {
+        Self::structured_by(StructuredOutput::Native, answers)
+    }
+
+    /// Makes a model that is held to the shape of answers in this way.
+    pub(crate) fn structured_by(by: StructuredOutput, answers: impl IntoIterator<Item = Vec<Beat>>) -> Arc<Self> {
         Arc::new(Self {
             answers: Mutex::new(answers.into_iter().collect()),
             requests: Mutex::default(),
+            structured_output: by,
         })
     }
 
@@ -59,6 +68,10 @@ impl Model for FakeModel {
             }
         });
         events.boxed()
+    }
+
+    fn structured_output(&self) -> StructuredOutput {
+        self.structured_output
     }
 }
 

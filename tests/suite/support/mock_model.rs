@@ -1,4 +1,5 @@
-//! A model provider for tests: it speaks chat completions over a real socket, answers as it is told and keeps every request.
+//! A model provider for tests: it speaks chat completions and Anthropic Messages over a real socket, answers as it is told and keeps
+//! every request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use agent_runtime::json::Value;
 use serde_json::json;
 
 use super::gate::Gate;
+use super::mock_messages;
 use super::model_server::{self, ModelServer, Piece};
 
 /// What the mock answers a request with.
@@ -24,6 +26,8 @@ pub(crate) enum Reply {
     Slow(Vec<String>, Duration),
     /// Words, once the gate lets them pass.
     Held(Arc<Gate>, String),
+    /// A stream of these events, in the protocol's own form.
+    Events(Vec<Value>),
 }
 
 impl Reply {
@@ -48,9 +52,11 @@ impl MockModel {
     /// Starts a provider that answers each request as the function says.
     pub(crate) async fn start(answerer: impl Fn(&Value) -> Reply + Send + 'static) -> Self {
         let server = ModelServer::answering(move |captured| {
-            if captured.path != "/v1/chat/completions" {
-                return model_server::Reply::new(404, "text/plain", "chat completions only");
-            }
+            let on_the_wire = match captured.path.as_str() {
+                "/v1/chat/completions" => on_the_wire,
+                "/v1/messages" => mock_messages::on_the_wire,
+                _ => return model_server::Reply::new(404, "text/plain", "no such protocol"),
+            };
             let request = captured.json();
             on_the_wire(answerer(&request), request["stream"] == true)
         });
@@ -103,6 +109,7 @@ fn on_the_wire(reply: Reply, streams: bool) -> model_server::Reply {
     let assistant = |content: Value| json!({"role": "assistant", "content": content});
     match reply {
         Reply::Status(status, body) => model_server::Reply::new(status, "application/json", body),
+        Reply::Events(events) => event_stream(&events, None, true),
         Reply::Text(pieces) if streams => event_stream(&chunks(&pieces), None, true),
         Reply::Slow(pieces, pause) => event_stream(&chunks(&pieces), Some(&Piece::Wait(pause)), true),
         Reply::Held(gate, text) => {

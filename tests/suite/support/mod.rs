@@ -4,6 +4,7 @@ pub(crate) mod test_app;
 
 pub(crate) mod answer;
 pub(crate) mod logs;
+mod mock_messages;
 pub(crate) mod mock_model;
 pub(crate) mod model_requests;
 pub(crate) mod model_server;
@@ -11,6 +12,7 @@ pub(crate) mod model_server;
 pub(crate) mod databases;
 pub(crate) mod outages;
 
+pub(crate) mod arbitrary_state;
 pub(crate) mod clock;
 pub(crate) mod fake_model;
 pub(crate) mod fake_tool;
@@ -19,3 +21,4 @@ pub(crate) mod provider_rules;
 pub(crate) mod proxy;
 pub(crate) mod recorder;
 pub(crate) mod wait;
+pub(crate) mod webhook_receiver;

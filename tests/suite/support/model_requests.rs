@@ -24,6 +24,13 @@ pub(super) fn check_requests(requests: &[impl AsRef<[u8]>]) {
 fn check_results(body: &Value) {
     let mut open: Vec<&str> = Vec::new();
     for message in body["messages"].as_array().into_iter().flatten() {
+        for block in blocks(message, "tool_result") {
+            let id = block["tool_use_id"].as_str().expect("a result names its call");
+            let place = open.iter().position(|call| *call == id);
+            open.remove(
+                place.unwrap_or_else(|| panic!("the result of {id} has no call, or is the second one: {body}")),
+            );
+        }
         if message["role"] == "tool" {
             let id = message["tool_call_id"].as_str().expect("a result names its call");
             let place = open.iter().position(|call| *call == id);
@@ -35,16 +42,50 @@ fn check_results(body: &Value) {
         assert!(open.is_empty(), "calls without a result: {open:?} in {body}");
         let calls = message["tool_calls"].as_array().into_iter().flatten();
         open = calls
+            .chain(blocks(message, "tool_use"))
             .map(|call| call["id"].as_str().expect("a call has an id"))
             .collect();
     }
     assert!(open.is_empty(), "calls without a result: {open:?} in {body}");
+    check_outputs(body);
+}
+
+/// In responses, each call has exactly one output after it.
+fn check_outputs(body: &Value) {
+    let mut open: Vec<&str> = Vec::new();
+    for item in body["input"].as_array().into_iter().flatten() {
+        let id = item["call_id"].as_str();
+        if item["type"] == "function_call" {
+            open.push(id.expect("a call has an id"));
+        } else if item["type"] == "function_call_output" {
+            let place = open.iter().position(|call| Some(*call) == id);
+            open.remove(
+                place.unwrap_or_else(|| panic!("the output of {id:?} has no call, or is the second one: {body}")),
+            );
+        }
+    }
+    assert!(open.is_empty(), "calls without an output: {open:?} in {body}");
+}
+
+/// Returns the blocks of a message in Anthropic's form that are of a kind.
+fn blocks<'a>(message: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+    let blocks = message["content"].as_array().into_iter().flatten();
+    blocks.filter(move |block| block["type"] == kind)
 }
 
 fn continues(earlier: &Value, later: &Value) -> bool {
     let same = |field: &str| earlier[field] == later[field];
-    let messages = |body: &Value| body["messages"].as_array().cloned().unwrap_or_default();
-    same("model") && same("tools") && same("response_format") && messages(later).starts_with(&messages(earlier))
+    let list = |body: &Value| {
+        ["messages", "input"]
+            .into_iter()
+            .find_map(|name| body[name].as_array().cloned())
+    };
+    let messages = |body: &Value| list(body).unwrap_or_default();
+    same("model")
+        && same("system")
+        && same("tools")
+        && same("response_format")
+        && messages(later).starts_with(&messages(earlier))
 }
 
 /// Returns a body up to the end of its last message.

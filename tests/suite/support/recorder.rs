@@ -1,16 +1,38 @@
 //! An event sink that keeps everything.
 
+use std::fmt;
 use std::sync::Mutex;
 
 use agent_runtime::agent::{AgentEvent, EventSink};
 
-/// Keeps events in their order.
+/// Keeps events in their order, and does something at one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     events: Mutex<Vec<AgentEvent>>,
+    trap: Mutex<Option<Trap>>,
+}
+
+/// What happens when the event of a number, from 1, is heard.
+struct Trap {
+    at: usize,
+    action: Box<dyn FnOnce() + Send>,
+}
+
+impl fmt::Debug for Trap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Trap({})", self.at)
+    }
 }
 
 impl Recorder {
+    /// Does something when the event of the number, from 1, is heard.
+    pub(crate) fn at(&self, number: usize, action: impl FnOnce() + Send + 'static) {
+        *self.trap.lock().unwrap() = Some(Trap {
+            at: number,
+            action: Box::new(action),
+        });
+    }
+
     /// Returns the events so far.
     pub(crate) fn events(&self) -> Vec<AgentEvent> {
         self.events.lock().unwrap().clone()
@@ -24,7 +46,15 @@ impl Recorder {
 
 impl EventSink for Recorder {
     fn emit(&self, event: AgentEvent) {
-        self.events.lock().unwrap().push(event);
+        let heard = {
+            let mut events = self.events.lock().unwrap();
+            events.push(event);
+            events.len()
+        };
+        let sprung = self.trap.lock().unwrap().take_if(|trap| trap.at == heard);
+        if let Some(trap) = sprung {
+            (trap.action)();
+        }
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{Tool, ToolCatalog as _, ToolSpec};
+use agent_runtime::agent::ports::{Tool, ToolCatalog as _, ToolSetError, ToolSpec, UnknownTool};
 use agent_runtime::clock::{Clock, SystemClock};
 use agent_runtime::ids::UuidV7Source;
+use agent_runtime::json::SchemaError;
 use agent_runtime::json::Value;
-use agent_runtime::tools::{SchemaError, ToolRegistry, ToolRegistryError, ToolSettings, builtin_tools};
+use agent_runtime::tools::{ToolRegistry, ToolRegistryError, ToolSettings, builtin_tools};
 use serde_json::json;
 
 use crate::support::fake_tool::{Behaviour, FakeTool};
@@ -86,4 +87,32 @@ fn tools_that_models_could_not_call_are_refused() {
             ..
         }
     ));
+}
+
+#[test]
+fn tools_of_an_execution_s_own_come_last_and_hide_those_of_their_name() {
+    let object = json!({"type": "object"});
+    let registry = registry(["a", "b"].map(|name| tool(name, object.clone())).to_vec()).unwrap();
+    let taller = json!({"type": "object", "required": ["x"]});
+    let own = vec![tool("z", object.clone()), tool("a", taller.clone())];
+    let executor = registry.executor_with(&["a", "b"].map(str::to_owned), own).unwrap();
+    let specs = executor.specs();
+    let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!((names, &specs[2].parameters), (vec!["b", "z", "a"], &taller));
+    let names = registry.specs().map(|spec| spec.name.clone());
+    assert_eq!(names.collect::<Vec<_>>(), ["a", "b"], "the catalog stays as it is");
+}
+
+#[test]
+fn a_tool_of_an_execution_s_own_is_checked_as_any_other() {
+    let registry = registry(builtin_tools(&clock())).unwrap();
+    let nobody = registry.executor_with(&["x".to_owned()], Vec::new()).unwrap_err();
+    assert!(matches!(nobody, ToolSetError::Unknown(UnknownTool { name, .. }) if name == "x"));
+    for (name, parameters) in [("a.b", json!({"type": "object"})), ("a", json!({"type": "string"}))] {
+        let error = registry.executor_with(&[], vec![tool(name, parameters)]).unwrap_err();
+        assert!(
+            matches!(&error, ToolSetError::Unusable { name: wrong, .. } if wrong == name),
+            "{error:?}"
+        );
+    }
 }

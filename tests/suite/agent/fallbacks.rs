@@ -1,0 +1,176 @@
+//! Fallback chains: a later model is asked when those before it fail, and only before anything was passed on.
+
+use agent_runtime::agent::AgentEvent;
+use agent_runtime::agent::hooks::{HookError, HookPoint, HookSubject};
+use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
+use agent_runtime::agent::state::{ExecutionBudget, ExecutionStatus, StopReason};
+use agent_runtime::usage::{Cost, Price};
+
+use super::hooks::probe::Probe;
+use super::setup::{Setup, transcript};
+use crate::support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
+use crate::support::fake_tool::{Behaviour, FakeTool};
+
+fn fails(class: ModelErrorClass) -> Vec<Beat> {
+    vec![Beat::Fail(class, "no")]
+}
+
+/// The model of each request, and the code of its error.
+fn asked(setup: &Setup) -> Vec<(String, Option<String>)> {
+    let responded = setup.events.events().into_iter().filter_map(|event| match event {
+        AgentEvent::ModelResponded { model, error, .. } => Some((model.to_string(), error.map(|error| error.code))),
+        _ => None,
+    });
+    responded.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_failure_before_the_first_piece_leads_to_the_next_model() {
+    use ModelErrorClass as C;
+    for class in [
+        C::Auth,
+        C::RateLimit,
+        C::Overload,
+        C::Context,
+        C::Invalid,
+        C::Server,
+        C::Network,
+        C::Timeout,
+        C::Truncated,
+        C::Protocol,
+    ] {
+        let second = FakeModel::new([says("from the second")]);
+        let setup = Setup::new([fails(class)]).with_fallback("other/two", &second, None);
+        let state = setup.run().await;
+        assert_eq!(state.status(), Some(ExecutionStatus::Completed), "{class:?}");
+        assert_eq!(transcript(&state), ["user: go", "assistant: from the second"]);
+        assert_eq!(
+            state.has_errors(),
+            Some(false),
+            "an error that a fallback mended is no error of the step"
+        );
+        let code = class.code().to_owned();
+        assert_eq!(
+            asked(&setup),
+            [("fake/one".to_owned(), Some(code)), ("other/two".to_owned(), None)]
+        );
+        assert_eq!(second.requests()[0].model, "two");
+        assert_eq!(second.requests()[0].messages, setup.model.requests()[0].messages);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_switches_after_the_first_piece() {
+    let second = FakeModel::new([]);
+    for piece in [
+        text("half"),
+        Beat::Event(ModelEvent::ReasoningDelta { text: "hm".to_owned() }),
+        Beat::Event(ModelEvent::ToolCallStarted {
+            index: 0,
+            id: "c1".to_owned(),
+            name: "echo".to_owned(),
+        }),
+    ] {
+        let beats = vec![piece, Beat::Fail(ModelErrorClass::Server, "broke")];
+        let setup = Setup::new([beats]).with_fallback("other/two", &second, None);
+        let state = setup.run().await;
+        assert_eq!(state.status(), Some(ExecutionStatus::Failed));
+        assert_eq!(state.errors().last().unwrap().code, "model_server_error");
+        assert_eq!(second.requests().len(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_count_of_tokens_alone_was_heard_by_nobody_and_stays_counted() {
+    let second = FakeModel::new([says("done")]);
+    let beats = vec![
+        Beat::Event(ModelEvent::Usage(usage(100, 0))),
+        Beat::Fail(ModelErrorClass::Overload, "busy"),
+    ];
+    let dear = Price::per_million(1.0, 1.0, None, None).unwrap();
+    let cheap = Price::per_million(0.1, 0.1, None, None).unwrap();
+    let setup = Setup::new([beats])
+        .with_price(dear)
+        .with_fallback("other/two", &second, Some(cheap));
+    let state = setup.run().await;
+    let mut expected = usage(110, 5);
+    // Each request costs what its own model does.
+    expected.cost = Cost::from_dollars(100e-6 + 15e-7);
+    assert_eq!(state.usage(), expected);
+    assert_eq!(setup.control().unwrap().spent(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_all_models_fail_the_last_error_stands() {
+    let second = FakeModel::new([fails(ModelErrorClass::RateLimit)]);
+    let third = FakeModel::new([fails(ModelErrorClass::Auth)]);
+    let setup = Setup::new([fails(ModelErrorClass::Server)])
+        .with_fallback("other/two", &second, None)
+        .with_fallback("other/three", &third, None);
+    let state = setup.run().await;
+    assert_eq!(state.status(), Some(ExecutionStatus::Failed));
+    let error = state.errors().last().cloned().unwrap();
+    assert_eq!(
+        (error.code.as_str(), error.source_name.as_deref()),
+        ("model_auth", Some("other/three"))
+    );
+    assert_eq!(asked(&setup).len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_step_asks_the_preferred_model_first() {
+    let echo = FakeTool::new("echo", Behaviour::EchoArguments);
+    let second = FakeModel::new([asks_for(&[("c1", "echo", "{}")])]);
+    let setup = Setup::new([fails(ModelErrorClass::Overload), says("done")])
+        .with_tool(&echo)
+        .with_fallback("other/two", &second, None);
+    let state = setup.run().await;
+    assert_eq!(state.final_text(), "done");
+    let models: Vec<_> = asked(&setup).into_iter().map(|(model, _)| model).collect();
+    assert_eq!(models, ["fake/one", "other/two", "fake/one"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fallback_is_bounded_by_what_is_left_at_its_own_price() {
+    let second = FakeModel::new([vec![completed(
+        vec![],
+        agent_runtime::agent::state::FinishReason::Length,
+        usage(0, 500),
+    )]]);
+    let budget = ExecutionBudget {
+        max_cost: Cost::from_dollars(0.001),
+        ..ExecutionBudget::unlimited()
+    };
+    let dear = Price::per_million(0.0, 10.0, None, None).unwrap();
+    let cheap = Price::per_million(0.0, 2.0, None, None).unwrap();
+    let setup = Setup::new([fails(ModelErrorClass::Server)])
+        .with_budget(budget)
+        .with_price(dear)
+        .with_fallback("other/two", &second, Some(cheap));
+    let state = setup.run().await;
+    assert_eq!(setup.model.requests()[0].max_output_tokens, Some(100));
+    assert_eq!(second.requests()[0].max_output_tokens, Some(500));
+    assert_eq!(state.stop_reason(), Some(StopReason::TokenLimitReached));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_failed_attempt_has_cost_stays_counted_when_a_hook_keeps_the_next_from_its_model() {
+    let second = FakeModel::new([]);
+    let beats = vec![
+        Beat::Event(ModelEvent::Usage(usage(100, 0))),
+        Beat::Fail(ModelErrorClass::Overload, "busy"),
+    ];
+    let setup = Setup::new([beats])
+        .with_fallback("other/two", &second, None)
+        .with_hook(Probe::at(HookPoint::BeforeModelRequest, |context| {
+            match &context.subject {
+                HookSubject::Request(request) if request.model == "two" => Err(HookError::new("no")),
+                _ => Ok(context),
+            }
+        }));
+    let state = setup.run().await;
+    assert_eq!(state.status(), Some(ExecutionStatus::Failed));
+    assert_eq!(transcript(&state), ["user: go"]);
+    assert_eq!(state.usage(), usage(100, 0));
+    assert_eq!(setup.control().unwrap().spent(), usage(100, 0));
+}

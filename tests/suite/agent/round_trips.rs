@@ -1,0 +1,134 @@
+//! States that are stored and read again: both models and what steps add, whatever is in them and whoever wrote it.
+
+use std::sync::Arc;
+
+use agent_runtime::agent::state::{AgentState, ExecutionState, StepExecution};
+use agent_runtime::json::Value;
+use agent_runtime::store::{
+    Payload, StateModel, decode_agent_state, decode_state_addition, encode_agent_state, encode_state_addition,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::support::arbitrary_state::states;
+
+const TRANSIENT: [&str; 3] = ["current_step", "current_step_started_at", "input_messages"];
+
+fn encode(state: &AgentState, model: StateModel) -> Payload {
+    encode_agent_state(state, model).unwrap()
+}
+
+fn decode(payload: &Payload) -> AgentState {
+    decode_agent_state(payload.as_stored()).unwrap()
+}
+
+/// The step without what is transient, in the steps of other agents as well.
+fn lasting_step(done: &StepExecution) -> Arc<StepExecution> {
+    let mut done = done.clone();
+    done.step.input_messages = Arc::from([]);
+    for execution in &mut done.step.tool_executions {
+        if let Some(subagent) = &mut execution.trace.subagent {
+            let subagent = Arc::make_mut(subagent);
+            subagent.steps = subagent.steps.iter().map(|step| lasting_step(step)).collect();
+        }
+    }
+    Arc::new(done)
+}
+
+/// The execution without what is transient.
+fn lasting(execution: &ExecutionState) -> ExecutionState {
+    let steps = execution.step_executions.iter().map(|done| lasting_step(done));
+    ExecutionState {
+        step_executions: steps.collect(),
+        current_step: None,
+        current_step_started_at: None,
+        ..execution.clone()
+    }
+}
+
+/// Adds a field that nobody knows to every object.
+fn grow(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.values_mut().for_each(grow);
+            fields.insert("zz_new".to_owned(), json!({"by": [1, null]}));
+        }
+        Value::Array(items) => items.iter_mut().for_each(grow),
+        _ => {}
+    }
+}
+
+fn has_key(value: &Value, key: &str) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(name, value)| name == key || has_key(value, key)),
+        Value::Array(items) => items.iter().any(|value| has_key(value, key)),
+        _ => false,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn the_full_model_is_the_state_without_what_is_transient(states in states()) {
+        for state in states {
+            let payload = encode(&state, StateModel::Full);
+            let read = decode(&payload);
+            prop_assert_eq!(encode(&read, StateModel::Full), payload);
+            prop_assert_eq!(read.execution().cloned(), state.execution().map(lasting));
+            prop_assert_eq!(read.clone().for_next_execution(), state.clone().for_next_execution());
+            let json = state.to_json().unwrap();
+            prop_assert!(!TRANSIENT.iter().any(|name| has_key(&json, name)), "{}", json);
+        }
+    }
+
+    #[test]
+    fn the_session_model_has_no_execution(states in states()) {
+        for state in states {
+            let payload = encode(&state, StateModel::Session);
+            let read = decode(&payload);
+            prop_assert_eq!(encode(&read, StateModel::Session), payload);
+            prop_assert_eq!(&read, &state.for_next_execution());
+            prop_assert!(read.to_json().unwrap().get("execution").is_none());
+        }
+    }
+
+    #[test]
+    fn additions_lead_from_each_state_to_the_next(states in states()) {
+        let mut sum = decode(&encode(&states[0], StateModel::Full));
+        for pair in states.windows(2) {
+            let addition = encode_state_addition(&pair[1].since(&pair[0])).unwrap();
+            let addition = decode_state_addition(addition.as_stored()).unwrap();
+            sum = addition.onto(sum).unwrap();
+            prop_assert_eq!(encode(&sum, StateModel::Full), encode(&pair[1], StateModel::Full));
+        }
+    }
+
+    #[test]
+    fn fields_that_nobody_knows_survive_in_every_object(states in states()) {
+        for state in states {
+            let mut json = state.to_json().unwrap();
+            grow(&mut json);
+            let read = AgentState::from_json(json.clone()).unwrap();
+            prop_assert_eq!(read.to_json().unwrap(), json.clone());
+            prop_assert_eq!(AgentState::from_json(json).unwrap(), read.clone());
+            let mut session = read.to_json().unwrap();
+            session.as_object_mut().unwrap().remove("execution");
+            prop_assert_eq!(read.for_next_execution().to_json().unwrap(), session);
+        }
+    }
+}
+
+#[test]
+fn a_state_of_a_later_version_is_refused_in_words() {
+    let newer = Payload {
+        schema_version: 2,
+        encoding: 0,
+        bytes: b"{}".to_vec(),
+    };
+    let error = decode_agent_state(newer.as_stored()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "version 2 is newer than 1, the newest that this version of agent-runtime reads"
+    );
+}

@@ -1,0 +1,192 @@
+//! Answers in a shape, over HTTP: what each kind of provider is sent, and the value that callers and stores keep.
+
+use agent_runtime::json::Value;
+use serde_json::json;
+
+use super::on_every_store;
+use crate::support::databases::TestDatabase;
+use crate::support::mock_model::{MockModel, Reply, content_text};
+use crate::support::test_app::TestApp;
+
+on_every_store!(
+    the_value_is_in_the_result_and_in_the_store,
+    an_answer_that_never_fits_fails_with_the_place_and_the_reason,
+    formats_of_the_agent_the_request_and_the_session_reach_the_model,
+    formats_that_can_not_be_used_are_refused,
+);
+
+const ANSWER: &str = r#"{"celsius":21.5}"#;
+
+fn weather() -> Value {
+    let schema = json!({"type": "object", "properties": {"celsius": {"type": "number"}}, "required": ["celsius"]});
+    json!({"type": "json_schema", "name": "weather", "schema": schema, "strict": true})
+}
+
+/// The words of the system message of a request; none without one.
+fn system(request: &Value) -> String {
+    let first = &request["messages"][0];
+    if first["role"] == "system" {
+        content_text(&first["content"])
+    } else {
+        String::new()
+    }
+}
+
+async fn the_value_is_in_the_result_and_in_the_store(database: TestDatabase) {
+    for by in ["native", "tool", "prompt"] {
+        let mock = MockModel::start(move |_| match by {
+            "tool" => Reply::call("c1", "weather", &json!({"celsius": 21.5})),
+            "prompt" => Reply::text(&format!("```json\n{ANSWER}\n```")),
+            _ => Reply::text(ANSWER),
+        });
+        let mock = mock.await;
+        let settings = [("providers.mock.structured_output", by)];
+        let app = TestApp::start(database.url(), &mock, &settings).await;
+        app.put_agent("forecast", json!({"model": "mock/m", "response_format": weather()}))
+            .await;
+        let result = app.run_with(json!({"agent": "forecast", "input": "go"})).await;
+        assert_eq!(result["status"], "completed", "{by}: {result:#}");
+        assert_eq!(result["output_value"], json!({"celsius": 21.5}), "{by}");
+        let streamed = app.stream(json!({"agent": "forecast", "input": "go"})).await;
+        let (last, words) = (streamed.last().unwrap(), |event: &Value| event["data"]["text"].clone());
+        assert_eq!(
+            (&last["type"], &last["data"]["output_value"]),
+            (&json!("run.completed"), &result["output_value"])
+        );
+        let heard: Vec<Value> = streamed
+            .iter()
+            .filter(|event| event["type"] == "message.delta")
+            .map(words)
+            .collect();
+        assert_eq!(heard, [result["output_text"].clone()], "{by}");
+
+        let request = &mock.requests()[0];
+        let (tools, format, system) = (&request["tools"], &request["response_format"], system(request));
+        match by {
+            "native" => {
+                assert_eq!(format["json_schema"]["schema"], weather()["schema"]);
+                assert_eq!((tools, system.as_str()), (&Value::Null, ""));
+            }
+            "tool" => {
+                assert_eq!(
+                    (&tools[0]["function"]["name"], format),
+                    (&json!("weather"), &Value::Null)
+                );
+                assert_eq!(tools[0]["function"]["parameters"], weather()["schema"]);
+                assert!(system.contains("calling the tool weather"), "{system}");
+            }
+            _ => {
+                assert_eq!((tools, format), (&Value::Null, &Value::Null));
+                assert!(system.ends_with(&weather()["schema"].to_string()), "{system}");
+            }
+        }
+        let path = format!("/v1/runs/{}", result["run_id"].as_str().unwrap());
+        app.until_stored(result["run_id"].as_str().unwrap()).await;
+        app.finish().await;
+        let restarted = TestApp::start(database.url(), &mock, &settings).await;
+        assert_eq!(restarted.get(&path).await, result, "{by}");
+        restarted.finish().await;
+    }
+}
+
+async fn an_answer_that_never_fits_fails_with_the_place_and_the_reason(database: TestDatabase) {
+    let mock = MockModel::start(|_| Reply::text(r#"{"celsius": "warm"}"#)).await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    app.put_agent(
+        "forecast",
+        json!({"model": "mock/m", "response_format": weather(), "max_corrections": 1}),
+    )
+    .await;
+    let result = app.run_with(json!({"agent": "forecast", "input": "go"})).await;
+    assert_eq!(
+        (&result["status"], &result["step_count"]),
+        (&json!("failed"), &json!(2))
+    );
+    assert_eq!(
+        result["error"],
+        json!({
+            "code": "answer_invalid", "phase": "execute",
+            "message": "the answer does not fit its shape: /celsius: \"warm\" is not of type \"number\"",
+        })
+    );
+    assert_eq!(
+        (&result["output_value"], &result["output_text"]),
+        (&Value::Null, &json!(r#"{"celsius": "warm"}"#))
+    );
+    let steps = app
+        .get(&format!("/v1/runs/{}/steps", result["run_id"].as_str().unwrap()))
+        .await;
+    let codes = steps["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| &step["errors"][0]["code"]);
+    assert_eq!(codes.collect::<Vec<_>>(), ["answer_invalid", "answer_invalid"]);
+    app.finish().await;
+}
+
+async fn formats_of_the_agent_the_request_and_the_session_reach_the_model(database: TestDatabase) {
+    let mock = MockModel::start(|_| Reply::text(ANSWER)).await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let object = json!({"type": "json_object"});
+    let first = app
+        .run_with(json!({"agent": "echo", "input": "go", "response_format": object}))
+        .await;
+    let continued = json!({"base_session_id": first["session_id"], "input": "go on"});
+    let second = app.run_with(continued).await;
+    app.put_agent("echo", json!({"model": "mock/m", "response_format": weather()}))
+        .await;
+    let third = app.run_with(json!({"agent": "echo", "input": "go"})).await;
+    let overridden = json!({"agent": "echo", "input": "go", "response_format": {"type": "text"}});
+    let fourth = app.run_with(overridden).await;
+    let kinds: Vec<Value> = mock
+        .requests()
+        .iter()
+        .map(|request| request["response_format"]["type"].clone())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            json!("json_object"),
+            json!("json_object"),
+            json!("json_schema"),
+            Value::Null
+        ]
+    );
+    let values = [first, second, third, fourth].map(|result| result["output_value"].clone());
+    let value = json!({"celsius": 21.5});
+    assert_eq!(values, [value.clone(), value.clone(), value, Value::Null]);
+    app.finish().await;
+}
+
+async fn formats_that_can_not_be_used_are_refused(database: TestDatabase) {
+    let mock = MockModel::echoing().await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let named = |name: &str, schema: Value| json!({"type": "json_schema", "name": name, "schema": schema});
+    for (format, words) in [
+        (named("a", json!({"type": "array"})), "must have"),
+        (named("a", json!({"type": "object", "required": 1})), "not valid"),
+        (named("a b", json!({"type": "object"})), "is named by"),
+    ] {
+        let agent = json!({"model": "mock/m", "response_format": format});
+        let import = json!({"agent": "echo", "context_state": {"response_format": format}});
+        for answer in [
+            app.put("/v1/agents/bad", &agent).await,
+            app.post(
+                "/v1/runs",
+                &json!({"agent": "echo", "input": "go", "response_format": format}),
+            )
+            .await,
+            app.post("/v1/sessions", &import).await,
+        ] {
+            answer.assert_problem("invalid_response_format");
+            assert!(
+                answer.json()["detail"].as_str().unwrap().contains(words),
+                "{}",
+                answer.text()
+            );
+        }
+    }
+    assert!(mock.requests().is_empty());
+    app.finish().await;
+}

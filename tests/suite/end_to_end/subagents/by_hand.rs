@@ -1,0 +1,123 @@
+//! A service put together by hand, with a hook that only tests have and models that are no servers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::agent::hooks::{HookFactory, HookRegistry};
+use agent_runtime::agent::ports::{Model, ModelCatalog, ModelLookupError};
+use agent_runtime::agent::state::ExecutionBudget;
+use agent_runtime::board::InProcessBoard;
+use agent_runtime::clock::SystemClock;
+use agent_runtime::environment::InMemoryEnvironments;
+use agent_runtime::ids::UuidV7Source;
+use agent_runtime::json::{Object, Value};
+use agent_runtime::message::{ContentPart, Role};
+use agent_runtime::model_ref::ModelRef;
+use agent_runtime::record::{RunMode, RunRecord, StepRecord};
+use agent_runtime::run::{
+    AgentChecks, AgentDirectory, InputMessage, OnDisconnect, RunPorts, RunRequest, RunService, RunSettings,
+};
+use agent_runtime::store::{self, ConflictPolicy, Sessions};
+use agent_runtime::tenant::TenantId;
+use agent_runtime::tools::{ToolRegistry, ToolSettings, builtin_tools};
+use agent_runtime::usage::PriceTable;
+
+use crate::support::databases::TestDatabase;
+use crate::support::fake_model::FakeModel;
+
+/// Models by name.
+#[derive(Debug)]
+struct Cast(BTreeMap<&'static str, Arc<FakeModel>>);
+
+impl ModelCatalog for Cast {
+    fn model(&self, name: &ModelRef) -> Result<Arc<dyn Model>, ModelLookupError> {
+        Ok(Arc::clone(&self.0[name.model()]) as _)
+    }
+}
+
+/// Makes the service. Agents are on the models `m/lead` and `m/worker`; the first is asked for.
+pub(super) async fn service(
+    database: &TestDatabase,
+    lead: &Arc<FakeModel>,
+    worker: &Arc<FakeModel>,
+    hooks: impl HookFactory + 'static,
+    agents: [Value; 2],
+) -> Arc<RunService> {
+    let cast = Cast(BTreeMap::from([
+        ("lead", Arc::clone(lead)),
+        ("worker", Arc::clone(worker)),
+    ]));
+    let agents = agents.map(|agent| serde_json::from_value(agent).unwrap()).to_vec();
+    let store = store::open(database.url(), TestDatabase::settings()).await.unwrap();
+    let hooks = Arc::new(HookRegistry::new([Box::new(hooks) as Box<dyn HookFactory>]));
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(UuidV7Source));
+    let tools = builtin_tools(&(clock.clone() as _));
+    let tools = ToolRegistry::new(tools, ToolSettings::default(), clock.clone(), ids.clone());
+    let (models, tools) = (Arc::new(cast), Arc::new(tools.unwrap()));
+    let directory = AgentDirectory::new(
+        store.clone(),
+        AgentChecks {
+            models: models.clone(),
+            tools: tools.clone(),
+            hooks: hooks.clone(),
+            prices: PriceTable::default(),
+            budget: ExecutionBudget::unlimited(),
+        },
+        clock.clone(),
+        agents,
+    );
+    let ports = RunPorts {
+        sessions: Arc::new(Sessions::new(store.clone(), 1 << 20)),
+        store,
+        board: Arc::new(InProcessBoard::default()),
+        agents: Arc::new(directory.unwrap()),
+        models,
+        tools,
+        hooks,
+        environments: Arc::new(InMemoryEnvironments),
+        prices: PriceTable::default(),
+        clock,
+        ids,
+    };
+    let settings = RunSettings {
+        default_agent: "lead".to_owned(),
+        max_concurrent: 1,
+        budget: ExecutionBudget::unlimited(),
+        commit_patience: Duration::ZERO,
+    };
+    RunService::new(ports, settings)
+}
+
+/// Runs the agent that leads, and returns the run's record and its steps.
+pub(super) async fn run(service: &Arc<RunService>) -> (RunRecord, Vec<StepRecord>) {
+    let tenant = TenantId::anonymous();
+    let handle = service.start(tenant.clone(), request()).await.unwrap();
+    let run_id = handle.run_id;
+    let record = handle.result().await;
+    // The record may still be on its way to the store, and is on the board until then.
+    let steps = service.step_list(&tenant, run_id).await.unwrap().unwrap();
+    (record, steps)
+}
+
+fn request() -> RunRequest {
+    RunRequest {
+        base_session_id: None,
+        agent: None,
+        input: vec![InputMessage {
+            section: agent_runtime::message::Section::default(),
+            role: Role::User,
+            name: None,
+            content: vec![ContentPart::text("go")],
+            metadata: Object::new(),
+        }],
+        mode: RunMode::Sync,
+        model: None,
+        budget: ExecutionBudget::unlimited(),
+        metadata: Object::new(),
+        variables: BTreeMap::new(),
+        response_format: None,
+        conflict: ConflictPolicy::Fork,
+        on_disconnect: OnDisconnect::Cancel,
+    }
+}

@@ -1,0 +1,91 @@
+//! Faults of the service's own below a run: a subagent that can't begin, and one whose execution breaks off.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::agent::hooks::{ExecutionPorts, Hook, HookFactory};
+use agent_runtime::agent::state::{ExecutionStatus, StopReason};
+use agent_runtime::json::Object;
+use agent_runtime::record::RunStatus;
+use serde_json::json;
+
+use super::by_hand::{run, service};
+use crate::support::databases::TestDatabase;
+use crate::support::fake_model::{FakeModel, asks_for, says};
+
+/// A hook that looks right when an agent is stored, and can't be made.
+#[derive(Debug)]
+struct Unmakable;
+
+impl HookFactory for Unmakable {
+    fn name(&self) -> &'static str {
+        "unmakable"
+    }
+
+    fn check(&self, _: &Object) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn make(&self, _: &Object, _: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
+        Err("its file is gone".to_owned())
+    }
+}
+
+fn asking() -> Arc<FakeModel> {
+    FakeModel::new([asks_for(&[("c", "worker", r#"{"task": "add"}"#)]), says("done")])
+}
+
+/// What the model that leads reads of its call.
+fn told(lead: &FakeModel) -> String {
+    let requests = lead.requests();
+    let result = requests[1].messages.last().unwrap().tool_results().next().unwrap();
+    assert!(result.is_error);
+    result.content[0].as_text().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_subagent_that_can_not_begin_is_a_tool_error() {
+    let database = TestDatabase::sqlite();
+    let (lead, worker) = (asking(), FakeModel::new([]));
+    let agents = [
+        json!({"name": "lead", "model": "m/lead", "subagents": [{"agent": "worker"}]}),
+        json!({"name": "worker", "model": "m/worker", "hooks": [{"name": "unmakable"}]}),
+    ];
+    let service = service(&database, &lead, &worker, Unmakable, agents).await;
+    let (record, steps) = run(&service).await;
+    assert_eq!(record.summary.status, RunStatus::Completed);
+    let told = told(&lead);
+    assert!(
+        told.starts_with("the agent worker can't begin: ") && told.contains("its file is gone"),
+        "{told}"
+    );
+    assert!(steps[0].tool_executions[0].subagent.is_none());
+    assert!(worker.requests().is_empty());
+    service.shut_down(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_subagent_that_breaks_off_is_a_tool_error_with_its_trace_and_usage() {
+    let database = TestDatabase::sqlite();
+    // The model has no second answer, and panics.
+    let worker = FakeModel::new([asks_for(&[("w", "calculator", r#"{"expression": "1+1"}"#)])]);
+    let lead = asking();
+    let agents = [
+        json!({"name": "lead", "model": "m/lead", "tools": ["calculator"], "subagents": [{"agent": "worker"}]}),
+        json!({"name": "worker", "model": "m/worker", "tools": ["calculator"]}),
+    ];
+    let service = service(&database, &lead, &worker, Unmakable, agents).await;
+    let (record, steps) = run(&service).await;
+    assert_eq!(record.summary.status, RunStatus::Completed);
+    assert_eq!(told(&lead), "the agent worker met an internal error");
+    assert_eq!(record.summary.usage.total_tokens, 45);
+    let execution = &steps[0].tool_executions[0];
+    let subagent = execution.subagent.as_ref().unwrap();
+    assert_eq!(
+        (subagent.status, subagent.stop_reason),
+        (ExecutionStatus::Failed, None::<StopReason>)
+    );
+    assert_eq!((subagent.steps.len(), subagent.usage.total_tokens), (1, 15));
+    assert_eq!(subagent.steps[0].messages.len(), 2);
+    service.shut_down(Duration::from_secs(1)).await;
+}

@@ -1,0 +1,159 @@
+//! A webhook of a run that is cancelled: it is not waited for, and a closed one lets nothing pass.
+
+use std::sync::Arc;
+
+use agent_runtime::agent::compilers::ConversationWithCurrentTrace;
+use agent_runtime::agent::drivers::{ModelChain, ModelChoice};
+use agent_runtime::agent::hooks::{
+    ExecutionPorts, HookContext, HookPoint, HookRegistry, HookStack, HookSubject, StackSlot, ToolDecision, ToolUse,
+};
+use agent_runtime::agent::state::{
+    AgentError, AgentState, ErrorKind, ExecutionBudget, FinishReason, ModelResponse, StopReason, ToolExecution,
+    ToolTrace, ToolVerdict,
+};
+use agent_runtime::agent::{ExecutionControl, HookConfig};
+use agent_runtime::clock::{Clock as _, SystemClock};
+use agent_runtime::ids::{AgentId, ExecutionId, ToolExecutionId, UuidV7Source};
+use agent_runtime::message::{ContentPart, ProviderFields, ToolCall};
+use agent_runtime::usage::Usage;
+use agent_runtime::webhooks::{SenderSettings, WebhookHookFactory, WebhookSender};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::fake_model::FakeModel;
+use crate::support::recorder::Recorder;
+use crate::support::wait::until;
+use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
+
+/// Returns the hooks of an execution that the token cancels: one webhook at every point.
+fn stack(receiver: &WebhookReceiver, on_failure: &str, cancellation: &CancellationToken) -> HookStack {
+    let settings = SenderSettings {
+        allow_private_addresses: true,
+        allow_http: true,
+        ..SenderSettings::default()
+    };
+    let sender = Arc::new(WebhookSender::new(settings).unwrap());
+    let registry = HookRegistry::new([Box::new(WebhookHookFactory::new(sender, [].into())) as _]);
+    let points = HookPoint::ALL.map(HookPoint::as_str);
+    let config = json!({"url": receiver.url("/"), "points": points, "on_failure": on_failure});
+    let attached: HookConfig = serde_json::from_value(json!({"name": "webhook", "config": config})).unwrap();
+    let control = ExecutionControl::new(ExecutionBudget::default(), cancellation.clone(), Arc::new(SystemClock));
+    let choice = ModelChoice {
+        model_ref: "fake/one".parse().unwrap(),
+        model: FakeModel::new([]),
+        price: None,
+    };
+    let ports = ExecutionPorts {
+        models: ModelChain::new(choice, []),
+        compiler: Arc::new(ConversationWithCurrentTrace),
+        control: Arc::new(control),
+        ids: Arc::new(UuidV7Source),
+        events: Arc::new(Recorder::default()),
+        stack: StackSlot::default(),
+    };
+    registry.attach(HookStack::default(), &[attached], &ports).unwrap()
+}
+
+fn call() -> ToolCall {
+    ToolCall {
+        id: "c1".to_owned(),
+        name: "pay".to_owned(),
+        arguments: "{}".to_owned(),
+        signature: None,
+    }
+}
+
+/// What a point is about.
+fn subject(point: HookPoint) -> HookSubject {
+    let content = vec![ContentPart::text("secret")];
+    match point {
+        HookPoint::AfterModelRequest => HookSubject::Response(Box::new(ModelResponse {
+            content,
+            provider_fields: Some(ProviderFields {
+                provider: "fake".to_owned(),
+                fields: Vec::new(),
+            }),
+            finish_reason: FinishReason::Stop,
+            usage: Usage::default(),
+            model: None,
+            response_id: None,
+        })),
+        HookPoint::BeforeToolUse => HookSubject::ToolUse(ToolUse {
+            call: call(),
+            decision: ToolDecision::Execute,
+        }),
+        HookPoint::AfterToolUse => HookSubject::ToolExecution(Box::new(ToolExecution {
+            id: ToolExecutionId::generate(&UuidV7Source),
+            call: call(),
+            content,
+            error: Some(AgentError {
+                kind: ErrorKind::Tool,
+                code: "tool_failed".to_owned(),
+                message: "secret".to_owned(),
+                source_name: None,
+            }),
+            started_at: SystemClock.now(),
+            completed_at: SystemClock.now(),
+            verdict: ToolVerdict::Executed,
+            trace: ToolTrace::default(),
+        })),
+        _ => HookSubject::State,
+    }
+}
+
+/// Tells whether nothing passed that the webhook had not answered for.
+fn is_withheld(subject: &HookSubject) -> bool {
+    match subject {
+        HookSubject::Response(response) => response.content.is_empty() && response.provider_fields.is_none(),
+        HookSubject::ToolUse(tool_use) => matches!(tool_use.decision, ToolDecision::Block { .. }),
+        HookSubject::ToolExecution(execution) => {
+            let withheld = "The run was cancelled before this was released.";
+            let error = execution.error.as_ref().map(|error| error.message.as_str());
+            execution.content == [ContentPart::text(withheld)] && error == Some(withheld)
+        }
+        _ => false,
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_run_waits_for_no_webhook_and_a_closed_one_lets_nothing_pass() {
+    for point in HookPoint::ALL {
+        for on_failure in ["closed", "open"] {
+            let shown = format!("{point:?}, {on_failure}");
+            let receiver = WebhookReceiver::start(|_| Reaction::Hang).await;
+            let cancellation = CancellationToken::new();
+            let stack = stack(&receiver, on_failure, &cancellation);
+            let now = SystemClock.now();
+            let state = AgentState::new(AgentId::generate(&UuidV7Source), now);
+            let before = HookContext {
+                point,
+                state: state.start_execution(ExecutionId::generate(&UuidV7Source), now),
+                subject: subject(point),
+            };
+            let cancel = async {
+                until("the webhook never got the message", async || {
+                    receiver.received().len() == 1
+                })
+                .await;
+                cancellation.cancel();
+            };
+            let ((after, failure), ()) = tokio::join!(stack.call(before.clone()), cancel);
+            assert!(failure.is_none(), "{shown}: {failure:?}");
+            let holds_content = before.subject != HookSubject::State;
+            assert_eq!(
+                is_withheld(&after.subject),
+                holds_content && on_failure == "closed",
+                "{shown}"
+            );
+            let is_unchanged = after.subject == before.subject;
+            assert_eq!(is_unchanged, !is_withheld(&after.subject), "{shown}");
+            let has_ended = [HookPoint::OnStop, HookPoint::AfterExecution].contains(&point);
+            let signal = after
+                .state
+                .stop_signal()
+                .map(|signal| (signal.reason, signal.is_binding));
+            let expected = (!has_ended).then_some((StopReason::UserRequested, true));
+            assert_eq!(signal, expected, "{shown}");
+        }
+    }
+}

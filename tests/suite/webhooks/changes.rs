@@ -1,0 +1,185 @@
+//! What a webhook may change, in whole runs.
+
+use std::collections::BTreeMap;
+
+use agent_runtime::json::Value;
+use serde_json::json;
+
+use super::setup::{LOCAL, Service, hooked};
+use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
+use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
+
+/// Starts a receiver that answers the first message of each point as the map says, and wants nothing else.
+async fn answering(answers: &[(&str, Value)]) -> WebhookReceiver {
+    let mut answers: BTreeMap<String, Value> = answers
+        .iter()
+        .map(|(point, answer)| ((*point).to_owned(), answer.clone()))
+        .collect();
+    WebhookReceiver::start(move |message| match answers.remove(&message.point()) {
+        Some(answer) => Reaction::Json(answer),
+        None => Reaction::Status(204, String::new()),
+    })
+    .await
+}
+
+/// Starts a model that calculates first and then says what it read.
+async fn calculating() -> MockModel {
+    MockModel::start(|request| match tool_result(request) {
+        Some(result) => Reply::text(&format!("read: {result}")),
+        None => Reply::call("c1", "calculator", &json!({"expression": "6 * 7"})),
+    })
+    .await
+}
+
+fn tool_result(request: &Value) -> Option<String> {
+    let messages = request["messages"].as_array().unwrap();
+    let found = messages.iter().find(|message| message["role"] == "tool");
+    found.map(|message| content_text(&message["content"]))
+}
+
+async fn start(mock: MockModel, answers: &[(&str, Value)]) -> (WebhookReceiver, Service) {
+    let receiver = answering(answers).await;
+    let points: Vec<&str> = answers.iter().map(|(point, _)| *point).collect();
+    let service = hooked(mock, &receiver, &points).await;
+    (receiver, service)
+}
+
+#[tokio::test]
+async fn a_blocked_call_is_not_made_and_the_model_reads_why() {
+    let block = json!({"decision": {"block": "no arithmetic on Sundays"}});
+    let (receiver, service) = start(calculating().await, &[("before_tool_use", block)]).await;
+    let result = service.run("go").await;
+    assert_eq!(
+        (&result["status"], &result["output_text"]),
+        (&json!("completed"), &json!("read: no arithmetic on Sundays")),
+        "{result:#}"
+    );
+    let asked = &receiver.received()[0].json()["tool_call"];
+    assert_eq!(asked["arguments"], r#"{"expression":"6 * 7"}"#);
+    let requests = service.mock.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(tool_result(&requests[1]).as_deref(), Some("no arithmetic on Sundays"));
+    service.app.finish().await;
+}
+
+#[tokio::test]
+async fn a_tool_s_arguments_and_results_can_be_changed_or_supplied() {
+    let tool = "before_tool_use";
+    for (answer, expected) in [
+        ((tool, json!({"arguments": {"expression": "1 + 1"}})), "read: 2"),
+        ((tool, json!({"decision": {"supply": "forty-two"}})), "read: forty-two"),
+        (
+            (
+                tool,
+                json!({"decision": {"supply": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}}),
+            ),
+            "read: a\nb",
+        ),
+        (("after_tool_use", json!({"content": "[removed]"})), "read: [removed]"),
+    ] {
+        let shown = format!("{answer:?}");
+        let (_receiver, service) = start(calculating().await, &[answer]).await;
+        let result = service.run("go").await;
+        assert_eq!(result["output_text"], expected, "{shown}: {result:#}");
+        service.app.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn what_the_model_says_can_be_replaced_before_anybody_hears_it() {
+    let mock = MockModel::start(|_| Reply::Text(vec!["my password ".into(), "is hunter2".into()])).await;
+    let (_receiver, service) = start(mock, &[("after_model_request", json!({"content": "[removed]"}))]).await;
+    let events = service.app.stream(json!({"agent": "hooked", "input": "go"})).await;
+    let heard = json!(events).to_string();
+    assert!(heard.contains("[removed]") && !heard.contains("hunter2"), "{heard}");
+    service.app.finish().await;
+}
+
+#[tokio::test]
+async fn context_and_input_can_be_changed_before_the_model_is_asked() {
+    let answers = [
+        (
+            "before_execution",
+            json!({"input": [{"content": "redacted"}], "metadata": {"ticket": 7}}),
+        ),
+        ("before_step", json!({"system_prompt": "Ticket {{ metadata.ticket }}."})),
+    ];
+    let (_receiver, service) = start(MockModel::echoing().await, &answers).await;
+    let result = service.run("my card is 4111").await;
+    assert_eq!(result["output_text"], "echo: redacted", "{result:#}");
+    let request = &service.mock.requests()[0];
+    assert_eq!(content_text(&request["messages"][0]["content"]), "Ticket 7.");
+    let session = service
+        .app
+        .get(&format!("/v1/sessions/{}", result["session_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(session["metadata"]["ticket"], 7, "{session:#}");
+    service.app.finish().await;
+}
+
+#[tokio::test]
+async fn a_run_can_be_stopped_and_made_to_go_on() {
+    let stop = json!({"stop": {"message": "outside of office hours"}});
+    let (_receiver, service) = start(MockModel::echoing().await, &[("before_step", stop)]).await;
+    let events = service.app.stream(json!({"agent": "hooked", "input": "hi"})).await;
+    let told = events
+        .iter()
+        .find(|event| event["type"] == "continuation.evaluated")
+        .unwrap()
+        .to_string();
+    for part in ["stop_requested", "webhook", "outside of office hours"] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert!(service.mock.requests().is_empty());
+    service.app.finish().await;
+
+    let on = json!({"continue": true, "messages": [{"content": "and in French?"}]});
+    let (receiver, service) = start(MockModel::echoing().await, &[("after_step", on)]).await;
+    let result = service.run("hi").await;
+    assert_eq!(
+        (&result["status"], &result["output_text"]),
+        (&json!("completed"), &json!("echo: and in French?")),
+        "{result:#}"
+    );
+    let requests = service.mock.requests();
+    assert_eq!(
+        requests.iter().map(last_user_text).collect::<Vec<_>>(),
+        ["hi", "and in French?"]
+    );
+    assert_eq!(receiver.points(), ["after_step", "after_step"]);
+    service.app.finish().await;
+}
+
+#[tokio::test]
+async fn histories_are_sent_only_when_they_are_asked_for() {
+    for include in [false, true] {
+        let receiver = WebhookReceiver::content().await;
+        let service = Service::start(MockModel::echoing().await, &LOCAL).await;
+        let more = json!({"include_messages": include});
+        service
+            .attach(&receiver.url("/"), &["before_model_request"], &more)
+            .await;
+        service.run("hi").await;
+        let request = receiver.received()[0].json()["request"].clone();
+        assert_eq!(request["message_count"], 1);
+        let text = &request["messages"][0]["content"][0]["text"];
+        assert_eq!(text, &if include { json!("hi") } else { Value::Null }, "{request:#}");
+        service.app.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_a_webhook_fails_says_the_webhook_s_words() {
+    let mock = MockModel::start(|_| Reply::call("c1", "calculator", &json!({"expression": "6 *"}))).await;
+    let stop = json!({"stop": {"reason": "error_forbade", "message": "no arithmetic today"}});
+    let (_receiver, service) = start(mock, &[("after_tool_use", stop)]).await;
+    let result = service.run("go").await;
+    assert_eq!(result["status"], "failed", "{result:#}");
+    // The tool's error was one that the model could have read and gone on after.
+    assert_eq!(
+        (&result["error"]["code"], &result["error"]["message"]),
+        (&json!("execution_failed"), &json!("no arithmetic today")),
+        "{result:#}"
+    );
+    service.app.finish().await;
+}

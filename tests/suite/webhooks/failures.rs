@@ -1,0 +1,197 @@
+//! Webhooks that fail: a closed one fails the run by its name, an open one is passed over.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::setup::{LOCAL, Service};
+use crate::support::logs::{CapturedLog, listen};
+use crate::support::mock_model::{MockModel, Reply};
+use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
+
+/// Every way of a receiver to fail, with what the caller reads.
+fn ways() -> Vec<(Reaction, &'static str)> {
+    let json = Reaction::Json;
+    let ok = |body: &str| Reaction::Status(200, body.to_owned());
+    let many: Value = (0..65)
+        .map(|at| (format!("k{at}"), json!(1)))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    vec![
+        (Reaction::Status(500, "hunter2".into()), "it answered with status 500"),
+        (Reaction::Status(404, String::new()), "it answered with status 404"),
+        (Reaction::Status(202, String::new()), "it answered with status 202"),
+        (
+            Reaction::Redirect("/elsewhere".into()),
+            "it answered with a redirect (status 307), which is not followed",
+        ),
+        (Reaction::Hang, "it did not answer in time"),
+        (Reaction::HangInside, "it did not answer in time"),
+        (Reaction::Break, "the connection to it broke"),
+        (ok(&"x".repeat(2000)), "its answer has more than 1024 bytes"),
+        (
+            ok(""),
+            "its answer can't be used: it is no JSON: EOF while parsing a value at line 1 column 0",
+        ),
+        (ok("[]"), "its answer can't be used: it is no JSON object"),
+        (
+            json(json!({"metadata": {"a": "\0"}})),
+            "its answer can't be used: it holds a NUL character",
+        ),
+        (
+            json(json!({"metadata": many})),
+            "its answer can't be used: metadata: at most 64 keys are allowed",
+        ),
+        (
+            json(json!({"arguments": {}})),
+            "its answer can't be used: it has `arguments`, which no webhook may answer at before_step",
+        ),
+        (
+            json(json!({"system_prompt": "{{ open"})),
+            "its answer can't be used: system_prompt: ",
+        ),
+        (
+            json(
+                json!({"messages": [{"content": [{"type": "tool_result", "call_id": "c", "name": "n", "content": []}]}]}),
+            ),
+            "its answer can't be used: messages: its content is not one or more texts, images and documents",
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn a_webhook_that_fails_fails_the_run_when_closed_and_is_passed_over_when_open() {
+    let log = CapturedLog::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    let _listening = listen(subscriber);
+    let settings = [&LOCAL[..], &[("webhooks.max_response_bytes", "1024")]].concat();
+    let service = Service::start(MockModel::echoing().await, &settings).await;
+    for (reaction, expected) in ways() {
+        let shown = format!("{reaction:?}");
+        // Only a receiver that hangs meets the limit.
+        let timeout = if shown.starts_with("Hang") { "50ms" } else { "10s" };
+        let receiver = WebhookReceiver::start(move |_| reaction.clone()).await;
+        let attach = async |policy: &str| {
+            let more = json!({"on_failure": policy, "timeout": timeout});
+            service
+                .attach(&receiver.url("/?token=hunter2"), &["before_step"], &more)
+                .await;
+        };
+        attach("closed").await;
+        let asked = service.mock.requests().len();
+        let failed = service.run("hi").await;
+        assert_eq!(
+            (&failed["status"], &failed["error"]["code"], &failed["stop_reason"]),
+            (&json!("failed"), &json!("hook_failed"), &json!("error_forbade")),
+            "{shown}: {failed:#}"
+        );
+        let message = failed["error"]["message"].as_str().unwrap();
+        let whole = format!("the hook webhook failed: the webhook at 127.0.0.1 failed: {expected}");
+        assert!(message.starts_with(&whole), "{shown}: {message}");
+        assert_eq!(service.mock.requests().len(), asked, "{shown}");
+
+        attach("open").await;
+        let completed = service.run("hi").await;
+        assert_eq!(
+            (&completed["status"], &completed["output_text"]),
+            (&json!("completed"), &json!("echo: hi")),
+            "{shown}: {completed:#}"
+        );
+        assert_eq!(receiver.points(), ["before_step", "before_step"], "{shown}");
+    }
+    let log = log.text();
+    let passed_over = log
+        .matches("a webhook failed, and the run goes on without its answer")
+        .count();
+    assert_eq!(passed_over, ways().len(), "{log}");
+    assert!(!log.contains("hunter2"), "{log}");
+    service.app.finish().await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_not_there_is_a_failure() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let service = Service::start(MockModel::echoing().await, &LOCAL).await;
+    service
+        .attach(&format!("http://{address}/"), &["before_execution"], &json!({}))
+        .await;
+    let failed = service.run("hi").await;
+    assert_eq!(
+        failed["error"]["message"],
+        "the hook webhook failed: the webhook at 127.0.0.1 failed: it can't be reached"
+    );
+    service.app.finish().await;
+}
+
+#[tokio::test]
+async fn a_name_that_resolves_to_this_machine_gets_no_message() {
+    let receiver = WebhookReceiver::content().await;
+    let service = Service::start(MockModel::echoing().await, &[("webhooks.allow_http", "true")]).await;
+    let url = format!("http://localhost:{}/", receiver.port());
+    service.attach(&url, &["before_execution"], &json!({})).await;
+    let failed = service.run("hi").await;
+    assert_eq!(
+        failed["error"]["message"],
+        "the hook webhook failed: the webhook at localhost failed: its address is not public"
+    );
+    service
+        .attach(&url, &["before_execution"], &json!({"on_failure": "open"}))
+        .await;
+    assert_eq!(service.run("hi").await["status"], "completed");
+    assert!(receiver.received().is_empty());
+    service.app.finish().await;
+}
+
+#[tokio::test]
+async fn a_run_whose_time_is_spent_waits_for_no_webhook() {
+    let receiver = WebhookReceiver::start(|_| Reaction::Hang).await;
+    let service = Service::start(MockModel::echoing().await, &LOCAL).await;
+    for (policy, status, reason) in [
+        ("closed", "failed", "error_forbade"),
+        ("open", "stopped", "time_limit_reached"),
+    ] {
+        let more = json!({"on_failure": policy});
+        service
+            .attach(&receiver.url("/"), &["before_model_request"], &more)
+            .await;
+        let body = json!({"agent": "hooked", "input": "hi", "budget": {"max_seconds": 0.1}});
+        let result = service.app.run_with(body).await;
+        assert_eq!(
+            (&result["status"], &result["stop_reason"]),
+            (&json!(status), &json!(reason)),
+            "{result:#}"
+        );
+        let is_asked = !service.mock.requests().is_empty();
+        assert!(
+            !is_asked || policy == "open",
+            "the model was asked before the webhook had answered"
+        );
+    }
+    service.app.finish().await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_out_of_time_is_told_when_it_has_ended() {
+    let receiver = WebhookReceiver::content().await;
+    let mock = MockModel::start(|_| Reply::Slow(vec!["one ".into(), "two".into()], Duration::from_mins(1))).await;
+    let service = Service::start(mock, &LOCAL).await;
+    service
+        .attach(&receiver.url("/"), &["on_stop", "after_execution"], &json!({}))
+        .await;
+    let body = json!({"agent": "hooked", "input": "hi", "budget": {"max_seconds": 0.1}});
+    let result = service.app.run_with(body).await;
+    assert_eq!(
+        (&result["status"], &result["stop_reason"]),
+        (&json!("stopped"), &json!("time_limit_reached")),
+        "{result:#}"
+    );
+    assert_eq!(receiver.points(), ["on_stop", "after_execution"]);
+    for message in receiver.received() {
+        assert_eq!(message.json()["stop_reason"], "time_limit_reached");
+    }
+    service.app.finish().await;
+}
