@@ -1,0 +1,111 @@
+//! What is done with arbitrary bytes, by the fuzz targets and with random ones by the test suite. Bytes may be refused; they must
+//! not make anything panic, and what is read must be written as it can be read again.
+
+use std::sync::Arc;
+
+use agent_runtime::ids::UuidV7Source;
+use agent_runtime::models::anthropic::MessagesDecoder;
+use agent_runtime::models::openai_chat::ChatDecoder;
+use agent_runtime::models::openai_responses::ResponsesDecoder;
+use agent_runtime::models::{CapSettings, Decoder, SseDecoder};
+use agent_runtime::store::{
+    EncodedSegment, Payload, StateModel, decode_agent_state, decode_state_addition, encode_agent_state,
+    encode_state_addition,
+};
+
+/// The state of an agent: the first byte says how the rest is compressed.
+pub(crate) fn agent_state(bytes: &[u8]) {
+    let Some(stored) = payload(bytes) else { return };
+    let Ok(state) = decode_agent_state(stored.as_stored()) else {
+        return;
+    };
+    for model in [StateModel::Session, StateModel::Full] {
+        let written = encode_agent_state(&state, model).unwrap();
+        let read = decode_agent_state(written.as_stored()).unwrap();
+        assert_eq!(encode_agent_state(&read, model).unwrap(), written);
+    }
+}
+
+/// What a step adds to the state of an agent; bytes as above.
+pub(crate) fn state_addition(bytes: &[u8]) {
+    let Some(stored) = payload(bytes) else { return };
+    let Ok(addition) = decode_state_addition(stored.as_stored()) else {
+        return;
+    };
+    let written = encode_state_addition(&addition).unwrap();
+    let read = decode_state_addition(written.as_stored()).unwrap();
+    assert_eq!(encode_state_addition(&read).unwrap(), written);
+}
+
+/// The messages of a segment; bytes as above, and the second byte is the number of messages that its row says.
+pub(crate) fn segment(bytes: &[u8]) {
+    let [how, count, rest @ ..] = bytes else { return };
+    let Some(stored) = payload(&[&[*how], rest].concat()) else {
+        return;
+    };
+    let Ok(messages) = EncodedSegment::from_stored(i64::from(*count), stored).decode() else {
+        return;
+    };
+    let read = EncodedSegment::encode(&messages).unwrap().decode().unwrap();
+    assert_eq!(read.len(), messages.len());
+}
+
+/// Server-sent events, in pieces of the size that the first byte says.
+pub(crate) fn sse(bytes: &[u8]) {
+    const LIMIT: usize = 256;
+    let [size, rest @ ..] = bytes else { return };
+    let mut decoder = SseDecoder::new(LIMIT);
+    let mut events = Vec::new();
+    let pieces = rest.chunks(usize::from(*size).max(1));
+    let whole = pieces
+        .map(|piece| decoder.push(piece, &mut events))
+        .all(|pushed| pushed.is_ok());
+    if whole {
+        events.extend(decoder.finish());
+    }
+    // A byte that is not UTF-8 becomes a character of three.
+    assert!(events.iter().all(|event| event.data.len() <= 3 * LIMIT));
+}
+
+/// An answer in chat completions, in pieces as above.
+pub(crate) fn openai_chat(bytes: &[u8]) {
+    answer(bytes, |content_type| {
+        ChatDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
+    });
+}
+
+/// An answer in Anthropic Messages, in pieces as above.
+pub(crate) fn anthropic(bytes: &[u8]) {
+    answer(bytes, |content_type| {
+        MessagesDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
+    });
+}
+
+/// An answer in `OpenAI` responses, in pieces as above.
+pub(crate) fn openai_responses(bytes: &[u8]) {
+    answer(bytes, |content_type| {
+        ResponsesDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
+    });
+}
+
+fn answer<D: Decoder>(bytes: &[u8], decoder: impl Fn(Option<&'static str>) -> D) {
+    let [size, rest @ ..] = bytes else { return };
+    for content_type in [None, Some("text/event-stream"), Some("application/json")] {
+        let mut decoder = decoder(content_type);
+        let mut events = Vec::new();
+        let mut pieces = rest.chunks(usize::from(*size).max(1));
+        if pieces.try_for_each(|piece| decoder.push(piece, &mut events)).is_ok() {
+            // Whether it is an answer is not the question.
+            let _ = decoder.finish(&mut events);
+        }
+    }
+}
+
+fn payload(bytes: &[u8]) -> Option<Payload> {
+    let (encoding, bytes) = bytes.split_first()?;
+    Some(Payload {
+        schema_version: 1,
+        encoding: i16::from(*encoding),
+        bytes: bytes.to_vec(),
+    })
+}
