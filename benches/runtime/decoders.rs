@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent_runtime::ids::UuidV7Source;
 use agent_runtime::json::Value;
 use agent_runtime::models::openai_chat::ChatDecoder;
-use agent_runtime::models::{CapSettings, SseDecoder};
+use agent_runtime::models::{CapSettings, Decoder as _, SseDecoder};
 use criterion::{Criterion, Throughput};
 
 const RECORDING: &str = include_str!("../../tests/recordings/openrouter_streaming_reasoning.json");

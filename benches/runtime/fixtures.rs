@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use agent_runtime::clock::{Clock as _, SystemClock};
 use agent_runtime::ids::{AgentId, BranchId, MessageId, RunId, SessionId, UuidV7Source};
-use agent_runtime::json::Object;
-use agent_runtime::message::{Message, Role};
+use agent_runtime::json::{Object, Unread};
+use agent_runtime::message::{Coverage, Message, MessageTags, Role, Section};
 use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::record::{RunMode, RunRecord, RunStatus, RunSummary};
 use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext};
@@ -53,6 +53,7 @@ pub(crate) fn turn(parent: Option<&Arc<Bundle>>) -> Commit {
         session_id: SessionId::generate(&UuidV7Source),
         parent: parent.cloned(),
         run_id: Some(RunId::generate(&UuidV7Source)),
+        subagent_of: None,
         agent: "bench".to_owned(),
         agent_version: None,
         environment: parent.map_or_else(
@@ -68,13 +69,38 @@ pub(crate) fn turn(parent: Option<&Arc<Bundle>>) -> Commit {
         run: Some((record(&draft, answer), Vec::new())),
         draft,
         conflict: ConflictPolicy::Fork,
+        children: Vec::new(),
     }
+}
+
+/// Makes the commit of a summary of all but the newest messages.
+pub(crate) fn compaction(parent: &Arc<Bundle>, kept: usize) -> Commit {
+    let length = parent.history.len();
+    let mut commit = turn(Some(parent));
+    let id = MessageId::generate(&UuidV7Source);
+    let tags = MessageTags {
+        section: Section::new(Section::SUMMARY),
+        covers: Some(Coverage {
+            from: 0,
+            to: (length - kept) as u64,
+        }),
+        ..MessageTags::default()
+    };
+    let summary = Message::text(
+        id,
+        Role::User,
+        "They talk about two routes to the coast.",
+        SystemClock.now(),
+    );
+    commit.draft.history = parent.history.clone().with_message(Arc::new(summary.with_tags(tags)));
+    commit
 }
 
 /// Commits turns on the parent and returns the tip.
 pub(crate) async fn grow(store: &dyn Store, mut tip: Option<Arc<Bundle>>, turns: usize) -> Arc<Bundle> {
     for _ in 0..turns {
-        tip = Some(Arc::new(store.session_commit(&turn(tip.as_ref())).await.unwrap()));
+        let committed = store.session_commit(&turn(tip.as_ref())).await.unwrap();
+        tip = Some(Arc::new(committed.session));
     }
     tip.unwrap()
 }
@@ -90,6 +116,7 @@ fn context(parent: Option<&Arc<Bundle>>) -> ContextState {
             system_prompt: "You answer in a few words.".to_owned(),
             response_format: ResponseFormat::default(),
             other: Object::new(),
+            unread: Unread::default(),
         },
         |parent| (*parent.context).clone(),
     );
@@ -124,5 +151,6 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
     RunRecord {
         summary,
         output: vec![answer],
+        value: None,
     }
 }

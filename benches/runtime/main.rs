@@ -7,6 +7,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that can't go on has nothing to measure")]
 
+mod agent_loop;
 mod codec;
 mod decoders;
 mod fixtures;
@@ -30,6 +31,6 @@ fn short() -> Criterion {
 criterion_group! {
     name = runtime;
     config = short();
-    targets = codec::benches, state::benches, decoders::benches, runs::benches, stores::benches
+    targets = codec::benches, state::benches, agent_loop::benches, decoders::benches, runs::benches, stores::benches
 }
 criterion_main!(runtime);

@@ -9,7 +9,7 @@ use agent_runtime::agent::state::ExecutionBudget;
 use agent_runtime::app::App;
 use agent_runtime::config::{self, Sources};
 use agent_runtime::json::Object;
-use agent_runtime::message::{ContentPart, Role};
+use agent_runtime::message::{ContentPart, Role, Section};
 use agent_runtime::record::{RunMode, RunStatus};
 use agent_runtime::run::{InputMessage, OnDisconnect, RunRequest};
 use agent_runtime::store::ConflictPolicy;
@@ -78,6 +78,7 @@ async fn run(app: &App, words: &str) {
         input: vec![InputMessage {
             role: Role::User,
             name: None,
+            section: Section::default(),
             content: vec![ContentPart::text(words)],
             metadata: Object::new(),
         }],

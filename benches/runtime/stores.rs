@@ -6,14 +6,18 @@ use std::time::{Duration, Instant};
 use agent_runtime::session::Bundle;
 use agent_runtime::store::Store;
 use agent_runtime::tenant::TenantId;
-use criterion::{BenchmarkId, Criterion};
+use criterion::{Bencher, BenchmarkId, Criterion};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
 use tokio::runtime::Runtime;
 
-use crate::fixtures::{grow, open, turn};
+use crate::fixtures::{compaction, grow, open, turn};
 
 const DEPTHS: [usize; 3] = [1, 100, 10_000];
+/// The messages that a summary leaves to be read.
+const KEPT: usize = 10;
+/// The turns of a conversation that is short enough to need no summary.
+const SHORT: usize = 20;
 const SERVER: &str = "AGENT_RUNTIME_TEST_POSTGRES_URL";
 
 pub(crate) fn benches(criterion: &mut Criterion) {
@@ -61,8 +65,34 @@ fn on_store(criterion: &mut Criterion, runtime: &Runtime, name: &str, url: &str)
                 .iter_custom(|times| commits(Arc::clone(&store), parent.clone(), times));
         });
     }
+    group.bench_function(BenchmarkId::new("load, turns", SHORT), |bencher| {
+        let tip = runtime.block_on(grow(&*store, None, SHORT));
+        loads(bencher, runtime, &*store, &tip, 2 * SHORT);
+    });
+    for depth in DEPTHS.into_iter().filter(|depth| *depth > SHORT) {
+        group.bench_function(BenchmarkId::new("load, compacted at depth", depth), |bencher| {
+            let tip = runtime.block_on(line_of(&*store, depth));
+            let compacted = runtime.block_on(async { store.session_commit(&compaction(&tip, KEPT)).await.unwrap() });
+            loads(bencher, runtime, &*store, &compacted.session, KEPT + 1);
+        });
+    }
     group.finish();
     runtime.block_on(store.close());
+}
+
+/// Makes a conversation of its own, in segments of a turn.
+async fn line_of(store: &dyn Store, depth: usize) -> Arc<Bundle> {
+    grow(store, None, depth + 1).await
+}
+
+/// Times loads that hold so many messages.
+fn loads(bencher: &mut Bencher<'_>, runtime: &Runtime, store: &dyn Store, tip: &Bundle, held: usize) {
+    let (tenant, session_id) = (TenantId::anonymous(), tip.head.session_id);
+    bencher.to_async(runtime).iter(|| async {
+        let bundle = store.bundle_load(&tenant, session_id).await.unwrap().unwrap();
+        assert_eq!(bundle.history.iter().count(), held);
+        bundle
+    });
 }
 
 /// A conversation that grows from depth to depth.
