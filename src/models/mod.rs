@@ -10,6 +10,7 @@ mod body;
 mod client;
 mod errors;
 mod files;
+mod framed;
 mod names;
 mod parameters;
 mod structured;

@@ -7,9 +7,9 @@ use super::answer::{Answer, Fault};
 use super::calls::CallFault;
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
-use crate::models::body::{Body, BodyEnd, protocol, truncated};
-use crate::models::client::Decoder;
+use crate::models::body::{Body, protocol, truncated};
 use crate::models::errors::error_of_frame;
+use crate::models::framed::FrameDecoder;
 use crate::models::retry::Failure;
 use crate::models::settings::CapSettings;
 use crate::models::sse::SseEvent;
@@ -42,35 +42,29 @@ impl MessagesDecoder {
     }
 }
 
-impl Decoder for MessagesDecoder {
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let mut frames = Vec::new();
-        let outcome = self.body.push(bytes, &mut frames);
-        for frame in &frames {
-            self.take_frame(frame, events)?;
+impl FrameDecoder for MessagesDecoder {
+    fn body(&mut self) -> &mut Body {
+        &mut self.body
+    }
+
+    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let data = frame.data.trim();
+        // The mark that ends other protocols' streams; gateways add it.
+        if self.is_done() || data.is_empty() || data == "[DONE]" {
+            return Ok(());
         }
-        outcome
-    }
-
-    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        match self.body.end() {
-            _ if self.is_done() => Ok(()),
-            BodyEnd::Whole(body) => self.finish_whole(&body, events),
-            BodyEnd::Events(last) => self.finish_events(last, events),
-            BodyEnd::Empty => Err(truncated()),
+        if frame.name == "error" {
+            return Err(error_of_frame(data));
         }
+        self.saw_frame = true;
+        let event = read_object(data)?;
+        if is_error(&event) {
+            return Err(error_of_frame(data));
+        }
+        let kind = event.filled("type").unwrap_or_else(|| frame.name.clone());
+        self.take_event(&kind, &event, data, events)
     }
 
-    fn is_done(&self) -> bool {
-        self.answer.is_none()
-    }
-
-    fn is_finished(&self) -> bool {
-        self.answer.as_ref().is_none_or(Answer::is_finished)
-    }
-}
-
-impl MessagesDecoder {
     fn finish_events(&mut self, last: Option<SseEvent>, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
         // Some servers forget the last blank line; a piece that was cut off is no JSON.
         if let Some(frame) = last.filter(|frame| Fields::parse(frame.data.trim()).is_some()) {
@@ -96,24 +90,16 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let data = frame.data.trim();
-        // The mark that ends other protocols' streams; gateways add it.
-        if self.is_done() || data.is_empty() || data == "[DONE]" {
-            return Ok(());
-        }
-        if frame.name == "error" {
-            return Err(error_of_frame(data));
-        }
-        self.saw_frame = true;
-        let event = read_object(data)?;
-        if is_error(&event) {
-            return Err(error_of_frame(data));
-        }
-        let kind = event.filled("type").unwrap_or_else(|| frame.name.clone());
-        self.take_event(&kind, &event, data, events)
+    fn is_done(&self) -> bool {
+        self.answer.is_none()
     }
 
+    fn is_finished(&self) -> bool {
+        self.answer.as_ref().is_none_or(Answer::is_finished)
+    }
+}
+
+impl MessagesDecoder {
     fn take_event(
         &mut self,
         kind: &str,

@@ -7,9 +7,9 @@ use super::answer::Answer;
 use super::usage::read_usage;
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
-use crate::models::body::{Body, BodyEnd, protocol, truncated};
-use crate::models::client::Decoder;
+use crate::models::body::{Body, protocol, truncated};
 use crate::models::errors::error_of_frame;
+use crate::models::framed::FrameDecoder;
 use crate::models::retry::Failure;
 use crate::models::settings::CapSettings;
 use crate::models::sse::SseEvent;
@@ -42,35 +42,29 @@ impl ChatDecoder {
     }
 }
 
-impl Decoder for ChatDecoder {
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let mut frames = Vec::new();
-        let outcome = self.body.push(bytes, &mut frames);
-        for frame in &frames {
-            self.take_frame(frame, events)?;
+impl FrameDecoder for ChatDecoder {
+    fn body(&mut self) -> &mut Body {
+        &mut self.body
+    }
+
+    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let data = frame.data.trim();
+        if self.is_done() {
+            return Ok(());
         }
-        outcome
-    }
-
-    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        match self.body.end() {
-            _ if self.is_done() => Ok(()),
-            BodyEnd::Whole(body) => self.finish_whole(&body, events),
-            BodyEnd::Events(last) => self.finish_events(last, events),
-            BodyEnd::Empty => Err(truncated()),
+        if frame.name == "error" {
+            return Err(error_of_frame(data));
+        }
+        if data == "[DONE]" {
+            return self.end_of_frames(events);
+        }
+        self.saw_frame |= !data.is_empty();
+        match self.read_chunk(data)? {
+            Some(chunk) => self.take_chunk(&chunk, data, false, events),
+            None => Ok(()),
         }
     }
 
-    fn is_done(&self) -> bool {
-        self.answer.is_none()
-    }
-
-    fn is_finished(&self) -> bool {
-        self.answer.as_ref().is_none_or(Answer::is_finished)
-    }
-}
-
-impl ChatDecoder {
     fn finish_events(&mut self, last: Option<SseEvent>, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
         // Some servers forget the last blank line; a piece that was cut off is no JSON.
         let whole = |frame: &SseEvent| frame.data.trim() == "[DONE]" || Fields::parse(frame.data.trim()).is_some();
@@ -98,24 +92,16 @@ impl ChatDecoder {
         self.complete(events)
     }
 
-    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let data = frame.data.trim();
-        if self.is_done() {
-            return Ok(());
-        }
-        if frame.name == "error" {
-            return Err(error_of_frame(data));
-        }
-        if data == "[DONE]" {
-            return self.end_of_frames(events);
-        }
-        self.saw_frame |= !data.is_empty();
-        match self.read_chunk(data)? {
-            Some(chunk) => self.take_chunk(&chunk, data, false, events),
-            None => Ok(()),
-        }
+    fn is_done(&self) -> bool {
+        self.answer.is_none()
     }
 
+    fn is_finished(&self) -> bool {
+        self.answer.as_ref().is_none_or(Answer::is_finished)
+    }
+}
+
+impl ChatDecoder {
     fn end_of_frames(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
         if self.is_finished() {
             return self.complete(events);

@@ -11,8 +11,8 @@ use super::usage::read_usage;
 use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
 use crate::agent::state::FinishReason;
 use crate::ids::IdSource;
-use crate::models::body::{Body, BodyEnd, protocol, truncated};
-use crate::models::client::Decoder;
+use crate::models::body::{Body, protocol, truncated};
+use crate::models::framed::FrameDecoder;
 use crate::models::retry::Failure;
 use crate::models::settings::CapSettings;
 use crate::models::sse::SseEvent;
@@ -52,36 +52,28 @@ impl ResponsesDecoder {
     }
 }
 
-impl Decoder for ResponsesDecoder {
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let mut frames = Vec::new();
-        let outcome = self.body.push(bytes, &mut frames);
-        for frame in &frames {
-            self.take_frame(frame, events)?;
+impl FrameDecoder for ResponsesDecoder {
+    fn body(&mut self) -> &mut Body {
+        &mut self.body
+    }
+
+    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let data = frame.data.trim();
+        if self.is_done() || data.is_empty() || data == "[DONE]" {
+            return Ok(());
         }
-        outcome
-    }
-
-    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        match self.body.end() {
-            _ if self.is_done() => Ok(()),
-            BodyEnd::Whole(body) => self.finish_whole(&body, events),
-            BodyEnd::Events(last) => self.finish_events(last, events),
-            BodyEnd::Empty => Err(truncated()),
+        if frame.name == "error" {
+            return Err(failure_of_event(data));
         }
+        self.saw_frame = true;
+        let event = read_object(data)?;
+        let kind = event.filled("type").unwrap_or_else(|| frame.name.clone());
+        if matches!(kind.as_str(), "error" | "response.error") || (has_error(&event) && !event.has("response")) {
+            return Err(failure_of_event(data));
+        }
+        self.take_event(&kind, &event, events)
     }
 
-    fn is_done(&self) -> bool {
-        self.answer.is_none()
-    }
-
-    fn is_finished(&self) -> bool {
-        // The event that says how the answer ended has all of it.
-        self.is_done()
-    }
-}
-
-impl ResponsesDecoder {
     fn finish_events(&mut self, last: Option<SseEvent>, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
         // Some servers forget the last blank line; a piece that was cut off is no JSON.
         if let Some(frame) = last.filter(|frame| Fields::parse(frame.data.trim()).is_some()) {
@@ -109,23 +101,17 @@ impl ResponsesDecoder {
         self.take_end(&response, "completed", events)
     }
 
-    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let data = frame.data.trim();
-        if self.is_done() || data.is_empty() || data == "[DONE]" {
-            return Ok(());
-        }
-        if frame.name == "error" {
-            return Err(failure_of_event(data));
-        }
-        self.saw_frame = true;
-        let event = read_object(data)?;
-        let kind = event.filled("type").unwrap_or_else(|| frame.name.clone());
-        if matches!(kind.as_str(), "error" | "response.error") || (has_error(&event) && !event.has("response")) {
-            return Err(failure_of_event(data));
-        }
-        self.take_event(&kind, &event, events)
+    fn is_done(&self) -> bool {
+        self.answer.is_none()
     }
 
+    fn is_finished(&self) -> bool {
+        // The event that says how the answer ended has all of it.
+        self.is_done()
+    }
+}
+
+impl ResponsesDecoder {
     fn take_event(&mut self, kind: &str, event: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
         let Some(kind) = kind.strip_prefix("response.") else {
             return Ok(());
