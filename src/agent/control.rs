@@ -1,9 +1,7 @@
 //! What bounds an execution from outside its state: budgets, what is spent of them, the clock and the caller's cancellation.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use chrono::TimeDelta;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -167,12 +165,7 @@ impl ExecutionControl {
     /// Returns the instant at which the execution's time is spent.
     pub fn time_limit(&self, state: &AgentState) -> Option<Timestamp> {
         let started_at = state.execution().map(|execution| execution.started_at);
-        let seconds = self.budget.max_seconds.and_then(|seconds| {
-            let allowed = Duration::try_from_secs_f64(seconds)
-                .ok()
-                .and_then(|allowed| TimeDelta::from_std(allowed).ok())?;
-            started_at?.checked_add_signed(allowed)
-        });
+        let seconds = started_at.and_then(|started_at| self.budget.end_of_seconds(started_at));
         [seconds, self.budget.deadline].into_iter().flatten().min()
     }
 

@@ -38,8 +38,9 @@ impl RunService {
 
 /// Refuses a limit of cost that could not hold for the agent's models.
 pub(super) fn check_prices(agent: &AgentDefinition, models: &ModelChain) -> Result<(), Refusal> {
-    let choice = models.iter().find(|choice| choice.price.is_none());
-    choice.map_or(Ok(()), |choice| Err(unpriced(&agent.name, &choice.model_ref)))
+    models
+        .unpriced()
+        .map_or(Ok(()), |model| Err(unpriced(&agent.name, model)))
 }
 
 /// Returns the refusal of a limit of cost on a model without a price.

@@ -49,6 +49,12 @@ impl ModelChain {
         &self.preferred
     }
 
+    /// Returns the first model whose price is not known.
+    pub fn unpriced(&self) -> Option<&ModelRef> {
+        let choice = self.iter().find(|choice| choice.price.is_none())?;
+        Some(&choice.model_ref)
+    }
+
     /// Iterates in the order in which the models are asked.
     pub fn iter(&self) -> impl Iterator<Item = &ModelChoice> {
         std::iter::once(&self.preferred).chain(self.fallbacks.iter())

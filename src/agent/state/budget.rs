@@ -1,5 +1,8 @@
 //! The budget of one execution. It belongs to a definition or a run and is never part of the state.
 
+use std::time::Duration;
+
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
@@ -51,6 +54,12 @@ impl ExecutionBudget {
             self.deadline.map(|deadline| deadline <= now),
         ];
         !self.is_empty() && limits.into_iter().flatten().all(|exhausted| exhausted)
+    }
+
+    /// Returns the instant at which the seconds of an execution are spent that began then.
+    pub fn end_of_seconds(&self, started_at: Timestamp) -> Option<Timestamp> {
+        let allowed = Duration::try_from_secs_f64(self.max_seconds?).ok()?;
+        started_at.checked_add_signed(TimeDelta::from_std(allowed).ok()?)
     }
 
     /// Checks that every limit makes sense; says what does not.

@@ -3,9 +3,7 @@
 
 use std::future::ready;
 use std::sync::Arc;
-use std::time::Duration;
 
-use chrono::TimeDelta;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
@@ -13,7 +11,6 @@ use super::config::{ensure, read};
 use crate::agent::control::ExecutionControl;
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
 use crate::agent::state::{AgentState, ExecutionBudget, ExecutionState, StopReason, StopSignal};
-use crate::clock::Timestamp;
 use crate::json::{Object, Value};
 
 const NAME: &str = "limits";
@@ -33,9 +30,7 @@ impl HookFactory for LimitsFactory {
 
     fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
         let budget = budget(config)?;
-        let unpriced = ports.models.iter().find(|choice| choice.price.is_none());
-        if let Some(choice) = unpriced.filter(|_| budget.max_cost.is_some()) {
-            let model = &choice.model_ref;
+        if let Some(model) = ports.models.unpriced().filter(|_| budget.max_cost.is_some()) {
             return Err(format!(
                 "max_cost: no price is known for {model}, so its cost can't be limited"
             ));
@@ -70,9 +65,11 @@ impl Limits {
         let max_cost = budget
             .max_cost
             .filter(|max| usage.cost.is_some_and(|cost| cost >= *max));
-        let max_seconds = budget
-            .max_seconds
-            .filter(|max| end_of(execution.started_at, *max).is_some_and(|end| now >= end));
+        let max_seconds = budget.max_seconds.filter(|_| {
+            budget
+                .end_of_seconds(execution.started_at)
+                .is_some_and(|end| now >= end)
+        });
         let deadline = budget.deadline.filter(|deadline| now >= *deadline);
         let steps = max_steps.map(|max| {
             let message = "the steps of the limit are spent";
@@ -126,11 +123,6 @@ impl Hook for Limits {
         }
         Box::pin(ready(Ok(context)))
     }
-}
-
-fn end_of(started_at: Timestamp, seconds: f64) -> Option<Timestamp> {
-    let allowed = Duration::try_from_secs_f64(seconds).ok()?;
-    started_at.checked_add_signed(TimeDelta::from_std(allowed).ok()?)
 }
 
 fn signal(reason: StopReason, name: &str, value: Value, message: &str) -> StopSignal {
