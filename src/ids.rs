@@ -97,6 +97,10 @@ ids! {
     ToolExecutionId = "tool_execution_id";
     /// Names one branch of stored history segments.
     BranchId = "branch_id";
+    /// Names one message of a webhook.
+    DeliveryId = "delivery_id";
+    /// Names one process that works on runs.
+    WorkerId = "worker_id";
     /// Names one API key; it is not the key.
     ApiKeyId = "key_id";
 }

@@ -8,6 +8,7 @@ pub mod ids;
 pub mod json;
 pub mod message;
 pub mod model_ref;
+pub mod retry_after;
 pub mod tenant;
 pub mod usage;
 
@@ -25,6 +26,8 @@ pub mod webhooks;
 pub mod board;
 pub mod store;
 
+pub mod outbox;
+pub mod retention;
 pub mod run;
 
 pub mod api_key;

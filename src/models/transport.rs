@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chrono::DateTime;
 use futures_util::stream::{BoxStream, StreamExt as _};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::redirect::Policy;
@@ -16,6 +15,7 @@ use super::retry::Failure;
 use super::settings::{ClientSettings, TimeoutSettings};
 use crate::agent::ports::{ModelError, ModelErrorClass};
 use crate::clock::Timestamp;
+use crate::retry_after::parse_retry_after;
 
 /// The HTTP client could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -159,20 +159,16 @@ fn network(error: reqwest::Error) -> Failure {
 /// Reads `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    let number = |text: &str| text.parse::<f64>().ok();
-    if let Some(millis) = text("retry-after-ms").and_then(number) {
+    if let Some(millis) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
         return Duration::try_from_secs_f64(millis / 1_000.0).ok();
     }
-    let text = text(RETRY_AFTER.as_str())?;
-    if let Some(seconds) = number(text) {
-        return Duration::try_from_secs_f64(seconds).ok();
-    }
-    let date = DateTime::parse_from_rfc2822(text).ok()?;
-    Some((date.to_utc() - now).to_std().unwrap_or_default())
+    parse_retry_after(text(RETRY_AFTER.as_str())?, now)
 }
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+
     use super::*;
 
     #[test]

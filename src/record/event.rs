@@ -29,6 +29,15 @@ pub enum RunEventPayload {
     /// The run begins: always the first event.
     #[serde(rename = "run.started")]
     Started(Box<RunSummary>),
+    /// Another worker goes on with the run, or the same one after it had to give it back. What was told after the last completed step
+    /// does not count; nor does anything, where no step is kept.
+    #[serde(rename = "run.resumed")]
+    Resumed {
+        /// How often a worker has begun the run, this time included.
+        attempts: u32,
+        /// The number of completed steps that are kept.
+        step_count: u64,
+    },
     /// The session is published and can be read.
     #[serde(rename = "session.committed")]
     SessionCommitted {
@@ -76,10 +85,16 @@ impl RunEventPayload {
         )
     }
 
+    /// Tells whether it is one of the last events of a run, which its record and its session say as well.
+    pub fn is_of_end(&self) -> bool {
+        self.is_terminal() || matches!(self, Self::SessionCommitted { .. })
+    }
+
     /// Returns the name of the event.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Started(_) => "run.started",
+            Self::Resumed { .. } => "run.resumed",
             Self::SessionCommitted { .. } => "session.committed",
             Self::Completed(_) => "run.completed",
             Self::Stopped(_) => "run.stopped",
@@ -94,6 +109,7 @@ fn agent_event_name(event: &AgentEvent) -> &'static str {
     match event {
         AgentEvent::ExecutionStarted { .. } => "execution.started",
         AgentEvent::StepStarted { .. } => "step.started",
+        AgentEvent::MessageApplied { .. } => "message.applied",
         AgentEvent::ModelRequested { .. } => "model.requested",
         AgentEvent::ModelResponded { .. } => "model.responded",
         AgentEvent::MessageDelta { .. } => "message.delta",

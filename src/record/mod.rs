@@ -1,11 +1,19 @@
 //! Run control data: what a run is, how it went and what it told. Never part of a bundle. Data only.
 
+mod delivery;
 mod event;
 mod run;
+mod steering;
 mod step;
 mod subagent;
+mod thread;
+mod view;
 
+pub use self::delivery::{DeliveryRecord, DeliveryStatus, NewDelivery};
 pub use self::event::{RunEvent, RunEventPayload};
 pub use self::run::{RunError, RunMode, RunPhase, RunRecord, RunStatus, RunSummary};
+pub use self::steering::{MAX_MESSAGE_KEY_BYTES, RunControl, SteeringMessage, SteeringStatus};
 pub use self::step::{StepRecord, ToolExecutionRecord};
 pub use self::subagent::SubagentRecord;
+pub use self::thread::{ParseThreadNameError, ThreadName, ThreadRecord};
+pub use self::view::{RunSummaryView, RunView};

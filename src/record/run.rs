@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::thread::ThreadName;
+use crate::agent::Durability;
 use crate::agent::state::StopReason;
 use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId};
@@ -77,6 +79,8 @@ named_values! {
         Sync = "sync",
         /// Reads events.
         Stream = "stream",
+        /// Comes back for it later.
+        Async = "async",
     }
 }
 
@@ -135,6 +139,15 @@ pub struct RunSummary {
     pub model: ModelRef,
     /// How the caller follows it.
     pub mode: RunMode,
+    /// How much of it outlives its worker.
+    #[serde(default)]
+    pub durability: Durability,
+    /// The thread that it continues and moves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadName>,
+    /// How often a worker has begun it.
+    #[serde(default)]
+    pub attempts: u32,
     /// Where it stands.
     pub status: RunStatus,
     /// Why it ended.
@@ -143,6 +156,9 @@ pub struct RunSummary {
     pub usage: Usage,
     /// The number of completed steps.
     pub step_count: u64,
+    /// The number of its last event, once it has ended.
+    #[serde(default)]
+    pub event_count: u64,
     /// Why it failed.
     pub error: Option<RunError>,
     /// The caller's key-value pairs.

@@ -1,0 +1,86 @@
+//! Threads: named, mutable pointers to sessions.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::ids::SessionId;
+
+/// The longest name of a thread, in bytes.
+const MAX_LENGTH: usize = 128;
+
+/// Names a thread of a tenant: 1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String)]
+pub struct ThreadName(Arc<str>);
+
+/// A text that can't name a thread.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a thread's name has 1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`")]
+pub struct ParseThreadNameError;
+
+/// A thread: where it points to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadRecord {
+    /// Names it.
+    pub name: ThreadName,
+    /// The session that it points to; none until its first run has published one.
+    pub session_id: Option<SessionId>,
+    /// How often it was moved.
+    pub version: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was moved last.
+    pub updated_at: Timestamp,
+}
+
+impl ThreadName {
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ThreadName {
+    type Err = ParseThreadNameError;
+
+    fn from_str(text: &str) -> Result<Self, ParseThreadNameError> {
+        let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.' | b':' | b'@');
+        let valid = (1..=MAX_LENGTH).contains(&text.len()) && text.bytes().all(allowed);
+        if valid {
+            Ok(Self(Arc::from(text)))
+        } else {
+            Err(ParseThreadNameError)
+        }
+    }
+}
+
+impl TryFrom<String> for ThreadName {
+    type Error = ParseThreadNameError;
+
+    fn try_from(text: String) -> Result<Self, ParseThreadNameError> {
+        text.parse()
+    }
+}
+
+impl From<ThreadName> for String {
+    fn from(name: ThreadName) -> Self {
+        name.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for ThreadName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ThreadName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ThreadName({})", self.0)
+    }
+}

@@ -1,0 +1,121 @@
+//! Runs as callers see them, in answers, events and webhooks. Data only.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::run::{RunError, RunMode, RunRecord, RunStatus, RunSummary};
+use super::thread::ThreadName;
+use crate::agent::Durability;
+use crate::agent::state::StopReason;
+use crate::clock::Timestamp;
+use crate::ids::{RunId, SessionId};
+use crate::json::{Object, Value};
+use crate::message::Message;
+use crate::model_ref::ModelRef;
+use crate::session::Hash;
+use crate::usage::Usage;
+
+/// A run without its output.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunSummary)]
+pub struct RunSummaryView {
+    /// Names the run.
+    run_id: RunId,
+    /// The session that it publishes; readable once the run has completed or stopped.
+    session_id: SessionId,
+    /// The session that it continues.
+    base_session_id: Option<SessionId>,
+    /// The agent's name.
+    agent: String,
+    /// The version of the agent's definition.
+    agent_version: Option<Hash>,
+    /// The model that was asked for.
+    model: ModelRef,
+    /// How the caller follows it.
+    mode: RunMode,
+    /// How much of it outlives its worker.
+    durability: Durability,
+    /// The thread that it continues and moves.
+    thread: Option<ThreadName>,
+    /// How often a worker has begun it.
+    attempts: u32,
+    /// Where it stands.
+    status: RunStatus,
+    /// Why it ended.
+    stop_reason: Option<StopReason>,
+    /// What it used, also when it failed.
+    usage: Usage,
+    /// The number of completed steps.
+    step_count: u64,
+    /// Why it failed.
+    error: Option<RunError>,
+    /// The caller's key-value pairs.
+    metadata: Object,
+    /// When it was accepted.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Timestamp,
+    /// When its work began.
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    started_at: Option<Timestamp>,
+    /// When it ended.
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    completed_at: Option<Timestamp>,
+    /// How long it worked, in milliseconds.
+    duration_ms: Option<i64>,
+}
+
+/// A run with its output: what a synchronous run answers, and the last event of a stream.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Run)]
+pub struct RunView {
+    /// All but the output.
+    #[serde(flatten)]
+    summary: RunSummaryView,
+    /// The words of the final step.
+    output_text: String,
+    /// The messages of the final step.
+    output: Vec<Arc<Message>>,
+    /// The final answer as a value, where a `response_format` demanded a shape and the answer fits it.
+    output_value: Option<Value>,
+}
+
+impl From<RunSummary> for RunSummaryView {
+    fn from(run: RunSummary) -> Self {
+        let worked = run.started_at.zip(run.completed_at).map(|(from, until)| until - from);
+        Self {
+            run_id: run.run_id,
+            session_id: run.session_id,
+            base_session_id: run.base_session_id,
+            agent: run.agent,
+            agent_version: run.agent_version,
+            model: run.model,
+            mode: run.mode,
+            durability: run.durability,
+            thread: run.thread,
+            attempts: run.attempts,
+            status: run.status,
+            stop_reason: run.stop_reason,
+            usage: run.usage,
+            step_count: run.step_count,
+            error: run.error,
+            metadata: run.metadata,
+            created_at: run.created_at,
+            started_at: run.started_at,
+            completed_at: run.completed_at,
+            duration_ms: worked.map(|duration| duration.num_milliseconds()),
+        }
+    }
+}
+
+impl From<RunRecord> for RunView {
+    fn from(run: RunRecord) -> Self {
+        Self {
+            output_text: run.output_text(),
+            summary: run.summary.into(),
+            output: run.output,
+            output_value: run.value,
+        }
+    }
+}
