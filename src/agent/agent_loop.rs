@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use super::control::ExecutionControl;
 use super::drivers::Driver;
 use super::ending::Ending;
 use super::events::{AgentEvent, ContinuationDecision, EventSink};
 use super::hooks::{HookContext, HookPoint, HookStack, HookSubject};
+use super::inbox::Inbox;
+use super::progress::PendingStep;
+use super::recorder::{Recorder, Unkept};
 use super::state::{AgentState, AgentStep, StopReason};
-use crate::clock::Clock;
-use crate::ids::{ExecutionId, IdSource, StepId};
+use crate::clock::Timestamp;
+use crate::ids::{ExecutionId, IdSource, MessageId, StepId};
 use crate::message::Message;
 
 /// Runs executions of one agent.
@@ -17,8 +21,10 @@ pub struct AgentLoop {
     driver: Box<dyn Driver>,
     hooks: Arc<HookStack>,
     events: Arc<dyn EventSink>,
-    clock: Arc<dyn Clock>,
+    control: Arc<ExecutionControl>,
     ids: Arc<dyn IdSource>,
+    journal: Option<Arc<Recorder>>,
+    inbox: Option<Arc<dyn Inbox>>,
 }
 
 impl AgentLoop {
@@ -27,54 +33,98 @@ impl AgentLoop {
         driver: Box<dyn Driver>,
         hooks: Arc<HookStack>,
         events: Arc<dyn EventSink>,
-        clock: Arc<dyn Clock>,
+        control: Arc<ExecutionControl>,
         ids: Arc<dyn IdSource>,
     ) -> Self {
         Self {
             driver,
             hooks,
             events,
-            clock,
+            control,
             ids,
+            journal: None,
+            inbox: None,
         }
     }
 
-    /// Runs one execution on the input and returns the state at its end: completed, stopped or failed.
+    /// Has the execution recorded, so that another process can go on with it. The driver must have the same recorder.
+    #[must_use]
+    pub fn with_journal(self, journal: Arc<Recorder>) -> Self {
+        let journal = Some(journal);
+        Self { journal, ..self }
+    }
+
+    /// Takes messages that come while the execution is at work.
+    #[must_use]
+    pub fn with_inbox(self, inbox: Arc<dyn Inbox>) -> Self {
+        let inbox = Some(inbox);
+        Self { inbox, ..self }
+    }
+
+    /// Runs one execution on the input and returns the state at its end: completed, stopped or failed. One that is recorded and paused
+    /// returns the state with its execution still active.
     ///
     /// Whatever fails is in the state; nothing that was produced is lost. An execution whose future is dropped is told as ended.
     pub async fn run(&self, state: AgentState, input: Vec<Message>) -> AgentState {
         let execution_id = ExecutionId::generate(&*self.ids);
-        let state = state.start_execution(execution_id, self.clock.now());
-        let ending = Ending::begin(Arc::clone(&self.events), Arc::clone(&self.clock), &state);
-        let state = self.begin(state, input).await;
-        self.run_to_end(state, ending).await
+        let state = state.start_execution(execution_id, self.now());
+        let ending = Ending::begin(Arc::clone(&self.events), Arc::clone(self.control.clock()), &state);
+        let state = self.recorded(self.begin(state, input).await).await;
+        let is_over = is_stopped(&state);
+        self.run_to_end(state, is_over, ending).await
     }
 
-    /// Goes on with an execution that was stored before its first step or after a later one, under its own id and with what it has
-    /// spent and done already. One that has ended, or never begun, is returned as it is.
+    /// Goes on with an execution after its last completed step, or in the pending one, under its own id and with what it has spent and done
+    /// already. One that has ended, or never begun, is returned as it is.
     ///
-    /// The control of the loop's parts must have been told what is spent: see [`super::ExecutionControl::with_spent`].
-    pub async fn resume(&self, state: AgentState) -> AgentState {
+    /// The control of the loop's parts must have been told what is spent: see [`super::ExecutionControl::with_spent`] and
+    /// [`super::Progress::spent`]. The recorder must have begun with the same state.
+    pub async fn resume(&self, state: AgentState, pending: Option<PendingStep>) -> AgentState {
         if !state.has_active_execution() {
             return state;
         }
-        let ending = Ending::begin(Arc::clone(&self.events), Arc::clone(&self.clock), &state);
-        self.run_to_end(state, ending).await
+        let mut ending = Ending::resume(Arc::clone(&self.events), Arc::clone(self.control.clock()), &state);
+        let Some(pending) = pending else {
+            // It may have made its last step already.
+            let is_over = is_stopped(&state) || (state.step_count() > 0 && state.should_stop());
+            return self.run_to_end(state, is_over, ending).await;
+        };
+        let step_number = state.step_count() + 1;
+        let state = self.driver.resume_step(state, pending).await;
+        let state = self.end_step(state, step_number).await;
+        ending.reached(&state);
+        let is_over = state.should_stop();
+        self.run_to_end(state, is_over, ending).await
     }
 
-    async fn run_to_end(&self, state: AgentState, mut ending: Ending) -> AgentState {
-        let mut state = state;
-        // An execution that is resumed may have made its last step already.
-        let mut is_over = is_stopped(&state) || (state.step_count() > 0 && state.should_stop());
+    async fn run_to_end(&self, state: AgentState, is_over: bool, mut ending: Ending) -> AgentState {
+        let (mut state, mut is_over) = (state, is_over);
         while !is_over {
+            if self.journal.is_some() && self.control.is_paused() {
+                ending.hand_over();
+                return state;
+            }
             state = self.step(state).await;
             ending.reached(&state);
             is_over = state.should_stop();
         }
-        let state = self.call_hooks(HookPoint::OnStop, state).await;
-        let state = self.call_hooks(HookPoint::AfterExecution, state).await;
-        let state = state.with_execution_ended(self.clock.now());
+        self.end(state, ending).await
+    }
+
+    /// Ends the execution. One that is not kept any more has no further effect, so no hook hears of its end.
+    async fn end(&self, state: AgentState, ending: Ending) -> AgentState {
+        let state = if self.is_unkept() {
+            state
+        } else {
+            let state = self.call_hooks(HookPoint::OnStop, state).await;
+            self.call_hooks(HookPoint::AfterExecution, state).await
+        };
+        let state = state.with_execution_ended(self.now());
         ending.end(&state);
+        let state = self.recorded(state).await;
+        if self.is_unkept() {
+            return state.with_execution_ended(self.now());
+        }
         state
     }
 
@@ -86,7 +136,7 @@ impl AgentLoop {
             subject: HookSubject::Input(input),
         };
         let (context, failure) = self.hooks.call(context).await;
-        let now = self.clock.now();
+        let now = self.now();
         let state = match context.subject {
             HookSubject::Input(input) => context.state.with_input(input, now),
             // The stack lets no hook change the kind of the subject.
@@ -102,7 +152,7 @@ impl AgentLoop {
     async fn step(&self, state: AgentState) -> AgentState {
         let step_number = state.step_count() + 1;
         let step_id = StepId::generate(&*self.ids);
-        let started_at = self.clock.now();
+        let started_at = self.now();
         self.events.emit(AgentEvent::StepStarted {
             step_number,
             step_id,
@@ -115,17 +165,94 @@ impl AgentLoop {
             self.tell_decision(step_number, &state);
             return state;
         }
+        let state = self.with_mail(state).await;
+        if self.is_unkept() {
+            return state;
+        }
         let state = self.driver.step(state.with_step_granted(started_at), step_id).await;
-        let state = self.call_error_hooks(state).await;
-        let state = self.call_hooks(HookPoint::AfterStep, state).await;
-        let state = state.with_step_recorded(self.clock.now());
+        self.end_step(state, step_number).await
+    }
+
+    /// Archives the step that the driver has made.
+    async fn end_step(&self, state: AgentState, step_number: usize) -> AgentState {
+        let state = if self.is_unkept() {
+            state
+        } else {
+            let state = self.call_error_hooks(state).await;
+            let state = self.call_hooks(HookPoint::AfterStep, state).await;
+            self.with_step_for_mail(state)
+        };
+        let state = state.with_step_recorded(self.now());
         self.tell_step(step_number, &state);
         self.tell_decision(step_number, &state);
+        self.recorded(state).await
+    }
+
+    /// Adds the messages that wait to the conversation. They are told of once they are kept.
+    async fn with_mail(&self, state: AgentState) -> AgentState {
+        let Some(inbox) = self.inbox.as_ref().filter(|inbox| !inbox.is_empty()) else {
+            return state;
+        };
+        // A provider that has paused wants its own answer back, and nothing after it.
+        if state.last_step().is_some_and(AgentStep::is_paused) {
+            return state;
+        }
+        let messages = inbox.take();
+        let applied: Vec<MessageId> = messages.iter().map(|message| message.id).collect();
+        // Another process may have added a message, and not have come to telling of it.
+        let is_new = |message: &Message| !state.store().history().iter().any(|other| other.id == message.id);
+        let new: Vec<Message> = messages.into_iter().filter(is_new).collect();
+        // Whoever goes on from here must answer them.
+        let state = state
+            .with_input(new, self.now())
+            .with_continuation_requested(self.now());
+        let state = self.recorded(state).await;
+        if self.is_unkept() {
+            return state;
+        }
+        let step_number = state.step_count() + 1;
+        for message_id in applied {
+            self.events.emit(AgentEvent::MessageApplied {
+                step_number,
+                message_id,
+            });
+        }
         state
     }
 
+    /// Asks for one more step where a message waits and this one would be the last.
+    fn with_step_for_mail(&self, state: AgentState) -> AgentState {
+        let has_mail = self.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty());
+        if !has_mail || !state.should_stop() || self.control.called_off().is_some() {
+            return state;
+        }
+        let asked = state.clone().with_continuation_requested(self.now());
+        if asked.should_stop() { state } else { asked }
+    }
+
+    /// Records where the execution stands. One that can't be kept must end.
+    async fn recorded(&self, state: AgentState) -> AgentState {
+        let Some(journal) = self.journal.as_ref().filter(|journal| journal.failure().is_none()) else {
+            return state;
+        };
+        journal.reached(&state);
+        match journal.keep().await {
+            Ok(()) => state,
+            Err(Unkept) => Unkept::in_state(state, self.now()),
+        }
+    }
+
+    /// Tells whether the journal keeps nothing more: nothing may have an effect then.
+    fn is_unkept(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.failure().is_some())
+    }
+
+    fn now(&self) -> Timestamp {
+        self.control.now()
+    }
+
     async fn call_hooks(&self, point: HookPoint, state: AgentState) -> AgentState {
-        self.hooks.call_on_state(point, state, self.clock.now()).await
+        self.hooks.call_on_state(point, state, self.now()).await
     }
 
     async fn call_error_hooks(&self, state: AgentState) -> AgentState {
@@ -140,7 +267,7 @@ impl AgentLoop {
         };
         let (context, failure) = self.hooks.call(context).await;
         match failure {
-            Some(failure) => failure.in_state(context.state, self.clock.now()),
+            Some(failure) => failure.in_state(context.state, self.now()),
             None => context.state,
         }
     }

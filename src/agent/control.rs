@@ -1,4 +1,5 @@
-//! What bounds an execution from outside its state: budgets, what is spent of them, the clock and the caller's cancellation.
+//! What bounds an execution from outside its state: budgets, what is spent of them, the clock, and what its caller and its service want:
+//! its cancellation, its stop, its pause.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +15,8 @@ use crate::usage::{Price, Usage};
 const BUDGET: &str = "budget";
 /// Names the caller's cancellation as the source of stop signals.
 const CANCELLATION: &str = "cancellation";
+/// Names the caller's wish for an early end as the source of stop signals.
+const STOP: &str = "stop";
 /// A provider that ignores the limit on its answer is cut at this many bytes per token that is left: about twice what text has.
 const MAX_BYTES_PER_TOKEN: u64 = 8;
 /// Bytes that an answer may have beyond that: a single token can be a whole line of blanks.
@@ -26,6 +29,8 @@ const OVERRUN_SLACK: u64 = 256;
 pub struct ExecutionControl {
     budget: ExecutionBudget,
     cancellation: CancellationToken,
+    stop: CancellationToken,
+    pause: CancellationToken,
     clock: Arc<dyn Clock>,
     /// Of the execution and of all those below it.
     spent: Mutex<Usage>,
@@ -38,10 +43,25 @@ impl ExecutionControl {
         Self {
             budget,
             cancellation,
+            stop: CancellationToken::new(),
+            pause: CancellationToken::new(),
             clock,
             spent: Mutex::default(),
             parent: None,
         }
+    }
+
+    /// Listens to a token that is cancelled when the caller wants the execution to end with what it has.
+    #[must_use]
+    pub fn with_stop(self, stop: CancellationToken) -> Self {
+        Self { stop, ..self }
+    }
+
+    /// Listens to a token that is cancelled when another process shall go on with the execution. Only a loop with a journal obeys, before
+    /// a step.
+    #[must_use]
+    pub fn with_pause(self, pause: CancellationToken) -> Self {
+        Self { pause, ..self }
     }
 
     /// Counts what a resumed execution has spent before as spent.
@@ -53,7 +73,8 @@ impl ExecutionControl {
         }
     }
 
-    /// Bounds an execution on behalf of this one; `until` is when this one's time is spent.
+    /// Bounds an execution on behalf of this one; `until` is when this one's time is spent. It is cancelled and stopped with this one, and
+    /// never paused: it is a part of this one's step.
     #[must_use]
     pub fn for_subagent(self: &Arc<Self>, budget: ExecutionBudget, until: Option<Timestamp>) -> Self {
         let of_parent = ExecutionBudget {
@@ -63,6 +84,8 @@ impl ExecutionControl {
         Self {
             budget: budget.tightest(&of_parent),
             cancellation: self.cancellation.clone(),
+            stop: self.stop.clone(),
+            pause: CancellationToken::new(),
             clock: Arc::clone(&self.clock),
             spent: Mutex::default(),
             parent: Some(Arc::clone(self)),
@@ -82,6 +105,16 @@ impl ExecutionControl {
     /// Returns the token that is cancelled when the caller wants no result any more.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancellation
+    }
+
+    /// Returns the token that is cancelled when the caller wants the execution to end with what it has.
+    pub fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Tells whether another process shall go on with the execution.
+    pub fn is_paused(&self) -> bool {
+        self.pause.is_cancelled()
     }
 
     /// Counts what a model call has used, here and in the executions above.
@@ -104,9 +137,16 @@ impl ExecutionControl {
         self.budget.max_cost.is_some() || self.parent.as_ref().is_some_and(|parent| parent.limits_cost())
     }
 
-    /// Returns the signal of the caller's cancellation, if there is one.
-    pub fn cancelled(&self) -> Option<StopSignal> {
-        self.cancellation.is_cancelled().then(cancelled)
+    /// Returns the signal of the caller's cancellation, or else of its stop, if there is one.
+    pub fn called_off(&self) -> Option<StopSignal> {
+        let is_cancelled = self.cancellation.is_cancelled();
+        is_cancelled.then(cancelled).or_else(|| self.stopped())
+    }
+
+    /// Returns the signal of the caller's stop, if there is one and no cancellation.
+    pub fn stopped(&self) -> Option<StopSignal> {
+        let is_stopped = self.stop.is_cancelled() && !self.cancellation.is_cancelled();
+        is_stopped.then(stopped)
     }
 
     /// Returns the signals of all limits that forbid another step.
@@ -169,13 +209,20 @@ impl ExecutionControl {
         [seconds, self.budget.deadline].into_iter().flatten().min()
     }
 
-    /// Waits until the execution is cancelled or its time is spent, and returns the signal that says so.
+    /// Waits until the execution is cancelled or stopped or its time is spent, and returns the signal that says so.
     pub async fn interrupted(&self, time_limit: Option<Timestamp>) -> StopSignal {
         tokio::select! {
             biased;
             () = self.cancellation.cancelled() => cancelled(),
+            () = self.stop.cancelled() => stopped(),
             () = self.sleep_until(time_limit) => time_spent(),
         }
+    }
+
+    /// Waits until the execution is cancelled, and returns the signal that says so.
+    pub async fn cancelled(&self) -> StopSignal {
+        self.cancellation.cancelled().await;
+        cancelled()
     }
 
     /// Returns the most tokens that the next answer may have: what the budgets of tokens and cost leave.
@@ -241,4 +288,8 @@ fn time_spent() -> StopSignal {
 
 fn cancelled() -> StopSignal {
     StopSignal::new(StopReason::UserRequested, CANCELLATION, "the run was cancelled").binding()
+}
+
+fn stopped() -> StopSignal {
+    StopSignal::new(StopReason::UserRequested, STOP, "the run was stopped").binding()
 }

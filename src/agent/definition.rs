@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::compilers::CompilerConfig;
+use super::durability::Durability;
 use super::error_policy::ErrorPolicy;
 use super::parameters::ModelParameters;
 use super::script::ScriptStep;
 use super::state::ExecutionBudget;
 use super::subagents::SubagentConfig;
+use super::webhook::RunWebhook;
 use crate::json::Object;
 use crate::model_ref::{ModelRef, ResponseFormat};
 
@@ -69,6 +71,12 @@ pub struct AgentDefinition {
     /// What errors do to an execution: the name of a preset, or a decision for each kind of error.
     #[serde(default)]
     pub error_policy: ErrorPolicy,
+    /// How much of its runs outlives their worker, unless a request says otherwise.
+    #[serde(default, skip_serializing_if = "is_session")]
+    pub durability: Durability,
+    /// Who hears how its runs end, unless a request says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<RunWebhook>,
     /// Key-value pairs that every session of the agent begins with.
     #[serde(default)]
     pub metadata: Object,
@@ -113,6 +121,11 @@ fn yes() -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
 fn is_yes(value: &bool) -> bool {
     *value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_session(value: &Durability) -> bool {
+    *value == Durability::Session
 }
 
 fn max_depth() -> u32 {

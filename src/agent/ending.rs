@@ -1,4 +1,4 @@
-//! The first and the last event of every execution, also of one whose future is dropped.
+//! The first and the last event of every execution, also of one whose future is dropped. One that is handed over has its last event elsewhere.
 
 use std::sync::Arc;
 
@@ -26,11 +26,21 @@ impl Ending {
                 execution_count: state.execution_count(),
             });
         }
+        Self::resume(events, clock, state)
+    }
+
+    /// Goes on with an execution of whose beginning another process has told.
+    pub(super) fn resume(events: Arc<dyn EventSink>, clock: Arc<dyn Clock>, state: &AgentState) -> Self {
         Self {
             events,
             clock,
             execution: state.execution().cloned(),
         }
+    }
+
+    /// Tells nothing: another process goes on with the execution.
+    pub(super) fn hand_over(mut self) {
+        self.execution = None;
     }
 
     /// Notes how far the execution has come.

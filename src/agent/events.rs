@@ -62,6 +62,14 @@ pub enum AgentEvent {
         /// When it began.
         started_at: Timestamp,
     },
+    /// A message that came while the execution was at work has joined its conversation.
+    #[serde(rename = "message.applied")]
+    MessageApplied {
+        /// The number of the step that follows.
+        step_number: usize,
+        /// The message.
+        message_id: MessageId,
+    },
     /// A model is asked.
     #[serde(rename = "model.requested")]
     ModelRequested {

@@ -98,12 +98,13 @@ impl CheckedExecutor {
         Ok((registered, arguments))
     }
 
+    fn named(&self, name: &str) -> Option<&RegisteredTool> {
+        let mut tools = self.tools.iter().map(Arc::as_ref);
+        tools.find(|registered| registered.tool.spec().name == name)
+    }
+
     fn find(&self, call: &ToolCall) -> Result<&RegisteredTool, AgentError> {
-        let found = self
-            .tools
-            .iter()
-            .find(|registered| registered.tool.spec().name == call.name);
-        found.map(Arc::as_ref).ok_or_else(|| {
+        self.named(&call.name).ok_or_else(|| {
             let names: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
             let known = match names.as_slice() {
                 [] => "there are no tools".to_owned(),
@@ -162,6 +163,12 @@ impl ToolExecutor for CheckedExecutor {
         self.settings.concurrency.max(1)
     }
 
+    /// A call of a tool that does not exist has no effect.
+    fn is_repeatable(&self, tool: &str) -> bool {
+        self.named(tool)
+            .is_none_or(|registered| registered.tool.is_repeatable())
+    }
+
     fn execute<'a>(&'a self, call: ToolCall, context: &'a ToolContext) -> BoxFuture<'a, ToolExecution> {
         Box::pin(self.execute_call(call, context))
     }
@@ -211,7 +218,7 @@ fn unreadable(call: &ToolCall, cause: &ArgumentsError) -> AgentError {
 }
 
 fn cancelled(call: &ToolCall) -> AgentError {
-    let message = "the run was cancelled before the tool answered";
+    let message = "the run was cancelled or stopped before the tool answered";
     error(call, ErrorKind::Tool, "tool_cancelled", message)
 }
 

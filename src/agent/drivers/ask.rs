@@ -31,7 +31,7 @@ pub enum AskError {
     /// The hooks around model requests are not known yet, and none may be passed by.
     #[error("no model can be asked before the hooks of the execution are complete")]
     TooEarly,
-    /// The caller cancelled the execution, or its budget is spent or cut the answer.
+    /// The caller cancelled or stopped the execution, or its budget is spent or cut the answer.
     #[error("{0}")]
     Cut(String),
     /// The model failed.
@@ -55,7 +55,7 @@ pub async fn ask(
     };
     let control = &ports.control;
     let mut forbidden = control
-        .cancelled()
+        .called_off()
         .into_iter()
         .chain(control.limits_before_step(&state));
     if let Some(signal) = forbidden.find(|signal| signal.is_binding) {

@@ -8,6 +8,7 @@ mod tool_calling;
 mod step;
 
 mod ask;
+mod call_ends;
 mod exchange;
 mod structured;
 mod tool_use;
@@ -26,6 +27,7 @@ pub use self::ports::{DriverPorts, ModelChain, ModelChoice};
 pub use self::react::ReactDriver;
 pub use self::scripted::ScriptedDriver;
 pub use self::tool_calling::ToolCallingDriver;
+use super::progress::PendingStep;
 use super::state::AgentState;
 use crate::ids::StepId;
 
@@ -34,4 +36,7 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// Makes one step and returns the state that holds it. What fails is in the step, and the error policy decides what follows; a
     /// step that must be the last brings a stop signal.
     fn step(&self, state: AgentState, step_id: StepId) -> BoxFuture<'_, AgentState>;
+
+    /// Ends a step that another process has left among its calls, and returns the state that holds it.
+    fn resume_step(&self, state: AgentState, pending: PendingStep) -> BoxFuture<'_, AgentState>;
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::agent::call_key::CallSeed;
 use crate::agent::compilers::Compiler;
 use crate::agent::control::ExecutionControl;
 use crate::agent::events::EventSink;
 use crate::agent::hooks::HookStack;
 use crate::agent::parameters::ModelParameters;
 use crate::agent::ports::{Model, ToolExecutor};
+use crate::agent::recorder::Recorder;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::clock::Timestamp;
 use crate::ids::{IdSource, MessageId};
@@ -70,6 +72,10 @@ pub struct DriverPorts {
     pub parameters: Arc<ModelParameters>,
     /// Executes calls.
     pub tools: Arc<dyn ToolExecutor>,
+    /// What the keys of calls are derived from.
+    pub call_seed: CallSeed,
+    /// Records the calls of steps, where the execution has a journal.
+    pub journal: Option<Arc<Recorder>>,
     /// Whether the calls of one answer work at the same time.
     pub parallel_tool_calls: bool,
     /// How often an answer that does not fit may be corrected.

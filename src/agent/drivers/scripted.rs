@@ -6,7 +6,8 @@ use super::Driver;
 use super::deltas::{Told, tell_rest};
 use super::exchange::Exchange;
 use super::ports::DriverPorts;
-use super::step::{answer_shape, call_id, carry_out, end, end_with_error};
+use super::step::{answer_shape, call_id, carry_out, end, end_with_error, finish};
+use crate::agent::progress::PendingStep;
 use crate::agent::script::ScriptStep;
 use crate::agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, FinishReason, ModelResponse, StopReason, StopSignal,
@@ -111,5 +112,9 @@ impl ScriptedDriver {
 impl Driver for ScriptedDriver {
     fn step(&self, state: AgentState, step_id: StepId) -> BoxFuture<'_, AgentState> {
         Box::pin(self.make_step(state, step_id))
+    }
+
+    fn resume_step(&self, state: AgentState, pending: PendingStep) -> BoxFuture<'_, AgentState> {
+        Box::pin(finish(&self.ports, state, pending))
     }
 }

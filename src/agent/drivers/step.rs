@@ -9,13 +9,14 @@ use super::tool_use::use_tools;
 use crate::agent::answer::AnswerShape;
 use crate::agent::hooks::HookFailure;
 use crate::agent::ports::{ModelRequest, ToolContext};
+use crate::agent::progress::PendingStep;
 use crate::agent::prompt::render_prompt;
 use crate::agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, FinishReason, Messages, StopReason, StopSignal,
 };
-use crate::ids::{ExecutionId, StepId};
+use crate::ids::StepId;
 use crate::json::Value;
-use crate::message::{ContentPart, Message, Role, ToolCall, joined_text};
+use crate::message::{ContentPart, Message, Role, joined_text};
 
 /// The code of an answer that does not fit its shape.
 const ANSWER_INVALID: &str = "answer_invalid";
@@ -64,16 +65,18 @@ pub(super) async fn carry_out(
         step.output_messages.extend(ports.assistant_message(&response));
         step.response = Some(response);
     }
-    let calls: Vec<ToolCall> = step.tool_calls().cloned().collect();
-    let execution_id = state.execution().map(|execution| execution.execution_id);
-    if let Some(execution_id) = execution_id.filter(|_| !calls.is_empty()) {
-        let context = tool_context(ports, &state, execution_id);
-        let (state, used) = use_tools(ports, state, calls, &context, hook_failure).await;
-        step.tool_executions = used.executions;
-        step.output_messages.push(tool_message(ports, &step));
-        return end(ports, state, step, signal, used.hook_failure);
+    if step.has_tool_calls() {
+        let began = state
+            .execution()
+            .and_then(|execution| execution.current_step_started_at);
+        let started_at = began.unwrap_or_else(|| ports.now());
+        if let Some(journal) = &ports.journal {
+            journal.answered(&step, started_at, &state);
+        }
+        let pending = PendingStep::new(step, started_at);
+        return make_calls(ports, state, pending, signal, hook_failure).await;
     }
-    let is_final = calls.is_empty() && signal.is_none() && hook_failure.is_none() && !step.is_paused();
+    let is_final = signal.is_none() && hook_failure.is_none() && !step.is_paused();
     if is_final && step.errors.is_empty() {
         match judge(ports, &state, &step, shape) {
             Verdict::Accepted(value) => step.value = value,
@@ -81,6 +84,32 @@ pub(super) async fn carry_out(
         }
     }
     end(ports, state, step, signal, hook_failure)
+}
+
+/// Ends a step that was left among its calls: each goes on from where it stands.
+pub(super) async fn finish(ports: &DriverPorts, state: AgentState, pending: PendingStep) -> AgentState {
+    let now = ports.now();
+    let state = state.with_step_resumed(pending.started_at, now);
+    make_calls(ports, state, pending, None, None).await
+}
+
+async fn make_calls(
+    ports: &DriverPorts,
+    state: AgentState,
+    pending: PendingStep,
+    signal: Option<StopSignal>,
+    hook_failure: Option<HookFailure>,
+) -> AgentState {
+    let PendingStep { mut step, calls, .. } = pending;
+    let Some(context) = tool_context(ports, &state) else {
+        return end(ports, state, step, signal, hook_failure);
+    };
+    let (state, executions) = use_tools(ports, state, calls, context, hook_failure).await;
+    step.tool_executions = executions;
+    step.output_messages.push(tool_message(ports, &step));
+    // Another step would follow, so a stop ends the execution here. What it has cut is no error that a policy decides about.
+    let signal = signal.or_else(|| ports.control.stopped());
+    end(ports, state, step, signal, None)
 }
 
 /// Ends a step with an error; the model is asked to mend it, or the execution fails, whatever the error policy says.
@@ -212,16 +241,18 @@ fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape: &Answ
     })
 }
 
-fn tool_context(ports: &DriverPorts, state: &AgentState, execution_id: ExecutionId) -> ToolContext {
-    ToolContext {
+/// Returns what the calls of a step may know; the key is each call's own. There is none without an execution.
+fn tool_context(ports: &DriverPorts, state: &AgentState) -> Option<ToolContext> {
+    Some(ToolContext {
         agent_id: state.agent_id(),
-        execution_id,
+        execution_id: state.execution()?.execution_id,
         step_number: state.step_count() + 1,
         variables: Arc::clone(&ports.variables),
-        metadata: state.metadata().clone(),
+        metadata: Arc::default(),
         deadline: ports.control.time_limit(state),
-        cancellation: ports.control.cancellation().clone(),
-    }
+        cancellation: ports.control.cancellation().child_token(),
+        idempotency_key: String::new(),
+    })
 }
 
 fn tool_message(ports: &DriverPorts, step: &AgentStep) -> Arc<Message> {

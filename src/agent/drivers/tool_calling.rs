@@ -6,7 +6,8 @@ use super::Driver;
 use super::deltas::Told;
 use super::exchange::exchange;
 use super::ports::DriverPorts;
-use super::step::{answer_shape, carry_out, end_with_error, request};
+use super::step::{answer_shape, carry_out, end_with_error, finish, request};
+use crate::agent::progress::PendingStep;
 use crate::agent::state::{AgentState, AgentStep};
 use crate::ids::StepId;
 
@@ -39,5 +40,9 @@ impl ToolCallingDriver {
 impl Driver for ToolCallingDriver {
     fn step(&self, state: AgentState, step_id: StepId) -> BoxFuture<'_, AgentState> {
         Box::pin(self.make_step(state, step_id))
+    }
+
+    fn resume_step(&self, state: AgentState, pending: PendingStep) -> BoxFuture<'_, AgentState> {
+        Box::pin(finish(&self.ports, state, pending))
     }
 }

@@ -1,123 +1,171 @@
-//! Executes the calls of a step with the hooks around each, several at once. Every call gets exactly one execution, in the order of
-//! the calls.
+//! Executes the calls of a step with the hooks around each, several at once, and has each of them recorded. Every call gets exactly one
+//! execution, in the order of the calls.
+
+use std::future::ready;
+use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
+use super::call_ends::{not_executed, uncertain, unmade, withheld};
 use super::ports::DriverPorts;
 use crate::agent::events::AgentEvent;
 use crate::agent::hooks::{HookContext, HookFailure, HookPoint, HookSubject, ToolDecision, ToolUse};
 use crate::agent::ports::ToolContext;
-use crate::agent::state::{AgentError, AgentState, ToolExecution, ToolTrace, ToolVerdict};
-use crate::ids::ToolExecutionId;
-use crate::message::{ContentPart, ToolCall};
+use crate::agent::progress::PendingCall;
+use crate::agent::recorder::Unkept;
+use crate::agent::state::{AgentState, ErrorKind, ToolExecution};
+use crate::message::ToolCall;
 
-/// What the model reads of a call that was not executed because a hook failed.
-const NOT_EXECUTED: &str = "The run ended before this tool was called.";
-/// What is read of an answer that no hook could look through.
-const WITHHELD: &str = "The answer is withheld, because a hook failed before it could be looked through.";
-
-/// The calls of a step, executed.
-#[derive(Debug)]
-pub(super) struct ToolUses {
-    /// One execution for every call, in the order of the calls.
-    pub(super) executions: Vec<ToolExecution>,
-    /// The hook that failed on the way.
-    pub(super) hook_failure: Option<HookFailure>,
-}
-
-/// Executes the calls and returns the state as the hooks around them made it.
+/// Executes the calls, each from where it stands, and returns the state as the hooks around them made it and one execution for each.
 ///
 /// The hooks before the calls see them in their order, and what one does to the state reaches the next. Then the calls work at the
 /// same time; the hooks after them see them as they end. An agent without parallel calls ends each call, with its hooks, before the
-/// next begins. Once a hook has failed, before the calls or among them, no further call is executed.
+/// next begins. Once a hook has failed, before the calls or among them, or nothing is kept any more, no further call is executed.
 pub(super) async fn use_tools(
     ports: &DriverPorts,
     state: AgentState,
-    calls: Vec<ToolCall>,
-    context: &ToolContext,
+    calls: Vec<PendingCall>,
+    context: ToolContext,
     hook_failure: Option<HookFailure>,
-) -> (AgentState, ToolUses) {
-    let batch = if ports.parallel_tool_calls { calls.len() } else { 1 };
+) -> (AgentState, Vec<ToolExecution>) {
+    let keeps = ports.journal.is_some();
+    let written = calls.iter().filter(|_| keeps).map(|call| call.as_written().clone());
+    let written: Vec<_> = written.collect();
     let mut uses = Uses {
         ports,
         context,
+        has_failed: has_failed(&state),
         state,
-        hook_failure,
+        ended: vec![None; calls.len()],
+        in_flight: Vec::new(),
     };
-    let mut executions = Vec::with_capacity(calls.len());
-    let mut calls = calls.into_iter();
-    loop {
-        let together: Vec<ToolCall> = calls.by_ref().take(batch).collect();
-        if together.is_empty() {
-            break;
-        }
-        executions.extend(uses.execute(together).await);
+    if let Some(failure) = hook_failure {
+        uses.fail(failure);
     }
-    let Uses {
-        state, hook_failure, ..
-    } = uses;
-    let uses = ToolUses {
-        executions,
-        hook_failure,
+    if let Err(Unkept) = uses.execute_all(calls).await {
+        uses.state = Unkept::in_state(uses.state, ports.now());
+    }
+    // Only a journal that fails leaves calls without an end.
+    let missing = |place: usize| {
+        let call = written.get(place)?.clone();
+        let was_made = uses.in_flight.contains(&place);
+        Some(if was_made {
+            uncertain(ports, call)
+        } else {
+            unmade(ports, call)
+        })
     };
-    (state, uses)
+    let executions = uses.ended.into_iter().enumerate();
+    let executions = executions.filter_map(|(place, ended)| ended.or_else(|| missing(place)));
+    let executions = executions.collect();
+    (uses.state, executions)
+}
+
+/// Tells whether a hook had failed before the step was interrupted.
+fn has_failed(state: &AgentState) -> bool {
+    let mut errors = state
+        .execution()
+        .into_iter()
+        .flat_map(|execution| execution.errors.iter());
+    errors.any(|error| error.kind == ErrorKind::Hook)
 }
 
 struct Uses<'a> {
     ports: &'a DriverPorts,
-    context: &'a ToolContext,
+    context: ToolContext,
     state: AgentState,
-    hook_failure: Option<HookFailure>,
+    /// Whether a hook has failed.
+    has_failed: bool,
+    /// How the calls ended, by place.
+    ended: Vec<Option<ToolExecution>>,
+    /// The places of those that work now.
+    in_flight: Vec<usize>,
+}
+
+/// A call that may begin.
+struct Next {
+    place: usize,
+    /// As the model wrote it.
+    call: ToolCall,
+    tool_use: ToolUse,
+    /// Whether it has begun before, in a process that did not see its end.
+    was_begun: bool,
 }
 
 /// A call on its way, with its place among the calls.
-type Pending<'a> = BoxFuture<'a, (usize, ToolExecution)>;
+type Working<'a> = BoxFuture<'a, (usize, ToolExecution)>;
 
-impl Uses<'_> {
-    /// Executes calls at the same time.
-    async fn execute(&mut self, calls: Vec<ToolCall>) -> Vec<ToolExecution> {
-        let mut decided = Vec::with_capacity(calls.len());
-        for call in calls {
-            decided.push(self.before(call).await);
+impl<'a> Uses<'a> {
+    async fn execute_all(&mut self, calls: Vec<PendingCall>) -> Result<(), Unkept> {
+        let batch = if self.ports.parallel_tool_calls { calls.len() } else { 1 };
+        let mut calls = calls.into_iter().enumerate().peekable();
+        while calls.peek().is_some() {
+            let together = calls.by_ref().take(batch).collect();
+            self.execute(together).await?;
+            // The end of a call is kept with the beginning of the next, unless a hook comes between.
+            if calls.peek().is_none() || self.ports.hooks.has_hooks_at(HookPoint::BeforeToolUse) {
+                self.keep().await?;
+            }
         }
-        // What the hooks before the calls did to the metadata reaches the tools.
-        let context = ToolContext {
-            metadata: self.state.metadata().clone(),
-            ..self.context.clone()
-        };
-        let begun = |(place, (call, tool_use)): (usize, (ToolCall, ToolUse)), has_failed: bool| -> Pending<'_> {
-            let tool_use = if has_failed { not_executed(tool_use) } else { tool_use };
-            Box::pin(self.ports.execution(place, call, tool_use, &context))
-        };
-        let mut waiting = decided.into_iter().enumerate();
-        let mut after = After {
-            ports: self.ports,
-            step_number: self.context.step_number,
-            state: &mut self.state,
-            hook_failure: &mut self.hook_failure,
-        };
-        let concurrency = self.ports.tools.concurrency().max(1);
-        let first = waiting.by_ref().take(concurrency);
-        let mut working: FuturesUnordered<_> = first.map(|next| begun(next, after.has_failed())).collect();
-        let mut ended = Vec::new();
-        while let Some((place, execution)) = working.next().await {
-            ended.push((place, after.ended(execution).await));
-            working.extend(waiting.next().map(|next| begun(next, after.has_failed())));
-        }
-        ended.sort_by_key(|(place, _)| *place);
-        ended.into_iter().map(|(_, execution)| execution).collect()
+        Ok(())
     }
 
-    /// Lets the hooks decide about a call; returns it as the model wrote it, and as it will be used.
-    async fn before(&mut self, call: ToolCall) -> (ToolCall, ToolUse) {
+    /// Executes calls at the same time.
+    async fn execute(&mut self, calls: Vec<(usize, PendingCall)>) -> Result<(), Unkept> {
+        let mut waiting = Vec::with_capacity(calls.len());
+        for (place, call) in calls {
+            waiting.extend(self.next(place, call).await);
+        }
+        // What the hooks before the calls did to the metadata reaches the tools.
+        self.context.metadata = Arc::new(self.state.metadata().clone());
+        let mut waiting = waiting.into_iter();
+        let concurrency = self.ports.tools.concurrency().max(1);
+        let first = waiting.by_ref().take(concurrency);
+        let first: Vec<_> = first.map(|next| self.begin(next)).collect();
+        self.keep().await?;
+        let mut working: FuturesUnordered<_> = first.into_iter().map(|call| self.go(call)).collect();
+        while let Some((place, execution)) = self.next_end(&mut working).await {
+            self.end(place, execution).await;
+            let next = waiting.next().map(|next| self.begin(next));
+            if next.is_some() || !working.is_empty() {
+                self.keep().await?;
+            }
+            working.extend(next.map(|call| self.go(call)));
+        }
+        Ok(())
+    }
+
+    /// Lets the hooks decide about a call, unless they have; none when it has ended.
+    async fn next(&mut self, place: usize, call: PendingCall) -> Option<Next> {
+        let (call, tool_use, was_begun) = match call {
+            PendingCall::Open(call) => {
+                let tool_use = self.decide(place, call.clone()).await;
+                (call, tool_use, false)
+            }
+            PendingCall::Decided { call, tool_use } => (call, tool_use, false),
+            PendingCall::Begun { call, tool_use } => (call, tool_use, true),
+            PendingCall::Ended(execution) => {
+                self.note_end(place, *execution);
+                return None;
+            }
+        };
+        Some(Next {
+            place,
+            call,
+            tool_use,
+            was_begun,
+        })
+    }
+
+    async fn decide(&mut self, place: usize, call: ToolCall) -> ToolUse {
         let undecided = ToolUse {
-            call: call.clone(),
+            call,
             decision: ToolDecision::Execute,
         };
-        if self.hook_failure.is_some() || !self.ports.hooks.has_hooks_at(HookPoint::BeforeToolUse) {
-            return (call, undecided);
+        if self.has_failed || !self.ports.hooks.has_hooks_at(HookPoint::BeforeToolUse) {
+            return undecided;
         }
         let context = HookContext {
             point: HookPoint::BeforeToolUse,
@@ -131,87 +179,78 @@ impl Uses<'_> {
             // The stack lets no hook change the kind of the subject.
             _ => undecided,
         };
-        self.hook_failure = failure;
-        (call, tool_use)
-    }
-}
-
-impl DriverPorts {
-    /// Executes a call unless hooks have decided otherwise. The record has the call as the model wrote it.
-    async fn execution(
-        &self,
-        place: usize,
-        call: ToolCall,
-        tool_use: ToolUse,
-        context: &ToolContext,
-    ) -> (usize, ToolExecution) {
-        let (content, verdict) = match tool_use.decision {
-            ToolDecision::Execute => {
-                let execution = self.tools.execute(tool_use.call, context).await;
-                return (place, ToolExecution { call, ..execution });
+        match failure {
+            Some(failure) => self.fail(failure),
+            None => {
+                if let Some(journal) = &self.ports.journal {
+                    journal.decided(place, &tool_use, &self.state);
+                }
             }
-            ToolDecision::Block { reason } => (vec![ContentPart::text(reason)], ToolVerdict::Blocked),
-            ToolDecision::Supply { content } => (content, ToolVerdict::Supplied),
-        };
-        let now = self.now();
-        let execution = ToolExecution {
-            id: ToolExecutionId::generate(&*self.ids),
+        }
+        tool_use
+    }
+
+    /// Makes a call ready to go, and notes that it begins.
+    fn begin(&self, next: Next) -> (usize, Working<'a>) {
+        let Next {
+            place,
             call,
-            content,
-            error: None,
-            started_at: now,
-            completed_at: now,
-            verdict,
-            trace: ToolTrace::default(),
+            tool_use,
+            was_begun,
+        } = next;
+        let ports = self.ports;
+        if was_begun && (self.has_failed || !ports.tools.is_repeatable(&tool_use.call.name)) {
+            return (place, Box::pin(ready((place, uncertain(ports, call)))));
+        }
+        let tool_use = if self.has_failed {
+            not_executed(tool_use)
+        } else {
+            tool_use
         };
-        (place, execution)
+        let begins = !was_begun && tool_use.decision == ToolDecision::Execute;
+        if let Some(journal) = ports.journal.as_ref().filter(|_| begins) {
+            journal.begun(place);
+        }
+        let context = ToolContext {
+            idempotency_key: ports.call_seed.key(self.context.step_number, place, &call),
+            ..self.context.clone()
+        };
+        let work = async move { (place, ports.execution(call, tool_use, &context).await) };
+        (place, Box::pin(work))
     }
-}
 
-/// Returns the use of a call that a failed hook keeps from its tool, whatever was decided about it.
-fn not_executed(tool_use: ToolUse) -> ToolUse {
-    let reason = NOT_EXECUTED.to_owned();
-    let decision = ToolDecision::Block { reason };
-    ToolUse { decision, ..tool_use }
-}
-
-/// Returns an execution without its answer: a hook that had to see it before anybody else was not reached.
-fn withheld(execution: ToolExecution) -> ToolExecution {
-    let error = execution.error.map(|error| AgentError {
-        message: WITHHELD.to_owned(),
-        ..error
-    });
-    ToolExecution {
-        content: vec![ContentPart::text(WITHHELD)],
-        error,
-        ..execution
+    /// Lets a call go whose beginning is kept.
+    fn go(&mut self, (place, call): (usize, Working<'a>)) -> Working<'a> {
+        self.in_flight.push(place);
+        call
     }
-}
 
-/// What follows the end of each call.
-struct After<'a> {
-    ports: &'a DriverPorts,
-    step_number: usize,
-    state: &'a mut AgentState,
-    hook_failure: &'a mut Option<HookFailure>,
-}
-
-impl After<'_> {
-    /// Tells whether a hook has failed, so that nothing may begin any more.
-    fn has_failed(&self) -> bool {
-        self.hook_failure.is_some()
+    /// Waits for the end of one of the calls. A stop cuts them as a cancellation does.
+    async fn next_end(&self, working: &mut FuturesUnordered<Working<'a>>) -> Option<(usize, ToolExecution)> {
+        let (stop, cut) = (self.ports.control.stop(), &self.context.cancellation);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled(), if !cut.is_cancelled() => cut.cancel(),
+                ended = working.next() => return ended,
+            }
+        }
     }
 
     /// Lets the hooks see the execution, then everybody hear of it.
-    async fn ended(&mut self, execution: ToolExecution) -> ToolExecution {
-        let is_seen = self.hook_failure.is_none() && self.ports.hooks.has_hooks_at(HookPoint::AfterToolUse);
+    async fn end(&mut self, place: usize, execution: ToolExecution) {
+        self.in_flight.retain(|other| *other != place);
+        let hooks = &self.ports.hooks;
+        let is_seen = !self.has_failed && !self.is_unkept() && hooks.has_hooks_at(HookPoint::AfterToolUse);
         let execution = if is_seen { self.seen(execution).await } else { execution };
-        let is_unseen = self.hook_failure.is_some() && self.ports.hooks.holds_back_deltas();
+        let is_unseen = self.has_failed && hooks.holds_back_deltas();
         let execution = if is_unseen { withheld(execution) } else { execution };
-        self.ports
-            .events
-            .emit(AgentEvent::tool_call_completed(self.step_number, &execution));
-        execution
+        let told = AgentEvent::tool_call_completed(self.context.step_number, &execution);
+        self.ports.events.emit(told);
+        if let Some(journal) = &self.ports.journal {
+            journal.ended(place, &execution, &self.state);
+        }
+        self.note_end(place, execution);
     }
 
     async fn seen(&mut self, execution: ToolExecution) -> ToolExecution {
@@ -221,12 +260,41 @@ impl After<'_> {
             subject: HookSubject::ToolExecution(Box::new(execution.clone())),
         };
         let (context, failure) = self.ports.hooks.call(context).await;
-        *self.state = context.state;
-        *self.hook_failure = failure;
+        self.state = context.state;
+        if let Some(failure) = failure {
+            self.fail(failure);
+        }
         match context.subject {
             HookSubject::ToolExecution(execution) => *execution,
             // The stack lets no hook change the kind of the subject.
             _ => execution,
+        }
+    }
+
+    fn note_end(&mut self, place: usize, execution: ToolExecution) {
+        if let Some(ended) = self.ended.get_mut(place) {
+            *ended = Some(execution);
+        }
+    }
+
+    /// Puts the failure of a hook into the state, so that it is recorded with whatever follows.
+    fn fail(&mut self, failure: HookFailure) {
+        self.has_failed = true;
+        self.state = failure.in_state(self.state.clone(), self.ports.now());
+    }
+
+    /// Tells whether nothing is kept any more, so that nothing may have an effect: a subagent may have met it first.
+    fn is_unkept(&self) -> bool {
+        self.ports
+            .journal
+            .as_ref()
+            .is_some_and(|journal| journal.failure().is_some())
+    }
+
+    async fn keep(&self) -> Result<(), Unkept> {
+        match &self.ports.journal {
+            Some(journal) => journal.keep().await,
+            None => Ok(()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The cancellation: no step begins, and nothing goes on, once the caller wants no result any more.
+//! The caller's cancellation and stop: no step begins, and nothing goes on, once the caller wants none.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use futures_util::future::BoxFuture;
 use super::{Hook, HookContext, HookError, HookPoint};
 use crate::agent::control::ExecutionControl;
 
-/// Stops an execution whose caller has cancelled it, whatever others want. It belongs to the stack of every execution.
+/// Stops an execution whose caller has cancelled or stopped it, whatever others want. It belongs to the stack of every execution.
 #[derive(Debug)]
 pub struct CancellationHook {
     control: Arc<ExecutionControl>,
 }
 
 impl CancellationHook {
-    /// Watches the cancellation of the control.
+    /// Watches the cancellation and the stop of the control.
     pub fn new(control: Arc<ExecutionControl>) -> Self {
         Self { control }
     }
@@ -33,7 +33,7 @@ impl Hook for CancellationHook {
     fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         // After its last step there is nothing left to cancel but the session, and that is the run's affair.
         let is_over = context.point == HookPoint::AfterStep && context.state.should_stop();
-        if let Some(signal) = self.control.cancelled().filter(|_| !is_over) {
+        if let Some(signal) = self.control.called_off().filter(|_| !is_over) {
             context.state = context.state.with_stop_signal(signal, self.control.now());
         }
         Box::pin(ready(Ok(context)))

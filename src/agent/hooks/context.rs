@@ -1,6 +1,6 @@
 //! What a hook is given and gives back: the point, the state, and what the point is about.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::agent::ports::ModelRequest;
 use crate::agent::state::{AgentState, ErrorList, ModelResponse, ToolExecution};
@@ -95,7 +95,7 @@ pub enum HookSubject {
 }
 
 /// A call on its way to its tool.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
     /// The call. A hook may change its arguments; the history keeps what the model wrote.
     pub call: ToolCall,
@@ -104,7 +104,8 @@ pub struct ToolUse {
 }
 
 /// What becomes of a call.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolDecision {
     /// The tool executes it.
     #[default]

@@ -25,10 +25,10 @@ impl ErrorPolicyHook {
         Self { handling, clock }
     }
 
-    /// A step that its driver has tried again already is left to the driver.
+    /// A step that its driver has tried again already is left to the driver, and one that the caller has cut to the caller.
     fn decide(&self, state: AgentState) -> AgentState {
         let is_retried = |execution: &ExecutionState| execution.continuation.is_retry_wanted;
-        if state.execution().is_some_and(is_retried) {
+        if state.execution().is_some_and(is_retried) || state.stop_signal().is_some_and(is_callers) {
             return state;
         }
         let Some(step) = state.current_step() else { return state };
@@ -87,6 +87,11 @@ impl ErrorPolicyHook {
             .collect();
         StopSignal::new(reason, self.name(), error.message.clone()).with_context(context)
     }
+}
+
+/// Tells whether the caller wants the end.
+fn is_callers(signal: &StopSignal) -> bool {
+    signal.is_binding && signal.reason == StopReason::UserRequested
 }
 
 impl Hook for ErrorPolicyHook {

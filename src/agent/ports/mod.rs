@@ -1,8 +1,9 @@
-//! What an agent needs of the outside, as traits: models, tools and the environment.
+//! What an agent needs of the outside, as traits: models, tools, the environment and the rules of webhooks.
 
 mod environment;
 mod model;
 mod tool;
+mod webhook;
 
 pub use self::environment::{Environment, EnvironmentError, EnvironmentRuntime};
 pub use self::model::{
@@ -12,3 +13,4 @@ pub use self::model::{
 pub use self::tool::{
     Tool, ToolCatalog, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSetError, ToolSpec, UnknownTool,
 };
+pub use self::webhook::{WebhookFault, WebhookRules};

@@ -42,11 +42,13 @@ pub struct ToolContext {
     /// The environment's variables.
     pub variables: Arc<BTreeMap<String, Value>>,
     /// The context's metadata.
-    pub metadata: Object,
+    pub metadata: Arc<Object>,
     /// When the execution's time is spent; calls are cut then.
     pub deadline: Option<Timestamp>,
-    /// Cancelled when the run is; calls are cut then.
+    /// Cancelled when the run is cancelled or stopped; calls are cut then.
     pub cancellation: CancellationToken,
+    /// Names the call, the same whenever it is executed: for a tool that must not do a thing twice.
+    pub idempotency_key: String,
 }
 
 /// What a tool answers.
@@ -95,6 +97,11 @@ pub trait Tool: Send + Sync + fmt::Debug {
 
     /// Runs a call whose arguments fit the schema. Dropping the future cuts the call.
     fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
+    /// Tells whether a call that was begun, and whose end is not known, may be made again.
+    fn is_repeatable(&self) -> bool {
+        self.spec().idempotent
+    }
 
     /// Tells whether a call ends by itself, and soon, when the run is cancelled or its time is spent. Such a call is never cut, so
     /// that what it used is counted.
@@ -147,6 +154,9 @@ pub trait ToolExecutor: Send + Sync + fmt::Debug {
 
     /// Returns how many calls may work at the same time; at least 1.
     fn concurrency(&self) -> usize;
+
+    /// Tells whether a call of the tool that was begun, and whose end is not known, may be made again.
+    fn is_repeatable(&self, tool: &str) -> bool;
 
     /// Executes a call, in time. One that is unknown, does not fit its schema, fails, panics, takes too long or is cut by the run's
     /// end is an execution with an error.

@@ -24,7 +24,7 @@ pub struct StateAddition {
     pub(super) state: AgentState,
 }
 
-/// Why an addition does not follow on the state that it is added to.
+/// Why an addition, or another entry of a journal, does not follow on what it is added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AdditionGap {
     /// The state is another agent's.
@@ -43,6 +43,12 @@ pub enum AdditionGap {
         messages: usize,
         /// The number of steps that there are.
         steps: usize,
+    },
+    /// A call belongs to no step in progress, or nothing is kept of the agent that worked on it.
+    #[error("nothing is known of the call {place} of a step")]
+    Call {
+        /// Its place among the calls of a step.
+        place: usize,
     },
 }
 

@@ -385,6 +385,12 @@ impl AgentState {
         self.map_execution(now, |execution| execution.with_step_started(now))
     }
 
+    /// Goes on with a step that began then.
+    #[must_use]
+    pub fn with_step_resumed(self, started_at: Timestamp, now: Timestamp) -> Self {
+        self.map_execution(now, |execution| execution.with_step_resumed(started_at))
+    }
+
     /// Holds the step that the driver made, tags its messages and adds them to the store; once for each step.
     #[must_use]
     pub fn with_current_step(self, mut step: AgentStep, now: Timestamp) -> Self {

@@ -173,6 +173,16 @@ impl ExecutionState {
         }
     }
 
+    /// Goes on with a step that began then; whatever is wanted of the next one stays.
+    #[must_use]
+    pub fn with_step_resumed(self, started_at: Timestamp) -> Self {
+        Self {
+            current_step_started_at: Some(started_at),
+            current_step: None,
+            ..self
+        }
+    }
+
     /// Lets the driver make the step: whatever was wanted before it is settled.
     #[must_use]
     pub fn with_step_granted(self) -> Self {

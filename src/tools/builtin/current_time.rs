@@ -110,7 +110,6 @@ mod tests {
     use super::*;
     use crate::clock::Timestamp;
     use crate::ids::{AgentId, ExecutionId, IdSource as _, UuidV7Source};
-    use crate::json::Object;
 
     #[derive(Debug)]
     struct Noon;
@@ -127,9 +126,10 @@ mod tests {
             execution_id: ExecutionId::from_uuid(UuidV7Source.next_uuid()),
             step_number: 1,
             variables: Arc::new(BTreeMap::from_iter(variable.map(|value| (TIMEZONE.to_owned(), value)))),
-            metadata: Object::new(),
+            metadata: Arc::default(),
             deadline: None,
             cancellation: CancellationToken::new(),
+            idempotency_key: String::new(),
         };
         let output = CurrentTime::new(Arc::new(Noon)).answer(arguments, &context);
         let text = output.map(|output| output.content[0].as_text().unwrap().to_owned());

@@ -18,11 +18,14 @@ use super::Driver;
 use super::deltas::{Told, tell_rest};
 use super::exchange::{Exchange, exchange};
 use super::ports::DriverPorts;
-use super::step::{Fault, answer_shape, call_id, carry_out, end_with_error, end_with_fault, has_error, request};
+use super::step::{
+    Fault, answer_shape, call_id, carry_out, end_with_error, end_with_fault, finish, has_error, request,
+};
 use super::structured::with_paragraph;
 use crate::agent::answer::AnswerShape;
 use crate::agent::events::AgentEvent;
 use crate::agent::ports::ModelRequest;
+use crate::agent::progress::PendingStep;
 use crate::agent::state::{AgentError, AgentState, AgentStep, FinishReason, Messages, ModelResponse};
 use crate::ids::StepId;
 use crate::message::{ContentPart, ReasoningPart, ToolCall, joined_text};
@@ -181,6 +184,10 @@ impl ReactDriver {
 impl Driver for ReactDriver {
     fn step(&self, state: AgentState, step_id: StepId) -> BoxFuture<'_, AgentState> {
         Box::pin(self.make_step(state, step_id))
+    }
+
+    fn resume_step(&self, state: AgentState, pending: PendingStep) -> BoxFuture<'_, AgentState> {
+        Box::pin(finish(&self.ports, state, pending))
     }
 }
 

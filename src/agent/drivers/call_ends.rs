@@ -1,0 +1,96 @@
+//! How calls end that no tool answers, and those whose answer nobody may read.
+
+use super::ports::DriverPorts;
+use crate::agent::hooks::{ToolDecision, ToolUse};
+use crate::agent::ports::ToolContext;
+use crate::agent::state::{AgentError, ErrorKind, ToolExecution, ToolTrace, ToolVerdict};
+use crate::ids::ToolExecutionId;
+use crate::message::{ContentPart, ToolCall};
+
+/// What the model reads of a call that was not executed because the run ended.
+const NOT_EXECUTED: &str = "The run ended before this tool was called.";
+/// What is read of an answer that no hook could look through.
+const WITHHELD: &str = "The answer is withheld, because a hook failed before it could be looked through.";
+/// The code of a call whose end nobody saw.
+const EFFECT_UNCERTAIN: &str = "tool_effect_uncertain";
+
+impl DriverPorts {
+    /// Executes a call unless hooks have decided otherwise. The record has the call as the model wrote it.
+    pub(super) async fn execution(&self, call: ToolCall, tool_use: ToolUse, context: &ToolContext) -> ToolExecution {
+        match tool_use.decision {
+            ToolDecision::Execute => {
+                let execution = self.tools.execute(tool_use.call, context).await;
+                ToolExecution { call, ..execution }
+            }
+            ToolDecision::Block { reason } => blocked(self, call, reason),
+            ToolDecision::Supply { content } => ToolExecution {
+                verdict: ToolVerdict::Supplied,
+                ..ended_now(self, call, content)
+            },
+        }
+    }
+}
+
+/// Returns the use of a call that a failed hook keeps from its tool, whatever was decided about it.
+pub(super) fn not_executed(tool_use: ToolUse) -> ToolUse {
+    let reason = NOT_EXECUTED.to_owned();
+    let decision = ToolDecision::Block { reason };
+    ToolUse { decision, ..tool_use }
+}
+
+/// Returns the end of a call that was never made.
+pub(super) fn unmade(ports: &DriverPorts, call: ToolCall) -> ToolExecution {
+    blocked(ports, call, NOT_EXECUTED.to_owned())
+}
+
+/// Returns the end of a call that was made and whose end nobody saw.
+pub(super) fn uncertain(ports: &DriverPorts, call: ToolCall) -> ToolExecution {
+    let name = &call.name;
+    let message = format!(
+        "the call of {name} was interrupted, and its effect is uncertain: it may have happened, in part or as a whole; check that before you repeat the call"
+    );
+    let error = AgentError {
+        kind: ErrorKind::Tool,
+        code: EFFECT_UNCERTAIN.to_owned(),
+        message: message.clone(),
+        source_name: Some(name.clone()),
+    };
+    ToolExecution {
+        error: Some(error),
+        ..ended_now(ports, call, vec![ContentPart::text(message)])
+    }
+}
+
+/// Returns an execution without its answer: a hook that had to see it before anybody else was not reached.
+pub(super) fn withheld(execution: ToolExecution) -> ToolExecution {
+    let error = execution.error.map(|error| AgentError {
+        message: WITHHELD.to_owned(),
+        ..error
+    });
+    ToolExecution {
+        content: vec![ContentPart::text(WITHHELD)],
+        error,
+        ..execution
+    }
+}
+
+fn blocked(ports: &DriverPorts, call: ToolCall, reason: String) -> ToolExecution {
+    ToolExecution {
+        verdict: ToolVerdict::Blocked,
+        ..ended_now(ports, call, vec![ContentPart::text(reason)])
+    }
+}
+
+fn ended_now(ports: &DriverPorts, call: ToolCall, content: Vec<ContentPart>) -> ToolExecution {
+    let now = ports.now();
+    ToolExecution {
+        id: ToolExecutionId::generate(&*ports.ids),
+        call,
+        content,
+        error: None,
+        started_at: now,
+        completed_at: now,
+        verdict: ToolVerdict::Executed,
+        trace: ToolTrace::default(),
+    }
+}

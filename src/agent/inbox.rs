@@ -1,0 +1,14 @@
+//! The port to messages that come while an execution is at work.
+
+use std::fmt;
+
+use crate::message::Message;
+
+/// Holds messages for an execution until it takes them before a step.
+pub trait Inbox: Send + Sync + fmt::Debug {
+    /// Takes all messages that wait, oldest first.
+    fn take(&self) -> Vec<Message>;
+
+    /// Tells whether no message waits.
+    fn is_empty(&self) -> bool;
+}

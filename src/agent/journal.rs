@@ -1,0 +1,89 @@
+//! The journal of an execution: what is kept of it, entry by entry, so that another process can go on with it. The port and the entries;
+//! the store keeps them.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::hooks::ToolUse;
+use super::state::{AgentStep, StateAddition, ToolExecution};
+use crate::clock::Timestamp;
+use crate::ids::{AgentId, SessionId};
+use crate::session::Hash;
+
+/// Keeps entries durably, in their order.
+pub trait Journal: Send + Sync + fmt::Debug {
+    /// Keeps entries before the execution goes on: all of them or none.
+    fn append(&self, entries: Vec<JournalEntry>) -> BoxFuture<'_, Result<(), JournalError>>;
+}
+
+/// The journals of a run: one for each execution, in a scope of its own.
+pub trait Journals: Send + Sync + fmt::Debug {
+    /// Returns the journal of a scope. That of the run's own agent is the empty one; each subagent's is named by the key of its call.
+    fn scope(&self, scope: &str) -> Arc<dyn Journal>;
+
+    /// Returns what was kept in a scope before this process went on with the run, in its order; empty for one that is new.
+    fn entries(&self, scope: &str) -> Vec<JournalEntry>;
+}
+
+/// What is kept. Each entry follows on the one before, and costs what it adds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JournalEntry {
+    /// A subagent begins: the first entry of its scope, so that it goes on as what it was.
+    SubagentBegun {
+        /// The session that it makes.
+        session_id: SessionId,
+        /// The agent instance.
+        agent_id: AgentId,
+        /// The version of its definition.
+        agent_version: Hash,
+    },
+    /// The execution has its input, or has completed a step, or messages have joined it before one, or it has ended: what the state has
+    /// more than at the entry before.
+    Reached(StateAddition),
+    /// A model has asked for tools, and none of its calls has begun.
+    Answered {
+        /// The step so far: the answer and its messages. It is not part of the state yet.
+        step: Box<AgentStep>,
+        /// When the step began.
+        started_at: Timestamp,
+        /// What the hooks since the entry before have changed in the state.
+        addition: StateAddition,
+    },
+    /// The hooks before a call have decided about it. Where there are none, the call is executed as the model wrote it.
+    CallDecided {
+        /// Its place among the calls of the step, from 0.
+        place: usize,
+        /// The call as it is executed, and whether it is.
+        tool_use: ToolUse,
+        /// What the hooks have changed in the state.
+        addition: StateAddition,
+    },
+    /// A call begins.
+    CallBegun {
+        /// Its place among the calls of the step, from 0.
+        place: usize,
+    },
+    /// A call has ended, and the hooks have seen it.
+    CallEnded {
+        /// Its place among the calls of the step, from 0.
+        place: usize,
+        /// How it ended.
+        execution: Box<ToolExecution>,
+        /// What the hooks after it have changed in the state.
+        addition: StateAddition,
+    },
+}
+
+/// Why nothing more can be kept. The execution ends without a session of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Somebody else goes on with the execution.
+    #[error("another worker has taken over")]
+    Superseded,
+    /// The entries can't be kept.
+    #[error("the progress of the execution can't be kept")]
+    Failed(#[source] Box<dyn Error + Send + Sync>),
+}

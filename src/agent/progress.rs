@@ -1,0 +1,176 @@
+//! What the entries of a journal amount to: where an execution stood when its process left it.
+
+use super::hooks::{ToolDecision, ToolUse};
+use super::journal::JournalEntry;
+use super::state::{AdditionGap, AgentState, AgentStep, ToolExecution};
+use crate::clock::Timestamp;
+use crate::message::ToolCall;
+use crate::usage::Usage;
+
+/// How far an execution has come.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// The state at the last entry.
+    pub state: AgentState,
+    /// The step that was left among its calls.
+    pub pending: Option<PendingStep>,
+}
+
+/// A step whose model has answered, and not all of whose calls have ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PendingStep {
+    pub(super) step: AgentStep,
+    pub(super) started_at: Timestamp,
+    /// One for each call, in their order.
+    pub(super) calls: Vec<PendingCall>,
+}
+
+/// Where a call stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum PendingCall {
+    /// Nothing has happened.
+    Open(ToolCall),
+    /// The hooks before it have decided.
+    Decided {
+        /// As the model wrote it.
+        call: ToolCall,
+        /// What becomes of it.
+        tool_use: ToolUse,
+    },
+    /// It has begun, and how it ended is not known.
+    Begun {
+        /// As the model wrote it.
+        call: ToolCall,
+        /// What it was to do.
+        tool_use: ToolUse,
+    },
+    /// It has ended.
+    Ended(Box<ToolExecution>),
+}
+
+impl Progress {
+    /// Follows the entries from the state that the execution began with; none when it has not come to its first step.
+    pub fn of(begun: AgentState, entries: impl IntoIterator<Item = JournalEntry>) -> Result<Option<Self>, AdditionGap> {
+        let mut state = begun;
+        let mut pending: Option<PendingStep> = None;
+        let mut has_begun = false;
+        for entry in entries {
+            match entry {
+                JournalEntry::SubagentBegun { .. } => (),
+                JournalEntry::Reached(addition) => {
+                    state = addition.onto(state)?;
+                    pending = None;
+                    has_begun = true;
+                }
+                JournalEntry::Answered {
+                    step,
+                    started_at,
+                    addition,
+                } => {
+                    state = addition.onto(state)?;
+                    pending = Some(PendingStep::new(*step, started_at));
+                }
+                JournalEntry::CallDecided {
+                    place,
+                    tool_use,
+                    addition,
+                } => {
+                    state = addition.onto(state)?;
+                    call_at(&mut pending, place)?.decide(tool_use);
+                }
+                JournalEntry::CallBegun { place } => call_at(&mut pending, place)?.begin(),
+                JournalEntry::CallEnded {
+                    place,
+                    execution,
+                    addition,
+                } => {
+                    state = addition.onto(state)?;
+                    *call_at(&mut pending, place)? = PendingCall::Ended(execution);
+                }
+            }
+        }
+        Ok(has_begun.then_some(Self { state, pending }))
+    }
+
+    /// Returns what is spent, the answer and the calls of the pending step included.
+    pub fn spent(&self) -> Usage {
+        let pending = self.pending.as_ref().map(PendingStep::usage);
+        self.state.usage() + pending.unwrap_or_default()
+    }
+
+    /// Iterates over the calls that have ended, those of the pending step last: the number of the step, the place among its calls, and how
+    /// it ended.
+    pub fn ended_calls(&self) -> impl Iterator<Item = (usize, usize, &ToolExecution)> {
+        let steps = (1..).zip(self.state.steps());
+        let completed = steps.flat_map(|(number, step)| {
+            let calls = step.tool_executions.iter().enumerate();
+            calls.map(move |(place, execution)| (number, place, execution))
+        });
+        let number = self.state.step_count() + 1;
+        let pending = self.pending.iter().flat_map(|pending| pending.calls.iter().enumerate());
+        completed.chain(pending.filter_map(move |(place, call)| match call {
+            PendingCall::Ended(execution) => Some((number, place, &**execution)),
+            PendingCall::Open(_) | PendingCall::Decided { .. } | PendingCall::Begun { .. } => None,
+        }))
+    }
+}
+
+impl PendingStep {
+    /// Makes a step none of whose calls has begun.
+    pub(super) fn new(step: AgentStep, started_at: Timestamp) -> Self {
+        let calls = step.tool_calls().cloned().map(PendingCall::Open).collect();
+        Self {
+            step,
+            started_at,
+            calls,
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        let ended = self.calls.iter().filter_map(|call| match call {
+            PendingCall::Ended(execution) => Some(execution.trace.usage),
+            PendingCall::Open(_) | PendingCall::Decided { .. } | PendingCall::Begun { .. } => None,
+        });
+        self.step.usage() + ended.sum()
+    }
+}
+
+impl PendingCall {
+    /// Returns the call as the model wrote it.
+    pub(super) fn as_written(&self) -> &ToolCall {
+        match self {
+            Self::Open(call) | Self::Decided { call, .. } | Self::Begun { call, .. } => call,
+            Self::Ended(execution) => &execution.call,
+        }
+    }
+
+    fn decide(&mut self, tool_use: ToolUse) {
+        if let Self::Open(call) = self {
+            let call = call.clone();
+            *self = Self::Decided { call, tool_use };
+        }
+    }
+
+    fn begin(&mut self) {
+        match self {
+            Self::Open(call) => {
+                let tool_use = ToolUse {
+                    call: call.clone(),
+                    decision: ToolDecision::Execute,
+                };
+                let call = call.clone();
+                *self = Self::Begun { call, tool_use };
+            }
+            Self::Decided { call, tool_use } => {
+                let (call, tool_use) = (call.clone(), tool_use.clone());
+                *self = Self::Begun { call, tool_use };
+            }
+            Self::Begun { .. } | Self::Ended(_) => (),
+        }
+    }
+}
+
+fn call_at(pending: &mut Option<PendingStep>, place: usize) -> Result<&mut PendingCall, AdditionGap> {
+    let call = pending.as_mut().and_then(|pending| pending.calls.get_mut(place));
+    call.ok_or(AdditionGap::Call { place })
+}

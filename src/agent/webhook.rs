@@ -1,0 +1,49 @@
+//! Who hears of the ends of an agent's runs. Data only.
+
+use serde::{Deserialize, Serialize};
+
+/// The ends of runs that a webhook may tell of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+pub enum WebhookEvent {
+    /// The run ended with its work done.
+    #[serde(rename = "run.completed")]
+    Completed,
+    /// The run ended before its work was done.
+    #[serde(rename = "run.stopped")]
+    Stopped,
+    /// The run ended by an error.
+    #[serde(rename = "run.failed")]
+    Failed,
+    /// The run ended by the caller.
+    #[serde(rename = "run.cancelled")]
+    Cancelled,
+}
+
+/// An address that hears how runs end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunWebhook {
+    /// Where messages go: an `https://` address.
+    pub url: String,
+    /// Which ends it hears of; all when none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<WebhookEvent>,
+    /// The name of a configured secret that signs the messages; they are not signed without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+}
+
+impl WebhookEvent {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Completed, Self::Stopped, Self::Failed, Self::Cancelled];
+
+    /// Returns the name, which is that of the run's last event.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "run.completed",
+            Self::Stopped => "run.stopped",
+            Self::Failed => "run.failed",
+            Self::Cancelled => "run.cancelled",
+        }
+    }
+}
