@@ -1,20 +1,28 @@
-//! Committed bundles in memory. They never change, so an entry is valid for ever; only its size in bytes bounds the cache.
+//! Committed bundles in memory. They never change, so only their size in bytes bounds the cache. They may be removed, so that one is
+//! there is believed for a few seconds and then asked again.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use super::error::{CommitError, StoreError};
+use super::retention::SessionRemoval;
 use super::traits::{Commit, Store};
 use super::weight::Weight;
+use crate::clock::{Clock, Timestamp};
 use crate::ids::SessionId;
 use crate::session::{Bundle, History};
 use crate::tenant::TenantId;
 
 /// What entries are weighed in, so that a cache of more than 4 GB fits the counter.
 const UNIT: u64 = 1024;
+
+/// How long a session is believed to be there after it was read, committed or asked for: other processes may remove it.
+const BELIEF: Duration = Duration::from_secs(5);
 
 type Key = (TenantId, SessionId);
 
@@ -26,17 +34,28 @@ pub struct Sessions {
     cache: Option<Cache<Key, Entry>>,
     /// Loads under way: those who want the same session wait for the first.
     loads: Mutex<HashMap<Key, Arc<tokio::sync::Mutex<()>>>>,
+    /// Grows with each removal by this process: what was believed before is asked again.
+    removals: AtomicU64,
+    clock: Arc<dyn Clock>,
 }
 
 #[derive(Debug, Clone)]
 struct Entry {
     bundle: Arc<Bundle>,
     weight: Weight,
+    seen: Seen,
+}
+
+/// When a session was known to be there.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    at: Timestamp,
+    removals: u64,
 }
 
 impl Sessions {
     /// Puts a cache of so many bytes before the store; 0 turns it off.
-    pub fn new(store: Arc<dyn Store>, cache_bytes: u64) -> Self {
+    pub fn new(store: Arc<dyn Store>, cache_bytes: u64, clock: Arc<dyn Clock>) -> Self {
         let cache = (cache_bytes > 0).then(|| {
             Cache::builder()
                 .max_capacity(cache_bytes / UNIT)
@@ -49,6 +68,8 @@ impl Sessions {
             store,
             cache,
             loads: Mutex::default(),
+            removals: AtomicU64::default(),
+            clock,
         }
     }
 
@@ -68,19 +89,30 @@ impl Sessions {
             return Ok(bundle.map(Arc::new));
         };
         let key = (tenant.clone(), session_id);
-        if let Some(entry) = cache.get(&key) {
+        if let Some(entry) = cache.get(&key).filter(|entry| self.believes(entry)) {
             return Ok(Some(entry.bundle));
         }
         let load = Load::join(&self.loads, key.clone());
         let _turn = load.lock.lock().await;
-        // Whoever had the turn before has put it there.
-        if let Some(entry) = cache.get(&key) {
-            return Ok(Some(entry.bundle));
-        }
-        let Some(bundle) = self.store.bundle_load(tenant, session_id).await? else {
-            return Ok(None);
+        let entry = match cache.get(&key) {
+            // Whoever had the turn before has put it there.
+            Some(entry) if self.believes(&entry) => entry,
+            Some(entry) => {
+                let seen = self.look();
+                if self.store.session_lookup(tenant, session_id).await?.is_none() {
+                    cache.invalidate(&key);
+                    return Ok(None);
+                }
+                Entry { seen, ..entry }
+            }
+            None => {
+                let seen = self.look();
+                let Some(bundle) = self.store.bundle_load(tenant, session_id).await? else {
+                    return Ok(None);
+                };
+                Entry::new(Arc::new(bundle), None, seen)
+            }
         };
-        let entry = Entry::new(Arc::new(bundle), None);
         cache.insert(key, entry.clone());
         Ok(Some(entry.bundle))
     }
@@ -112,20 +144,49 @@ impl Sessions {
 
     /// Publishes a session and keeps its bundle and those of its subagents, since they are likely to be continued.
     pub async fn commit(&self, commit: &Commit) -> Result<Arc<Bundle>, CommitError> {
+        let seen = self.look();
         let committed = self.store.session_commit(commit).await?;
         for child in committed.children {
-            self.keep(&commit.tenant, &Arc::new(child));
+            self.keep(&commit.tenant, &Arc::new(child), seen);
         }
         let bundle = Arc::new(committed.session);
-        self.keep(&commit.tenant, &bundle);
+        self.keep(&commit.tenant, &bundle, seen);
         Ok(bundle)
     }
 
-    fn keep(&self, tenant: &TenantId, bundle: &Arc<Bundle>) {
+    /// Removes a session with its subagents' and, if wanted, with all that continues it; none of them is read from here afterwards.
+    pub async fn remove(
+        &self,
+        tenant: &TenantId,
+        session_id: SessionId,
+        descendants: bool,
+    ) -> Result<SessionRemoval, StoreError> {
+        let now = self.clock.now();
+        let removed = self.store.session_remove(tenant, session_id, descendants, now).await;
+        // A failed removal of many may have removed some.
+        self.removals.fetch_add(1, Ordering::SeqCst);
+        removed
+    }
+
+    /// Tells when it is, before the store is asked.
+    fn look(&self) -> Seen {
+        Seen {
+            at: self.clock.now(),
+            removals: self.removals.load(Ordering::SeqCst),
+        }
+    }
+
+    fn believes(&self, entry: &Entry) -> bool {
+        let now = self.look();
+        let age = (now.at - entry.seen.at).to_std();
+        entry.seen.removals == now.removals && age.is_ok_and(|age| age < BELIEF)
+    }
+
+    fn keep(&self, tenant: &TenantId, bundle: &Arc<Bundle>, seen: Seen) {
         let Some(cache) = &self.cache else { return };
         let parent = bundle.head.parent_session_id;
         let parent = parent.and_then(|parent| cache.get(&(tenant.clone(), parent)));
-        let entry = Entry::new(Arc::clone(bundle), parent.as_ref());
+        let entry = Entry::new(Arc::clone(bundle), parent.as_ref(), seen);
         cache.insert((tenant.clone(), bundle.head.session_id), entry);
     }
 }
@@ -158,9 +219,9 @@ impl Drop for Load<'_> {
 
 impl Entry {
     /// Weighs a bundle; what it shares with its parent is not weighed again.
-    fn new(bundle: Arc<Bundle>, parent: Option<&Self>) -> Self {
+    fn new(bundle: Arc<Bundle>, parent: Option<&Self>, seen: Seen) -> Self {
         let shared = parent.map(|parent| (&*parent.bundle, &parent.weight));
         let weight = Weight::of(&bundle, shared);
-        Self { bundle, weight }
+        Self { bundle, weight, seen }
     }
 }

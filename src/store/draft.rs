@@ -55,7 +55,7 @@ pub(super) fn check_history(draft: &BundleDraft) -> Result<usize, DraftFault> {
 pub(super) fn check_run(commit: &Commit) -> Result<(), DraftFault> {
     let draft = &commit.draft;
     let is_other = |child: &BundleDraft| child.run_id != draft.run_id;
-    let named = commit.run.as_ref().map(|(record, _)| &record.summary);
+    let named = commit.run.as_ref().map(|end| &end.record.summary);
     let is_own = named.is_none_or(|run| (Some(run.run_id), run.session_id) == (draft.run_id, draft.session_id));
     if is_own && !commit.children.iter().any(is_other) {
         Ok(())

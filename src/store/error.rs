@@ -65,6 +65,12 @@ pub enum CommitError {
         /// That run; none when the other session was imported.
         run_id: Option<RunId>,
     },
+    /// The thread points elsewhere by now, and the caller wanted no fork.
+    #[error("the thread has been moved")]
+    ThreadMoved,
+    /// Another worker has the run.
+    #[error("another worker has taken the run over")]
+    LeaseLost,
     /// A session of this id exists already.
     #[error("the session exists already")]
     Exists,

@@ -11,10 +11,10 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 2;
+pub(crate) const NEEDED_VERSION: i64 = 3;
 
 /// The steps for PostgreSQL.
-pub(crate) const POSTGRES: [Migration; 2] = [
+pub(crate) const POSTGRES: [Migration; 3] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -25,10 +25,15 @@ pub(crate) const POSTGRES: [Migration; 2] = [
         description: "history windows and subagents",
         sql: include_str!("../../migrations/postgres/0002_history_windows_and_subagents.sql"),
     },
+    Migration {
+        version: 3,
+        description: "queue, threads, webhooks, retention",
+        sql: include_str!("../../migrations/postgres/0003_queue_threads_webhooks.sql"),
+    },
 ];
 
 /// The steps for SQLite.
-pub(crate) const SQLITE: [Migration; 2] = [
+pub(crate) const SQLITE: [Migration; 3] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -38,6 +43,11 @@ pub(crate) const SQLITE: [Migration; 2] = [
         version: 2,
         description: "history windows and subagents",
         sql: include_str!("../../migrations/sqlite/0002_history_windows_and_subagents.sql"),
+    },
+    Migration {
+        version: 3,
+        description: "queue, threads, webhooks, retention",
+        sql: include_str!("../../migrations/sqlite/0003_queue_threads_webhooks.sql"),
     },
 ];
 

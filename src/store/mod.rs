@@ -3,17 +3,21 @@
 //!
 //! | looking for | go to |
 //! |---|---|
-//! | what a store promises, and its errors | `traits.rs`, `query.rs`, `key.rs`, `error.rs` |
+//! | what a store promises, and its errors | `traits.rs`, `query.rs`, `key.rs`, `queue.rs`, `retention.rs`, `error.rs` |
 //! | how a store is opened, and the cache before it | `open.rs`, `cache.rs`, `weight.rs` |
-//! | what is checked and made ready before a write | `draft.rs`, `publication.rs`, `new_run.rs` |
+//! | what is checked and made ready before a write | `draft.rs`, `publication.rs`, `new_run.rs`, `new_end.rs`, `new_queued_run.rs` |
 //! | the bytes in a payload | `codec/` |
 //! | a row, and what it becomes | `rows/` |
 //! | a statement that both engines run | `sql/` |
-//! | what an engine does its own way: connect, migrate, commit | `postgres/`, `sqlite/` |
+//! | what an engine does its own way: connect, migrate, commit, lease, signs | `postgres/`, `sqlite/`, `signs.rs` |
 
 mod error;
 mod key;
+mod outbox;
 mod query;
+mod queue;
+mod retention;
+mod threads;
 mod traits;
 
 mod cache;
@@ -21,6 +25,8 @@ mod open;
 mod weight;
 
 mod draft;
+mod new_end;
+mod new_queued_run;
 mod new_run;
 mod publication;
 mod verification;
@@ -29,6 +35,8 @@ mod codec;
 mod rows;
 
 mod sql;
+
+mod signs;
 
 mod postgres;
 mod sqlite;
@@ -44,8 +52,17 @@ pub use self::codec::{
 pub use self::error::{CommitError, StoreError};
 pub use self::key::{ApiKeyRecord, Scope};
 pub use self::open::{OpenError, StoreSettings, migrate, open};
+pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, OutboxStore};
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
+pub use self::queue::{
+    Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseTerms, LeasedRun, NewQueuedRun,
+    QueueStore, RenewedLease, SteeringRecord, ThreadMove,
+};
+pub use self::retention::{
+    Ancestor, RemovalFigures, RemovedSession, RetentionRules, RetentionStore, SessionRemoval, SweepPlace,
+};
+pub use self::threads::{ThreadExpectation, ThreadPage, ThreadPut, ThreadStore};
 pub use self::traits::{
-    AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, MessagePage, RunReader, RunWriter,
-    SessionReader, SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault, VerifyReport,
+    AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, MessagePage, Recorded, RunEnd, RunReader,
+    RunWriter, SessionReader, SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault, VerifyReport,
 };

@@ -34,6 +34,10 @@ pub(crate) struct NewRun {
     pub(crate) completed_at: Option<StoredTime>,
     pub(crate) output: Payload,
     pub(crate) steps: Payload,
+    pub(crate) event_count: i64,
+    pub(crate) attempts: i32,
+    pub(crate) durability: &'static str,
+    pub(crate) thread: Option<String>,
 }
 
 impl NewRun {
@@ -66,6 +70,10 @@ impl NewRun {
             completed_at: run.completed_at.map(StoredTime),
             output: encode_output(record)?,
             steps: encode_steps(steps)?,
+            event_count: stored_count(run.event_count),
+            attempts: i32::try_from(run.attempts).unwrap_or(i32::MAX),
+            durability: run.durability.as_str(),
+            thread: run.thread.as_ref().map(|thread| thread.as_str().to_owned()),
         })
     }
 }
@@ -100,6 +108,10 @@ impl<'v> Statement<'v> {
             .bind(run.map(|run| run.steps.encoding))
             .bind(run.map(|run| run.output.bytes.as_slice()))
             .bind(run.map(|run| run.steps.bytes.as_slice()))
+            .bind(run.map(|run| run.event_count))
+            .bind(run.map(|run| run.attempts))
+            .bind(run.map(|run| run.durability))
+            .bind(run.and_then(|run| run.thread.as_deref()))
     }
 
     /// Binds the three columns of a payload, or nulls.

@@ -7,7 +7,9 @@ use chrono::SubsecRound as _;
 use super::codec::{Payload, SEGMENT_VERSION, encode_context, encode_environment, encode_messages};
 use super::draft::{DraftFault, check_children, check_history, check_run};
 use super::error::StoreError;
+use super::new_end::NewEnd;
 use super::new_run::NewRun;
+use super::queue::ThreadMove;
 use super::traits::{Commit, Committed, ConflictPolicy};
 use crate::ids::SessionId;
 use crate::session::{
@@ -22,10 +24,14 @@ pub(crate) const OPERATION: &str = "commit session";
 /// Everything that a commit writes.
 #[derive(Debug)]
 pub(crate) struct Publications {
-    /// The run's own session, with the run.
+    /// The run's own session.
     pub(crate) own: Publication,
     /// The sessions of its subagents.
     pub(crate) children: Vec<Publication>,
+    /// The end of the run.
+    pub(crate) end: Option<NewEnd>,
+    /// The thread that it moves.
+    pub(crate) thread: Option<ThreadMove>,
 }
 
 /// Where the sessions of a commit have gone.
@@ -35,6 +41,8 @@ pub(crate) struct Places {
     pub(crate) own: BranchPosition,
     /// The places of the others, in their order.
     pub(crate) children: Vec<BranchPosition>,
+    /// Whether the thread, if there is one, was moved.
+    pub(crate) thread_moved: bool,
 }
 
 /// A session to publish.
@@ -55,7 +63,6 @@ pub(crate) struct Publication {
     pub(crate) context: Option<Payload>,
     /// The metadata as JSON.
     pub(crate) metadata: String,
-    pub(crate) run: Option<NewRun>,
     bundle: BundleStates,
 }
 
@@ -83,12 +90,25 @@ impl Publications {
         })
     }
 
+    /// Tells whether one session and the record of its run are all that is written.
+    pub(crate) fn is_plain(&self) -> bool {
+        let is_plain_end = self.end.as_ref().is_none_or(NewEnd::is_record_only);
+        is_plain_end && self.children.is_empty() && self.thread.is_none()
+    }
+
+    /// Returns the record that is inserted with the session: that of a run which was never in the queue.
+    pub(crate) fn new_run(&self) -> Option<&NewRun> {
+        let end = self.end.as_ref().filter(|end| end.lease.is_none());
+        end.map(|end| &end.run)
+    }
+
     /// Returns the bundles as they were published.
     pub(crate) fn into_committed(self, places: Places) -> Committed {
         let children = self.children.into_iter().zip(places.children);
         Committed {
             session: self.own.into_bundle(places.own),
             children: children.map(|(child, position)| child.into_bundle(position)).collect(),
+            thread_moved: places.thread_moved,
         }
     }
 }
@@ -107,16 +127,15 @@ impl Publication {
 fn prepare_all(commit: &Commit) -> Result<Publications, DraftFault> {
     check_run(commit)?;
     check_children(commit)?;
-    let run = commit.run.as_ref().map(|(record, steps)| NewRun::new(record, steps));
+    let end = commit.run.as_ref().map(NewEnd::new);
     // A subagent has no rival: where another session has continued the same one, there are two.
     let children = commit.children.iter();
     let children = children.map(|child| prepare(&commit.tenant, child, ConflictPolicy::Fork));
     Ok(Publications {
-        own: Publication {
-            run: run.transpose().map_err(DraftFault::Encode)?,
-            ..prepare(&commit.tenant, &commit.draft, commit.conflict)?
-        },
+        own: prepare(&commit.tenant, &commit.draft, commit.conflict)?,
         children: children.collect::<Result<_, _>>()?,
+        end: end.transpose().map_err(DraftFault::Encode)?,
+        thread: commit.thread.clone(),
     })
 }
 
@@ -166,7 +185,6 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
         segment,
         environment,
         context,
-        run: None,
         bundle: BundleStates {
             environment: Arc::clone(&draft.environment),
             context: stored_context,

@@ -3,7 +3,7 @@
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::json::Object;
-use crate::record::RunStatus;
+use crate::record::{RunStatus, ThreadName};
 
 /// A page of a list that is ordered by key, newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub struct RunFilter {
     pub agent: Option<String>,
     /// Only from this base.
     pub base_session_id: Option<SessionId>,
+    /// Only on this thread.
+    pub thread: Option<ThreadName>,
     /// Only made in this range.
     pub created: TimeRange,
 }

@@ -8,19 +8,49 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{CommitError, StoreError};
 use super::key::ApiKeyRecord;
+use super::outbox::OutboxStore;
 use super::query::{AgentPage, Page, RunFilter, SessionFilter};
+use super::queue::{Lease, QueueStore, ThreadMove};
+use super::retention::{Ancestor, RetentionStore};
+use super::threads::ThreadStore;
 use crate::agent::AgentDefinition;
 use crate::clock::Timestamp;
 use crate::ids::{ApiKeyId, RunId, SessionId};
 use crate::message::Message;
-use crate::record::{RunRecord, RunSummary, StepRecord};
+use crate::record::{NewDelivery, RunEvent, RunRecord, RunSummary, StepRecord};
 use crate::session::{Bundle, BundleDraft, Hash, SessionHead};
 use crate::tenant::TenantId;
 
 /// Everything that a backend does.
-pub trait Store: SessionReader + SessionWriter + RunReader + RunWriter + AgentStore + KeyStore + StoreHealth {}
+pub trait Store:
+    SessionReader
+    + SessionWriter
+    + RunReader
+    + RunWriter
+    + QueueStore
+    + ThreadStore
+    + OutboxStore
+    + RetentionStore
+    + AgentStore
+    + KeyStore
+    + StoreHealth
+{
+}
 
-impl<T: SessionReader + SessionWriter + RunReader + RunWriter + AgentStore + KeyStore + StoreHealth> Store for T {}
+impl<T> Store for T where
+    T: SessionReader
+        + SessionWriter
+        + RunReader
+        + RunWriter
+        + QueueStore
+        + ThreadStore
+        + OutboxStore
+        + RetentionStore
+        + AgentStore
+        + KeyStore
+        + StoreHealth
+{
+}
 
 /// What a fallible operation of a store gives.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -46,13 +76,14 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
         page: Page<SessionId>,
     ) -> StoreFuture<'a, Vec<SessionHead>>;
 
-    /// Lists a session and its ancestors, itself first; `None` when there is no such session. `before` names the last one seen.
+    /// Lists a session and its ancestors, kept or removed, itself first; `None` when there is no such session. `before` names the last
+    /// one seen.
     fn session_lineage<'a>(
         &'a self,
         tenant: &'a TenantId,
         session_id: SessionId,
         page: Page<SessionId>,
-    ) -> StoreFuture<'a, Option<Vec<SessionHead>>>;
+    ) -> StoreFuture<'a, Option<Vec<Ancestor>>>;
 
     /// Reads messages by their index in the whole history, oldest first, touching only the segments that hold them.
     fn message_list<'a>(
@@ -114,16 +145,10 @@ pub trait RunReader: Send + Sync + fmt::Debug {
 
 /// Writes runs that publish no session.
 pub trait RunWriter: Send + Sync + fmt::Debug {
-    /// Stores the record of a run that failed or was cancelled, and tells whether it did.
+    /// Stores the end of a run that failed or was cancelled, with what tells of it; one with a lease leaves the queue.
     ///
-    /// `false` means that the run has a record already: of an earlier attempt, or of a commit whose answer was lost. A run with a
-    /// record can't publish a session afterwards.
-    fn run_insert<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        run: &'a RunRecord,
-        steps: &'a [StepRecord],
-    ) -> StoreFuture<'a, bool>;
+    /// A run whose end is recorded can't publish a session afterwards.
+    fn run_record<'a>(&'a self, tenant: &'a TenantId, end: &'a RunEnd) -> StoreFuture<'a, Recorded>;
 }
 
 /// Keeps the definitions of agents as immutable versions.
@@ -187,13 +212,42 @@ pub struct Commit {
     pub tenant: TenantId,
     /// The bundle.
     pub draft: BundleDraft,
-    /// The run's final record and its steps; none for an import.
-    pub run: Option<(RunRecord, Vec<StepRecord>)>,
+    /// The end of the run; none for an import.
+    pub run: Option<RunEnd>,
+    /// The thread that points to the session from now on. One that points elsewhere by now stays where it is, or, where the conflict
+    /// policy is to reject, nothing is published.
+    pub thread: Option<ThreadMove>,
     /// What to do when the base has been continued by another session.
     pub conflict: ConflictPolicy,
     /// The sessions of the run's subagents and of theirs: of the same run, each with an id of its own. One that continues a session
     /// which others continue, too, opens a branch.
     pub children: Vec<BundleDraft>,
+}
+
+/// How a run ended: what is written of it, all in the transaction of its end.
+#[derive(Debug, Clone)]
+pub struct RunEnd {
+    /// The final record.
+    pub record: RunRecord,
+    /// The steps.
+    pub steps: Vec<StepRecord>,
+    /// The lease under which it ended; none for a run that was never in the queue.
+    pub lease: Option<Lease>,
+    /// The events that are not kept yet, but for the last ones, which are made from the record and the session.
+    pub events: Vec<Arc<RunEvent>>,
+    /// Who is to hear of it.
+    pub deliveries: Vec<NewDelivery>,
+}
+
+/// What became of the record of a run's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// It is stored.
+    Now,
+    /// The run has ended already: by an earlier attempt to record it, or by a commit whose answer was lost.
+    Before,
+    /// Another worker has the run; nothing is stored.
+    LeaseLost,
 }
 
 /// What a commit has published.
@@ -203,6 +257,8 @@ pub struct Committed {
     pub session: Bundle,
     /// The sessions of its subagents, in the order of [`Commit::children`].
     pub children: Vec<Bundle>,
+    /// Whether the thread points to the session; true as well when there is none.
+    pub thread_moved: bool,
 }
 
 /// What to do when another run has continued the same base.
@@ -232,6 +288,8 @@ pub struct MessagePage {
 pub struct VerifyReport {
     /// The number of sessions checked: the session and its ancestors.
     pub sessions: u64,
+    /// The number of ancestors that were removed: of them only the messages are checked.
+    pub removed: u64,
     /// The number of messages checked.
     pub messages: u64,
     /// Everything that is not as its hash says; empty when all is well.

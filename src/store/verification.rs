@@ -6,10 +6,11 @@ use uuid::Uuid;
 
 use super::codec::{HistoryBuilder, STATE_VERSION, StoredPayload, open_payload};
 use super::error::StoreError;
+use super::retention::Ancestor;
 use super::rows::{SegmentRow, StateRow};
 use super::traits::{VerifyFault, VerifyReport};
 use crate::ids::SessionId;
-use crate::session::{Hash, RootHashInput, SessionHead, hash_context, hash_environment, root_hash};
+use crate::session::{BranchPosition, Hash, RootHashInput, SessionHead, hash_context, hash_environment, root_hash};
 
 /// What is known of the stored bytes before the sessions are checked against them.
 #[derive(Debug, Default)]
@@ -60,17 +61,25 @@ impl Verification {
     }
 
     /// Checks the sessions of the line, oldest first.
-    pub(crate) fn check(self, line: &[SessionHead]) -> Result<VerifyReport, StoreError> {
+    pub(crate) fn check(self, line: &[Ancestor]) -> Result<VerifyReport, StoreError> {
         let mut faults = Vec::new();
-        let mut parent: Option<&SessionHead> = None;
-        for head in line {
-            self.check_states(head, &mut faults);
-            self.check_messages(head, parent, &mut faults);
-            check_root(head, parent, &mut faults)?;
-            parent = Some(head);
+        let mut parent = None;
+        let mut removed = 0;
+        for ancestor in line {
+            let link = Link::of(ancestor);
+            self.check_messages(link, parent, &mut faults);
+            match ancestor {
+                Ancestor::Kept(head) => {
+                    self.check_states(head, &mut faults);
+                    check_root(head, parent, &mut faults)?;
+                }
+                Ancestor::Removed(_) => removed += 1,
+            }
+            parent = Some(link);
         }
         Ok(VerifyReport {
-            sessions: line.len() as u64,
+            sessions: line.len() as u64 - removed,
+            removed,
             messages: parent.map_or(0, |tip| tip.message_count),
             faults,
         })
@@ -91,7 +100,7 @@ impl Verification {
         }
     }
 
-    fn check_messages(&self, head: &SessionHead, parent: Option<&SessionHead>, faults: &mut Vec<VerifyFault>) {
+    fn check_messages(&self, head: Link, parent: Option<Link>, faults: &mut Vec<VerifyFault>) {
         let inherited = parent.map_or(0, |parent| parent.message_count);
         let place = (
             head.position.branch_id.as_uuid(),
@@ -123,6 +132,40 @@ impl Verification {
     }
 }
 
+/// What verification needs of a session of the line, kept or removed.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    session_id: SessionId,
+    root_hash: Hash,
+    segment_hash: Hash,
+    message_count: u64,
+    history_start: u64,
+    position: BranchPosition,
+}
+
+impl Link {
+    fn of(ancestor: &Ancestor) -> Self {
+        match ancestor {
+            Ancestor::Kept(head) => Self {
+                session_id: head.session_id,
+                root_hash: head.root_hash,
+                segment_hash: head.segment_hash,
+                message_count: head.message_count,
+                history_start: head.history_start,
+                position: head.position,
+            },
+            Ancestor::Removed(removed) => Self {
+                session_id: removed.session_id,
+                root_hash: removed.root_hash,
+                segment_hash: removed.segment_hash,
+                message_count: removed.message_count,
+                history_start: removed.history_start,
+                position: removed.position,
+            },
+        }
+    }
+}
+
 impl Segment {
     /// Tells whether these are the messages from one index to the other.
     fn follows(&self, first: u64, end: u64) -> bool {
@@ -133,11 +176,7 @@ impl Segment {
     }
 }
 
-fn check_root(
-    head: &SessionHead,
-    parent: Option<&SessionHead>,
-    faults: &mut Vec<VerifyFault>,
-) -> Result<(), StoreError> {
+fn check_root(head: &SessionHead, parent: Option<Link>, faults: &mut Vec<VerifyFault>) -> Result<(), StoreError> {
     if head.parent_session_id != parent.map(|parent| parent.session_id) {
         faults.push(fault(head.session_id, "root_hash", "the parent is missing"));
         return Ok(());

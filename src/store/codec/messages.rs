@@ -33,9 +33,15 @@ pub(super) fn read_messages(bytes: &[u8]) -> Result<Vec<Arc<Message>>, DecodeErr
     stored.iter().map(read_message).collect()
 }
 
-fn read_message(stored: &Value) -> Result<Arc<Message>, DecodeError> {
+/// Reads one message.
+pub(super) fn read_message(stored: &Value) -> Result<Arc<Message>, DecodeError> {
     let (message, unread) = read_open::<Message>(stored).map_err(DecodeError::Json)?;
     Ok(Arc::new(Message { unread, ..message }))
+}
+
+/// Writes one message with what was not read of it.
+pub(super) fn write_message(message: &Message) -> Result<Value, serde_json::Error> {
+    write_open(message, &message.unread)
 }
 
 fn write_messages<'a>(

@@ -3,8 +3,10 @@
 //! A form that changes gets a new version and a decoder for each older one, since committed rows are never rewritten.
 
 mod agent_state;
+mod delivery;
 mod documents;
 mod history;
+mod journal;
 mod messages;
 mod payload;
 mod segment;
@@ -15,11 +17,16 @@ mod golden;
 pub use self::agent_state::{
     StateModel, decode_agent_state, decode_state_addition, encode_agent_state, encode_state_addition,
 };
+pub(crate) use self::delivery::{decode_delivery, encode_delivery};
 pub(crate) use self::documents::{
     decode_context, decode_definition, decode_environment, decode_output, decode_steps, encode_context,
     encode_definition, encode_environment, encode_output, encode_steps,
 };
 pub(crate) use self::history::{HistoryBuilder, StoredSegment};
+pub(crate) use self::journal::{
+    decode_events, decode_journal_entry, decode_request, decode_steering, encode_events, encode_journal_entry,
+    encode_request, encode_steering,
+};
 pub(crate) use self::messages::encode_messages;
 pub use self::payload::{DecodeError, EncodeError, Payload, StoredPayload};
 pub(crate) use self::payload::{check_version, open_payload};
@@ -38,3 +45,13 @@ pub(crate) const RUN_VERSION: i16 = 2;
 pub(crate) const AGENT_STATE_VERSION: i16 = 1;
 /// The version of agent definitions: canonical JSON.
 pub(crate) const DEFINITION_VERSION: i16 = 1;
+/// The version of the messages of webhooks: JSON as it is sent.
+pub(crate) const DELIVERY_VERSION: i16 = 1;
+/// The version of the requests of queued runs: JSON of the caller's.
+pub(crate) const REQUEST_VERSION: i16 = 1;
+/// The version of entries of journals: JSON.
+pub(crate) const JOURNAL_VERSION: i16 = 1;
+/// The version of stored events: a JSON array of them.
+pub(crate) const EVENTS_VERSION: i16 = 1;
+/// The version of messages to runs at work: JSON.
+pub(crate) const STEERING_VERSION: i16 = 1;

@@ -127,6 +127,9 @@ pub enum DecodeError {
     /// It is damaged, or of another kind.
     #[error("the payload is not the JSON that it should be")]
     Json(#[source] serde_json::Error),
+    /// It is damaged.
+    #[error("the payload is no text")]
+    Text(#[source] std::str::Utf8Error),
     /// Its row says something else.
     #[error("the segment says that it has {stated} messages and holds {found}")]
     MessageCount {
@@ -144,7 +147,7 @@ impl DecodeError {
             Self::NewerVersion { .. } | Self::UnknownVersion(_) => "schema_version",
             Self::UnknownEncoding(_) => "encoding",
             Self::MessageCount { .. } => "message_count",
-            Self::TooLong | Self::Decompress(_) | Self::Json(_) => payload,
+            Self::TooLong | Self::Decompress(_) | Self::Json(_) | Self::Text(_) => payload,
         }
     }
 }

@@ -1,21 +1,23 @@
-//! Publishing sessions on PostgreSQL: one statement each, all or nothing. Only a run that publishes its subagents' sessions, too,
-//! needs a transaction around them.
+//! Publishing sessions on PostgreSQL: one statement each, all or nothing. Only a run that was in the queue, or publishes its
+//! subagents' sessions, too, or tells others of its end, needs a transaction around them.
 
 use futures_util::future::BoxFuture;
 use sqlx::{FromRow, PgConnection, PgPool, Row as _};
 
 use super::PostgresStore;
+use super::signs::give_sign;
 use crate::ids::{RunId, SessionId};
 use crate::session::BranchPosition;
 use crate::store::codec::SESSION_VERSION;
 use crate::store::driver_error::task_error;
 use crate::store::error::CommitError;
+use crate::store::new_run::NewRun;
 use crate::store::publication::{OPERATION, Places, Publication, Publications};
 use crate::store::rows::{StoredTime, stored_count};
-use crate::store::sql::{Refusal, Statement, answer, successor_statement};
+use crate::store::sql::{Connection, Refusal, Statement, answer, settle, successor_statement};
 use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 
-/// What both statements insert once the segment has its place: `$1` to `$60`.
+/// What both statements insert once the segment has its place: `$1` to `$64`.
 macro_rules! insert_all_but_segment {
     () => {
         "environment as (
@@ -31,17 +33,19 @@ macro_rules! insert_all_but_segment {
                 tenant, branch_id, position, session_id, parent_session_id, run_id, agent, agent_version, depth,
                 execution_count, message_count, root_hash, environment_hash, context_hash, segment_hash, metadata,
                 created_at, schema_version, history_start, subagent_of)
-            select $1, $2, $3, $9, $10, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $58, $59, $60
+            select $1, $2, $3, $9, $10, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $62, $63, $64
             from segment
         ), run as (
             insert into runs (
                 tenant, run_id, session_id, base_session_id, agent, agent_version, model, mode, status, stop_reason,
                 input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, total_tokens,
                 cost, step_count, error, metadata, created_at, started_at, completed_at, schema_version,
-                output_encoding, steps_encoding, output, steps)
+                output_encoding, steps_encoding, output, steps, event_count, attempts, durability, thread)
             select $1, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49,
-                $50, $51, $52, $53, $54, $55, $56, $57
+                $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61
             from segment where $31 is not null
+        ), removal as (
+            delete from session_removal where false
         )
         select count(*) from segment"
     };
@@ -84,8 +88,8 @@ impl SessionWriter for PostgresStore {
     fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Committed, CommitError>> {
         Box::pin(async move {
             let publications = Publications::new(commit)?;
-            if publications.children.is_empty() {
-                let published = publish_alone(&self.pool, &publications.own).await;
+            if publications.is_plain() {
+                let published = publish_alone(&self.pool, &publications).await;
                 return answer(self, publications, published).await;
             }
             let pool = self.pool.clone();
@@ -100,36 +104,49 @@ impl SessionWriter for PostgresStore {
     }
 }
 
-async fn publish_alone(pool: &PgPool, publication: &Publication) -> Result<Places, Refusal> {
+async fn publish_alone(pool: &PgPool, publications: &Publications) -> Result<Places, Refusal> {
     let mut connection = pool.acquire().await?;
     Ok(Places {
-        own: publish(&mut connection, publication).await?,
+        own: publish(&mut connection, &publications.own, publications.new_run()).await?,
         children: Vec::new(),
+        thread_moved: true,
     })
 }
 
 /// An error drops the transaction, which rolls it back.
 async fn publish_all(pool: &PgPool, publications: &Publications) -> Result<Places, Refusal> {
     let mut transaction = pool.begin().await?;
-    let own = publish(&mut transaction, &publications.own).await?;
+    let settled = settle(&mut Connection::Postgres(&mut transaction), publications).await?;
+    let own = publish(&mut transaction, &publications.own, publications.new_run()).await?;
     let mut children = Vec::with_capacity(publications.children.len());
     for child in &publications.children {
-        children.push(publish(&mut transaction, child).await?);
+        children.push(publish(&mut transaction, child, None).await?);
+    }
+    if settled.is_next_released {
+        give_sign(&mut transaction).await?;
     }
     transaction.commit().await?;
-    Ok(Places { own, children })
+    Ok(Places {
+        own,
+        children,
+        thread_moved: settled.thread_moved,
+    })
 }
 
-async fn publish(connection: &mut PgConnection, publication: &Publication) -> Result<BranchPosition, Refusal> {
+async fn publish(
+    connection: &mut PgConnection,
+    publication: &Publication,
+    run: Option<&NewRun>,
+) -> Result<BranchPosition, Refusal> {
     let Some((parent, _)) = publication.parent else {
-        return open_branch(connection, publication).await;
+        return open_branch(connection, publication, run).await;
     };
     let position = publication.head.position;
-    if insert(connection, APPEND, publication, position).await? {
+    if insert(connection, APPEND, publication, run, position).await? {
         return Ok(position);
     }
     match publication.conflict {
-        ConflictPolicy::Fork => open_branch(connection, publication).await,
+        ConflictPolicy::Fork => open_branch(connection, publication, run).await,
         ConflictPolicy::Reject => {
             let successor = successor_statement(publication, parent).into_query();
             let successor = successor.fetch_optional(connection).await?;
@@ -139,8 +156,12 @@ async fn publish(connection: &mut PgConnection, publication: &Publication) -> Re
     }
 }
 
-async fn open_branch(connection: &mut PgConnection, publication: &Publication) -> Result<BranchPosition, Refusal> {
-    if insert(connection, OPEN, publication, publication.fork).await? {
+async fn open_branch(
+    connection: &mut PgConnection,
+    publication: &Publication,
+    run: Option<&NewRun>,
+) -> Result<BranchPosition, Refusal> {
+    if insert(connection, OPEN, publication, run, publication.fork).await? {
         Ok(publication.fork)
     } else {
         Err(Refusal::missing_base())
@@ -152,6 +173,7 @@ async fn insert(
     connection: &mut PgConnection,
     statement: &'static str,
     publication: &Publication,
+    run: Option<&NewRun>,
     position: BranchPosition,
 ) -> Result<bool, Refusal> {
     let head = &publication.head;
@@ -182,7 +204,7 @@ async fn insert(
         .bind(StoredTime(head.created_at))
         .bind_payload(publication.environment.as_ref())
         .bind_payload(publication.context.as_ref())
-        .bind_run(publication.run.as_ref())
+        .bind_run(run)
         .bind(SESSION_VERSION)
         .bind(stored_count(head.history_start))
         .bind(head.subagent_of.map(SessionId::as_uuid));

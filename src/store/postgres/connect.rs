@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::PostgresStore;
+use super::signs::Listener;
 use crate::store::open::{OpenError, StoreSettings};
 
 /// A connection that was idle for longer is tested before it is used: after a restart of the server all that were open are dead.
@@ -44,6 +45,7 @@ impl PostgresStore {
         Ok(Self {
             pool: pool.connect_lazy_with(options),
             tasks: TaskTracker::new(),
+            signs: Listener::default(),
         })
     }
 }
@@ -61,11 +63,12 @@ pub(super) async fn connect_alone(url: &str) -> Result<PgConnection, OpenError> 
     })
 }
 
-/// A commit that was answered must survive a crash of the server, whatever its defaults are; stronger settings stay.
+/// A commit that was answered must survive a crash of the server, whatever its defaults are; stronger settings stay. A statement that
+/// has waited for a lock must see what it waited for.
 async fn prepare_connection(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let statement = sqlx::query(
-        "select set_config('synchronous_commit', 'on', false)
-         where current_setting('synchronous_commit') = 'off'",
+        "select set_config('default_transaction_isolation', 'read committed', false),
+            set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)",
     );
     connection.execute(statement.persistent(false)).await?;
     Ok(())

@@ -5,12 +5,42 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use sqlx::Postgres;
 
-use super::PostgresStore;
-use crate::store::driver_error::store_error;
-use crate::store::sql::{Engine, EngineRow, NewVersion, Statement, segment_condition};
+use super::queue::{run_insert, run_lease};
+use super::signs::give_sign;
+use super::{PostgresStore, removal};
+use crate::store::driver_error::{store_error, task_error};
+use crate::store::new_queued_run::NewQueueRow;
+use crate::store::queue::{LeaseChoice, LeaseTerms};
+use crate::store::rows::LeasedRunRow;
+use crate::store::sql::{
+    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Shutout, Statement, Tally, segment_condition,
+};
 use crate::store::traits::StoreFuture;
 
 impl Engine for PostgresStore {
+    const SKIP_LOCKED: &'static str = " for update skip locked";
+    const SHARE: &'static str = " for share";
+    const TIME: &'static str = "select clock_timestamp()";
+
+    /// The lock on the empty table is held against removals until the transaction ends, and taken before its snapshot.
+    const AFTER_REMOVALS: &'static str = "with removal as (delete from session_removal where false) ";
+
+    const TREE: &'static str = "with recursive tree (session_id, level, family) as (
+            select $2, 0, 1
+            union
+            select e.session_id, t.level + 1, e.family
+            from tree t cross join lateral (
+                select k.session_id, 0 as family from sessions k
+                where k.tenant = $1 and k.parent_session_id = t.session_id
+                union all
+                select k.session_id, 0 from removed_sessions k
+                where k.tenant = $1 and k.parent_session_id = t.session_id
+                union all
+                select k.session_id, t.family from sessions k
+                where k.tenant = $1 and k.subagent_of = t.session_id
+            ) e
+        )";
+
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>> {
         let rows = statement.into_query::<Postgres>().fetch(&self.pool);
         rows.map_ok(EngineRow::Postgres).boxed()
@@ -27,6 +57,24 @@ impl Engine for PostgresStore {
         Box::pin(async move { Ok(query.execute(&self.pool).await.map_err(failed)?.rows_affected()) })
     }
 
+    fn execute_returning(&self, statement: Statement<'_>) -> StoreFuture<'_, Vec<EngineRow>> {
+        let failed = store_error(statement.operation());
+        let query = statement.into_query::<Postgres>();
+        Box::pin(async move {
+            let rows = query.fetch_all(&self.pool).await.map_err(failed)?;
+            Ok(rows.into_iter().map(EngineRow::Postgres).collect())
+        })
+    }
+
+    fn remove(&self, shutout: Shutout, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
+        let operation = statements.first().map_or("remove", Statement::operation);
+        let queries: Vec<_> = statements.into_iter().map(Statement::into_query).collect();
+        let removing = removal::remove(self.pool.clone(), shutout, queries);
+        let failed = store_error(operation);
+        let removing = self.tasks.spawn(removing);
+        Box::pin(async move { removing.await.map_err(task_error(operation))?.map_err(failed) })
+    }
+
     fn current_version_insert(&self, version: &NewVersion<'_>) -> StoreFuture<'_, ()> {
         let statement = "with version as (
                 insert into agent_versions (tenant, version, name, created_at, schema_version, encoding, payload)
@@ -37,6 +85,43 @@ impl Engine for PostgresStore {
             on conflict (tenant, name) do update set version = excluded.version";
         let insert = self.execute(version.bind_to(statement));
         Box::pin(async { insert.await.map(|_| ()) })
+    }
+
+    fn transact<T, F>(&self, operation: &'static str, work: F) -> StoreFuture<'_, T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(Connection<'c>) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static,
+    {
+        let pool = self.pool.clone();
+        // No caller cancels it: a transaction that is given up as it begins would stay open on its connection.
+        let task = self.tasks.spawn(async move {
+            let mut transaction = pool.begin().await?;
+            match work(Connection::Postgres(&mut transaction)).await? {
+                Ended::Kept(value) => transaction.commit().await.map(|()| value),
+                Ended::Signed(value) => {
+                    give_sign(&mut transaction).await?;
+                    transaction.commit().await.map(|()| value)
+                }
+                Ended::Undone(value) => transaction.rollback().await.map(|()| value),
+            }
+        });
+        Box::pin(async move {
+            task.await
+                .map_err(task_error(operation))?
+                .map_err(store_error(operation))
+        })
+    }
+
+    fn run_insert(&self, row: NewQueueRow) -> StoreFuture<'_, Attempt> {
+        Box::pin(run_insert(self, row))
+    }
+
+    fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> StoreFuture<'_, Vec<LeasedRunRow>> {
+        Box::pin(run_lease(self, terms, choice))
+    }
+
+    fn signs(&self) -> BoxStream<'static, ()> {
+        self.signs.stream(&self.pool, &self.tasks)
     }
 
     fn push_segments_join(select: &mut Statement<'_>) {

@@ -1,20 +1,24 @@
 //! The store on PostgreSQL 15 or newer.
 //!
 //! Every operation is one or two statements in autocommit, prepared and cached: a commit is a single statement with data-modifying
-//! parts, so it is atomic, takes one round trip, and a caller that goes away can't leave a transaction open on a pooled connection. A
-//! commit of several sessions is a transaction in a task of its own, which no caller can cancel.
+//! parts, so it is atomic, takes one round trip, and a caller that goes away can't leave a transaction open on a pooled connection. What
+//! takes several, such as the commit of a queued run, is a transaction in a task of its own, which no caller can cancel.
 
 mod connect;
 mod migrate;
 
 mod commit;
 mod engine;
+mod queue;
+mod removal;
+mod signs;
 
 use futures_util::future::BoxFuture;
 use sqlx::PgPool;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::migrate::migrate;
+use self::signs::Listener;
 use super::migration::check_version;
 use super::sql::schema_version;
 use super::traits::{StoreFuture, StoreHealth};
@@ -23,8 +27,9 @@ use super::traits::{StoreFuture, StoreHealth};
 #[derive(Debug)]
 pub(crate) struct PostgresStore {
     pool: PgPool,
-    /// Transactions under way.
+    /// Transactions under way, and the listener for signs.
     tasks: TaskTracker,
+    signs: Listener,
 }
 
 impl StoreHealth for PostgresStore {
@@ -34,6 +39,7 @@ impl StoreHealth for PostgresStore {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
+            self.signs.stop();
             self.tasks.close();
             self.tasks.wait().await;
             self.pool.close().await;

@@ -1,17 +1,27 @@
 //! Rows of both engines and how they become domain values. A bad row names its table, column and id. No SQL.
 
 mod agent;
+mod delivery;
 mod key;
+mod progress;
+mod queue;
+mod removed;
 mod run;
 mod segment;
 mod session;
+mod thread;
 mod time;
 
 pub(crate) use self::agent::AgentRow;
+pub(crate) use self::delivery::{DeliveryRow, DueDeliveryRow};
 pub(crate) use self::key::{KeyRow, scopes_text};
+pub(crate) use self::progress::{EventsRow, JournalRow, SteeringRow};
+pub(crate) use self::queue::{LeasedRunRow, RenewedLeaseRow};
+pub(crate) use self::removed::RemovedSessionRow;
 pub(crate) use self::run::{RunRecordRow, RunSummaryRow, StepsRow};
 pub(crate) use self::segment::SegmentRow;
 pub(crate) use self::session::{BundleRow, PlaceRow, SessionRow, StateRow};
+pub(crate) use self::thread::ThreadRow;
 pub(crate) use self::time::StoredTime;
 
 use super::codec::DecodeError;

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::{RowName, StoredTime, from_row};
 use crate::agent::state::StopReason;
 use crate::ids::{RunId, SessionId};
-use crate::record::{RunRecord, RunSummary, StepRecord};
+use crate::record::{ParseThreadNameError, RunRecord, RunSummary, StepRecord};
 use crate::store::codec::{RUN_VERSION, StoredPayload, check_version, decode_output, decode_steps};
 use crate::store::error::StoreError;
 use crate::usage::{Cost, Usage};
@@ -36,6 +36,10 @@ pub(crate) struct RunSummaryRow {
     started_at: Option<StoredTime>,
     completed_at: Option<StoredTime>,
     schema_version: i16,
+    event_count: i64,
+    attempts: i32,
+    durability: String,
+    thread: Option<String>,
 }
 
 from_row!(RunSummaryRow {
@@ -62,6 +66,10 @@ from_row!(RunSummaryRow {
     started_at,
     completed_at,
     schema_version,
+    event_count,
+    attempts,
+    durability,
+    thread,
 });
 
 impl TryFrom<RunSummaryRow> for RunSummary {
@@ -90,6 +98,17 @@ impl TryFrom<RunSummaryRow> for RunSummary {
                 .map_err(|error: String| name.corrupt("status", error))?,
             stop_reason: row.stop_reason.as_deref().map(stop_reason),
             step_count: name.count("step_count", row.step_count)?,
+            event_count: name.count("event_count", row.event_count)?,
+            attempts: u32::try_from(row.attempts).map_err(|error| name.corrupt("attempts", error))?,
+            durability: row
+                .durability
+                .parse()
+                .map_err(|error: String| name.corrupt("durability", error))?,
+            thread: row
+                .thread
+                .map(|thread| thread.parse())
+                .transpose()
+                .map_err(|error: ParseThreadNameError| name.corrupt("thread", error))?,
             error: error.map_err(|error| name.corrupt("error", error))?,
             metadata: serde_json::from_str(&row.metadata).map_err(|error| name.corrupt("metadata", error))?,
             created_at: row.created_at.0,

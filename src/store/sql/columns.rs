@@ -16,7 +16,7 @@ macro_rules! run_columns {
         "r.run_id, r.session_id, r.base_session_id, r.agent, r.agent_version, r.model, r.mode, r.status, \
          r.stop_reason, r.input_tokens, r.output_tokens, r.cache_read_tokens, r.cache_write_tokens, \
          r.reasoning_tokens, r.total_tokens, r.cost, r.step_count, r.error, r.metadata, r.created_at, r.started_at, \
-         r.completed_at, r.schema_version"
+         r.completed_at, r.schema_version, r.event_count, r.attempts, r.durability, r.thread"
     };
 }
 pub(crate) use run_columns;
@@ -43,3 +43,43 @@ macro_rules! line_of_place {
     };
 }
 pub(crate) use line_of_place;
+
+/// The columns of `rows::DeliveryRow`.
+macro_rules! delivery_columns {
+    () => {
+        "delivery_id, run_id, event, url, secret, status, attempts, response_status, error, created_at, due_at, delivered_at"
+    };
+}
+pub(crate) use delivery_columns;
+
+/// The columns of `rows::RemovedSessionRow`.
+macro_rules! removed_session_columns {
+    () => {
+        "x.session_id, x.parent_session_id, x.branch_id, x.position, x.depth, x.message_count, x.history_start, x.removed_at, \
+         x.root_hash, x.segment_hash"
+    };
+}
+pub(crate) use removed_session_columns;
+
+/// A common table expression: the session `$2`, kept or removed, and its ancestors; the limit is a condition on the way upwards.
+macro_rules! ancestors {
+    ($limit:literal) => {
+        concat!(
+            "with recursive ancestor (session_id, parent_session_id, distance) as (
+                select session_id, parent_session_id, 1 from sessions where tenant = $1 and session_id = $2
+                union all
+                select session_id, parent_session_id, 1 from removed_sessions where tenant = $1 and session_id = $2
+                union all
+                select coalesce(p.session_id, x.session_id),
+                    case when p.session_id is null then x.parent_session_id else p.parent_session_id end,
+                    ancestor.distance + 1
+                from ancestor
+                left join sessions p on p.tenant = $1 and p.session_id = ancestor.parent_session_id
+                left join removed_sessions x on x.tenant = $1 and x.session_id = ancestor.parent_session_id
+                where (p.session_id is not null or x.session_id is not null)",
+            $limit,
+            ")"
+        )
+    };
+}
+pub(crate) use ancestors;

@@ -2,7 +2,9 @@
 
 use uuid::Uuid;
 
+use super::connection::Connection;
 use super::engine::Engine;
+use super::queue::{end_insert, lease_end};
 use super::sessions::session_lookup;
 use super::statement::Statement;
 use crate::ids::{RunId, SessionId};
@@ -10,13 +12,15 @@ use crate::session::BranchPosition;
 use crate::store::driver_error::{is_unique_violation, store_error};
 use crate::store::error::{CommitError, StoreError};
 use crate::store::publication::{OPERATION, Places, Publication, Publications};
-use crate::store::rows::stored_count;
-use crate::store::traits::Committed;
+use crate::store::queue::ThreadMove;
+use crate::store::rows::{StoredTime, stored_count};
+use crate::store::traits::{Committed, ConflictPolicy};
 
 /// Why an attempt published nothing.
 pub(crate) enum Refusal {
-    /// A session or run of this id, or the branch, exists. The error is the answer unless an earlier attempt made them.
-    KeyTaken(StoreError),
+    /// A session or run of this id, or the branch, exists, or the run has left the queue, or its thread was moved. The error is the answer
+    /// unless it was an earlier attempt that did so.
+    Repeated(CommitError),
     Other(CommitError),
 }
 
@@ -39,7 +43,11 @@ impl From<sqlx::Error> for Refusal {
     fn from(error: sqlx::Error) -> Self {
         let is_taken = is_unique_violation(&error);
         let error = store_error(OPERATION)(error);
-        if is_taken { Self::KeyTaken(error) } else { error.into() }
+        if is_taken {
+            Self::Repeated(error.into())
+        } else {
+            error.into()
+        }
     }
 }
 
@@ -57,9 +65,10 @@ impl Refusal {
     /// Says what it means that this session continues the parent.
     pub(crate) fn of_successor(publication: &Publication, successor: Option<SuccessorRow>) -> Self {
         match successor {
-            Some((session_id, _)) if session_id == publication.head.session_id.as_uuid() => {
-                Self::KeyTaken(failed(CommitFault::MissingBase))
+            Some((Some(session_id), _)) if session_id == publication.head.session_id.as_uuid() => {
+                Self::Repeated(failed(CommitFault::MissingBase).into())
             }
+            // The one in the way may have been removed, while others continue it.
             Some((_, run_id)) => Self::Other(CommitError::Conflict {
                 run_id: run_id.map(RunId::from_uuid),
             }),
@@ -68,13 +77,65 @@ impl Refusal {
     }
 }
 
-/// A session and its run.
-pub(crate) type SuccessorRow = (Uuid, Option<Uuid>);
+/// What the end of a run has come to beside its sessions.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    /// Whether the thread, if there is one, was moved.
+    pub(crate) thread_moved: bool,
+    /// Whether a run that has waited for the thread may begin.
+    pub(crate) is_next_released: bool,
+}
 
-/// Finds the session that continues the parent where this one would: a [`SuccessorRow`].
+/// Ends the run of a commit and moves its thread, in the commit's transaction. The lease comes first: who has none decides nothing.
+pub(crate) async fn settle(connection: &mut Connection<'_>, publications: &Publications) -> Result<Settled, Refusal> {
+    let own = &publications.own;
+    let end = publications.end.as_ref();
+    if let Some(lease) = end.and_then(|end| end.lease.as_ref())
+        && !lease_end(connection, lease, end.and_then(|end| end.thread.as_ref())).await?
+    {
+        return Err(Refusal::Repeated(CommitError::LeaseLost));
+    }
+    let thread_moved = match &publications.thread {
+        Some(thread) => connection.execute(thread_statement(own, thread)).await? > 0,
+        None => true,
+    };
+    if !thread_moved && own.conflict == ConflictPolicy::Reject {
+        return Err(Refusal::Repeated(CommitError::ThreadMoved));
+    }
+    let is_next_released = match end {
+        Some(end) => {
+            let moved = publications.thread.is_some().then_some(thread_moved);
+            end_insert(connection, &own.tenant, end, moved).await?
+        }
+        None => false,
+    };
+    Ok(Settled {
+        thread_moved,
+        is_next_released,
+    })
+}
+
+/// Moves a thread that still points where the run began.
+fn thread_statement<'v>(publication: &'v Publication, thread: &'v ThreadMove) -> Statement<'v> {
+    let statement = "update threads set session_id = $3, version = version + 1, updated_at = $4
+        where tenant = $1 and name = $2 and session_id is not distinct from $5";
+    Statement::new(OPERATION, statement)
+        .bind(publication.tenant.as_str())
+        .bind(thread.name.as_str())
+        .bind(publication.head.session_id.as_uuid())
+        .bind(StoredTime(publication.head.created_at))
+        .bind(thread.from.map(SessionId::as_uuid))
+}
+
+/// A session and its run; neither when that session is gone.
+pub(crate) type SuccessorRow = (Option<Uuid>, Option<Uuid>);
+
+/// Finds the session that continues the parent where this one would: a [`SuccessorRow`], if the parent is there.
 pub(crate) fn successor_statement(publication: &Publication, parent: SessionId) -> Statement<'_> {
-    let statement = "select session_id, run_id from sessions
-        where tenant = $1 and parent_session_id = $2 and branch_id = $3 and position = $4";
+    let statement = "select s.session_id, s.run_id
+        from sessions b
+        left join sessions s on s.tenant = b.tenant and s.parent_session_id = b.session_id and s.branch_id = $3 and s.position = $4
+        where b.tenant = $1 and b.session_id = $2";
     let position = publication.head.position;
     Statement::new(OPERATION, statement)
         .bind(publication.tenant.as_str())
@@ -92,15 +153,19 @@ pub(crate) async fn answer(
     let places = match published {
         Ok(places) => places,
         Err(Refusal::Other(error)) => return Err(error),
-        Err(Refusal::KeyTaken(error)) => {
-            // Without the run's own session there was no earlier attempt: the key that was taken is another's.
-            let own = earlier_place(engine, &publications.own).await?;
-            let own = own.ok_or(CommitError::Store(error))?;
+        Err(Refusal::Repeated(error)) => {
+            // Without the run's own session there was no earlier attempt: what is in the way is another's.
+            let own = earlier_place(engine, &publications.own).await?.ok_or(error)?;
             let mut children = Vec::with_capacity(publications.children.len());
             for child in &publications.children {
                 children.push(earlier_place(engine, child).await?.ok_or(CommitError::Exists)?);
             }
-            Places { own, children }
+            let thread_moved = earlier_thread_moved(engine, &publications).await?;
+            Places {
+                own,
+                children,
+                thread_moved,
+            }
         }
     };
     Ok(publications.into_committed(places))
@@ -113,6 +178,23 @@ async fn earlier_place(engine: &impl Engine, publication: &Publication) -> Resul
         Some(_) => Err(CommitError::Exists),
         None => Ok(None),
     }
+}
+
+/// Finds out whether an earlier attempt has moved the thread.
+async fn earlier_thread_moved(engine: &impl Engine, publications: &Publications) -> Result<bool, StoreError> {
+    let Some(thread) = &publications.thread else {
+        return Ok(true);
+    };
+    let statement = "select 1 from threads where tenant = $1 and session_id = $2 and name = $3
+        union all
+        select 1 from runs where tenant = $1 and session_id = $2 and thread_moved";
+    let moved: Option<(i32,)> = Statement::new(OPERATION, statement)
+        .bind(publications.own.tenant.as_str())
+        .bind(publications.own.head.session_id.as_uuid())
+        .bind(thread.name.as_str())
+        .fetch_optional(engine)
+        .await?;
+    Ok(moved.is_some())
 }
 
 fn failed(fault: CommitFault) -> StoreError {

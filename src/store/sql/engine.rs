@@ -9,11 +9,31 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 
 use super::agents::NewVersion;
+use super::connection::{Connection, Ended};
+use super::queue::Attempt;
 use super::statement::Statement;
+use crate::store::new_queued_run::NewQueueRow;
+use crate::store::queue::{LeaseChoice, LeaseTerms};
+use crate::store::rows::LeasedRunRow;
 use crate::store::traits::StoreFuture;
 
 /// A database that runs the shared statements.
 pub(crate) trait Engine: fmt::Debug + Send + Sync {
+    /// Ends a search for rows that the same statement changes: those that another one is changing are left out.
+    const SKIP_LOCKED: &'static str;
+    /// Ends a search for a row that must stay as it is until the statement, or its transaction, has ended.
+    const SHARE: &'static str;
+    /// Reads the database's time.
+    const TIME: &'static str;
+
+    /// Begins a statement that makes something depend on a session which is there: it waits for removals under way and sees what they
+    /// have left.
+    const AFTER_REMOVALS: &'static str;
+
+    /// The recursive table `tree` of what would go with the session `$2` of the tenant `$1`: itself, those that continue it, kept or
+    /// not, and their subagents. `family` is 1 where only subagents lead to it.
+    const TREE: &'static str;
+
     /// Reads rows as they come.
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>>;
 
@@ -23,14 +43,68 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Runs one statement that writes; returns the number of rows that it changed.
     fn execute(&self, statement: Statement<'_>) -> StoreFuture<'_, u64>;
 
+    /// Runs one statement that writes and returns rows.
+    fn execute_returning(&self, statement: Statement<'_>) -> StoreFuture<'_, Vec<EngineRow>>;
+
+    /// Runs statements in one transaction that no caller cancels, and adds up the rows that each returns: a number and bytes.
+    fn remove(&self, shutout: Shutout, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>>;
+
     /// Inserts a version that is not stored yet and makes it the current one of its name: both or nothing.
     fn current_version_insert(&self, version: &NewVersion<'_>) -> StoreFuture<'_, ()>;
+
+    /// Runs several statements as one transaction that no caller can cancel.
+    fn transact<T, F>(&self, operation: &'static str, work: F) -> StoreFuture<'_, T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(Connection<'c>) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static;
+
+    /// Accepts a run: its rows and its key, all or nothing.
+    fn run_insert(&self, row: NewQueueRow) -> StoreFuture<'_, Attempt>;
+
+    /// Leases the chosen runs, in no order.
+    fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> StoreFuture<'_, Vec<LeasedRunRow>>;
+
+    /// Gives a sign whenever somebody may have something to do with the queue.
+    fn signs(&self) -> BoxStream<'static, ()>;
 
     /// Joins the segments `h` that meet `segment_condition!` to the rows `s` of a search that have no `rest`.
     fn push_segments_join(select: &mut Statement<'_>);
 
     /// Narrows a list of sessions to those with all of these pairs, a JSON object, at the top of their metadata.
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str);
+}
+
+/// Who has to wait while a transaction removes something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shutout {
+    /// Nobody.
+    None,
+    /// Others who remove.
+    Removals,
+    /// They, and whoever makes something depend on a session.
+    Commits,
+}
+
+/// What a statement has removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// How many.
+    pub(crate) count: i64,
+    /// The bytes of their payloads.
+    pub(crate) bytes: i64,
+}
+
+impl Tally {
+    /// Adds up rows of a number and bytes.
+    pub(crate) fn of(rows: &[EngineRow]) -> Result<Self, sqlx::Error> {
+        let mut tally = Self::default();
+        for row in rows {
+            let (count, bytes): (i64, i64) = row.read()?;
+            tally.count += count;
+            tally.bytes += bytes;
+        }
+        Ok(tally)
+    }
 }
 
 /// A row of either engine.

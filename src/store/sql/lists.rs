@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::columns::{line_of_place, session_columns};
+use super::columns::{ancestors, line_of_place, removed_session_columns, session_columns};
 use super::engine::Engine;
 use super::sessions::place_lookup;
 use super::statement::Statement;
@@ -11,7 +11,8 @@ use crate::session::SessionHead;
 use crate::store::driver_error::nothing_matches;
 use crate::store::error::StoreError;
 use crate::store::query::{Page, SessionFilter};
-use crate::store::rows::{SessionRow, StoredTime};
+use crate::store::retention::Ancestor;
+use crate::store::rows::{RemovedSessionRow, SessionRow, StoredTime};
 use crate::tenant::TenantId;
 
 /// Lists sessions, newest first.
@@ -57,18 +58,20 @@ pub(super) async fn session_list<E: Engine>(
 }
 
 const LINEAGE: &str = concat!(
-    "with recursive ancestor (session_id, parent_session_id, distance) as (
-        select session_id, parent_session_id, 1 from sessions
-        where tenant = $1 and session_id = $2
-        union all
-        select p.session_id, p.parent_session_id, ancestor.distance + 1
-        from ancestor join sessions p on p.tenant = $1 and p.session_id = ancestor.parent_session_id
-        where ancestor.distance < $3
-    )
-    select ",
+    ancestors!(" and ancestor.distance < $3"),
+    " select ",
     session_columns!(),
     " from ancestor join sessions s on s.tenant = $1 and s.session_id = ancestor.session_id
-    order by ancestor.distance
+    order by s.depth desc
+    limit $3"
+);
+
+const REMOVED_LINEAGE: &str = concat!(
+    ancestors!(" and ancestor.distance < $3"),
+    " select ",
+    removed_session_columns!(),
+    " from ancestor join removed_sessions x on x.tenant = $1 and x.session_id = ancestor.session_id
+    order by x.depth desc
     limit $3"
 );
 
@@ -78,7 +81,11 @@ const PARENT_ON_LINE: &str = concat!(
     line_of_place!(),
     " select s.parent_session_id from sessions s
     join line on line.branch_id = s.branch_id and s.position <= line.last_position
-    where s.tenant = $1 and s.session_id = $4"
+    where s.tenant = $1 and s.session_id = $4
+    union all
+    select x.parent_session_id from removed_sessions x
+    join line on line.branch_id = x.branch_id and x.position <= line.last_position
+    where x.tenant = $1 and x.session_id = $4"
 );
 
 /// Lists a session and its ancestors, itself first.
@@ -87,7 +94,7 @@ pub(super) async fn session_lineage(
     tenant: &TenantId,
     session_id: SessionId,
     page: Page<SessionId>,
-) -> Result<Option<Vec<SessionHead>>, StoreError> {
+) -> Result<Option<Vec<Ancestor>>, StoreError> {
     const OPERATION: &str = "list lineage";
     let Some(place) = place_lookup(engine, tenant, session_id).await? else {
         return Ok(None);
@@ -103,14 +110,37 @@ pub(super) async fn session_lineage(
             .await?
             .and_then(|(parent,)| parent),
     };
-    let rows: Vec<SessionRow> = Statement::new(OPERATION, LINEAGE)
-        .bind(tenant.as_str())
-        .bind(first)
-        .bind(i64::from(page.limit))
-        .fetch_all(engine)
-        .await?;
-    rows.into_iter()
-        .map(SessionHead::try_from)
-        .collect::<Result<_, _>>()
-        .map(Some)
+    let Some(first) = first else {
+        return Ok(Some(Vec::new()));
+    };
+    let select = |text| {
+        Statement::new(OPERATION, text)
+            .bind(tenant.as_str())
+            .bind(first)
+            .bind(i64::from(page.limit))
+    };
+    let kept: Vec<SessionRow> = select(LINEAGE).fetch_all(engine).await?;
+    let kept = kept.into_iter().map(SessionHead::try_from);
+    let mut lineage: Vec<Ancestor> = kept.map(|head| head.map(Ancestor::Kept)).collect::<Result<_, _>>()?;
+    if has_gap(SessionId::from_uuid(first), &lineage, page.limit as usize) {
+        let removed: Vec<RemovedSessionRow> = select(REMOVED_LINEAGE).fetch_all(engine).await?;
+        for row in removed {
+            lineage.push(Ancestor::Removed(row.try_into()?));
+        }
+        lineage.sort_by_key(|ancestor| std::cmp::Reverse(ancestor.depth()));
+        lineage.truncate(page.limit as usize);
+    }
+    Ok(Some(lineage))
+}
+
+/// Tells whether the sessions of a line, the latest first, are not all up to the limit or the first one.
+pub(super) fn has_gap(first: SessionId, line: &[Ancestor], limit: usize) -> bool {
+    let mut next = Some(first);
+    for ancestor in line {
+        if next != Some(ancestor.session_id()) {
+            return true;
+        }
+        next = ancestor.parent_session_id();
+    }
+    next.is_some() && line.len() < limit
 }

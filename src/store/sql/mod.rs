@@ -3,6 +3,7 @@
 //! An [`Engine`] carries a [`Statement`] to its database and answers with rows. Every engine thereby reads sessions and keeps
 //! runs, agents and keys; what it must say in words of its own stands in `postgres/` or `sqlite/`.
 
+mod connection;
 mod engine;
 mod statement;
 
@@ -18,14 +19,20 @@ mod commit;
 
 mod agents;
 mod keys;
+mod outbox;
+mod queue;
+mod retention;
 mod runs;
+mod threads;
 
 mod schema;
 
 pub(crate) use self::agents::{NewVersion, VERSION_INSERT};
-pub(crate) use self::columns::segment_condition;
-pub(crate) use self::commit::{Refusal, answer, successor_statement};
-pub(crate) use self::engine::{Engine, EngineRow};
+pub(crate) use self::columns::{run_columns, segment_condition};
+pub(crate) use self::commit::{Refusal, answer, settle, successor_statement};
+pub(crate) use self::connection::{Connection, Ended};
+pub(crate) use self::engine::{Engine, EngineRow, Shutout, Tally};
+pub(crate) use self::queue::{Attempt, enqueue_in_txn, leased_columns, next_turn};
 pub(crate) use self::runs::run_insert_statement;
 pub(crate) use self::schema::schema_version;
 pub(crate) use self::statement::Statement;

@@ -2,16 +2,16 @@
 
 use super::columns::run_columns;
 use super::engine::Engine;
+use super::queue::run_record;
 use super::statement::Statement;
 use crate::ids::{RunId, SessionId};
 use crate::record::{RunRecord, RunSummary, StepRecord};
-use crate::store::codec::EncodeError;
 use crate::store::driver_error::nothing_matches;
 use crate::store::error::StoreError;
 use crate::store::new_run::NewRun;
 use crate::store::query::{Page, RunFilter};
 use crate::store::rows::{RunRecordRow, RunSummaryRow, StepsRow, StoredTime};
-use crate::store::traits::{RunReader, RunWriter, StoreFuture};
+use crate::store::traits::{Recorded, RunEnd, RunReader, RunWriter, StoreFuture};
 use crate::tenant::TenantId;
 
 impl<E: Engine> RunReader for E {
@@ -42,29 +42,9 @@ impl<E: Engine> RunReader for E {
 }
 
 impl<E: Engine> RunWriter for E {
-    fn run_insert<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        run: &'a RunRecord,
-        steps: &'a [StepRecord],
-    ) -> StoreFuture<'a, bool> {
-        Box::pin(run_insert(self, tenant, run, steps))
+    fn run_record<'a>(&'a self, tenant: &'a TenantId, end: &'a RunEnd) -> StoreFuture<'a, Recorded> {
+        Box::pin(run_record(self, tenant, end))
     }
-}
-
-async fn run_insert(
-    engine: &impl Engine,
-    tenant: &TenantId,
-    run: &RunRecord,
-    steps: &[StepRecord],
-) -> Result<bool, StoreError> {
-    const OPERATION: &str = "insert run";
-    let run = NewRun::new(run, steps).map_err(|error: EncodeError| StoreError::Failed {
-        operation: OPERATION,
-        source: error.into(),
-    })?;
-    let inserted = run_insert_statement(OPERATION, tenant, &run).execute(engine).await?;
-    Ok(inserted > 0)
 }
 
 /// Inserts the row of a run unless there is one.
@@ -77,9 +57,9 @@ pub(crate) fn run_insert_statement<'v>(
             tenant, run_id, session_id, base_session_id, agent, agent_version, model, mode, status, stop_reason,
             input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, total_tokens, cost,
             step_count, error, metadata, created_at, started_at, completed_at, schema_version, output_encoding,
-            steps_encoding, output, steps)
+            steps_encoding, output, steps, event_count, attempts, durability, thread)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-            $23, $24, $25, $26, $27, $28)
+            $23, $24, $25, $26, $27, $28, $29, $30, $31, $32)
         on conflict (tenant, run_id) do nothing";
     Statement::new(operation, statement)
         .bind(tenant.as_str())
@@ -134,6 +114,9 @@ async fn run_list(
     }
     if let Some(base) = filter.base_session_id {
         select.push_bind(" and r.base_session_id = ", base.as_uuid());
+    }
+    if let Some(thread) = &filter.thread {
+        select.push_bind(" and r.thread = ", thread.as_str());
     }
     if let Some(from) = filter.created.from {
         select.push_bind(" and r.created_at >= ", StoredTime(from));

@@ -11,6 +11,7 @@ use crate::message::Message;
 use crate::session::{Bundle, SessionHead};
 use crate::store::error::StoreError;
 use crate::store::query::{Page, SessionFilter};
+use crate::store::retention::Ancestor;
 use crate::store::rows::{PlaceRow, SessionRow};
 use crate::store::traits::{MessagePage, SessionReader, StoreFuture, VerifyReport};
 use crate::tenant::TenantId;
@@ -42,7 +43,7 @@ impl<E: Engine> SessionReader for E {
         tenant: &'a TenantId,
         session_id: SessionId,
         page: Page<SessionId>,
-    ) -> StoreFuture<'a, Option<Vec<SessionHead>>> {
+    ) -> StoreFuture<'a, Option<Vec<Ancestor>>> {
         Box::pin(lists::session_lineage(self, tenant, session_id, page))
     }
 

@@ -33,6 +33,7 @@ pub(crate) enum Value<'v> {
     Int(Option<i64>),
     Int32(Option<i32>),
     Int16(Option<i16>),
+    Bool(Option<bool>),
 }
 
 impl<'v> Statement<'v> {
@@ -109,6 +110,16 @@ impl<'v> Statement<'v> {
         engine.execute(self).await
     }
 
+    /// Runs a statement that writes; reads the rows that it returns.
+    pub(crate) async fn execute_returning<R>(self, engine: &impl Engine) -> Result<Vec<R>, StoreError>
+    where
+        R: for<'r> FromRow<'r, PgRow> + for<'r> FromRow<'r, SqliteRow>,
+    {
+        let failed = store_error(self.operation);
+        let rows = engine.execute_returning(self).await?;
+        rows.iter().map(|row| row.read().map_err(&failed)).collect()
+    }
+
     /// Makes the query of one engine, which holds copies of the values.
     pub(crate) fn into_query<DB: Database>(self) -> Query<'static, DB, DB::Arguments>
     where
@@ -120,6 +131,7 @@ impl<'v> Statement<'v> {
         Option<i64>: Encode<'v, DB> + Type<DB>,
         Option<i32>: Encode<'v, DB> + Type<DB>,
         Option<i16>: Encode<'v, DB> + Type<DB>,
+        Option<bool>: Encode<'v, DB> + Type<DB>,
     {
         // Only literals and the names of placeholders are ever appended.
         let query = sqlx::query(AssertSqlSafe(self.sql));
@@ -132,6 +144,7 @@ impl<'v> Statement<'v> {
             Value::Int(value) => query.bind(value),
             Value::Int32(value) => query.bind(value),
             Value::Int16(value) => query.bind(value),
+            Value::Bool(value) => query.bind(value),
         })
     }
 }
@@ -162,4 +175,5 @@ value_from! {
     i64 => Int,
     i32 => Int32,
     i16 => Int16,
+    bool => Bool,
 }

@@ -1,14 +1,16 @@
-//! Verification: four statements, whatever the depth. Rows are read as they come, so payloads don't pile up.
+//! Verification: four statements, whatever the depth, and one more where ancestors were removed. Rows are read as they come, so payloads don't pile up.
 
-use super::columns::{line_of_place, session_columns};
+use super::columns::{ancestors, line_of_place, removed_session_columns, session_columns};
 use super::engine::{Engine, EngineRow};
+use super::lists::has_gap;
 use super::sessions::place_lookup;
 use super::statement::Statement;
 use crate::ids::SessionId;
 use crate::session::SessionHead;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
-use crate::store::rows::SessionRow;
+use crate::store::retention::Ancestor;
+use crate::store::rows::{RemovedSessionRow, SessionRow};
 use crate::store::traits::VerifyReport;
 use crate::store::verification::Verification;
 use crate::tenant::TenantId;
@@ -21,30 +23,29 @@ const SEGMENTS: &str = concat!(
     join history_segments h on h.tenant = $1 and h.branch_id = line.branch_id and h.position <= line.last_position"
 );
 
-macro_rules! ancestors {
-    () => {
-        "with recursive ancestor (session_id, parent_session_id, environment_hash, context_hash) as (
-            select session_id, parent_session_id, environment_hash, context_hash from sessions
-            where tenant = $1 and session_id = $2
-            union all
-            select p.session_id, p.parent_session_id, p.environment_hash, p.context_hash
-            from ancestor join sessions p on p.tenant = $1 and p.session_id = ancestor.parent_session_id
-        )"
-    };
-}
-
 const STATES: &str = concat!(
-    ancestors!(),
-    " select hash, kind, schema_version, encoding, payload from states
-    where tenant = $1 and hash in (select environment_hash from ancestor union select context_hash from ancestor)"
+    ancestors!(""),
+    ", kept as (
+        select s.environment_hash, s.context_hash
+        from ancestor join sessions s on s.tenant = $1 and s.session_id = ancestor.session_id
+    )
+    select hash, kind, schema_version, encoding, payload from states
+    where tenant = $1 and hash in (select environment_hash from kept union select context_hash from kept)"
 );
 
 const HEADS: &str = concat!(
-    ancestors!(),
+    ancestors!(""),
     " select ",
     session_columns!(),
     " from ancestor join sessions s on s.tenant = $1 and s.session_id = ancestor.session_id
-    order by s.depth"
+    order by s.depth desc"
+);
+
+const REMOVED: &str = concat!(
+    ancestors!(""),
+    " select ",
+    removed_session_columns!(),
+    " from ancestor join removed_sessions x on x.tenant = $1 and x.session_id = ancestor.session_id"
 );
 
 /// Computes all hashes of a line again.
@@ -78,14 +79,20 @@ pub(super) async fn session_verify(
         .bind(session_id.as_uuid())
         .fetch_each(engine, push_state)
         .await?;
-    let rows: Vec<SessionRow> = Statement::new(OPERATION, HEADS)
-        .bind(tenant.as_str())
-        .bind(session_id.as_uuid())
-        .fetch_all(engine)
-        .await?;
-    let line = rows
-        .into_iter()
-        .map(SessionHead::try_from)
-        .collect::<Result<Vec<_>, _>>()?;
+    let select = |text| {
+        Statement::new(OPERATION, text)
+            .bind(tenant.as_str())
+            .bind(session_id.as_uuid())
+    };
+    let rows: Vec<SessionRow> = select(HEADS).fetch_all(engine).await?;
+    let kept = rows.into_iter().map(SessionHead::try_from);
+    let mut line: Vec<Ancestor> = kept.map(|head| head.map(Ancestor::Kept)).collect::<Result<_, _>>()?;
+    if has_gap(session_id, &line, usize::MAX) {
+        let removed: Vec<RemovedSessionRow> = select(REMOVED).fetch_all(engine).await?;
+        for row in removed {
+            line.push(Ancestor::Removed(row.try_into()?));
+        }
+    }
+    line.sort_by_key(Ancestor::depth);
     verification.check(&line).map(Some)
 }

@@ -1,5 +1,7 @@
 //! Publishing sessions on SQLite: one transaction each, in a task of its own.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use sqlx::{Connection as _, FromRow, SqliteConnection, SqlitePool};
 
@@ -8,18 +10,20 @@ use crate::ids::{RunId, SessionId};
 use crate::session::BranchPosition;
 use crate::store::codec::{Payload, SESSION_VERSION};
 use crate::store::error::{CommitError, StoreError};
+use crate::store::new_run::NewRun;
 use crate::store::publication::{OPERATION, Places, Publication, Publications};
 use crate::store::rows::{StoredTime, stored_count};
-use crate::store::sql::{Refusal, Statement, answer, run_insert_statement, successor_statement};
+use crate::store::signs::Signs;
+use crate::store::sql::{Connection, Refusal, Statement, answer, run_insert_statement, settle, successor_statement};
 use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 
 impl SessionWriter for SqliteStore {
     fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Committed, CommitError>> {
         Box::pin(async move {
             let publications = Publications::new(commit)?;
-            let writer = self.writer.clone();
+            let (writer, signs) = (self.writer.clone(), Arc::clone(&self.signs));
             let work = async move {
-                let published = publish_all(&writer, &publications).await;
+                let published = publish_all(&writer, &signs, &publications).await;
                 Ok::<_, StoreError>((publications, published))
             };
             let (publications, published) = self.write(OPERATION, work).await?;
@@ -29,19 +33,31 @@ impl SessionWriter for SqliteStore {
 }
 
 /// An error drops the transaction, which rolls it back.
-async fn publish_all(writer: &SqlitePool, publications: &Publications) -> Result<Places, Refusal> {
+async fn publish_all(writer: &SqlitePool, signs: &Signs, publications: &Publications) -> Result<Places, Refusal> {
     let mut connection = writer.acquire().await?;
     let mut transaction = connection.begin_with("begin immediate").await?;
-    let own = publish(&mut transaction, &publications.own).await?;
+    let settled = settle(&mut Connection::Sqlite(&mut transaction), publications).await?;
+    let own = publish(&mut transaction, &publications.own, publications.new_run()).await?;
     let mut children = Vec::with_capacity(publications.children.len());
     for child in &publications.children {
-        children.push(publish(&mut transaction, child).await?);
+        children.push(publish(&mut transaction, child, None).await?);
     }
     transaction.commit().await?;
-    Ok(Places { own, children })
+    if settled.is_next_released {
+        signs.give();
+    }
+    Ok(Places {
+        own,
+        children,
+        thread_moved: settled.thread_moved,
+    })
 }
 
-async fn publish(connection: &mut SqliteConnection, publication: &Publication) -> Result<BranchPosition, Refusal> {
+async fn publish(
+    connection: &mut SqliteConnection,
+    publication: &Publication,
+    run: Option<&NewRun>,
+) -> Result<BranchPosition, Refusal> {
     let position = take_position(connection, publication).await?;
     for (kind, hash, payload) in [
         (
@@ -56,7 +72,7 @@ async fn publish(connection: &mut SqliteConnection, publication: &Publication) -
         }
     }
     session_insert(connection, publication, position).await?;
-    if let Some(run) = &publication.run {
+    if let Some(run) = run {
         let insert = run_insert_statement(OPERATION, &publication.tenant, run).into_query();
         if insert.execute(&mut *connection).await?.rows_affected() == 0 {
             return Err(Refusal::recorded_run());

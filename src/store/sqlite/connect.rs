@@ -1,6 +1,7 @@
 //! Opening the file.
 
 use std::str::FromStr as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{ConstantBuilder, Retryable as _};
@@ -40,6 +41,7 @@ impl SqliteStore {
             readers,
             writer,
             tasks: TaskTracker::new(),
+            signs: Arc::default(),
         })
     }
 }

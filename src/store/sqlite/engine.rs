@@ -1,16 +1,46 @@
 //! Shared statements on SQLite: reads on any reader, writes on the one writer in tasks that no caller cancels.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use futures_util::{FutureExt as _, StreamExt as _, TryFutureExt as _, TryStreamExt as _};
 use sqlx::{Connection as _, Sqlite};
 
 use super::SqliteStore;
+use super::queue::{LEASE, lease_in_txn};
 use crate::store::driver_error::store_error;
-use crate::store::sql::{Engine, EngineRow, NewVersion, Statement, VERSION_INSERT, segment_condition};
+use crate::store::new_queued_run::{NewQueueRow, OPERATION};
+use crate::store::queue::{LeaseChoice, LeaseTerms};
+use crate::store::rows::LeasedRunRow;
+use crate::store::sql::{
+    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Shutout, Statement, Tally, VERSION_INSERT,
+    enqueue_in_txn, segment_condition,
+};
 use crate::store::traits::StoreFuture;
 
 impl Engine for SqliteStore {
+    /// Nobody else writes.
+    const SKIP_LOCKED: &'static str = "";
+    const SHARE: &'static str = "";
+    const TIME: &'static str = "select cast(round(unixepoch('subsec') * 1000) as integer) * 1000";
+
+    /// Nobody else writes.
+    const AFTER_REMOVALS: &'static str = "";
+
+    const TREE: &'static str = "with recursive tree (session_id, level, family) as (
+            select $2, 0, 1
+            union
+            select k.session_id, t.level + 1, 0
+            from tree t join sessions k on k.tenant = $1 and k.parent_session_id = t.session_id
+            union
+            select k.session_id, t.level + 1, 0
+            from tree t join removed_sessions k on k.tenant = $1 and k.parent_session_id = t.session_id
+            union
+            select k.session_id, t.level + 1, t.family
+            from tree t join sessions k on k.tenant = $1 and k.subagent_of = t.session_id
+        )";
+
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>> {
         let rows = statement.into_query::<Sqlite>().fetch(&self.readers);
         rows.map_ok(EngineRow::Sqlite).boxed()
@@ -27,6 +57,36 @@ impl Engine for SqliteStore {
         let work = async move {
             let done = query.execute(&writer).await.map_err(store_error(operation))?;
             Ok(done.rows_affected())
+        };
+        Box::pin(self.write(operation, work))
+    }
+
+    fn execute_returning(&self, statement: Statement<'_>) -> StoreFuture<'_, Vec<EngineRow>> {
+        let operation = statement.operation();
+        let (writer, query) = (self.writer.clone(), statement.into_query::<Sqlite>());
+        let work = async move {
+            let rows = query.fetch_all(&writer).await.map_err(store_error(operation))?;
+            Ok(rows.into_iter().map(EngineRow::Sqlite).collect())
+        };
+        Box::pin(self.write(operation, work))
+    }
+
+    fn remove(&self, _: Shutout, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
+        let operation = statements.first().map_or("remove", Statement::operation);
+        let queries: Vec<_> = statements.into_iter().map(Statement::into_query::<Sqlite>).collect();
+        let writer = self.writer.clone();
+        let work = async move {
+            let failed = store_error(operation);
+            let mut connection = writer.acquire().await.map_err(&failed)?;
+            let mut transaction = connection.begin_with("begin immediate").await.map_err(&failed)?;
+            let mut tallies = Vec::with_capacity(queries.len());
+            for query in queries {
+                let rows = query.fetch_all(&mut *transaction).await.map_err(&failed)?;
+                let rows: Vec<_> = rows.into_iter().map(EngineRow::Sqlite).collect();
+                tallies.push(Tally::of(&rows).map_err(&failed)?);
+            }
+            transaction.commit().await.map_err(&failed)?;
+            Ok(tallies)
         };
         Box::pin(self.write(operation, work))
     }
@@ -51,6 +111,42 @@ impl Engine for SqliteStore {
             transaction.commit().await.map_err(&failed)
         };
         Box::pin(self.write(operation, work))
+    }
+
+    fn transact<T, F>(&self, operation: &'static str, work: F) -> StoreFuture<'_, T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(Connection<'c>) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static,
+    {
+        let (writer, signs) = (self.writer.clone(), Arc::clone(&self.signs));
+        let work = async move {
+            let mut connection = writer.acquire().await?;
+            let mut transaction = connection.begin_with("begin immediate").await?;
+            match work(Connection::Sqlite(&mut transaction)).await? {
+                Ended::Kept(value) => transaction.commit().await.map(|()| value),
+                Ended::Signed(value) => {
+                    transaction.commit().await?;
+                    signs.give();
+                    Ok(value)
+                }
+                Ended::Undone(value) => transaction.rollback().await.map(|()| value),
+            }
+        };
+        Box::pin(self.write(operation, work.map_err(store_error(operation))))
+    }
+
+    fn run_insert(&self, row: NewQueueRow) -> StoreFuture<'_, Attempt> {
+        self.transact(OPERATION, move |connection| Box::pin(enqueue_in_txn(connection, row)))
+    }
+
+    fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> StoreFuture<'_, Vec<LeasedRunRow>> {
+        self.transact(LEASE, move |connection| {
+            Box::pin(lease_in_txn(connection, terms, choice))
+        })
+    }
+
+    fn signs(&self) -> BoxStream<'static, ()> {
+        self.signs.stream()
     }
 
     fn push_segments_join(select: &mut Statement<'_>) {

@@ -7,6 +7,9 @@ mod migrate;
 
 mod commit;
 mod engine;
+mod queue;
+
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use sqlx::SqlitePool;
@@ -16,6 +19,7 @@ pub(crate) use self::migrate::migrate;
 use super::driver_error::task_error;
 use super::error::StoreError;
 use super::migration::check_version;
+use super::signs::Signs;
 use super::sql::schema_version;
 use super::traits::{StoreFuture, StoreHealth};
 
@@ -28,6 +32,8 @@ pub(crate) struct SqliteStore {
     writer: SqlitePool,
     /// Writes under way.
     tasks: TaskTracker,
+    /// What is told to the workers of this process.
+    signs: Arc<Signs>,
 }
 
 impl SqliteStore {

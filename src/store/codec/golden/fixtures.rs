@@ -6,11 +6,12 @@ use chrono::TimeDelta;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::agent::AgentDefinition;
+use crate::agent::hooks::{ToolDecision, ToolUse};
 use crate::agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, ErrorList, ExecutionStatus, FinishReason, ModelResponse,
     StateAddition, StepExecution, StopReason, StopSignal, SubagentExecution, ToolExecution, ToolTrace, ToolVerdict,
 };
+use crate::agent::{AgentDefinition, AgentEvent, JournalEntry};
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, ExecutionId, MessageId, SessionId, StepId, ToolExecutionId};
 use crate::json::{Object, RawJson, Unread, Value};
@@ -19,8 +20,8 @@ use crate::message::{
     ProviderFields, ReasoningPart, Role, Section, TextPart, ToolCall, ToolResult,
 };
 use crate::model_ref::ResponseFormat;
-use crate::record::{RunRecord, StepRecord};
-use crate::session::{EnvironmentState, StoredContext};
+use crate::record::{RunEvent, RunEventPayload, RunRecord, StepRecord};
+use crate::session::{EnvironmentState, StoredContext, hash_definition};
 use crate::usage::{Cost, Usage};
 
 fn id(n: u128) -> Uuid {
@@ -334,6 +335,69 @@ pub(super) fn states() -> [AgentState; 3] {
 pub(super) fn addition() -> StateAddition {
     let [_, first, second] = states();
     second.since(&first)
+}
+
+/// An entry of each kind.
+pub(super) fn journal() -> [JournalEntry; 6] {
+    let step = tool_step(20);
+    let ended = Box::new(step.tool_executions[0].clone());
+    [
+        JournalEntry::SubagentBegun {
+            session_id: SessionId::from_uuid(id(31)),
+            agent_id: AgentId::from_uuid(id(30)),
+            agent_version: hash_definition(b"helper"),
+        },
+        JournalEntry::Reached(addition()),
+        JournalEntry::Answered {
+            step: Box::new(step),
+            started_at: at(20),
+            addition: addition(),
+        },
+        JournalEntry::CallDecided {
+            place: 1,
+            tool_use: ToolUse {
+                call: call("c2", "calculator"),
+                decision: ToolDecision::Supply {
+                    content: vec![ContentPart::text("2")],
+                },
+            },
+            addition: addition(),
+        },
+        JournalEntry::CallBegun { place: 0 },
+        JournalEntry::CallEnded {
+            place: 0,
+            execution: ended,
+            addition: addition(),
+        },
+    ]
+}
+
+/// The first event of a run, and one with every kind of part.
+pub(super) fn events() -> Vec<Arc<RunEvent>> {
+    let content = messages().iter().flat_map(|message| message.content.clone()).collect();
+    let answered = AgentEvent::ToolCallCompleted {
+        step_number: 1,
+        call_id: "c1".to_owned(),
+        name: "calculator".to_owned(),
+        arguments: "{}".to_owned(),
+        content,
+        is_error: false,
+        verdict: ToolVerdict::Blocked,
+        duration_ms: 12,
+    };
+    let payloads = [
+        RunEventPayload::Started(Box::new(record().summary)),
+        RunEventPayload::Agent(answered),
+    ];
+    let event = |(sequence, payload)| {
+        Arc::new(RunEvent {
+            sequence,
+            run_id: record().summary.run_id,
+            time: at(1),
+            payload,
+        })
+    };
+    (1..).zip(payloads).map(event).collect()
 }
 
 /// A run whose output is one message, and a value.

@@ -26,7 +26,19 @@ struct Kind {
     check: fn(i16, StoredPayload<'_>),
 }
 
-const KINDS: [Kind; 9] = [
+/// An entry of a journal: that at the index among the fixtures.
+macro_rules! journal_kind {
+    ($name:literal, $index:literal) => {
+        Kind {
+            name: $name,
+            newest: JOURNAL_VERSION,
+            encode: || encode_journal_entry(&fixtures::journal()[$index]).unwrap(),
+            check: |_, stored| assert_eq!(decode_journal_entry(stored).unwrap(), fixtures::journal()[$index]),
+        }
+    };
+}
+
+const KINDS: [Kind; 17] = [
     Kind {
         name: "messages",
         newest: SEGMENT_VERSION,
@@ -103,6 +115,24 @@ const KINDS: [Kind; 9] = [
             let [_, first, second] = fixtures::states();
             assert_eq!(read.onto(first).unwrap().to_json().unwrap(), second.to_json().unwrap());
         },
+    },
+    journal_kind!("journal_subagent_begun", 0),
+    journal_kind!("journal_reached", 1),
+    journal_kind!("journal_answered", 2),
+    journal_kind!("journal_call_decided", 3),
+    journal_kind!("journal_call_begun", 4),
+    journal_kind!("journal_call_ended", 5),
+    Kind {
+        name: "events",
+        newest: EVENTS_VERSION,
+        encode: || encode_events(&fixtures::events()).unwrap(),
+        check: |_, stored| assert_eq!(decode_events(stored).unwrap(), fixtures::events()),
+    },
+    Kind {
+        name: "steering",
+        newest: STEERING_VERSION,
+        encode: || encode_steering(&fixtures::messages()[0]).unwrap(),
+        check: |_, stored| assert_eq!(decode_steering(stored).unwrap(), *fixtures::messages()[0]),
     },
 ];
 
@@ -255,6 +285,16 @@ fn agent_states_of_the_future_are_read_and_kept() {
 
     let (stored, addition) = read_future("state_addition-future.json", decode_state_addition);
     assert_eq!(written(&encode_state_addition(&addition).unwrap()), stored);
+}
+
+/// Another worker goes on with what a later version has begun, and loses nothing of it.
+#[test]
+fn journals_of_the_future_are_read_and_kept() {
+    let (stored, entry) = read_future("journal_answered-future.json", decode_journal_entry);
+    assert_eq!(written(&encode_journal_entry(&entry).unwrap()), stored);
+    let unknown = payload(1, br#"{"type": "dreamt", "of": "sheep"}"#.to_vec());
+    let error = decode_journal_entry(unknown.as_stored()).unwrap_err();
+    assert!(matches!(error, DecodeError::Json(_)), "{error}");
 }
 
 /// An execution that begins later takes nothing of the one that was stored along.

@@ -1,0 +1,64 @@
+//! The end of a run made ready: its record, and what is written with it. No SQL.
+
+use std::sync::Arc;
+
+use super::codec::{EncodeError, Payload, encode_delivery, encode_events};
+use super::new_run::NewRun;
+use super::queue::Lease;
+use super::rows::{StoredTime, stored_count};
+use super::traits::RunEnd;
+use crate::record::{NewDelivery, RunEvent, ThreadName};
+
+/// The values of the rows that the end of a run writes.
+#[derive(Debug)]
+pub(crate) struct NewEnd {
+    pub(crate) run: NewRun,
+    pub(crate) lease: Option<Lease>,
+    pub(crate) thread: Option<ThreadName>,
+    pub(crate) events: Option<NewEvents>,
+    pub(crate) deliveries: Vec<(NewDelivery, Payload)>,
+}
+
+/// The values of a row of `run_events`.
+#[derive(Debug)]
+pub(crate) struct NewEvents {
+    pub(crate) first: i64,
+    pub(crate) last: i64,
+    pub(crate) created_at: StoredTime,
+    pub(crate) payload: Payload,
+}
+
+impl NewEnd {
+    /// Encodes the end of a run.
+    pub(crate) fn new(end: &RunEnd) -> Result<Self, EncodeError> {
+        let deliveries = end.deliveries.iter();
+        let deliveries = deliveries.map(|delivery| Ok((delivery.clone(), encode_delivery(&delivery.body)?)));
+        Ok(Self {
+            run: NewRun::new(&end.record, &end.steps)?,
+            lease: end.lease.clone(),
+            thread: end.record.summary.thread.clone(),
+            events: NewEvents::new(&end.events)?,
+            deliveries: deliveries.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Tells whether nothing but the record is written.
+    pub(crate) fn is_record_only(&self) -> bool {
+        self.lease.is_none() && self.events.is_none() && self.deliveries.is_empty()
+    }
+}
+
+impl NewEvents {
+    /// Encodes events; none where there are none.
+    pub(crate) fn new(events: &[Arc<RunEvent>]) -> Result<Option<Self>, EncodeError> {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            first: stored_count(first.sequence),
+            last: stored_count(last.sequence),
+            created_at: StoredTime(last.time),
+            payload: encode_events(events)?,
+        }))
+    }
+}

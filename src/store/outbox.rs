@@ -1,0 +1,84 @@
+//! The outbox as a trait: webhooks that are written with what they tell of, and sent afterwards until they are delivered.
+
+use std::fmt;
+
+use super::query::Page;
+use super::queue::LeaseTerms;
+use super::traits::StoreFuture;
+use crate::clock::Timestamp;
+use crate::ids::{DeliveryId, RunId, WorkerId};
+use crate::record::{DeliveryRecord, DeliveryStatus};
+use crate::tenant::TenantId;
+
+/// A delivery that a worker is to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueDelivery {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// The delivery; its attempts count this one.
+    pub record: DeliveryRecord,
+    /// The message: JSON.
+    pub body: String,
+}
+
+/// What became of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryOutcome {
+    /// Where the delivery stands now.
+    pub status: DeliveryStatus,
+    /// The status of the answer.
+    pub response_status: Option<u16>,
+    /// Why it failed, in words for the caller.
+    pub error: Option<String>,
+    /// When it was delivered.
+    pub delivered_at: Option<Timestamp>,
+    /// When it is sent again; none once it is over.
+    pub due_at: Option<Timestamp>,
+}
+
+/// Which deliveries a list shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeliveryFilter {
+    /// Only of this status.
+    pub status: Option<DeliveryStatus>,
+    /// Only of this run.
+    pub run_id: Option<RunId>,
+}
+
+/// Keeps deliveries.
+pub trait OutboxStore: Send + Sync + fmt::Debug {
+    /// Takes deliveries that are due; others may take them from `terms.until` on, unless they are over by then.
+    fn delivery_lease<'a>(&'a self, terms: &'a LeaseTerms, limit: u32) -> StoreFuture<'a, Vec<DueDelivery>>;
+
+    /// Notes what became of an attempt of this worker. Tells whether it still had the delivery.
+    fn delivery_record<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        delivery_id: DeliveryId,
+        worker: WorkerId,
+        outcome: &'a DeliveryOutcome,
+    ) -> StoreFuture<'a, bool>;
+
+    /// Reads a delivery.
+    fn delivery_lookup<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        delivery_id: DeliveryId,
+    ) -> StoreFuture<'a, Option<DeliveryRecord>>;
+
+    /// Lists deliveries, newest first.
+    fn delivery_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        filter: &'a DeliveryFilter,
+        page: Page<DeliveryId>,
+    ) -> StoreFuture<'a, Vec<DeliveryRecord>>;
+
+    /// Has a delivery sent again from its first attempt on, whatever became of it. Returns it, if there is one.
+    fn delivery_restart<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        delivery_id: DeliveryId,
+        now: Timestamp,
+    ) -> StoreFuture<'a, Option<DeliveryRecord>>;
+}

@@ -1,0 +1,277 @@
+//! The queue of runs as traits: who may work on which run, how far it has come, and what its callers want of it.
+//!
+//! A run that outlives its connection has a row in the queue from its acceptance to its end. A worker *leases* it: the lease has a
+//! number, the fence, that grows with each lease of the run, and everything that a worker writes names it. So a worker that was
+//! taken over writes nothing any more, whatever it believes, and clocks decide only when a run is taken over.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::stream::BoxStream;
+
+use super::traits::StoreFuture;
+use crate::agent::JournalEntry;
+use crate::clock::Timestamp;
+use crate::ids::{RunId, SessionId, WorkerId};
+use crate::record::{RunControl, RunEvent, RunSummary, SteeringMessage, SteeringStatus, ThreadName};
+use crate::session::Hash;
+use crate::tenant::TenantId;
+
+/// The right to work on a run, until another worker has it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// Whose run it is.
+    pub tenant: TenantId,
+    /// The run.
+    pub run_id: RunId,
+    /// The number of the lease, which grows with each.
+    pub fence: u64,
+}
+
+/// On which terms a worker leases runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseTerms {
+    /// The worker.
+    pub worker: WorkerId,
+    /// The time: leases that end before it have expired.
+    pub now: Timestamp,
+    /// When the lease expires unless it is renewed.
+    pub until: Timestamp,
+}
+
+/// Which runs are leased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LeaseChoice {
+    /// Those whose lease has expired, then those that wait, in their order: at most so many.
+    Next(u32),
+    /// This one, if it waits.
+    This(TenantId, RunId),
+}
+
+/// A run to accept: nothing of it is lost once it is in the queue.
+#[derive(Debug, Clone)]
+pub struct NewQueuedRun {
+    /// Whose run it is.
+    pub tenant: TenantId,
+    /// The record as it stands: queued, or running when the lease is taken with it.
+    pub summary: RunSummary,
+    /// What is asked, in a form of the caller's: JSON.
+    pub request: String,
+    /// Runs of a higher priority are leased first.
+    pub priority: i16,
+    /// What to do when the thread that the summary names has another active run.
+    pub if_busy: IfBusy,
+    /// The key by which a repeated request is known.
+    pub idempotency: Option<IdempotencyKey>,
+    /// Leases the run to this worker at once, unless it has to wait for its thread.
+    pub lease: Option<LeaseTerms>,
+}
+
+/// What happens to a run on a thread that has another active run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IfBusy {
+    /// It is refused.
+    #[default]
+    Reject,
+    /// It waits until the others on the thread have ended.
+    Queue,
+    /// It waits, and the active one is told to stop.
+    Interrupt,
+    /// It begins from where the thread is now, and does not move it.
+    Fork,
+}
+
+/// Names a request, so that a repeated one is answered as the first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// The caller's key.
+    pub key: String,
+    /// The hash of the request.
+    pub digest: Hash,
+    /// When it is forgotten.
+    pub expires_at: Timestamp,
+}
+
+/// What became of a run that was to be accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Enqueued {
+    /// It is in the queue, and leased if that was asked for and possible.
+    Accepted {
+        /// The lease.
+        lease: Option<Lease>,
+        /// The run on the same thread that was told to stop.
+        interrupted: Option<RunId>,
+    },
+    /// An earlier request had the key.
+    Known(KnownRequest),
+    /// The thread has another active run.
+    ThreadBusy(RunId),
+}
+
+/// What an idempotency key stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownRequest {
+    /// The id of what the first request made.
+    pub resource_id: uuid::Uuid,
+    /// The hash of the first request.
+    pub digest: Hash,
+}
+
+/// A run that a worker has leased.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeasedRun {
+    /// The lease.
+    pub lease: Lease,
+    /// The record as it stands; its attempts count this one.
+    pub summary: RunSummary,
+    /// What is asked.
+    pub request: String,
+    /// How a caller wants it to end.
+    pub control: Option<RunControl>,
+    /// Whether its end moves its thread.
+    pub moves_thread: bool,
+    /// Whether another worker has had it before, and has not handed it back.
+    pub is_taken_over: bool,
+}
+
+/// A lease that was renewed, and what callers want of its run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenewedLease {
+    /// The lease.
+    pub lease: Lease,
+    /// How a caller wants the run to end.
+    pub control: Option<RunControl>,
+    /// Whether messages to the run wait to be applied.
+    pub has_messages: bool,
+}
+
+/// An entry of a run's journal with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalRecord {
+    /// Its number, from 1.
+    pub sequence: u64,
+    /// The execution that it belongs to; empty for that of the run's own agent.
+    pub scope: String,
+    /// What is kept.
+    pub entry: JournalEntry,
+}
+
+/// A message to a run with what has become of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SteeringRecord {
+    /// The message.
+    pub message: SteeringMessage,
+    /// What has become of it.
+    pub status: SteeringStatus,
+}
+
+/// Keeps the runs that have not ended, and leases them.
+pub trait QueueStore: Send + Sync + fmt::Debug {
+    /// Tells the time by which leases are judged, that of the database: replicas need not agree on theirs.
+    fn lease_time(&self) -> StoreFuture<'_, Timestamp>;
+
+    /// Accepts a run: its record, its place in the queue and its idempotency key, all or nothing. A thread that does not exist is
+    /// made. Among the runs of a priority, tenants take turns.
+    ///
+    /// The record is stored as running if the lease is taken with it, and as queued otherwise; keys are judged by the time at which
+    /// the summary was created. May be repeated after [`StoreError::Unavailable`](super::StoreError::Unavailable): a second attempt
+    /// that finds the first one done answers as the first would have, but for the run that was told to stop.
+    fn run_enqueue<'a>(&'a self, run: &'a NewQueuedRun) -> StoreFuture<'a, Enqueued>;
+
+    /// Leases runs: first those whose lease has expired, then queued ones, by priority and turn. Their records say that they run, and
+    /// those on threads from where: what the thread points to at the first lease. A
+    /// run that waits for its thread is leased only when it was cancelled. One that can't be read is left to others.
+    fn run_lease<'a>(&'a self, terms: &'a LeaseTerms, limit: u32) -> StoreFuture<'a, Vec<LeasedRun>>;
+
+    /// Leases a run that waits, out of its turn: one that a caller wants to end must not wait for a worker. `None` where it does not wait,
+    /// or waits for its thread and is not cancelled.
+    fn run_lease_now<'a>(
+        &'a self,
+        terms: &'a LeaseTerms,
+        tenant: &'a TenantId,
+        run_id: RunId,
+    ) -> StoreFuture<'a, Option<LeasedRun>>;
+
+    /// Renews leases. One that is missing in the answer is lost, or its run has ended.
+    fn lease_renew<'a>(&'a self, leases: &'a [Lease], until: Timestamp) -> StoreFuture<'a, Vec<RenewedLease>>;
+
+    /// Gives a run back to the queue, at the head of its priority: with its old turn, or the first that waits if that is earlier. The
+    /// attempt does not count. Tells whether the lease was still in force; it is not any more.
+    fn lease_release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, bool>;
+
+    /// Counts the runs that wait to be leased or for their thread, up to the limit.
+    fn queue_length(&self, limit: u32) -> StoreFuture<'_, u64>;
+
+    /// Gives a sign whenever a run may have become free to lease or a control may have come. Signs may be lost: whoever waits for
+    /// one looks from time to time all the same.
+    fn queue_signs(&self) -> BoxStream<'static, ()>;
+
+    /// Says how a run shall end; a cancellation wins over a stop. Tells whether the run is in the queue, waiting or at work.
+    fn run_control<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, control: RunControl) -> StoreFuture<'a, bool>;
+
+    /// Keeps a message for a run, unless one of its key is kept already; returns what has become of that one. `None` when the run is
+    /// not in the queue and has no message of the key.
+    fn message_insert<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        run_id: RunId,
+        message: &'a SteeringMessage,
+    ) -> StoreFuture<'a, Option<SteeringStatus>>;
+
+    /// Lists the messages to a run, in the order of their arrival.
+    fn run_message_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Vec<SteeringRecord>>;
+
+    /// Notes that messages are applied. Tells whether the lease is in force.
+    fn message_apply<'a>(&'a self, lease: &'a Lease, keys: &'a [String]) -> StoreFuture<'a, bool>;
+
+    /// Keeps entries of a journal, all or none; one of a number that is kept already is not kept again, so an attempt may be repeated.
+    /// Tells whether the lease is in force; otherwise nothing is kept.
+    fn journal_append<'a>(&'a self, lease: &'a Lease, entries: &'a [JournalRecord]) -> StoreFuture<'a, bool>;
+
+    /// Reads the journal of a run, in order.
+    fn journal_read<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Vec<JournalRecord>>;
+
+    /// Keeps events that follow on those kept before; an attempt may be repeated, also with more events. Tells whether the lease is in
+    /// force; otherwise nothing is kept.
+    fn event_append<'a>(&'a self, lease: &'a Lease, events: &'a [Arc<RunEvent>]) -> StoreFuture<'a, bool>;
+
+    /// Reads events in order, from the one after `after` on; at least one if there is any, and then up to about `limit`.
+    fn event_read<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        run_id: RunId,
+        after: u64,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<Arc<RunEvent>>>;
+
+    /// Returns the number of the last event that is kept; 0 when none is.
+    fn event_last<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, u64>;
+
+    /// Finds what an earlier request made under a key.
+    fn idempotency_lookup<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a str,
+        now: Timestamp,
+    ) -> StoreFuture<'a, Option<KnownRequest>>;
+
+    /// Reserves an id under a key, or returns what an earlier request made under it. May be repeated: its own id is not an earlier
+    /// request's.
+    fn idempotency_claim<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a IdempotencyKey,
+        resource_id: uuid::Uuid,
+        now: Timestamp,
+    ) -> StoreFuture<'a, Option<KnownRequest>>;
+}
+
+/// Where a thread is moved to when a run ends, if it still points where the run began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadMove {
+    /// The thread.
+    pub name: ThreadName,
+    /// Where it must point.
+    pub from: Option<SessionId>,
+}

@@ -1,0 +1,133 @@
+//! Rows of `run_journal`, `run_events` and `run_messages`: what is kept of runs that have not ended.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::{RowName, from_row};
+use crate::record::{RunEvent, SteeringMessage, SteeringStatus};
+use crate::store::codec::{StoredPayload, decode_events, decode_journal_entry, decode_steering};
+use crate::store::error::StoreError;
+use crate::store::queue::{JournalRecord, SteeringRecord};
+
+/// An entry of a journal.
+#[derive(Debug)]
+pub(crate) struct JournalRow {
+    run_id: Uuid,
+    sequence: i64,
+    scope: String,
+    schema_version: i16,
+    encoding: i16,
+    payload: Vec<u8>,
+}
+
+from_row!(JournalRow {
+    run_id,
+    sequence,
+    scope,
+    schema_version,
+    encoding,
+    payload,
+});
+
+impl TryFrom<JournalRow> for JournalRecord {
+    type Error = StoreError;
+
+    fn try_from(row: JournalRow) -> Result<Self, StoreError> {
+        let name = RowName::new("run_journal", &format_args!("{}/{}", row.run_id, row.sequence));
+        let stored = StoredPayload {
+            schema_version: row.schema_version,
+            encoding: row.encoding,
+            bytes: &row.payload,
+        };
+        Ok(Self {
+            sequence: name.count("sequence", row.sequence)?,
+            entry: decode_journal_entry(stored).map_err(|error| name.undecodable("payload", error))?,
+            scope: row.scope,
+        })
+    }
+}
+
+/// Events that follow on each other.
+#[derive(Debug)]
+pub(crate) struct EventsRow {
+    run_id: Uuid,
+    schema_version: i16,
+    encoding: i16,
+    payload: Vec<u8>,
+}
+
+from_row!(EventsRow {
+    run_id,
+    schema_version,
+    encoding,
+    payload,
+});
+
+impl TryFrom<EventsRow> for Vec<Arc<RunEvent>> {
+    type Error = StoreError;
+
+    fn try_from(row: EventsRow) -> Result<Self, StoreError> {
+        let stored = StoredPayload {
+            schema_version: row.schema_version,
+            encoding: row.encoding,
+            bytes: &row.payload,
+        };
+        decode_events(stored).map_err(|error| RowName::new("run_events", &row.run_id).undecodable("payload", error))
+    }
+}
+
+/// A message to a run at work.
+#[derive(Debug)]
+pub(crate) struct SteeringRow {
+    message_key: String,
+    schema_version: i16,
+    encoding: i16,
+    payload: Vec<u8>,
+    status: String,
+}
+
+from_row!(SteeringRow {
+    message_key,
+    schema_version,
+    encoding,
+    payload,
+    status,
+});
+
+impl SteeringRow {
+    /// Returns what has become of it.
+    pub(crate) fn status(&self) -> Result<SteeringStatus, StoreError> {
+        let known = [
+            SteeringStatus::Received,
+            SteeringStatus::Applied,
+            SteeringStatus::TooLate,
+        ];
+        let status = known.into_iter().find(|status| status.as_str() == self.status);
+        status.ok_or_else(|| self.name().corrupt("status", format!("{:?} is no status", self.status)))
+    }
+
+    fn name(&self) -> RowName {
+        RowName::new("run_messages", &self.message_key)
+    }
+}
+
+impl TryFrom<SteeringRow> for SteeringRecord {
+    type Error = StoreError;
+
+    fn try_from(row: SteeringRow) -> Result<Self, StoreError> {
+        let stored = StoredPayload {
+            schema_version: row.schema_version,
+            encoding: row.encoding,
+            bytes: &row.payload,
+        };
+        let message = decode_steering(stored).map_err(|error| row.name().undecodable("payload", error))?;
+        Ok(Self {
+            status: row.status()?,
+            message: SteeringMessage {
+                key: row.message_key,
+                message,
+            },
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! Rows of `threads`.
+
+use uuid::Uuid;
+
+use super::{RowName, StoredTime, from_row};
+use crate::ids::SessionId;
+use crate::record::{ParseThreadNameError, ThreadRecord};
+use crate::store::error::StoreError;
+
+/// A thread.
+#[derive(Debug)]
+pub(crate) struct ThreadRow {
+    name: String,
+    session_id: Option<Uuid>,
+    version: i64,
+    created_at: StoredTime,
+    updated_at: StoredTime,
+}
+
+from_row!(ThreadRow {
+    name,
+    session_id,
+    version,
+    created_at,
+    updated_at,
+});
+
+impl TryFrom<ThreadRow> for ThreadRecord {
+    type Error = StoreError;
+
+    fn try_from(row: ThreadRow) -> Result<Self, StoreError> {
+        let name = RowName::new("threads", &row.name);
+        Ok(Self {
+            session_id: row.session_id.map(SessionId::from_uuid),
+            version: name.count("version", row.version)?,
+            created_at: row.created_at.0,
+            updated_at: row.updated_at.0,
+            name: row
+                .name
+                .parse()
+                .map_err(|error: ParseThreadNameError| name.corrupt("name", error))?,
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! The outbox. Lists read no message.
+
+use super::columns::delivery_columns;
+use super::engine::Engine;
+use super::statement::Statement;
+use crate::clock::Timestamp;
+use crate::ids::{DeliveryId, WorkerId};
+use crate::record::{DeliveryRecord, DeliveryStatus};
+use crate::store::error::StoreError;
+use crate::store::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, OutboxStore};
+use crate::store::query::Page;
+use crate::store::queue::LeaseTerms;
+use crate::store::rows::{DeliveryRow, DueDeliveryRow, StoredTime};
+use crate::store::traits::StoreFuture;
+use crate::tenant::TenantId;
+
+impl<E: Engine> OutboxStore for E {
+    fn delivery_lease<'a>(&'a self, terms: &'a LeaseTerms, limit: u32) -> StoreFuture<'a, Vec<DueDelivery>> {
+        Box::pin(delivery_lease(self, terms, limit))
+    }
+
+    fn delivery_record<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        delivery_id: DeliveryId,
+        worker: WorkerId,
+        outcome: &'a DeliveryOutcome,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(delivery_record(self, tenant, delivery_id, worker, outcome))
+    }
+
+    fn delivery_lookup<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        delivery_id: DeliveryId,
+    ) -> StoreFuture<'a, Option<DeliveryRecord>> {
+        Box::pin(delivery_lookup(self, tenant, delivery_id))
+    }
+
+    fn delivery_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        filter: &'a DeliveryFilter,
+        page: Page<DeliveryId>,
+    ) -> StoreFuture<'a, Vec<DeliveryRecord>> {
+        Box::pin(delivery_list(self, tenant, filter, page))
+    }
+
+    fn delivery_restart<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        delivery_id: DeliveryId,
+        now: Timestamp,
+    ) -> StoreFuture<'a, Option<DeliveryRecord>> {
+        Box::pin(delivery_restart(self, tenant, delivery_id, now))
+    }
+}
+
+/// Moves what is due to the end of the lease, so that nobody else takes it before, and it comes again if this worker is killed.
+const LEASE: &str = concat!(
+    " )
+    update webhook_deliveries set due_at = $3, owner = $4, attempts = attempts + 1
+    from due where tenant = due_tenant and delivery_id = due_id
+    returning tenant, schema_version, encoding, payload, ",
+    delivery_columns!()
+);
+
+async fn delivery_lease<E: Engine>(engine: &E, terms: &LeaseTerms, limit: u32) -> Result<Vec<DueDelivery>, StoreError> {
+    let statement = "with due (due_tenant, due_id) as (
+        select tenant, delivery_id from webhook_deliveries where status = 'pending' and due_at <= $1
+        order by due_at limit $2";
+    let worker = terms.worker.to_string();
+    let mut lease = Statement::new("lease deliveries", statement)
+        .bind(StoredTime(terms.now))
+        .bind(i64::from(limit))
+        .bind(StoredTime(terms.until))
+        .bind(worker.as_str());
+    lease.push(E::SKIP_LOCKED);
+    lease.push(LEASE);
+    let rows: Vec<DueDeliveryRow> = lease.execute_returning(engine).await?;
+    let mut due: Vec<_> = rows.into_iter().filter_map(readable).collect();
+    due.sort_by_key(|delivery| delivery.record.delivery_id);
+    Ok(due)
+}
+
+/// A row that can't be read must not keep the others of its batch from being sent. A later version of the service may read it.
+fn readable(row: DueDeliveryRow) -> Option<DueDelivery> {
+    let read = DueDelivery::try_from(row);
+    read.inspect_err(|error| {
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        tracing::error!(error = error.to_string(), cause, "a webhook delivery can't be read");
+    })
+    .ok()
+}
+
+async fn delivery_record(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    delivery_id: DeliveryId,
+    worker: WorkerId,
+    outcome: &DeliveryOutcome,
+) -> Result<bool, StoreError> {
+    let statement = "update webhook_deliveries
+        set status = $4, response_status = $5, error = $6, delivered_at = $7, due_at = $8, owner = null
+        where tenant = $1 and delivery_id = $2 and owner = $3";
+    let worker = worker.to_string();
+    let recorded = Statement::new("record delivery", statement)
+        .bind(tenant.as_str())
+        .bind(delivery_id.as_uuid())
+        .bind(worker.as_str())
+        .bind(outcome.status.as_str())
+        .bind(outcome.response_status.map(i32::from))
+        .bind(outcome.error.as_deref())
+        .bind(outcome.delivered_at.map(StoredTime))
+        .bind(outcome.due_at.map(StoredTime))
+        .execute(engine)
+        .await?;
+    Ok(recorded > 0)
+}
+
+async fn delivery_lookup(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    delivery_id: DeliveryId,
+) -> Result<Option<DeliveryRecord>, StoreError> {
+    let statement = concat!(
+        "select ",
+        delivery_columns!(),
+        " from webhook_deliveries where tenant = $1 and delivery_id = $2"
+    );
+    let row: Option<DeliveryRow> = Statement::new("look up delivery", statement)
+        .bind(tenant.as_str())
+        .bind(delivery_id.as_uuid())
+        .fetch_optional(engine)
+        .await?;
+    row.map(DeliveryRecord::try_from).transpose()
+}
+
+async fn delivery_list(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    filter: &DeliveryFilter,
+    page: Page<DeliveryId>,
+) -> Result<Vec<DeliveryRecord>, StoreError> {
+    let statement = concat!(
+        "select ",
+        delivery_columns!(),
+        " from webhook_deliveries where tenant = $1"
+    );
+    let mut select = Statement::new("list deliveries", statement).bind(tenant.as_str());
+    // As literals, so that the planner knows which of the partial indexes fit.
+    match filter.status {
+        Some(DeliveryStatus::Pending) => select.push(" and status = 'pending'"),
+        Some(DeliveryStatus::Delivered) => select.push(" and status = 'delivered'"),
+        Some(DeliveryStatus::Dead) => select.push(" and status = 'dead'"),
+        None => (),
+    }
+    if let Some(run_id) = filter.run_id {
+        select.push_bind(" and run_id = ", run_id.as_uuid());
+    }
+    if let Some(before) = page.before {
+        select.push_bind(" and delivery_id < ", before.as_uuid());
+    }
+    select.push_bind(" order by delivery_id desc limit ", i64::from(page.limit));
+    let rows: Vec<DeliveryRow> = select.fetch_all(engine).await?;
+    rows.into_iter().map(DeliveryRecord::try_from).collect()
+}
+
+async fn delivery_restart(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    delivery_id: DeliveryId,
+    now: Timestamp,
+) -> Result<Option<DeliveryRecord>, StoreError> {
+    // Without an owner, what comes of an attempt under way is not recorded any more.
+    let statement = concat!(
+        "update webhook_deliveries
+        set status = 'pending', due_at = $3, owner = null, attempts = 0, response_status = null, error = null,
+            delivered_at = null
+        where tenant = $1 and delivery_id = $2
+        returning ",
+        delivery_columns!()
+    );
+    let rows: Vec<DeliveryRow> = Statement::new("restart delivery", statement)
+        .bind(tenant.as_str())
+        .bind(delivery_id.as_uuid())
+        .bind(StoredTime(now))
+        .execute_returning(engine)
+        .await?;
+    rows.into_iter().next().map(DeliveryRecord::try_from).transpose()
+}

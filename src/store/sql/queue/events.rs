@@ -1,0 +1,113 @@
+//! Events of queued runs, several in a row.
+
+use std::sync::Arc;
+
+use futures_util::TryStreamExt as _;
+
+use super::lease::is_leased;
+use crate::ids::RunId;
+use crate::record::RunEvent;
+use crate::store::driver_error::store_error;
+use crate::store::error::StoreError;
+use crate::store::new_end::NewEvents;
+use crate::store::queue::Lease;
+use crate::store::rows::{EventsRow, stored_count};
+use crate::store::sql::engine::Engine;
+use crate::store::sql::statement::Statement;
+use crate::tenant::TenantId;
+
+const APPEND: &str = "append events";
+const READ: &str = "read events";
+
+/// What a repeated attempt does with a row of the same first event: the longer one stays.
+macro_rules! events_conflict {
+    () => {
+        " on conflict (tenant, run_id, first_sequence) do update set
+            last_sequence = excluded.last_sequence, schema_version = excluded.schema_version,
+            encoding = excluded.encoding, payload = excluded.payload
+        where excluded.last_sequence > run_events.last_sequence"
+    };
+}
+pub(super) use events_conflict;
+
+/// Keeps events with one statement; the lock keeps the run from being taken over meanwhile. May be repeated.
+pub(super) async fn event_append<E: Engine>(
+    engine: &E,
+    lease: &Lease,
+    events: &[Arc<RunEvent>],
+) -> Result<bool, StoreError> {
+    let new = NewEvents::new(events).map_err(|error| StoreError::Failed {
+        operation: APPEND,
+        source: error.into(),
+    })?;
+    let Some(new) = new else {
+        return is_leased(engine, lease).await;
+    };
+    let statement = "insert into run_events (
+            tenant, run_id, first_sequence, last_sequence, created_at, schema_version, encoding, payload)
+        select $1, $2, $4, $5, $6, $7, $8, $9
+        from (select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3";
+    let mut insert = Statement::new(APPEND, statement).bind_lease(lease).bind_events(&new);
+    insert.push(E::SHARE);
+    insert.push(concat!(") leased where true", events_conflict!()));
+    if insert.execute(engine).await? > 0 {
+        return Ok(true);
+    }
+    is_leased(engine, lease).await
+}
+
+/// Reads events in order, no more rows than needed.
+pub(super) async fn event_read(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    run_id: RunId,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<Arc<RunEvent>>, StoreError> {
+    let statement = "select run_id, schema_version, encoding, payload from run_events
+        where tenant = $1 and run_id = $2 and last_sequence > $3
+        order by first_sequence
+        limit $4";
+    let select = Statement::new(READ, statement)
+        .bind_run_key(tenant, run_id)
+        .bind(stored_count(after))
+        .bind(i64::from(limit.max(1)));
+    let failed = store_error(READ);
+    let mut rows = engine.fetch(select);
+    let mut events: Vec<Arc<RunEvent>> = Vec::new();
+    while events.len() < limit.max(1) as usize
+        && let Some(row) = rows.try_next().await.map_err(&failed)?
+    {
+        let row: EventsRow = row.read().map_err(&failed)?;
+        for event in Vec::try_from(row)? {
+            let event: Arc<RunEvent> = event;
+            // Rows overlap where an attempt whose answer was lost was repeated.
+            if event.sequence > events.last().map_or(after, |last| last.sequence) {
+                events.push(event);
+            }
+        }
+    }
+    Ok(events)
+}
+
+/// Returns the number of the last event.
+pub(super) async fn event_last(engine: &impl Engine, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError> {
+    let statement = "select last_sequence from run_events where tenant = $1 and run_id = $2
+        order by first_sequence desc
+        limit 1";
+    let row: Option<(i64,)> = Statement::new(READ, statement)
+        .bind_run_key(tenant, run_id)
+        .fetch_optional(engine)
+        .await?;
+    Ok(row.map_or(0, |(last,)| last.unsigned_abs()))
+}
+
+impl<'v> Statement<'v> {
+    /// Binds the values of a row of events but for its run.
+    pub(crate) fn bind_events(self, events: &'v NewEvents) -> Self {
+        self.bind(events.first)
+            .bind(events.last)
+            .bind(events.created_at)
+            .bind_payload(Some(&events.payload))
+    }
+}

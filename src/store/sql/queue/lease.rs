@@ -1,0 +1,148 @@
+//! Leases: taking runs, keeping them and giving them back.
+
+use std::error::Error as StdError;
+
+use crate::clock::Timestamp;
+use crate::ids::RunId;
+use crate::record::RunStatus;
+use crate::store::error::StoreError;
+use crate::store::queue::{Lease, LeaseChoice, LeaseTerms, LeasedRun, RenewedLease};
+use crate::store::rows::{LeasedRunRow, RenewedLeaseRow, StoredTime, stored_count};
+use crate::store::sql::connection::{Connection, Ended};
+use crate::store::sql::engine::Engine;
+use crate::store::sql::statement::Statement;
+
+/// The columns of `rows::LeasedRunRow` beside those of its run, which goes by `r`; its row of the queue goes by `q`.
+macro_rules! leased_columns {
+    () => {
+        "q.tenant as lease_tenant, q.fence, q.priority, q.turn, q.control, q.moves_thread, \
+         q.schema_version as request_version, q.encoding as request_encoding, q.request"
+    };
+}
+pub(crate) use leased_columns;
+
+/// Tells the database's time.
+pub(super) async fn lease_time<E: Engine>(engine: &E) -> Result<Timestamp, StoreError> {
+    let row: Option<(StoredTime,)> = Statement::new("tell time", E::TIME).fetch_optional(engine).await?;
+    row.map(|(time,)| time.0).ok_or_else(|| StoreError::Failed {
+        operation: "tell time",
+        source: "no row".into(),
+    })
+}
+
+/// Leases runs. One that can't be read is left out: it must not keep the others from being worked on.
+pub(super) async fn run_lease(
+    engine: &impl Engine,
+    terms: LeaseTerms,
+    choice: LeaseChoice,
+) -> Result<Vec<LeasedRun>, StoreError> {
+    let mut rows = engine.run_lease(terms, choice).await?;
+    rows.sort_by_key(LeasedRunRow::order);
+    let read = |row| match LeasedRun::try_from(row) {
+        Ok(run) => Some(run),
+        Err(error) => {
+            tracing::error!(error = &error as &dyn StdError, "a queued run can't be read");
+            None
+        }
+    };
+    Ok(rows.into_iter().filter_map(read).collect())
+}
+
+/// Renews leases with one statement.
+pub(super) async fn lease_renew(
+    engine: &impl Engine,
+    leases: &[Lease],
+    until: Timestamp,
+) -> Result<Vec<RenewedLease>, StoreError> {
+    let Some(last) = leases.last() else {
+        return Ok(Vec::new());
+    };
+    let update = "update run_queue set leased_until = $1 where (tenant, run_id, fence) in (values ";
+    let mut renew = Statement::new("renew leases", update).bind(StoredTime(until));
+    // Few lengths, so that few texts are prepared.
+    let padding = leases.len().next_power_of_two() - leases.len();
+    let padded = leases.iter().chain(std::iter::repeat_n(last, padding));
+    for (index, lease) in padded.enumerate() {
+        renew.push_bind(if index == 0 { "(" } else { ", (" }, lease.tenant.as_str());
+        renew.push_bind(", ", lease.run_id.as_uuid());
+        renew.push_bind(", ", stored_count(lease.fence));
+        renew.push(")");
+    }
+    renew.push(
+        ") returning tenant, run_id, fence, control, exists (
+            select 1 from run_messages m
+            where m.tenant = run_queue.tenant and m.run_id = run_queue.run_id and m.status = 'received'
+        ) as has_messages",
+    );
+    let rows: Vec<RenewedLeaseRow> = renew.execute_returning(engine).await?;
+    rows.into_iter().map(RenewedLease::try_from).collect()
+}
+
+/// Gives a run back.
+pub(super) async fn lease_release(engine: &impl Engine, lease: &Lease) -> Result<bool, StoreError> {
+    let lease = lease.clone();
+    engine
+        .transact(RELEASE, move |connection| Box::pin(release_in_txn(connection, lease)))
+        .await
+}
+
+const RELEASE: &str = "release lease";
+
+async fn release_in_txn(mut connection: Connection<'_>, lease: Lease) -> Result<Ended<bool>, sqlx::Error> {
+    // The fence grows here, too, so that whoever had the lease writes nothing any more.
+    let release = "update run_queue set
+            leased_until = null, owner = null, attempts = attempts - 1, fence = fence + 1,
+            turn = coalesce((
+                select min(w.turn) from run_queue w
+                where w.priority = run_queue.priority and w.leased_until is null
+                    and (not w.is_held or w.control = 'cancel') and w.turn < run_queue.turn
+            ), turn)
+        where tenant = $1 and run_id = $2 and fence = $3
+        returning attempts";
+    let release = Statement::new(RELEASE, release).bind_lease(&lease);
+    let Some((attempts,)): Option<(i32,)> = connection.fetch_optional(release).await? else {
+        return Ok(Ended::Undone(false));
+    };
+    let update = "update runs set status = $3, attempts = $4 where tenant = $1 and run_id = $2";
+    let update = Statement::new(RELEASE, update)
+        .bind(lease.tenant.as_str())
+        .bind(lease.run_id.as_uuid())
+        .bind(RunStatus::Queued.as_str())
+        .bind(attempts);
+    connection.execute(update).await?;
+    Ok(Ended::Signed(true))
+}
+
+/// Counts the runs that wait.
+pub(super) async fn queue_length(engine: &impl Engine, limit: u32) -> Result<u64, StoreError> {
+    let statement = "select count(*) from (select 1 from run_queue where leased_until is null limit $1) waiting";
+    let row: Option<(i64,)> = Statement::new("count queue", statement)
+        .bind(i64::from(limit))
+        .fetch_optional(engine)
+        .await?;
+    Ok(row.map_or(0, |(count,)| count.unsigned_abs()))
+}
+
+/// Tells whether a lease is in force.
+pub(super) async fn is_leased(engine: &impl Engine, lease: &Lease) -> Result<bool, StoreError> {
+    let statement = "select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3";
+    let row: Option<(i32,)> = Statement::new("check lease", statement)
+        .bind_lease(lease)
+        .fetch_optional(engine)
+        .await?;
+    Ok(row.is_some())
+}
+
+impl<'v> Statement<'v> {
+    /// Binds a lease: the tenant, the run and the fence.
+    pub(crate) fn bind_lease(self, lease: &'v Lease) -> Self {
+        self.bind(lease.tenant.as_str())
+            .bind(lease.run_id.as_uuid())
+            .bind(stored_count(lease.fence))
+    }
+
+    /// Binds a run.
+    pub(crate) fn bind_run_key(self, tenant: &'v crate::tenant::TenantId, run_id: RunId) -> Self {
+        self.bind(tenant.as_str()).bind(run_id.as_uuid())
+    }
+}

@@ -1,0 +1,137 @@
+//! The queue: runs that have not ended, who works on them, how far they have come and what callers want of them.
+
+mod enqueue;
+mod idempotency;
+mod lease;
+
+mod ending;
+
+mod control;
+mod messages;
+
+mod events;
+mod journal;
+
+use std::sync::Arc;
+
+use futures_util::stream::BoxStream;
+
+pub(crate) use self::ending::{end_insert, lease_end, run_record};
+pub(crate) use self::enqueue::{Attempt, enqueue_in_txn, next_turn};
+pub(crate) use self::lease::leased_columns;
+use super::engine::Engine;
+use crate::clock::Timestamp;
+use crate::ids::RunId;
+use crate::record::{RunControl, RunEvent, SteeringMessage, SteeringStatus};
+use crate::store::queue::{
+    Enqueued, IdempotencyKey, JournalRecord, KnownRequest, Lease, LeaseChoice, LeaseTerms, LeasedRun, NewQueuedRun,
+    QueueStore, RenewedLease, SteeringRecord,
+};
+use crate::store::traits::StoreFuture;
+use crate::tenant::TenantId;
+
+impl<E: Engine> QueueStore for E {
+    fn lease_time(&self) -> StoreFuture<'_, Timestamp> {
+        Box::pin(lease::lease_time(self))
+    }
+
+    fn run_enqueue<'a>(&'a self, run: &'a NewQueuedRun) -> StoreFuture<'a, Enqueued> {
+        Box::pin(enqueue::run_enqueue(self, run))
+    }
+
+    fn run_lease<'a>(&'a self, terms: &'a LeaseTerms, limit: u32) -> StoreFuture<'a, Vec<LeasedRun>> {
+        Box::pin(lease::run_lease(self, *terms, LeaseChoice::Next(limit)))
+    }
+
+    fn run_lease_now<'a>(
+        &'a self,
+        terms: &'a LeaseTerms,
+        tenant: &'a TenantId,
+        run_id: RunId,
+    ) -> StoreFuture<'a, Option<LeasedRun>> {
+        let choice = LeaseChoice::This(tenant.clone(), run_id);
+        Box::pin(async move { Ok(lease::run_lease(self, *terms, choice).await?.pop()) })
+    }
+
+    fn lease_renew<'a>(&'a self, leases: &'a [Lease], until: Timestamp) -> StoreFuture<'a, Vec<RenewedLease>> {
+        Box::pin(lease::lease_renew(self, leases, until))
+    }
+
+    fn lease_release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, bool> {
+        Box::pin(lease::lease_release(self, lease))
+    }
+
+    fn queue_length(&self, limit: u32) -> StoreFuture<'_, u64> {
+        Box::pin(lease::queue_length(self, limit))
+    }
+
+    fn queue_signs(&self) -> BoxStream<'static, ()> {
+        self.signs()
+    }
+
+    fn run_control<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, control: RunControl) -> StoreFuture<'a, bool> {
+        Box::pin(control::run_control(self, tenant, run_id, control))
+    }
+
+    fn message_insert<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        run_id: RunId,
+        message: &'a SteeringMessage,
+    ) -> StoreFuture<'a, Option<SteeringStatus>> {
+        Box::pin(messages::message_insert(self, tenant, run_id, message))
+    }
+
+    fn run_message_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Vec<SteeringRecord>> {
+        Box::pin(messages::run_message_list(self, tenant, run_id))
+    }
+
+    fn message_apply<'a>(&'a self, lease: &'a Lease, keys: &'a [String]) -> StoreFuture<'a, bool> {
+        Box::pin(messages::message_apply(self, lease, keys))
+    }
+
+    fn journal_append<'a>(&'a self, lease: &'a Lease, entries: &'a [JournalRecord]) -> StoreFuture<'a, bool> {
+        Box::pin(journal::journal_append(self, lease, entries))
+    }
+
+    fn journal_read<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Vec<JournalRecord>> {
+        Box::pin(journal::journal_read(self, tenant, run_id))
+    }
+
+    fn event_append<'a>(&'a self, lease: &'a Lease, events: &'a [Arc<RunEvent>]) -> StoreFuture<'a, bool> {
+        Box::pin(events::event_append(self, lease, events))
+    }
+
+    fn event_read<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        run_id: RunId,
+        after: u64,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<Arc<RunEvent>>> {
+        Box::pin(events::event_read(self, tenant, run_id, after, limit))
+    }
+
+    fn event_last<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, u64> {
+        Box::pin(events::event_last(self, tenant, run_id))
+    }
+
+    fn idempotency_lookup<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a str,
+        now: Timestamp,
+    ) -> StoreFuture<'a, Option<KnownRequest>> {
+        Box::pin(idempotency::idempotency_lookup(self, tenant, key, now))
+    }
+
+    fn idempotency_claim<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        key: &'a IdempotencyKey,
+        resource_id: uuid::Uuid,
+        now: Timestamp,
+    ) -> StoreFuture<'a, Option<KnownRequest>> {
+        Box::pin(idempotency::idempotency_claim(self, tenant, key, resource_id, now))
+    }
+}

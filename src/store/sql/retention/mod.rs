@@ -1,0 +1,91 @@
+//! Retention on both engines: the steps of a sweep, explicit removals, and what a sweep would do.
+//!
+//! A session is removed in one transaction: its row in `removed_sessions` is made first, and all else is found by it. See
+//! `selection.rs` for which sessions go, `removal.rs` for what goes with them, `reclaim.rs` for the segments that they leave.
+
+mod plan;
+mod reclaim;
+mod remains;
+mod removal;
+mod selection;
+mod sweep;
+mod tenant;
+
+use super::engine::Engine;
+use crate::clock::Timestamp;
+use crate::ids::SessionId;
+use crate::store::retention::{RemovalFigures, RetentionRules, RetentionStore, SessionRemoval, SweepPlace};
+use crate::store::rows::StoredTime;
+use crate::store::traits::StoreFuture;
+use crate::tenant::TenantId;
+
+impl<E: Engine> RetentionStore for E {
+    fn retention_plan(&self, rules: RetentionRules, now: Timestamp) -> StoreFuture<'_, RemovalFigures> {
+        Box::pin(plan::retention_plan(self, rules, now))
+    }
+
+    fn retention_step<'a>(
+        &'a self,
+        rules: RetentionRules,
+        now: Timestamp,
+        place: &'a SweepPlace,
+        limit: u32,
+    ) -> StoreFuture<'a, (RemovalFigures, Option<SweepPlace>)> {
+        Box::pin(sweep::retention_step(self, rules, now, place, limit))
+    }
+
+    fn session_remove<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+        descendants: bool,
+        now: Timestamp,
+    ) -> StoreFuture<'a, SessionRemoval> {
+        Box::pin(removal::session_remove(self, tenant, session_id, descendants, now))
+    }
+
+    fn tenant_remove<'a>(&'a self, tenant: &'a TenantId, limit: u32) -> StoreFuture<'a, u64> {
+        Box::pin(tenant::tenant_remove(self, tenant, limit))
+    }
+}
+
+/// The rules as instants.
+#[derive(Debug, Clone, Copy)]
+struct Cutoffs {
+    now: StoredTime,
+    /// Sessions from before it are too old.
+    aged: Option<StoredTime>,
+    /// Sessions from before it may be removed at all.
+    young: StoredTime,
+    /// The number of sessions of a thread that are kept; 0 when age alone decides.
+    keep_last: i64,
+    /// Runs without a session that ended before it are forgotten, after their events.
+    forgotten: Option<StoredTime>,
+    events: StoredTime,
+    deliveries: StoredTime,
+}
+
+impl Cutoffs {
+    fn new(rules: RetentionRules, now: Timestamp) -> Self {
+        // What reaches back beyond all time is as old as time itself.
+        let before = |age| {
+            let age = chrono::TimeDelta::from_std(age).unwrap_or(chrono::TimeDelta::MAX);
+            StoredTime(
+                now.checked_sub_signed(age)
+                    .unwrap_or(Timestamp::UNIX_EPOCH)
+                    .max(Timestamp::UNIX_EPOCH),
+            )
+        };
+        Self {
+            now: StoredTime(now),
+            aged: rules.max_age.map(|age| before(age.max(rules.min_age))),
+            young: before(rules.min_age),
+            forgotten: rules
+                .max_age
+                .map(|age| before(age.max(rules.min_age).max(rules.events))),
+            keep_last: rules.keep_last.map_or(0, i64::from),
+            events: before(rules.events),
+            deliveries: before(rules.deliveries),
+        }
+    }
+}

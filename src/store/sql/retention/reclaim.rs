@@ -1,0 +1,117 @@
+//! Reclaiming what removed sessions leave. A session and its segment have the same tree, so a removed session's segment is needed as
+//! long as any session, kept or removed, continues it; what nothing continues goes, and then what it continued is looked at.
+
+use super::removal::{OPERATION, taken};
+use crate::store::error::StoreError;
+use crate::store::retention::RemovalFigures;
+use crate::store::sql::{Engine, Shutout, Statement, Tally};
+
+/// The condition that nothing continues the removed session `r` but, at most, the one that is excepted.
+macro_rules! nothing_continues {
+    ($alias:literal, $except:literal) => {
+        concat!(
+            "not exists (
+                select 1 from sessions c where c.tenant = ",
+            $alias,
+            ".tenant and c.parent_session_id = ",
+            $alias,
+            ".session_id)
+            and not exists (
+                select 1 from removed_sessions c where c.tenant = ",
+            $alias,
+            ".tenant and c.parent_session_id = ",
+            $alias,
+            ".session_id",
+            $except,
+            ")"
+        )
+    };
+}
+
+/// Finds up to `$1` that nothing continues, and above each those that nothing else continues, `$2` at most.
+const FIND: &str = concat!(
+    "update removed_sessions set stage = 2
+    where (tenant, session_id) in (
+        with recursive dead (tenant, session_id, parent_session_id, level) as (
+            select tenant, session_id, parent_session_id, 0 from (
+                select r.tenant, r.session_id, r.parent_session_id from removed_sessions r
+                where r.stage = 0 and ",
+    nothing_continues!("r", ""),
+    " limit $1) first
+            union all
+            select p.tenant, p.session_id, p.parent_session_id, d.level + 1
+            from dead d
+            join removed_sessions p on p.tenant = d.tenant and p.session_id = d.parent_session_id
+            where d.level < $2 and ",
+    nothing_continues!("p", " and c.session_id <> d.session_id"),
+    ")
+        select tenant, session_id from dead)
+    returning cast(1 as bigint), cast(0 as bigint)"
+);
+
+const SEGMENTS: &str = "delete from history_segments
+    where (tenant, branch_id, position) in (
+        select tenant, branch_id, position from removed_sessions where stage = 2)
+    returning cast(1 as bigint), cast(length(payload) as bigint)";
+
+/// A branch is empty with its first segment: all others come after that one.
+const BRANCHES: &str = "delete from history_branches
+    where (tenant, branch_id) in (
+        select tenant, branch_id from removed_sessions where stage = 2 and position = 0)";
+
+/// What they continued is to be looked at.
+const LOOK: &str = "update removed_sessions set stage = 0
+    where stage = 1 and (tenant, session_id) in (
+        select tenant, parent_session_id from removed_sessions where stage = 2 and parent_session_id is not null)";
+
+const FORGET: &str = "delete from removed_sessions where stage = 2";
+
+const SETTLE: &str = "update removed_sessions set stage = 1
+    where stage = 0 and (
+        exists (
+            select 1 from sessions c
+            where c.tenant = removed_sessions.tenant and c.parent_session_id = removed_sessions.session_id)
+        or exists (
+            select 1 from removed_sessions c
+            where c.tenant = removed_sessions.tenant and c.parent_session_id = removed_sessions.session_id))";
+
+/// Returns the statements that reclaim, the first of them for those that nothing continues.
+pub(super) fn statements(limit: i64) -> Vec<Statement<'static>> {
+    let mut statements = vec![Statement::new(OPERATION, FIND).bind(limit).bind(limit)];
+    let others = [SEGMENTS, BRANCHES, LOOK, FORGET, SETTLE];
+    statements.extend(others.map(|text| Statement::new(OPERATION, text)));
+    statements
+}
+
+/// Returns what the statements have removed.
+pub(super) fn figures(tallies: &[Tally]) -> RemovalFigures {
+    let mut figures = RemovalFigures::default();
+    if let [_, segments, ..] = tallies {
+        figures.segments = taken(&mut figures, segments);
+    }
+    figures
+}
+
+/// Reclaims some of what removed sessions have left; tells whether there may be more. Nobody can make anything depend on it, so
+/// commits need not wait.
+pub(super) async fn reclaim(engine: &impl Engine, limit: i64) -> Result<(RemovalFigures, bool), StoreError> {
+    let waiting = Statement::new(OPERATION, "select stage from removed_sessions where stage <> 1 limit 1");
+    if waiting.fetch_optional::<(i16,)>(engine).await?.is_none() {
+        return Ok((RemovalFigures::default(), false));
+    }
+    let tallies = engine.remove(Shutout::Removals, statements(limit)).await?;
+    let found = tallies.first().is_some_and(|found| found.count > 0);
+    Ok((figures(&tallies), found))
+}
+
+/// Reclaims all that removed sessions have left.
+pub(super) async fn reclaim_all(engine: &impl Engine, limit: i64) -> Result<RemovalFigures, StoreError> {
+    let mut all = RemovalFigures::default();
+    loop {
+        let (figures, more) = reclaim(engine, limit).await?;
+        all += figures;
+        if !more {
+            return Ok(all);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Which sessions go: as tables that statements begin with. Each ends with `going`, which names sessions by `tenant` and `session_id`.
+
+use uuid::Uuid;
+
+use super::Cutoffs;
+use crate::clock::Timestamp;
+use crate::store::rows::StoredTime;
+use crate::store::sql::Statement;
+
+/// The condition that a thread points to a session of the given alias, or that a run in the queue begins from it.
+macro_rules! in_use {
+    ($alias:literal) => {
+        concat!(
+            "(exists (select 1 from threads t where t.tenant = ",
+            $alias,
+            ".tenant and t.session_id = ",
+            $alias,
+            ".session_id) or (",
+            $alias,
+            ".tenant, ",
+            $alias,
+            ".session_id) in (
+                select r.tenant, r.base_session_id
+                from run_queue q join runs r on r.tenant = q.tenant and r.run_id = q.run_id
+                where r.base_session_id is not null))"
+        )
+    };
+}
+
+/// The condition that a session `s` is among the last `$2` of a thread that there is.
+macro_rules! among_last {
+    () => {
+        "exists (
+            select 1 from runs r join threads t on t.tenant = r.tenant and t.name = r.thread
+            where r.tenant = s.tenant and r.session_id = s.session_id
+                and (select count(*) from (
+                    select 1 from runs n join sessions k on k.tenant = n.tenant and k.session_id = n.session_id
+                    where n.tenant = r.tenant and n.thread = r.thread and n.run_id > r.run_id
+                    limit $2) newer) < $2)"
+    };
+}
+
+/// The sessions of threads `t`, each with its place from the newest on.
+macro_rules! ranked {
+    ($threads:literal) => {
+        concat!(
+            "select r.tenant, r.session_id, s.created_at,
+                row_number() over (partition by r.tenant, r.thread order by r.run_id desc) as place
+            from threads t
+            join runs r on r.tenant = t.tenant and r.thread = t.name
+            join sessions s on s.tenant = r.tenant and s.session_id = r.session_id
+            where ",
+            $threads
+        )
+    };
+}
+
+/// From the sessions that are picked to those that go: with their subagents' sessions, unless any of them is in use.
+macro_rules! going_with_family {
+    () => {
+        concat!(
+            ", family (top_id, tenant, session_id) as (
+                select session_id, tenant, session_id from picked
+                union all
+                select f.top_id, k.tenant, k.session_id
+                from family f join sessions k on k.tenant = f.tenant and k.subagent_of = f.session_id
+            ), going as (
+                select f.tenant, f.session_id from family f
+                where not exists (
+                    select 1 from family m
+                    where m.tenant = f.tenant and m.top_id = f.top_id and ",
+            in_use!("m"),
+            ")
+            )"
+        )
+    };
+}
+
+/// Sessions from before `$3`, after the place `$4`, `$5` up to `$6`, `$7`. A subagent's goes with its starter's.
+pub(super) const AGED: &str = concat!(
+    "with recursive picked as (
+        select s.tenant, s.session_id from sessions s
+        where s.created_at < $3 and (s.created_at, s.session_id) > ($4, $5) and (s.created_at, s.session_id) <= ($6, $7)
+            and s.subagent_of is null and not ",
+    among_last!(),
+    ")",
+    going_with_family!()
+);
+
+/// Up to `$8` sessions from before `$3` that are not among the last `$2` of their threads, of the threads after `$4`, `$5` up to `$6`,
+/// `$7`. Those in use are left out before the limit: if they used it up, the others would never be found.
+pub(super) const OVERTAKEN: &str = concat!(
+    "with recursive picked as (
+        select s.tenant, s.session_id from (",
+    ranked!("(t.tenant, t.name) > ($4, $5) and (t.tenant, t.name) <= ($6, $7)"),
+    ") s
+        where s.place > $2 and s.created_at < $3 and not exists (
+            with recursive own (tenant, session_id) as (
+                select s.tenant, s.session_id
+                union all
+                select k.tenant, k.session_id
+                from own o join sessions k on k.tenant = o.tenant and k.subagent_of = o.session_id
+            )
+            select 1 from own m where ",
+    in_use!("m"),
+    ")
+        order by s.place desc
+        limit $8
+    )",
+    going_with_family!()
+);
+
+/// All sessions that go by either rule: from before `$3`, or from before `$4` and not among the last `$2` of their threads.
+pub(super) const ALL: &str = concat!(
+    "with recursive picked as (
+        select s.tenant, s.session_id from sessions s
+        where s.created_at < $3 and s.subagent_of is null and not ",
+    among_last!(),
+    "
+        union
+        select s.tenant, s.session_id from (",
+    ranked!("$2 > 0"),
+    ") s
+        where s.place > $2 and s.created_at < $4
+    )",
+    going_with_family!()
+);
+
+/// After an engine's `TREE`: up to `$4` sessions of it, the latest first, if none is in use; only the session itself with its family,
+/// and only if no other continues any of them, unless `$3` is 1.
+pub(super) const FAMILY: &str = concat!(
+    ", doomed (tenant, session_id, level, family) as (
+        select k.tenant, k.session_id, max(t.level), max(t.family)
+        from tree t join sessions k on k.tenant = $1 and k.session_id = t.session_id
+        group by k.tenant, k.session_id
+    ), going as (
+        select d.tenant, d.session_id from doomed d
+        where not exists (select 1 from doomed o where $3 = 0 and o.family = 0)
+            and not exists (select 1 from doomed m where ",
+    in_use!("m"),
+    ")
+        order by d.level desc
+        limit $4
+    )"
+);
+
+/// After an engine's `TREE`: whether the session is there, others continue it, any of them is in use; as numbers.
+pub(super) const FAMILY_STATE: &str = concat!(
+    ", doomed (tenant, session_id, family) as (
+        select k.tenant, k.session_id, max(t.family)
+        from tree t join sessions k on k.tenant = $1 and k.session_id = t.session_id
+        group by k.tenant, k.session_id
+    )
+    select
+        (select count(*) from sessions where tenant = $1 and session_id = $2) as present,
+        (select count(*) from doomed where family = 0) as descendants,
+        (select count(*) from doomed m where ($3 = 1 or m.family = 1) and ",
+    in_use!("m"),
+    ") as used"
+);
+
+/// Counts what a selection finds.
+pub(super) const COUNT: &str = " select count(*) as found from going";
+
+/// A range of sessions by age and id, or of threads by tenant and name: after the one place up to the other.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Range<'a> {
+    Aged {
+        after: (StoredTime, Uuid),
+        until: (StoredTime, Uuid),
+    },
+    Overtaken {
+        after: (&'a str, &'a str),
+        until: (&'a str, &'a str),
+        limit: i64,
+    },
+}
+
+impl<'a> Range<'a> {
+    /// Begins a statement with the selection of the range.
+    pub(super) fn begin(self, operation: &'static str, text: &'static str, cutoffs: Cutoffs) -> Statement<'a> {
+        let statement = Statement::new(operation, text)
+            .bind(cutoffs.now)
+            .bind(cutoffs.keep_last);
+        match self {
+            Self::Aged { after, until } => statement
+                .bind(cutoffs.aged.unwrap_or(StoredTime(Timestamp::UNIX_EPOCH)))
+                .bind(after.0)
+                .bind(after.1)
+                .bind(until.0)
+                .bind(until.1),
+            Self::Overtaken { after, until, limit } => statement
+                .bind(cutoffs.young)
+                .bind(after.0)
+                .bind(after.1)
+                .bind(until.0)
+                .bind(until.1)
+                .bind(limit),
+        }
+    }
+}

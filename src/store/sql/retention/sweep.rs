@@ -1,0 +1,143 @@
+//! The steps of a sweep: sessions that are too old, sessions that threads have left behind, what those leave, and all else.
+
+use uuid::Uuid;
+
+use super::removal::{INSERT, MARK, OPERATION, sessions_remove};
+use super::selection::{AGED, COUNT, OVERTAKEN, Range};
+use super::{Cutoffs, reclaim, remains};
+use crate::clock::Timestamp;
+use crate::ids::SessionId;
+use crate::store::error::StoreError;
+use crate::store::retention::{RemovalFigures, RetentionRules, SweepPlace};
+use crate::store::rows::StoredTime;
+use crate::store::sql::{Engine, Statement};
+
+/// Makes one step.
+pub(super) async fn retention_step(
+    engine: &impl Engine,
+    rules: RetentionRules,
+    now: Timestamp,
+    place: &SweepPlace,
+    limit: u32,
+) -> Result<(RemovalFigures, Option<SweepPlace>), StoreError> {
+    let cutoffs = Cutoffs::new(rules, now);
+    let limit = i64::from(limit.max(1));
+    match place {
+        SweepPlace::Start => {
+            let first = (Timestamp::UNIX_EPOCH, SessionId::from_uuid(Uuid::nil()));
+            sweep_aged(engine, cutoffs, first, limit).await
+        }
+        SweepPlace::Aged(time, session_id) => sweep_aged(engine, cutoffs, (*time, *session_id), limit).await,
+        SweepPlace::Threads(after) => {
+            let after = after.as_ref().map_or(("", ""), |(tenant, name)| (tenant, name));
+            sweep_threads(engine, cutoffs, after, limit).await
+        }
+        SweepPlace::Reclaiming => {
+            let (figures, more) = reclaim::reclaim(engine, limit).await?;
+            let next = if more {
+                SweepPlace::Reclaiming
+            } else {
+                SweepPlace::Remains(0)
+            };
+            Ok((figures, Some(next)))
+        }
+        SweepPlace::Remains(kind) => remains::sweep_remains(engine, cutoffs, *kind, limit).await,
+    }
+}
+
+/// Looks through the next sessions that are too old.
+async fn sweep_aged(
+    engine: &impl Engine,
+    cutoffs: Cutoffs,
+    after: (Timestamp, SessionId),
+    limit: i64,
+) -> Result<(RemovalFigures, Option<SweepPlace>), StoreError> {
+    let done = Some(SweepPlace::Threads(None));
+    let Some(aged) = cutoffs.aged else {
+        return Ok((RemovalFigures::default(), done));
+    };
+    let statement = "select created_at, session_id from (
+            select created_at, session_id from sessions
+            where created_at < $1 and (created_at, session_id) > ($2, $3)
+            order by created_at, session_id
+            limit $4) next
+        order by created_at desc, session_id desc
+        limit 1";
+    let after = (StoredTime(after.0), after.1.as_uuid());
+    let last: Option<(StoredTime, Uuid)> = Statement::new(OPERATION, statement)
+        .bind(aged)
+        .bind(after.0)
+        .bind(after.1)
+        .bind(limit)
+        .fetch_optional(engine)
+        .await?;
+    let Some(until) = last else {
+        return Ok((RemovalFigures::default(), done));
+    };
+    let range = Range::Aged { after, until };
+    let figures = sweep_range(engine, AGED, range, cutoffs, limit).await?;
+    Ok((
+        figures,
+        Some(SweepPlace::Aged(until.0.0, SessionId::from_uuid(until.1))),
+    ))
+}
+
+/// Looks through the next threads; through the same again as long as something was removed.
+async fn sweep_threads(
+    engine: &impl Engine,
+    cutoffs: Cutoffs,
+    after: (&str, &str),
+    limit: i64,
+) -> Result<(RemovalFigures, Option<SweepPlace>), StoreError> {
+    let done = Some(SweepPlace::Reclaiming);
+    if cutoffs.keep_last == 0 {
+        return Ok((RemovalFigures::default(), done));
+    }
+    let statement = "select tenant, name from threads
+        where (tenant, name) > ($1, $2)
+        order by tenant, name
+        limit $3";
+    let mut threads: Vec<(String, String)> = Statement::new(OPERATION, statement)
+        .bind(after.0)
+        .bind(after.1)
+        .bind(limit)
+        .fetch_all(engine)
+        .await?;
+    let Some(last) = threads.pop() else {
+        return Ok((RemovalFigures::default(), done));
+    };
+    let range = Range::Overtaken {
+        after,
+        until: (&last.0, &last.1),
+        limit,
+    };
+    let figures = sweep_range(engine, OVERTAKEN, range, cutoffs, limit).await?;
+    let next = if figures.sessions > 0 {
+        Some(after)
+            .filter(|after| *after != ("", ""))
+            .map(|(tenant, name)| (tenant.to_owned(), name.to_owned()))
+    } else {
+        Some(last)
+    };
+    Ok((figures, Some(SweepPlace::Threads(next))))
+}
+
+/// Removes what a selection finds in a range. Commits wait only where there is something to remove.
+async fn sweep_range(
+    engine: &impl Engine,
+    selection: &'static str,
+    range: Range<'_>,
+    cutoffs: Cutoffs,
+    limit: i64,
+) -> Result<RemovalFigures, StoreError> {
+    let mut count = range.begin(OPERATION, selection, cutoffs);
+    count.push(COUNT);
+    let found: Option<(i64,)> = count.fetch_optional(engine).await?;
+    if found.is_none_or(|(found,)| found == 0) {
+        return Ok(RemovalFigures::default());
+    }
+    let mut mark = range.begin(OPERATION, INSERT, cutoffs);
+    mark.push(selection);
+    mark.push(MARK);
+    sessions_remove(engine, mark, limit).await
+}
