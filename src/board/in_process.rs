@@ -1,30 +1,59 @@
-//! The board of a service that runs alone: a map in memory.
+//! The board of a service that runs alone: maps in memory. It also holds what a shared board knows of its own process.
 
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 
-use super::{Board, BoardFuture, LiveRun};
+use super::changes::Changes;
+use super::events::{EventLogs, LogReading};
+use super::settings::BoardSettings;
+use super::signals::Signals;
+use super::{AddressedSignal, Board, BoardFuture, LiveRun, RunSignal};
 use crate::ids::{RunId, SessionId};
+use crate::record::RunEvent;
 use crate::tenant::TenantId;
 
-/// Keeps live runs in memory. No operation fails.
-#[derive(Debug, Default)]
+/// Keeps live runs and events in memory. No operation fails.
+#[derive(Debug)]
 pub struct InProcessBoard {
     runs: Mutex<Runs>,
+    pub(super) events: EventLogs,
+    pub(super) changes: Arc<Changes>,
+    pub(super) signals: Signals,
 }
 
 type Runs = BTreeMap<(TenantId, RunId), Arc<LiveRun>>;
 
+impl Default for InProcessBoard {
+    fn default() -> Self {
+        Self::new(BoardSettings::default())
+    }
+}
+
 impl InProcessBoard {
+    /// Makes a board that shows nothing yet.
+    pub fn new(settings: BoardSettings) -> Self {
+        Self {
+            runs: Mutex::default(),
+            events: EventLogs::new(settings),
+            changes: Arc::default(),
+            signals: Signals::default(),
+        }
+    }
+
     pub(super) fn open(&self, tenant: &TenantId, run: Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
+        let (run_id, attempt) = (run.summary.run_id, run.fence);
         let mut runs = self.runs();
         if exclusive && let Some(rival) = find_rival(&runs, tenant, &run) {
             return Err(rival);
         }
-        runs.insert((tenant.clone(), run.summary.run_id), run);
+        runs.insert((tenant.clone(), run_id), run);
+        drop(runs);
+        self.events.open(tenant, run_id, attempt);
+        self.changes.tell(run_id);
         Ok(())
     }
 
@@ -33,11 +62,25 @@ impl InProcessBoard {
     }
 
     pub(super) fn update(&self, tenant: &TenantId, run: Arc<LiveRun>) {
-        self.runs().insert((tenant.clone(), run.summary.run_id), run);
+        let run_id = run.summary.run_id;
+        self.runs().insert((tenant.clone(), run_id), run);
+        self.changes.tell(run_id);
     }
 
     pub(super) fn close(&self, tenant: &TenantId, run_id: RunId) -> Option<Arc<LiveRun>> {
-        self.runs().remove(&(tenant.clone(), run_id))
+        let run = self.runs().remove(&(tenant.clone(), run_id));
+        if run.is_some() {
+            self.events.end(run_id);
+        }
+        self.changes.tell(run_id);
+        run
+    }
+
+    pub(super) fn release(&self, tenant: &TenantId, run_id: RunId) {
+        if self.runs().remove(&(tenant.clone(), run_id)).is_some() {
+            self.events.release(run_id);
+        }
+        self.changes.tell(run_id);
     }
 
     pub(super) fn lookup(&self, tenant: &TenantId, run_id: RunId) -> Option<Arc<LiveRun>> {
@@ -86,6 +129,10 @@ impl Board for InProcessBoard {
         self.close(tenant, run_id);
     }
 
+    fn run_release(&self, tenant: &TenantId, run_id: RunId) {
+        self.release(tenant, run_id);
+    }
+
     fn run_lookup<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> BoardFuture<'a, Option<Arc<LiveRun>>> {
         Box::pin(ready(Ok(self.lookup(tenant, run_id))))
     }
@@ -100,6 +147,51 @@ impl Board for InProcessBoard {
 
     fn run_list<'a>(&'a self, tenant: &'a TenantId) -> BoardFuture<'a, Vec<Arc<LiveRun>>> {
         Box::pin(ready(Ok(self.list(tenant))))
+    }
+
+    fn event_append(&self, tenant: &TenantId, event: Arc<RunEvent>) {
+        let run_id = event.run_id;
+        if self.events.append(tenant, event) {
+            self.changes.tell(run_id);
+        }
+    }
+
+    fn event_read<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        run_id: RunId,
+        after: u64,
+        limit: usize,
+    ) -> BoardFuture<'a, Vec<Arc<RunEvent>>> {
+        let events = match self.events.read(tenant, run_id, after, limit) {
+            LogReading::Known(events) | LogReading::Released(events) => events,
+            LogReading::Missing => Vec::new(),
+        };
+        Box::pin(ready(Ok(events)))
+    }
+
+    fn event_last<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> BoardFuture<'a, u64> {
+        let held = self.events.held(tenant, run_id);
+        Box::pin(ready(Ok(held.map_or(0, |held| held.last))))
+    }
+
+    fn event_shared(&self, _: &TenantId, _: RunId) -> u64 {
+        // There is nobody else to share them with.
+        u64::MAX
+    }
+
+    fn run_change(&self, _: &TenantId, run_id: RunId) -> BoxFuture<'static, ()> {
+        self.changes.wait(run_id)
+    }
+
+    fn signal_send<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, signal: RunSignal) -> BoardFuture<'a, bool> {
+        let is_here = self.lookup(tenant, run_id).is_some();
+        let heard = self.signals.send((tenant.clone(), run_id, signal));
+        Box::pin(ready(Ok(is_here && heard)))
+    }
+
+    fn signals(&self) -> BoxStream<'static, AddressedSignal> {
+        self.signals.hear()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -22,6 +22,9 @@ pub struct LiveRun {
     /// Its completed steps.
     #[serde(default)]
     pub steps: Vec<Arc<StepRecord>>,
+    /// The number of the lease under which it is at work, which grows with each worker; 0 for a run that was never in the queue.
+    #[serde(default)]
+    pub fence: u64,
 }
 
 impl LiveRun {
@@ -32,7 +35,14 @@ impl LiveRun {
             output: Vec::new(),
             value: None,
             steps: Vec::new(),
+            fence: 0,
         }
+    }
+
+    /// Shows that it is at work under a lease.
+    #[must_use]
+    pub fn leased(self, fence: u64) -> Self {
+        Self { fence, ..self }
     }
 
     /// Returns the record as it stands.

@@ -5,14 +5,18 @@
 //! agent-runtime:{TENANT}:base:SESSION_ID     the same, of the runs that work on one base
 //! agent-runtime:{TENANT}:run:RUN_ID          hash: `summary`, `work`
 //! agent-runtime:{TENANT}:session:SESSION_ID  the id of the run that has reserved the session
+//! agent-runtime:{TENANT}:events:RUN_ID       stream: the run's events, `attempt` and `event`; an entry's id is SEQUENCE-0
 //! ```
+//!
+//! Two channels are there for all tenants: `{agent-runtime}:changes` and `{agent-runtime}:signals`.
 //!
 //! Each key expires unless the process that runs the run keeps it alive.
 
 use std::time::Duration;
 
-use redis::{Cmd, Pipeline, cmd};
+use redis::{Cmd, cmd};
 
+use super::request::Request;
 use super::stored::StoredRun;
 use crate::ids::{RunId, SessionId};
 use crate::record::RunSummary;
@@ -20,6 +24,28 @@ use crate::tenant::TenantId;
 
 const SHOW: &str = concat!(include_str!("index.lua"), include_str!("show.lua"));
 const KEEP: &str = concat!(include_str!("index.lua"), include_str!("keep.lua"));
+const APPEND: &str = include_str!("append.lua");
+
+/// The most events of a run that the server keeps, about.
+const MAX_EVENTS: usize = 10_000;
+
+/// The channel on which processes hear of which runs there is news.
+pub(super) const CHANGES_CHANNEL: &str = "{agent-runtime}:changes";
+/// The channel on which processes hear signals to runs.
+pub(super) const SIGNALS_CHANNEL: &str = "{agent-runtime}:signals";
+
+/// Events to add to the stream of a run.
+#[derive(Debug)]
+pub(super) struct Append<'a> {
+    /// Which attempt at the run told them.
+    pub(super) attempt: u64,
+    /// The number of the first.
+    pub(super) first: u64,
+    /// Whether what is on the server is given up.
+    pub(super) anew: bool,
+    /// The events in their order.
+    pub(super) events: &'a [Vec<u8>],
+}
 
 /// The keys of one run.
 #[derive(Debug, Clone)]
@@ -64,11 +90,11 @@ impl RunKeys {
     }
 
     /// Adds the commands that take the run off; their answers are ignored.
-    pub(super) fn remove(&self, pipeline: &mut Pipeline) {
+    pub(super) fn remove(&self, tenant: &TenantId, request: &mut Request) {
         let run_id = self.run_id.to_string();
-        pipeline.del(&[&self.run, &self.session]).ignore();
+        request.add(tenant, Cmd::del(&[&self.run, &self.session]));
         for index in [Some(&self.index), self.base.as_ref()].into_iter().flatten() {
-            pipeline.zrem(index, &run_id).ignore();
+            request.add(tenant, Cmd::zrem(index, &run_id));
         }
     }
 
@@ -80,6 +106,52 @@ impl RunKeys {
         command.arg(self.run_id.to_string()).arg(milliseconds(expiry));
         command
     }
+}
+
+/// Returns the command that adds events to the stream of a run; it answers the number of the stream's last event, or -1 when a
+/// later attempt at the run has begun.
+pub(super) fn append(tenant: &TenantId, run_id: RunId, events: &Append<'_>, retention: Duration) -> Cmd {
+    let mut command = cmd("EVAL");
+    command.arg(APPEND).arg(1).arg(events_key(tenant, run_id));
+    command.arg(events.attempt).arg(milliseconds(retention)).arg(MAX_EVENTS);
+    command.arg(events.first).arg(u8::from(events.anew));
+    for event in events.events {
+        command.arg(event);
+    }
+    command
+}
+
+/// Returns the command that keeps the stream of a run for another while; it answers whether there was one.
+pub(super) fn keep_events(tenant: &TenantId, run_id: RunId, retention: Duration) -> Cmd {
+    let mut command = cmd("PEXPIRE");
+    command.arg(events_key(tenant, run_id)).arg(milliseconds(retention));
+    command
+}
+
+/// Returns the command that reads the events of a run, from a number on.
+pub(super) fn read_events(tenant: &TenantId, run_id: RunId, first: u64, limit: usize) -> Cmd {
+    let mut command = cmd("XRANGE");
+    command
+        .arg(events_key(tenant, run_id))
+        .arg(format!("{first}-0"))
+        .arg("+");
+    command.arg("COUNT").arg(limit);
+    command
+}
+
+/// Returns the command that reads the last event of a run.
+pub(super) fn last_event(tenant: &TenantId, run_id: RunId) -> Cmd {
+    let mut command = cmd("XREVRANGE");
+    command.arg(events_key(tenant, run_id)).arg("+").arg("-");
+    command.arg("COUNT").arg(1);
+    command
+}
+
+/// Returns the command that tells who listens; it answers how many there are.
+pub(super) fn publish(channel: &str, message: &[u8]) -> Cmd {
+    let mut command = cmd("PUBLISH");
+    command.arg(channel).arg(message);
+    command
 }
 
 /// Names the sorted set of a tenant's live runs.
@@ -95,6 +167,10 @@ pub(super) fn run_key(tenant: &TenantId, run_id: RunId) -> String {
 /// Names the string that holds which run has reserved a session.
 pub(super) fn session_key(tenant: &TenantId, session_id: SessionId) -> String {
     format!("{}:session:{session_id}", prefix(tenant))
+}
+
+fn events_key(tenant: &TenantId, run_id: RunId) -> String {
+    format!("{}:events:{run_id}", prefix(tenant))
 }
 
 fn prefix(tenant: &TenantId) -> String {

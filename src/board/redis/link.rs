@@ -6,22 +6,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, FromRedisValue, Pipeline, RedisError, pipe};
+use redis::aio::PubSub;
+use redis::{FromRedisValue, RedisError, Value, from_redis_value};
 use tokio::sync::Notify;
 use tokio::time::{error::Elapsed, timeout};
 
-use crate::board::BoardError;
+use super::request::Request;
+use super::servers::{Connection, Servers};
 
 /// Sends requests to the server while it is there.
 pub(super) struct Link {
-    client: Client,
+    servers: Servers,
     timeout: Duration,
-    connection: Mutex<ConnectionManager>,
+    /// None until the server has answered once.
+    connection: Mutex<Option<Connection>>,
     /// Even while the server is there, odd in an outage; it only grows.
     epoch: AtomicU64,
     /// Told of the beginning of an outage.
     lost: Arc<Notify>,
+    /// Told of the end of an outage.
+    restored: Notify,
 }
 
 /// Why a request has no answer.
@@ -33,29 +37,36 @@ pub(super) enum LinkError {
     Request(#[from] RedisError),
     #[error("the server is known to be away")]
     Away,
+    #[error("the server has become a replica")]
+    Replica,
 }
 
 impl Link {
     /// Prepares a link; nothing is sent yet.
-    pub(super) fn new(url: &str, timeout: Duration, lost: Arc<Notify>) -> Result<Self, BoardError> {
-        let unusable = |source: RedisError| BoardError {
-            operation: "read its URL",
-            source: source.into(),
-        };
-        let client = Client::open(url).map_err(unusable)?;
-        let connection = Mutex::new(manager(&client, timeout).map_err(unusable)?);
-        Ok(Self {
-            client,
+    pub(super) fn new(servers: Servers, timeout: Duration, lost: Arc<Notify>) -> Self {
+        Self {
+            servers,
             timeout,
-            connection,
+            connection: Mutex::default(),
             epoch: AtomicU64::new(0),
             lost,
-        })
+            restored: Notify::new(),
+        }
     }
 
     /// Returns the number of outages begun and ended, by which [`Link::lose`] tells an old failure from a new one.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Returns the number of outages begun.
+    pub(super) fn outages(&self) -> u64 {
+        self.epoch().div_ceil(2)
+    }
+
+    /// Waits for the end of an outage; only one may wait.
+    pub(super) async fn restored(&self) {
+        self.restored.notified().await;
     }
 
     /// Tells whether there is an outage.
@@ -64,7 +75,7 @@ impl Link {
     }
 
     /// Sends a request. Fails at once in an outage; a failure begins one.
-    pub(super) async fn send<T: FromRedisValue>(&self, request: &Pipeline) -> Result<T, LinkError> {
+    pub(super) async fn send<T: FromRedisValue>(&self, request: &Request) -> Result<T, LinkError> {
         let epoch = self.epoch();
         if is_outage(epoch) {
             return Err(LinkError::Away);
@@ -76,26 +87,49 @@ impl Link {
         answer
     }
 
-    /// Sends a request even in an outage, whose end it may prove.
-    pub(super) async fn attempt<T: FromRedisValue>(&self, request: &Pipeline) -> Result<T, LinkError> {
-        let mut connection = self.connection().clone();
-        Ok(timeout(self.timeout, async {
-            match request.query_async(&mut connection).await {
-                // An idle connection that the server has closed is no outage. All requests may be sent twice.
-                Err(error) if error.is_unrecoverable_error() => request.query_async(&mut connection).await,
-                answer => answer,
-            }
-        })
-        .await??)
+    /// Sends a request even in an outage, whose end it may prove. The answers of all commands make the value.
+    pub(super) async fn attempt<T: FromRedisValue>(&self, request: &Request) -> Result<T, LinkError> {
+        let mut connection = self.connection().clone().ok_or(LinkError::Away)?;
+        let answers = timeout(self.timeout, connection.send(request)).await??;
+        Ok(from_redis_value(Value::Array(answers)).map_err(RedisError::from)?)
     }
 
-    /// Replaces the connection if the server answers on a new one: an old one may hang without an error.
-    pub(super) async fn reconnect(&self) -> Result<(), LinkError> {
-        let mut connection = manager(&self.client, self.timeout)?;
-        // Twice the time, since connecting takes several round trips and nobody waits.
-        timeout(self.timeout * 2, pipe().cmd("PING").exec_async(&mut connection)).await??;
-        *self.connection() = connection;
+    /// Asks whether the server is there and still the one to ask; if not, an outage begins.
+    pub(super) async fn pulse(&self) -> Result<(), LinkError> {
+        let epoch = self.epoch();
+        let answers: Vec<Value> = self.send(&self.servers.pulse()).await?;
+        let is_replica = answers.first().is_some_and(|answer| match answer {
+            Value::Array(role) => role.first() == Some(&Value::BulkString(b"slave".to_vec())),
+            _ => false,
+        });
+        if is_replica {
+            self.lose(epoch, &LinkError::Replica);
+            return Err(LinkError::Replica);
+        }
         Ok(())
+    }
+
+    /// Replaces the connection if the server answers on a new one: an old one may hang without an error, or lead to a server that
+    /// is no longer the one to ask.
+    pub(super) async fn reconnect(&self) -> Result<(), LinkError> {
+        let connection = self.servers.connect().await?;
+        *self.connection() = Some(connection);
+        Ok(())
+    }
+
+    /// Opens a connection that hears channels; requests never wait for it.
+    pub(super) async fn subscribe(&self, channels: &[&str]) -> Result<PubSub, LinkError> {
+        self.servers.subscribe(channels).await
+    }
+
+    /// Tells whether the answer to a publication counts all who hear it.
+    pub(super) fn counts_hearers(&self) -> bool {
+        self.servers.counts_hearers()
+    }
+
+    /// Returns how long a request may wait.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Begins an outage, if requests failed that began before it.
@@ -116,11 +150,12 @@ impl Link {
     pub(super) fn restore(&self) {
         if self.is_lost() {
             self.epoch.fetch_add(1, Ordering::AcqRel);
+            self.restored.notify_one();
             tracing::info!("the shared board is back");
         }
     }
 
-    fn connection(&self) -> MutexGuard<'_, ConnectionManager> {
+    fn connection(&self) -> MutexGuard<'_, Option<Connection>> {
         // The only change is an assignment.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -137,12 +172,4 @@ impl fmt::Debug for Link {
 
 fn is_outage(epoch: u64) -> bool {
     epoch % 2 == 1
-}
-
-fn manager(client: &Client, timeout: Duration) -> Result<ConnectionManager, RedisError> {
-    let config = ConnectionManagerConfig::new()
-        .set_connection_timeout(Some(timeout))
-        .set_response_timeout(Some(timeout))
-        .set_number_of_retries(1);
-    ConnectionManager::new_lazy_with_config(client.clone(), config)
 }

@@ -5,38 +5,59 @@
 //! base is left to the commit to decide. A killed replica's runs are forgotten when its signs of life end.
 //! Nothing else in the service may use Redis, and nothing here may be the only place that holds something.
 
+mod address;
+mod events;
 mod keys;
 mod link;
+mod messages;
 mod queue;
+mod request;
+mod servers;
 mod stored;
+mod streams;
+mod subscription;
 mod writer;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use redis::{Pipeline, pipe};
+use futures_util::stream::BoxStream;
+use redis::Cmd;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use self::keys::{index_key, run_key, session_key};
-use self::link::Link;
+use self::link::{Link, LinkError};
+use self::messages::Origin;
 use self::queue::{Opening, Queue};
+use self::request::Request;
+use self::servers::Servers;
 use self::stored::Encoder;
+use self::streams::Streams;
+use self::subscription::Subscription;
 use self::writer::Writer;
-use super::{Board, BoardError, BoardFuture, InProcessBoard, LiveRun};
+use super::events::LogReading;
+use super::settings::BoardSettings;
+use super::{AddressedSignal, Board, BoardError, BoardFuture, InProcessBoard, LiveRun, RunSignal};
 use crate::ids::{RunId, SessionId};
+use crate::record::RunEvent;
 use crate::tenant::TenantId;
 
 /// How a board uses its server.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct RedisBoardSettings {
     /// How long a run is shown after the last sign of life of its process, which gives three in this time.
     pub expiry: Duration,
     /// How long a request may wait for the server.
     pub timeout: Duration,
+    /// The certificate authorities (PEM) that are trusted instead of the public ones.
+    pub ca: Option<Vec<u8>>,
+    /// How much is kept of what runs tell.
+    pub board: BoardSettings,
 }
 
 /// Shares live runs over Redis.
@@ -45,6 +66,10 @@ pub struct RedisBoard {
     local: Arc<InProcessBoard>,
     queue: Arc<Queue>,
     link: Arc<Link>,
+    streams: Arc<Streams>,
+    origin: Origin,
+    /// Whether this process is among those who hear signals.
+    is_heard: Arc<AtomicBool>,
     timeout: Duration,
     tasks: TaskTracker,
     end: CancellationToken,
@@ -67,33 +92,55 @@ impl Default for RedisBoardSettings {
         Self {
             expiry: Duration::from_secs(30),
             timeout: Duration::from_millis(500),
+            ca: None,
+            board: BoardSettings::default(),
         }
     }
 }
 
 impl RedisBoard {
-    /// Opens a board on a `redis://` or `rediss://` URL. Fails for a malformed URL only: a server that is away is tried again.
+    /// Opens a board on a `redis://` URL, `rediss://` for TLS; `redis+sentinel://HOST,HOST/MASTER` and `redis+cluster://HOST,HOST`
+    /// name several hosts. Fails for a malformed URL or authority only: a server that is away is tried again.
     pub async fn open(url: &str, settings: RedisBoardSettings) -> Result<Self, BoardError> {
-        let (local, queue) = (Arc::<InProcessBoard>::default(), Arc::<Queue>::default());
-        let link = Arc::new(Link::new(url, settings.timeout, Arc::clone(&queue.wake))?);
+        let local = Arc::new(InProcessBoard::new(settings.board));
+        let queue = Arc::<Queue>::default();
+        let servers = Servers::new(url, settings.ca.as_deref(), settings.timeout)?;
+        let link = Arc::new(Link::new(servers, settings.timeout, Arc::clone(&queue.wake)));
         if let Err(error) = link.reconnect().await {
             link.lose(link.epoch(), &error);
         }
+        let (origin, is_heard) = (Origin::new(), Arc::<AtomicBool>::default());
         let end = CancellationToken::new();
         let tasks = TaskTracker::new();
+        let streams = Arc::new(Streams::new(Arc::clone(&local), settings.board.event_retention));
         let writer = Writer {
             local: Arc::clone(&local),
             queue: Arc::clone(&queue),
             link: Arc::clone(&link),
             encoder: Encoder::default(),
+            streams: Arc::clone(&streams),
+            origin,
             expiry: settings.expiry,
+            event_retention: settings.board.event_retention,
             end: end.clone(),
         };
         tasks.spawn(writer.run());
+        let subscription = Subscription {
+            local: Arc::clone(&local),
+            link: Arc::clone(&link),
+            origin,
+            is_heard: Arc::clone(&is_heard),
+            pulse: settings.expiry / 3,
+            end: end.clone(),
+        };
+        tasks.spawn(subscription.run());
         Ok(Self {
             local,
             queue,
             link,
+            streams,
+            origin,
+            is_heard,
             timeout: settings.timeout,
             tasks,
             _end_on_drop: end.clone().drop_guard(),
@@ -150,8 +197,7 @@ impl RedisBoard {
         if self.queue.ended(tenant).contains(&run_id) {
             return None;
         }
-        let mut request = pipe();
-        request.hmget(run_key(tenant, run_id), &["summary", "work"]);
+        let request = Request::of(tenant, Cmd::hmget(run_key(tenant, run_id), &["summary", "work"]));
         let ((summary, work),): (Parts,) = self.link.send(&request).await.ok()?;
         stored::decode(summary.as_deref(), work.as_deref()).map(Arc::new)
     }
@@ -161,8 +207,7 @@ impl RedisBoard {
             return Some(run_id);
         }
         let ended = self.queue.ended(tenant);
-        let mut request = pipe();
-        request.get(session_key(tenant, session_id));
+        let request = Request::of(tenant, Cmd::get(session_key(tenant, session_id)));
         let (run_id,): (Option<String>,) = self.link.send(&request).await.ok()?;
         run_id?.parse().ok().filter(|run_id| !ended.contains(run_id))
     }
@@ -179,23 +224,78 @@ impl RedisBoard {
     }
 
     async fn list_shared(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {
-        let mut request = pipe();
-        request.zrange(index_key(tenant), 0, -1);
+        let request = Request::of(tenant, Cmd::zrange(index_key(tenant), 0, -1));
         let ids: Result<(Vec<String>,), _> = self.link.send(&request).await;
         let (ids,) = ids.unwrap_or_default();
         let ids: Vec<RunId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
         if ids.is_empty() {
             return Vec::new();
         }
-        let mut request = Pipeline::with_capacity(ids.len());
+        let mut request = Request::default();
         for run_id in ids {
-            request.hget(run_key(tenant, run_id), "summary");
+            request.add(tenant, Cmd::hget(run_key(tenant, run_id), "summary"));
         }
         let summaries: Vec<Option<Vec<u8>>> = self.link.send(&request).await.unwrap_or_default();
         let readable = summaries
             .iter()
             .filter_map(|summary| stored::decode_summary(summary.as_deref()));
         readable.map(Arc::new).collect()
+    }
+
+    async fn read_events(
+        &self,
+        tenant: &TenantId,
+        run_id: RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Arc<RunEvent>>, BoardError> {
+        let known = match self.local.events.read(tenant, run_id, after, limit) {
+            LogReading::Known(events) => return Ok(events),
+            LogReading::Released(events) => events,
+            LogReading::Missing => Vec::new(),
+        };
+        match events::read(&self.link, tenant, run_id, after, limit).await {
+            Ok(events) if events.is_empty() => Ok(known),
+            Ok(events) => Ok(events),
+            Err(_) if !known.is_empty() => Ok(known),
+            Err(error) => Err(unread(error)),
+        }
+    }
+
+    async fn last_event(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, BoardError> {
+        let known = match self.local.events.held(tenant, run_id) {
+            Some(held) if !held.is_released => return Ok(held.last),
+            Some(held) => held.last,
+            None => 0,
+        };
+        match events::last(&self.link, tenant, run_id).await {
+            // What was told here last may still be on its way.
+            Ok(last) => Ok(last.max(known)),
+            Err(_) if known > 0 => Ok(known),
+            Err(error) => Err(unread(error)),
+        }
+    }
+
+    async fn send_signal(&self, signal: AddressedSignal) -> bool {
+        let (tenant, run_id, _) = &signal;
+        let is_here = self.local.lookup(tenant, *run_id).is_some();
+        let published = self.origin.tell_signal(signal.clone());
+        if self.local.signals.send(signal) && is_here {
+            return true;
+        }
+        let Ok(published) = published else { return false };
+        let mut request = Request::default();
+        request.publish(published);
+        let own = u64::from(self.is_heard.load(Ordering::SeqCst));
+        let hearers: Result<(u64,), _> = self.link.send(&request).await;
+        hearers.is_ok_and(|(hearers,)| hearers > own || !self.link.counts_hearers())
+    }
+}
+
+fn unread(error: LinkError) -> BoardError {
+    BoardError {
+        operation: "read events",
+        source: error.into(),
     }
 }
 
@@ -221,6 +321,10 @@ impl Board for RedisBoard {
         }
     }
 
+    fn run_release(&self, tenant: &TenantId, run_id: RunId) {
+        self.local.release(tenant, run_id);
+    }
+
     fn run_lookup<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> BoardFuture<'a, Option<Arc<LiveRun>>> {
         Box::pin(async move { Ok(self.lookup(tenant, run_id).await) })
     }
@@ -235,6 +339,45 @@ impl Board for RedisBoard {
 
     fn run_list<'a>(&'a self, tenant: &'a TenantId) -> BoardFuture<'a, Vec<Arc<LiveRun>>> {
         Box::pin(async move { Ok(self.list(tenant).await) })
+    }
+
+    fn event_append(&self, tenant: &TenantId, event: Arc<RunEvent>) {
+        let run_id = event.run_id;
+        if self.local.events.append(tenant, event) {
+            self.local.changes.tell(run_id);
+            self.queue.tell((tenant.clone(), run_id));
+        }
+    }
+
+    fn event_read<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        run_id: RunId,
+        after: u64,
+        limit: usize,
+    ) -> BoardFuture<'a, Vec<Arc<RunEvent>>> {
+        Box::pin(self.read_events(tenant, run_id, after, limit))
+    }
+
+    fn event_last<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> BoardFuture<'a, u64> {
+        Box::pin(self.last_event(tenant, run_id))
+    }
+
+    fn event_shared(&self, _: &TenantId, run_id: RunId) -> u64 {
+        self.streams.shared(run_id)
+    }
+
+    fn run_change(&self, _: &TenantId, run_id: RunId) -> BoxFuture<'static, ()> {
+        self.local.changes.wait(run_id)
+    }
+
+    fn signal_send<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, signal: RunSignal) -> BoardFuture<'a, bool> {
+        let signal = (tenant.clone(), run_id, signal);
+        Box::pin(async move { Ok(self.send_signal(signal).await) })
+    }
+
+    fn signals(&self) -> BoxStream<'static, AddressedSignal> {
+        self.local.signals.hear()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

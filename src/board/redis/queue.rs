@@ -1,4 +1,5 @@
-//! What the writer has to do: the newest change of each run, and runs that ask to begin. Adding to it never waits.
+//! What the writer has to do: the newest change of each run, runs that have told events, and runs that ask to begin. Adding to it
+//! never waits.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,8 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct QueueState {
     changes: BTreeMap<RunName, Change>,
+    /// Runs whose events the server doesn't have, as far as is known. Those are held elsewhere.
+    told: BTreeSet<RunName>,
     openings: Vec<Opening>,
     /// Runs that have ended here and are still shown by the server.
     ended: BTreeSet<RunName>,
@@ -55,6 +58,7 @@ pub(super) struct Opening {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) changes: Vec<(RunName, Change)>,
+    pub(super) told: Vec<RunName>,
     pub(super) openings: Vec<Opening>,
 }
 
@@ -71,6 +75,17 @@ impl Queue {
         for run in runs {
             state.add(run, Change::Show);
         }
+    }
+
+    /// Asks that the server is sent the events of a run.
+    pub(super) fn tell(&self, run: RunName) {
+        self.state().told.insert(run);
+        self.wake.notify_one();
+    }
+
+    /// Asks that the server is sent the events of many runs; doesn't wake the writer.
+    pub(super) fn tell_all(&self, runs: impl IntoIterator<Item = RunName>) {
+        self.state().told.extend(runs);
     }
 
     /// Asks that the server forgets a run.
@@ -106,6 +121,11 @@ impl Queue {
             && let Some(change) = state.changes.pop_first()
         {
             batch.changes.push(change);
+        }
+        while batch.told.len() < limit
+            && let Some(run) = state.told.pop_first()
+        {
+            batch.told.push(run);
         }
         // A run begins after all earlier changes, so that it doesn't lose to one that has ended.
         if state.changes.is_empty() {
@@ -168,6 +188,6 @@ impl QueueState {
 impl Batch {
     /// Tells whether there is nothing to do.
     pub(super) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.openings.is_empty()
+        self.changes.is_empty() && self.told.is_empty() && self.openings.is_empty()
     }
 }

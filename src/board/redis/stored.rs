@@ -1,4 +1,4 @@
-//! The stored form of a live run: JSON with a version, in two parts so that lists don't read payloads.
+//! The stored forms of live runs and events: JSON with a version. A run has two parts, so that lists don't read payloads.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,7 +12,7 @@ use super::queue::RunName;
 use crate::board::LiveRun;
 use crate::json::Value;
 use crate::message::Message;
-use crate::record::{RunSummary, StepRecord};
+use crate::record::{RunEvent, RunSummary, StepRecord};
 use crate::tenant::TenantId;
 
 /// The version that this code writes, and the newest that it reads.
@@ -21,6 +21,9 @@ const VERSION: u32 = 1;
 /// The most bytes of a run's steps and output that are shared; beyond, other replicas see its summary only. A larger value
 /// could outlast the time limit of each write, and so keep all runs from being shared.
 const MAX_WORK_BYTES: usize = 1 << 20;
+
+/// The most bytes of an event that is shared.
+const MAX_EVENT_BYTES: usize = 1 << 20;
 
 /// Encodes runs, and remembers those that are too large, so that no step is encoded once more for nothing.
 #[derive(Debug, Default)]
@@ -125,6 +128,23 @@ pub(super) fn decode(summary: Option<&[u8]>, work: Option<&[u8]>) -> Option<Live
     })
 }
 
+/// Encodes an event. One that is too large to be shared, or can't be, is empty: its place is taken, and readers end before it.
+pub(super) fn encode_event(event: &RunEvent) -> Vec<u8> {
+    let written = write(event, MAX_EVENT_BYTES).unwrap_or_else(|error| {
+        tracing::debug!(error = &error as &dyn std::error::Error, "an event can't be shared");
+        None
+    });
+    written.unwrap_or_default()
+}
+
+/// Decodes an event; none when it was not shared, or this version can't read it.
+pub(super) fn decode_event(event: &[u8]) -> Option<RunEvent> {
+    if event.is_empty() {
+        return None;
+    }
+    read(event)
+}
+
 /// Writes a value; `None` when it takes more bytes, which is found without writing the rest.
 fn write<T: Serialize>(value: T, max_bytes: usize) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut bounded = Bounded {
@@ -171,13 +191,13 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     match value {
         Ok(Some(value)) => Some(value),
         Ok(None) => {
-            tracing::debug!("a live run of a newer replica is skipped");
+            tracing::debug!("what a newer replica shows is skipped");
             None
         }
         Err(error) => {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
-                "an unreadable live run is skipped"
+                "what can't be read on the board is skipped"
             );
             None
         }
@@ -242,5 +262,62 @@ mod tests {
         assert!(encoder.encode(&tenant, &small).unwrap().work.is_empty());
         encoder.retain(|_| false);
         assert_eq!(decoded(encoder.encode(&tenant, &small).unwrap()), small);
+    }
+
+    #[test]
+    fn events_survive_the_way_whatever_they_hold() {
+        let id = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
+        let time = "2026-01-01T00:00:00.000001Z";
+        let content = json!([
+            {"type": "text", "text": "hi", "citations": ["{\"url\": 1e2}"]},
+            {"type": "opaque", "provider": "mistral", "raw": "{\"a\":  1.10}"},
+            {"type": "hologram", "depth": 3, "far": 18_446_744_073_709_551_615_u64, "near": 0.1},
+        ]);
+        let mut ended = json!({
+            "run_id": id, "session_id": id, "agent": "demo", "model": "demo/scripted", "mode": "sync",
+            "status": "completed", "usage": {}, "step_count": 1, "metadata": {"a": [1, 2.5, null]}, "created_at": time,
+            "output": [{"id": id, "role": "assistant", "content": content, "created_at": time}],
+        });
+        let summary = ended.clone();
+        ended["value"] = json!({"celsius": 21});
+        let tool = json!({
+            "step_number": 1, "call_id": "c1", "name": "t", "arguments": "{\"a\": 1", "content": content,
+            "is_error": true, "duration_ms": 3,
+        });
+        for (name, data) in [
+            ("run.started", summary),
+            ("run.completed", ended),
+            (
+                "session.committed",
+                json!({"session_id": id, "parent_session_id": null, "root_hash": "0".repeat(64)}),
+            ),
+            ("message.delta", json!({"step_number": 1, "text": "\u{1f600}\u{0}\""})),
+            ("tool_call.completed", tool),
+        ] {
+            let event = json!({"sequence": 7, "run_id": id, "time": time, "type": name, "data": data});
+            let event: RunEvent = serde_json::from_value(event).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(event.payload.name(), name);
+            assert_eq!(decode_event(&encode_event(&event)), Some(event));
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_or_no_event_is_not_read() {
+        let id = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
+        let data = json!({"step_number": 1, "text": "x".repeat(MAX_EVENT_BYTES)});
+        let event = json!({
+            "sequence": 7, "run_id": id, "time": "2026-01-01T00:00:00Z", "type": "message.delta", "data": data,
+        });
+        let encoded = encode_event(&serde_json::from_value(event).unwrap());
+        assert_eq!(encoded, b"");
+        for unreadable in [
+            &encoded[..],
+            b"{}",
+            b"\xff",
+            br#"{"version":2,"value":{}}"#,
+            br#"{"version":1,"value":{}}"#,
+        ] {
+            assert_eq!(decode_event(unreadable), None);
+        }
     }
 }

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Pipeline, pipe};
+use redis::{Value, from_redis_value};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::keys::RunKeys;
+use super::keys::{self, RunKeys};
 use super::link::{Link, LinkError};
-use super::queue::{Batch, Change, Queue, RunName};
+use super::messages::Origin;
+use super::queue::{Batch, Change, Opening, Queue, RunName};
+use super::request::Request;
 use super::stored::Encoder;
+use super::streams::{Sent, Streams};
 use crate::board::InProcessBoard;
+use crate::ids::RunId;
 
 /// The most changes of one request.
 const MAX_BATCH: usize = 64;
@@ -27,9 +31,34 @@ pub(super) struct Writer {
     pub(super) queue: Arc<Queue>,
     pub(super) link: Arc<Link>,
     pub(super) encoder: Encoder,
+    pub(super) streams: Arc<Streams>,
+    pub(super) origin: Origin,
     /// How long a run is shown after the last sign of life.
     pub(super) expiry: Duration,
+    /// How long the events of a run are kept after the last sign of life.
+    pub(super) event_retention: Duration,
     pub(super) end: CancellationToken,
+}
+
+/// What of a run is kept for another while.
+enum Kept {
+    Run,
+    Events,
+}
+
+/// What one request writes.
+#[derive(Default)]
+struct Round {
+    request: Request,
+    /// How many of the changes are in it.
+    changes: usize,
+    /// How many of the runs that have told events are in it.
+    told: usize,
+    /// The appends, with their places in the request.
+    sent: Vec<(usize, Sent)>,
+    /// The runs of which it has news.
+    news: Vec<RunId>,
+    bytes: usize,
 }
 
 impl Writer {
@@ -66,28 +95,46 @@ impl Writer {
     /// Ends an outage, if the server takes all that it has missed. It may have lost everything, so each run is shown again.
     async fn recover(&self) -> Result<(), LinkError> {
         self.link.reconnect().await?;
-        let live = self.local.all();
-        self.queue
-            .show_all(live.into_iter().map(|(tenant, run)| (tenant, run.summary.run_id)));
+        self.show_everything();
         self.write_all().await?;
         self.link.restore();
         Ok(())
     }
 
+    /// Has the server shown all that there is, and compared with it.
+    fn show_everything(&self) {
+        let live = self.local.all();
+        self.queue
+            .show_all(live.into_iter().map(|(tenant, run)| (tenant, run.summary.run_id)));
+        self.queue.tell_all(self.local.events.all_held());
+    }
+
     /// Renews the expiry of each run; also tells in time that an idle connection is dead.
     async fn keep(&self) -> Result<(), LinkError> {
-        self.link.send::<()>(pipe().cmd("PING").ignore()).await?;
+        self.link.pulse().await?;
         self.encoder
             .retain(|(tenant, run_id)| self.local.lookup(tenant, *run_id).is_some());
+        self.streams.sweep();
         for runs in self.local.all().chunks(MAX_BATCH) {
-            let mut request = Pipeline::with_capacity(runs.len());
+            let mut request = Request::default();
+            let mut kept = Vec::with_capacity(2 * runs.len());
             for (tenant, run) in runs {
-                request.add_command(RunKeys::new(tenant, &run.summary).keep(self.expiry));
+                let run_id = run.summary.run_id;
+                let name = || (tenant.clone(), run_id);
+                request.add(tenant, RunKeys::new(tenant, &run.summary).keep(self.expiry));
+                kept.push((name(), Kept::Run));
+                if self.local.events.held(tenant, run_id).is_some() {
+                    request.add(tenant, keys::keep_events(tenant, run_id, self.event_retention));
+                    kept.push((name(), Kept::Events));
+                }
             }
-            let kept: Vec<bool> = self.link.send(&request).await?;
-            let lost = runs.iter().zip(kept).filter(|(_, kept)| !kept);
-            self.queue
-                .show_all(lost.map(|((tenant, run), _)| (tenant.clone(), run.summary.run_id)));
+            let found: Vec<bool> = self.link.send(&request).await?;
+            for ((run, part), _) in kept.into_iter().zip(found).filter(|(_, found)| !found) {
+                match part {
+                    Kept::Run => self.queue.show_all([run]),
+                    Kept::Events => self.queue.tell_all([run]),
+                }
+            }
         }
         self.flush().await
     }
@@ -113,32 +160,72 @@ impl Writer {
 
     /// Writes a batch in one request, or in several if it is large.
     async fn write(&self, batch: Batch) -> Result<(), LinkError> {
-        let Batch { mut changes, openings } = batch;
-        while !changes.is_empty() {
-            let (request, count) = self.changes_request(&changes);
-            let rest = changes.split_off(count);
-            if let Err(error) = self.link.attempt::<()>(&request).await {
-                self.queue.put_back(changes);
-                self.queue.put_back(rest);
-                return Err(error);
-            }
+        let Batch {
+            mut changes,
+            mut told,
+            openings,
+        } = batch;
+        while !changes.is_empty() || !told.is_empty() {
+            let round = self.round(&changes, &told);
+            let answers = match self.send(&round).await {
+                Ok(answers) => answers,
+                Err(error) => {
+                    self.queue.put_back(changes);
+                    self.queue.tell_all(told);
+                    return Err(error);
+                }
+            };
+            let rest = changes.split_off(round.changes);
             self.queue.done(&changes);
             changes = rest;
+            told.drain(..round.told);
+            let mut has_lost = false;
+            for (place, sent) in &round.sent {
+                let Some(last) = answers.get(*place) else { continue };
+                let answered = self.streams.answered(sent, *last);
+                has_lost |= answered.has_lost;
+                if answered.is_behind {
+                    told.push(sent.run.clone());
+                }
+            }
+            if has_lost {
+                self.show_everything();
+            }
         }
-        let mut request = Pipeline::with_capacity(openings.len());
-        let mut asked = Vec::with_capacity(openings.len());
+        self.ask(openings).await
+    }
+
+    /// Sends a round, and returns the answers as numbers; what is no number is 0.
+    async fn send(&self, round: &Round) -> Result<Vec<i64>, LinkError> {
+        if round.request.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answers: Vec<Value> = self.link.attempt(&round.request).await?;
+        let numbers = answers
+            .into_iter()
+            .map(|answer| from_redis_value(answer).unwrap_or_default());
+        Ok(numbers.collect())
+    }
+
+    /// Asks for the runs that want to begin.
+    async fn ask(&self, openings: Vec<Opening>) -> Result<(), LinkError> {
+        let mut request = Request::default();
+        let (mut asked, mut news) = (Vec::with_capacity(openings.len()), Vec::new());
         for opening in openings {
             if let Some(stored) = self.encoder.encode(&opening.tenant, &opening.run) {
                 let keys = RunKeys::new(&opening.tenant, &opening.run.summary);
-                request.add_command(keys.show(&stored, self.expiry, opening.exclusive));
+                request.add(&opening.tenant, keys.show(&stored, self.expiry, opening.exclusive));
+                news.push(opening.run.summary.run_id);
                 asked.push(opening.answer);
             }
         }
         if asked.is_empty() {
             return Ok(());
         }
-        let rivals: Vec<Option<String>> = self.link.attempt(&request).await?;
+        request.publish(self.origin.tell_changes(&news));
+        let rivals: Vec<Value> = self.link.attempt(&request).await?;
         for (answer, rival) in asked.into_iter().zip(rivals) {
+            let rival: Option<String> = from_redis_value(rival).unwrap_or_default();
             let rival = rival.and_then(|rival| rival.parse().ok());
             // Whoever stopped waiting takes the run off again.
             let _ = answer.send(rival.map_or(Ok(()), Err));
@@ -146,29 +233,56 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns a request for the first changes, and how many these are.
-    fn changes_request(&self, changes: &[(RunName, Change)]) -> (Pipeline, usize) {
-        let mut request = Pipeline::new();
-        let (mut bytes, mut count) = (0, 0);
-        for ((tenant, run_id), change) in changes {
-            match change {
-                Change::Remove(keys) => keys.remove(&mut request),
-                // A run that has ended since has its own change.
-                Change::Show => {
-                    if let Some(run) = self.local.lookup(tenant, *run_id)
-                        && let Some(stored) = self.encoder.encode(tenant, &run)
-                    {
-                        bytes += stored.summary.len() + stored.work.len();
-                        let keys = RunKeys::new(tenant, &run.summary);
-                        request.add_command(keys.show(&stored, self.expiry, false)).ignore();
-                    }
-                }
-            }
-            count += 1;
-            if bytes >= BATCH_BYTES {
+    /// Makes a request of the first changes and of events.
+    fn round(&self, changes: &[(RunName, Change)], told: &[RunName]) -> Round {
+        let mut round = Round::default();
+        for (run, change) in changes {
+            round.add_change(self, run, change);
+            if round.bytes >= BATCH_BYTES {
                 break;
             }
         }
-        (request, count)
+        for run in told {
+            if round.bytes >= BATCH_BYTES {
+                break;
+            }
+            round.add_events(self, run);
+        }
+        if !round.news.is_empty() {
+            let news = self.origin.tell_changes(&round.news);
+            round.request.publish(news);
+        }
+        round
+    }
+}
+
+impl Round {
+    fn add_change(&mut self, writer: &Writer, run: &RunName, change: &Change) {
+        let (tenant, run_id) = run;
+        self.changes += 1;
+        match change {
+            Change::Remove(keys) => keys.remove(tenant, &mut self.request),
+            // A run that has ended since has its own change.
+            Change::Show => {
+                if let Some(run) = writer.local.lookup(tenant, *run_id)
+                    && let Some(stored) = writer.encoder.encode(tenant, &run)
+                {
+                    self.bytes += stored.summary.len() + stored.work.len();
+                    let keys = RunKeys::new(tenant, &run.summary);
+                    self.request.add(tenant, keys.show(&stored, writer.expiry, false));
+                }
+            }
+        }
+        self.news.push(*run_id);
+    }
+
+    fn add_events(&mut self, writer: &Writer, run: &RunName) {
+        self.told += 1;
+        if let Some((sent, command, bytes)) = writer.streams.next(run) {
+            self.bytes += bytes;
+            self.sent.push((self.request.len(), sent));
+            self.request.add(&run.0, command);
+            self.news.push(run.1);
+        }
     }
 }

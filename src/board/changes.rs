@@ -1,0 +1,84 @@
+//! Who waits for a change of which run. Costs nothing for runs that nobody waits for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
+
+use super::shards::Sharded;
+use crate::ids::RunId;
+
+/// Those who wait.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    runs: Sharded<HashMap<RunId, Waiting>>,
+    waiting: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    notify: Arc<Notify>,
+    count: usize,
+}
+
+/// One who waits.
+#[derive(Debug)]
+struct Waiter {
+    changes: Arc<Changes>,
+    run_id: RunId,
+}
+
+impl Changes {
+    /// Waits for a change that comes after this call.
+    pub(super) fn wait(self: &Arc<Self>, run_id: RunId) -> BoxFuture<'static, ()> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let waiter = Waiter {
+            changes: Arc::clone(self),
+            run_id,
+        };
+        let mut runs = self.runs.of(run_id);
+        let waiting = runs.entry(run_id).or_default();
+        waiting.count += 1;
+        // It hears of changes from here on, polled or not.
+        let changed = Arc::clone(&waiting.notify).notified_owned();
+        Box::pin(async move {
+            let _waiter = waiter;
+            changed.await;
+        })
+    }
+
+    /// Wakes those who wait for the run.
+    pub(super) fn tell(&self, run_id: RunId) {
+        // Whoever begins to wait later sees the change itself.
+        if self.waiting.load(Ordering::SeqCst) > 0
+            && let Some(waiting) = self.runs.of(run_id).get(&run_id)
+        {
+            waiting.notify.notify_waiters();
+        }
+    }
+
+    /// Wakes all who wait.
+    pub(super) fn tell_all(&self) {
+        for runs in self.runs.all() {
+            for waiting in runs.values() {
+                waiting.notify.notify_waiters();
+            }
+        }
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut runs = self.changes.runs.of(self.run_id);
+        if let Some(waiting) = runs.get_mut(&self.run_id) {
+            waiting.count -= 1;
+            if waiting.count == 0 {
+                runs.remove(&self.run_id);
+            }
+        }
+        drop(runs);
+        self.changes.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,234 @@
+//! Where the server is: the forms of its URL. Nothing here connects, and no error repeats a URL, which may hold a password.
+
+use redis::{ConnectionInfo, IntoConnectionInfo as _, RedisError};
+
+/// Where a server, or several that act as one, are found.
+pub(super) enum Address {
+    /// At one place.
+    One(ConnectionInfo),
+    /// Where Sentinels say.
+    Sentinel {
+        /// The Sentinels.
+        sentinels: Vec<ConnectionInfo>,
+        /// The name that the Sentinels know the server by.
+        master: String,
+        /// How one logs in at the server itself, and its database; the place is without meaning.
+        server: ConnectionInfo,
+    },
+    /// In a cluster that these nodes are part of.
+    Cluster(Vec<ConnectionInfo>),
+}
+
+/// A URL that names no server.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AddressError {
+    #[error("no such scheme: use redis, rediss, redis+sentinel, rediss+sentinel, redis+cluster or rediss+cluster")]
+    Scheme,
+    #[error("a Sentinel's URL ends with the name of the master, as in redis+sentinel://HOST:26379/MASTER")]
+    Master,
+    #[error("a cluster's URL ends with its hosts: a cluster has one database")]
+    ClusterDatabase,
+    #[error("no host between commas")]
+    Host,
+    #[error("the only parameters are sentinel_username and sentinel_password, for Sentinels")]
+    Parameter,
+    #[error("not a URL of Redis")]
+    Malformed(#[source] RedisError),
+}
+
+const SENTINEL_PORT: u16 = 26379;
+const SERVER_PORT: u16 = 6379;
+
+impl Address {
+    /// Reads a URL.
+    pub(super) fn parse(url: &str) -> Result<Self, AddressError> {
+        let (scheme, rest) = url.split_once("://").ok_or(AddressError::Scheme)?;
+        let (scheme, kind) = scheme.split_once('+').unwrap_or((scheme, ""));
+        if !matches!(scheme, "redis" | "rediss") {
+            return Err(AddressError::Scheme);
+        }
+        match kind {
+            "" => Ok(Self::One(info(url)?)),
+            "sentinel" => Self::parse_sentinel(scheme, rest),
+            "cluster" => Self::parse_cluster(scheme, rest),
+            _ => Err(AddressError::Scheme),
+        }
+    }
+
+    fn parse_sentinel(scheme: &str, rest: &str) -> Result<Self, AddressError> {
+        let Parts {
+            credentials,
+            hosts,
+            path,
+            query,
+        } = Parts::split(rest);
+        let (master, database) = path.split_once('/').unwrap_or((path, ""));
+        if master.is_empty() {
+            return Err(AddressError::Master);
+        }
+        let logs_in = sentinel_credentials(query)?;
+        let sentinels = places(hosts, SENTINEL_PORT)?;
+        let sentinels = sentinels
+            .iter()
+            .map(|place| info(&format!("{scheme}://{logs_in}{place}")));
+        let first = "unknown:6379";
+        Ok(Self::Sentinel {
+            sentinels: sentinels.collect::<Result<_, _>>()?,
+            master: master.to_owned(),
+            server: info(&format!("{scheme}://{credentials}{first}/{database}"))?,
+        })
+    }
+
+    fn parse_cluster(scheme: &str, rest: &str) -> Result<Self, AddressError> {
+        let Parts {
+            credentials,
+            hosts,
+            path,
+            query,
+        } = Parts::split(rest);
+        if !path.is_empty() {
+            return Err(AddressError::ClusterDatabase);
+        }
+        if !query.is_empty() {
+            return Err(AddressError::Parameter);
+        }
+        let nodes = places(hosts, SERVER_PORT)?;
+        let nodes = nodes
+            .iter()
+            .map(|place| info(&format!("{scheme}://{credentials}{place}")));
+        Ok(Self::Cluster(nodes.collect::<Result<_, _>>()?))
+    }
+}
+
+/// The parts of a URL after its scheme.
+struct Parts<'a> {
+    /// Empty, or with the `@` that ends them.
+    credentials: &'a str,
+    hosts: &'a str,
+    /// Without the slash before it.
+    path: &'a str,
+    query: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn split(rest: &'a str) -> Self {
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (credentials, place) = rest.split_at(rest.rfind('@').map_or(0, |at| at + 1));
+        let (hosts, path) = place.split_once('/').unwrap_or((place, ""));
+        Self {
+            credentials,
+            hosts,
+            path,
+            query,
+        }
+    }
+}
+
+/// Lists hosts with their ports.
+fn places(hosts: &str, port: u16) -> Result<Vec<String>, AddressError> {
+    let place = |host: &str| match host.rsplit_once(':') {
+        _ if host.is_empty() => Err(AddressError::Host),
+        // The colons of an address in brackets are not before a port.
+        Some((_, after)) if !after.ends_with(']') => Ok(host.to_owned()),
+        _ => Ok(format!("{host}:{port}")),
+    };
+    hosts.split(',').map(place).collect()
+}
+
+/// Returns how one logs in at the Sentinels, as it stands in a URL.
+fn sentinel_credentials(query: &str) -> Result<String, AddressError> {
+    let (mut username, mut password) = ("", "");
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("sentinel_username", value)) => username = value,
+            Some(("sentinel_password", value)) => password = value,
+            _ => return Err(AddressError::Parameter),
+        }
+    }
+    let empty = username.is_empty() && password.is_empty();
+    Ok(if empty {
+        String::new()
+    } else {
+        format!("{username}:{password}@")
+    })
+}
+
+fn info(url: &str) -> Result<ConnectionInfo, AddressError> {
+    url.into_connection_info().map_err(AddressError::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::ConnectionAddr;
+
+    use super::*;
+
+    fn show(info: &ConnectionInfo) -> String {
+        let place = match info.addr() {
+            ConnectionAddr::Tcp(host, port) => format!("{host}:{port}"),
+            ConnectionAddr::TcpTls { host, port, .. } => format!("tls {host}:{port}"),
+            other => format!("{other:?}"),
+        };
+        let login = info.redis_settings();
+        format!("{:?} {:?} {place} {}", login.username(), login.password(), login.db())
+    }
+
+    fn parse(url: &str) -> String {
+        let show_all = |infos: &[ConnectionInfo]| infos.iter().map(show).collect::<Vec<_>>().join(", ");
+        match Address::parse(url) {
+            Ok(Address::One(info)) => show(&info),
+            Ok(Address::Cluster(nodes)) => format!("cluster of {}", show_all(&nodes)),
+            Ok(Address::Sentinel {
+                sentinels,
+                master,
+                server,
+            }) => format!("{master} of {}; {}", show_all(&sentinels), show(&server)),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    #[test]
+    fn each_form_names_its_servers() {
+        for (url, wanted) in [
+            ("redis://h", "None None h:6379 0"),
+            ("rediss://u:p%40@h:1/3", r#"Some("u") Some("p@") tls h:1 3"#),
+            (
+                "redis+sentinel://a,b:1/main",
+                "main of None None a:26379 0, None None b:1 0; None None unknown:6379 0",
+            ),
+            (
+                "rediss+sentinel://:p@a/main/2?sentinel_username=s&sentinel_password=q",
+                r#"main of Some("s") Some("q") tls a:26379 0; None Some("p") tls unknown:6379 2"#,
+            ),
+            (
+                "redis+cluster://u:p@a:1,[::1],b",
+                r#"cluster of Some("u") Some("p") a:1 0, Some("u") Some("p") ::1:6379 0, Some("u") Some("p") b:6379 0"#,
+            ),
+            ("rediss+cluster://a/", "cluster of None None tls a:6379 0"),
+        ] {
+            assert_eq!(parse(url), wanted, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_server_is_an_error_that_says_why() {
+        for (url, wanted) in [
+            ("", "no such scheme"),
+            ("http://h", "no such scheme"),
+            ("redis+magic://h", "no such scheme"),
+            ("redis://h:port", "not a URL of Redis"),
+            (
+                "redis+sentinel://h:26379",
+                "a Sentinel's URL ends with the name of the master",
+            ),
+            ("redis+sentinel://a,,b/main", "no host between commas"),
+            ("redis+sentinel://a/main?password=hunter2", "the only parameters"),
+            ("redis+sentinel://a/main/x", "not a URL of Redis"),
+            ("redis+cluster://a,b/1", "a cluster's URL ends with its hosts"),
+            ("redis+cluster://a?x=1", "the only parameters"),
+        ] {
+            let error = parse(url);
+            assert!(error.starts_with(&format!("error: {wanted}")), "{url}: {error}");
+        }
+    }
+}

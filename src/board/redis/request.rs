@@ -1,0 +1,66 @@
+//! Commands that are sent together. Each says whose keys it names, since a cluster has those of a tenant in one place.
+
+use std::collections::BTreeMap;
+
+use redis::{Cmd, Pipeline};
+
+use crate::tenant::TenantId;
+
+/// Some commands.
+#[derive(Debug, Default)]
+pub(super) struct Request {
+    commands: Vec<(Option<TenantId>, Cmd)>,
+}
+
+/// Commands that one node executes, with their places in the request.
+type Part = (Pipeline, Vec<usize>);
+
+impl Request {
+    /// Makes a request of a tenant's command.
+    pub(super) fn of(tenant: &TenantId, command: Cmd) -> Self {
+        let mut request = Self::default();
+        request.add(tenant, command);
+        request
+    }
+
+    /// Adds a command on keys of a tenant.
+    pub(super) fn add(&mut self, tenant: &TenantId, command: Cmd) {
+        self.commands.push((Some(tenant.clone()), command));
+    }
+
+    /// Adds a publication, which comes after all commands on keys.
+    pub(super) fn publish(&mut self, command: Cmd) {
+        self.commands.push((None, command));
+    }
+
+    /// Returns the number of commands.
+    pub(super) fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// Tells whether there is nothing to send.
+    pub(super) fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// Returns all commands in their order.
+    pub(super) fn pipeline(&self) -> Pipeline {
+        let mut pipeline = Pipeline::with_capacity(self.commands.len());
+        for (_, command) in &self.commands {
+            pipeline.add_command(command.clone());
+        }
+        pipeline
+    }
+
+    /// Returns the commands of each tenant, and the publications.
+    pub(super) fn by_slot(&self) -> (Vec<Part>, Option<Part>) {
+        let mut parts: BTreeMap<Option<&TenantId>, Part> = BTreeMap::new();
+        for (place, (tenant, command)) in self.commands.iter().enumerate() {
+            let (pipeline, places) = parts.entry(tenant.as_ref()).or_default();
+            pipeline.add_command(command.clone());
+            places.push(place);
+        }
+        let publications = parts.remove(&None);
+        (parts.into_values().collect(), publications)
+    }
+}

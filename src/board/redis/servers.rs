@@ -1,0 +1,246 @@
+//! The kinds of servers: one, one that Sentinels name, or a cluster. Beyond this file nobody knows the difference.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use redis::aio::{ConnectionManager, ConnectionManagerConfig, PubSub};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
+use redis::{Client, ConnectionInfo, Pipeline, RedisError, TlsCertificates, TlsMode, Value};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::address::{Address, AddressError};
+use super::link::LinkError;
+use super::request::Request;
+use crate::board::BoardError;
+
+/// Where to connect, and how.
+pub(super) struct Servers {
+    kind: Kind,
+    timeout: Duration,
+}
+
+enum Kind {
+    One(Box<Client>),
+    Sentinel(Box<Mutex<SentinelClient>>),
+    Cluster {
+        cluster: Box<ClusterClient>,
+        nodes: Vec<Client>,
+    },
+}
+
+/// A connection for requests. Its copies share it.
+#[derive(Clone)]
+pub(super) enum Connection {
+    One(ConnectionManager),
+    Cluster(ClusterConnection),
+}
+
+impl Servers {
+    /// Reads a URL, and the certificate authorities (PEM) that are trusted instead of the public ones.
+    pub(super) fn new(url: &str, ca: Option<&[u8]>, timeout: Duration) -> Result<Self, BoardError> {
+        let address = Address::parse(url).map_err(|error: AddressError| BoardError {
+            operation: "read its URL",
+            source: error.into(),
+        })?;
+        let certificates = ca.map(|ca| TlsCertificates {
+            client_tls: None,
+            root_cert: Some(ca.to_vec()),
+        });
+        let kind = Kind::new(address, certificates, timeout).map_err(|error| BoardError {
+            operation: "prepare its connections",
+            source: error.into(),
+        })?;
+        Ok(Self { kind, timeout })
+    }
+
+    /// Connects, and proves that the server answers. Takes several round trips, and so may take a multiple of the time limit.
+    pub(super) async fn connect(&self) -> Result<Connection, LinkError> {
+        let mut connection = match &self.kind {
+            Kind::One(client) => self.connect_one(client)?,
+            Kind::Sentinel(sentinel) => self.connect_one(&self.master(sentinel).await?)?,
+            Kind::Cluster { cluster, .. } => {
+                let connecting = cluster.get_async_connection();
+                Connection::Cluster(timeout(self.timeout * 2, connecting).await??)
+            }
+        };
+        timeout(self.timeout * 2, connection.ping()).await??;
+        Ok(connection)
+    }
+
+    /// Opens a connection that hears channels.
+    pub(super) async fn subscribe(&self, channels: &[&str]) -> Result<PubSub, LinkError> {
+        match &self.kind {
+            Kind::One(client) => self.subscribe_one(client, channels).await,
+            Kind::Sentinel(sentinel) => self.subscribe_one(&self.master(sentinel).await?, channels).await,
+            Kind::Cluster { nodes, .. } => {
+                let mut heard = Err(LinkError::Away);
+                // Each node passes on what is told to any.
+                for node in nodes {
+                    heard = self.subscribe_one(node, channels).await;
+                    if heard.is_ok() {
+                        break;
+                    }
+                }
+                heard
+            }
+        }
+    }
+
+    /// Returns the request that proves that the server is there, and is still the one to ask.
+    pub(super) fn pulse(&self) -> Request {
+        let mut pulse = Request::default();
+        // A server that Sentinels have replaced answers as a replica, for which others don't listen.
+        let is_named = matches!(self.kind, Kind::Sentinel(_));
+        pulse.publish(redis::cmd(if is_named { "ROLE" } else { "PING" }));
+        pulse
+    }
+
+    /// Tells whether the answer to a publication counts all who hear it.
+    pub(super) fn counts_hearers(&self) -> bool {
+        !matches!(self.kind, Kind::Cluster { .. })
+    }
+
+    async fn master(&self, sentinel: &Mutex<SentinelClient>) -> Result<Client, LinkError> {
+        let master = async { sentinel.lock().await.async_get_client().await };
+        Ok(timeout(self.timeout * 2, master).await??)
+    }
+
+    fn connect_one(&self, client: &Client) -> Result<Connection, RedisError> {
+        let config = ConnectionManagerConfig::new()
+            .set_connection_timeout(Some(self.timeout))
+            .set_response_timeout(Some(self.timeout))
+            .set_number_of_retries(1);
+        ConnectionManager::new_lazy_with_config(client.clone(), config).map(Connection::One)
+    }
+
+    async fn subscribe_one(&self, client: &Client, channels: &[&str]) -> Result<PubSub, LinkError> {
+        let subscribing = async {
+            let mut subscription = client.get_async_pubsub().await?;
+            subscription.subscribe(channels).await?;
+            Ok::<_, RedisError>(subscription)
+        };
+        Ok(timeout(self.timeout * 2, subscribing).await??)
+    }
+}
+
+impl Kind {
+    fn new(address: Address, certificates: Option<TlsCertificates>, timeout: Duration) -> Result<Self, RedisError> {
+        match address {
+            Address::One(server) => Ok(Self::One(Box::new(client(server, certificates.as_ref())?))),
+            Address::Sentinel {
+                sentinels,
+                master,
+                server,
+            } => {
+                let client = sentinel_client(&sentinels, &master, &server, certificates)?;
+                Ok(Self::Sentinel(Box::new(Mutex::new(client))))
+            }
+            Address::Cluster(nodes) => {
+                let cluster = ClusterClient::builder(nodes.clone())
+                    .connection_timeout(timeout)
+                    .response_timeout(timeout)
+                    .retries(2);
+                let cluster = match &certificates {
+                    Some(certificates) => cluster.certs(certificates.clone()),
+                    None => cluster,
+                };
+                let nodes = nodes.into_iter().map(|node| client(node, certificates.as_ref()));
+                Ok(Self::Cluster {
+                    cluster: Box::new(cluster.build()?),
+                    nodes: nodes.collect::<Result<_, _>>()?,
+                })
+            }
+        }
+    }
+}
+
+fn client(server: ConnectionInfo, certificates: Option<&TlsCertificates>) -> Result<Client, RedisError> {
+    match certificates {
+        Some(certificates) => Client::build_with_tls(server, certificates.clone()),
+        None => Client::open(server),
+    }
+}
+
+fn sentinel_client(
+    sentinels: &[ConnectionInfo],
+    master: &str,
+    server: &ConnectionInfo,
+    certificates: Option<TlsCertificates>,
+) -> Result<SentinelClient, RedisError> {
+    let places = sentinels.iter().map(|sentinel| sentinel.addr().clone());
+    let mut builder = SentinelClientBuilder::new(places, master, SentinelServerType::Master)?;
+    let login = server.redis_settings();
+    builder = builder.set_client_to_redis_db(login.db());
+    if let Some(username) = login.username() {
+        builder = builder.set_client_to_redis_username(username);
+    }
+    if let Some(password) = login.password() {
+        builder = builder.set_client_to_redis_password(password);
+    }
+    if let Some(login) = sentinels.first().map(ConnectionInfo::redis_settings) {
+        if let Some(username) = login.username() {
+            builder = builder.set_client_to_sentinel_username(username);
+        }
+        if let Some(password) = login.password() {
+            builder = builder.set_client_to_sentinel_password(password);
+        }
+    }
+    if matches!(server.addr(), redis::ConnectionAddr::TcpTls { .. }) {
+        builder = builder.set_client_to_redis_tls_mode(TlsMode::Secure);
+    }
+    if let Some(certificates) = certificates {
+        builder = builder
+            .set_client_to_redis_certificates(certificates.clone())
+            .set_client_to_sentinel_certificates(certificates);
+    }
+    builder.build()
+}
+
+impl Connection {
+    /// Sends a request, and returns an answer for each command. Commands of one tenant are executed in their order, and those of
+    /// none after all others.
+    pub(super) async fn send(&mut self, request: &Request) -> Result<Vec<Value>, RedisError> {
+        match self {
+            Self::One(connection) => {
+                let pipeline = request.pipeline();
+                match pipeline.query_async(connection).await {
+                    // An idle connection that the server has closed is no outage. All requests may be sent twice.
+                    Err(error) if error.is_unrecoverable_error() => pipeline.query_async(connection).await,
+                    answers => answers,
+                }
+            }
+            Self::Cluster(connection) => send_by_slot(connection, request).await,
+        }
+    }
+
+    async fn ping(&mut self) -> Result<(), RedisError> {
+        let ping = redis::cmd("PING");
+        match self {
+            Self::One(connection) => ping.exec_async(connection).await,
+            Self::Cluster(connection) => ping.exec_async(connection).await,
+        }
+    }
+}
+
+/// Sends each tenant's commands to the node that has its keys.
+async fn send_by_slot(connection: &ClusterConnection, request: &Request) -> Result<Vec<Value>, RedisError> {
+    let send = |pipeline: Pipeline, places: Vec<usize>| async move {
+        let answers: Vec<Value> = pipeline.query_async(&mut connection.clone()).await?;
+        Ok::<_, RedisError>(places.into_iter().zip(answers))
+    };
+    let (of_tenants, of_none) = request.by_slot();
+    let mut answers = vec![Value::Nil; request.len()];
+    let of_tenants = of_tenants.into_iter().map(|(pipeline, places)| send(pipeline, places));
+    for (place, answer) in try_join_all(of_tenants).await?.into_iter().flatten() {
+        answers[place] = answer;
+    }
+    if let Some((pipeline, places)) = of_none {
+        for (place, answer) in send(pipeline, places).await? {
+            answers[place] = answer;
+        }
+    }
+    Ok(answers)
+}

@@ -1,0 +1,111 @@
+//! The one connection on which this process hears of runs of others. It comes back by itself after an outage, and whoever waits for
+//! a change looks again then, since what was told meanwhile is lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use redis::Msg;
+use redis::aio::PubSub;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::keys::{CHANGES_CHANNEL, SIGNALS_CHANNEL};
+use super::link::Link;
+use super::messages::{News, Origin};
+use crate::board::InProcessBoard;
+
+/// How long to wait between tries to hear again: at first, and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// After so many failures in a row, while requests succeed, it is told.
+const MANY_FAILURES: u32 = 5;
+
+/// Hears of runs of other processes.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    pub(super) local: Arc<InProcessBoard>,
+    pub(super) link: Arc<Link>,
+    pub(super) origin: Origin,
+    /// Whether this process is among those who hear.
+    pub(super) is_heard: Arc<AtomicBool>,
+    /// How often the connection is asked whether it still lives.
+    pub(super) pulse: Duration,
+    pub(super) end: CancellationToken,
+}
+
+impl Subscription {
+    /// Hears until the end.
+    pub(super) async fn run(self) {
+        let end = self.end.clone();
+        end.run_until_cancelled(self.hear_always()).await;
+    }
+
+    async fn hear_always(self) {
+        let (mut pause, mut failures) = (PAUSES.0, 0);
+        loop {
+            let outages = self.link.outages();
+            match self.link.subscribe(&[CHANGES_CHANNEL, SIGNALS_CHANNEL]).await {
+                Ok(subscription) => {
+                    (pause, failures) = (PAUSES.0, 0);
+                    self.is_heard.store(true, Ordering::SeqCst);
+                    self.local.changes.tell_all();
+                    self.hear(subscription, outages).await;
+                    self.is_heard.store(false, Ordering::SeqCst);
+                }
+                Err(error) => {
+                    failures += 1;
+                    if failures == MANY_FAILURES && !self.link.is_lost() {
+                        tracing::warn!(
+                            error = &error as &dyn std::error::Error,
+                            "other replicas are not heard; their runs are followed slowly"
+                        );
+                    }
+                    sleep(pause).await;
+                    pause = PAUSES.1.min(pause * 2);
+                }
+            }
+        }
+    }
+
+    /// Hears until the connection is dead, or may lead to a server that is no longer the one.
+    async fn hear(&self, subscription: PubSub, outages: u64) {
+        let (mut sink, mut messages) = subscription.split();
+        let mut pulse = interval(self.pulse.max(Duration::from_millis(1)));
+        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                message = messages.next() => match message {
+                    Some(message) => self.take(&message),
+                    None => return,
+                },
+                () = self.link.restored() => if self.link.outages() != outages {
+                    return;
+                },
+                _ = pulse.tick() => {
+                    let alive = timeout(self.link.timeout(), sink.ping::<redis::Value>()).await;
+                    if !matches!(alive, Ok(Ok(_))) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&self, message: &Msg) {
+        match self
+            .origin
+            .hear(message.get_channel_name(), message.get_payload_bytes())
+        {
+            Some(News::Changes(runs)) => {
+                for run_id in runs {
+                    self.local.changes.tell(run_id);
+                }
+            }
+            Some(News::Signal(signal)) => {
+                self.local.signals.send(signal);
+            }
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! A value per group of runs, so that runs seldom wait for each other's lock.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::ids::RunId;
+
+const COUNT: usize = 16;
+
+/// Some values behind a lock each; a run always meets the same one.
+#[derive(Debug, Default)]
+pub(super) struct Sharded<T> {
+    shards: [Mutex<T>; COUNT],
+}
+
+impl<T> Sharded<T> {
+    /// Locks the value of a run. No two may be locked at once.
+    pub(super) fn of(&self, run_id: RunId) -> MutexGuard<'_, T> {
+        // The last bits of an id are random.
+        let last = run_id.as_uuid().as_bytes()[15];
+        lock(&self.shards[usize::from(last) % COUNT])
+    }
+
+    /// Locks each value in turn.
+    pub(super) fn all(&self) -> impl Iterator<Item = MutexGuard<'_, T>> {
+        self.shards.iter().map(lock)
+    }
+}
+
+fn lock<T>(shard: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No change under these locks can be left half done.
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
