@@ -3,9 +3,11 @@
 //! The sender knows nothing of hooks or agents; the hook knows nothing of sockets.
 
 mod hook;
+mod rules;
 mod sender;
 
 pub use self::hook::{WebhookHookFactory, WebhookSecret};
+pub use self::rules::SenderRules;
 pub use self::sender::{
     Delivered, Delivery, Endpoint, EndpointFault, SendError, SenderError, SenderSettings, SigningKeyError, SigningKeys,
     WebhookSender,

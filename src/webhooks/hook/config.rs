@@ -44,7 +44,7 @@ pub struct WebhookSecret {
 
 impl WebhookSecret {
     /// Tells whether agents of the tenant may name it.
-    pub(super) fn is_for(&self, tenant: &TenantId) -> bool {
+    pub(in crate::webhooks) fn is_for(&self, tenant: &TenantId) -> bool {
         self.tenants.as_ref().is_none_or(|tenants| tenants.contains(tenant))
     }
 }

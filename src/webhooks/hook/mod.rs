@@ -80,7 +80,7 @@ struct WebhookHook {
 /// Why there is no answer that could be followed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    /// The run was cancelled, or its time is spent.
+    /// The run was cancelled or stopped, or its time is spent.
     #[error("the run's time was spent before it answered")]
     Interrupted(Box<StopSignal>),
     /// Nothing was delivered.
@@ -107,7 +107,7 @@ impl Hook for WebhookHook {
         Box::pin(async move {
             match self.followed(&context).await {
                 Ok(next) => Ok(next),
-                Err(Failure::Interrupted(signal)) if self.ports.control.cancellation().is_cancelled() => {
+                Err(Failure::Interrupted(signal)) if self.ports.control.called_off().is_some() => {
                     Ok(self.cancelled(context, *signal))
                 }
                 Err(failure) => self.failed(context, failure),
@@ -125,12 +125,18 @@ impl WebhookHook {
     /// Asks, and returns the context as the answer makes it.
     async fn followed(&self, context: &HookContext) -> Result<HookContext, Failure> {
         let control = &self.ports.control;
-        // When the execution has ended, its time may be spent, and the webhook hears of it still.
+        // When the execution has ended, it may have been stopped or its time be spent, and the webhook hears of it still.
         let has_ended = matches!(context.point, HookPoint::OnStop | HookPoint::AfterExecution);
-        let time_limit = control.time_limit(&context.state).filter(|_| !has_ended);
+        let interrupted = async {
+            if has_ended {
+                control.cancelled().await
+            } else {
+                control.interrupted(control.time_limit(&context.state)).await
+            }
+        };
         let answer = tokio::select! {
             biased;
-            signal = control.interrupted(time_limit) => return Err(Failure::Interrupted(Box::new(signal))),
+            signal = interrupted => return Err(Failure::Interrupted(Box::new(signal))),
             answer = self.asked(context) => answer?,
         };
         let Some(answer) = answer else {
@@ -151,14 +157,18 @@ impl WebhookHook {
             timestamp: now,
             body: &Bytes::from(body),
             keys: self.config.keys.as_ref(),
-            headers: &self.config.headers,
+            headers: Some(&self.config.headers),
             timeout: self.config.timeout,
         };
         let delivered = self.sender.send(&delivery).await?;
         match delivered.status {
             200 => Answer::read(&delivered.body).map(Some).map_err(Failure::Answer),
             204 => Ok(None),
-            status => Err(SendError::Status { status }.into()),
+            status => Err(SendError::Status {
+                status,
+                retry_after: None,
+            }
+            .into()),
         }
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 
@@ -21,6 +21,7 @@ pub use self::endpoint::{Endpoint, EndpointFault};
 use self::resolver::{GuardedResolver, NotPublic};
 pub use self::signature::{SigningKeyError, SigningKeys};
 use crate::clock::Timestamp;
+use crate::retry_after::parse_retry_after;
 
 /// What bounds a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +69,7 @@ pub struct Delivery<'a> {
     /// What it is signed with; without keys it has no signature.
     pub keys: Option<&'a SigningKeys>,
     /// Headers beside those of the specification.
-    pub headers: &'a HeaderMap,
+    pub headers: Option<&'a HeaderMap>,
     /// How long it may take; more than the sender's own limit counts as that.
     pub timeout: Option<Duration>,
 }
@@ -108,6 +109,8 @@ pub enum SendError {
     Status {
         /// The status.
         status: u16,
+        /// When the receiver wants the message again.
+        retry_after: Option<Duration>,
     },
     /// The answer has too many bytes.
     #[error("its answer has more than {max} bytes")]
@@ -154,6 +157,11 @@ impl WebhookSender {
         Endpoint::parse(url, &self.settings)
     }
 
+    /// Returns how long a whole delivery may take.
+    pub fn timeout(&self) -> Duration {
+        self.settings.timeout
+    }
+
     /// Sends a message once and reads the answer.
     pub async fn send(&self, delivery: &Delivery<'_>) -> Result<Delivered, SendError> {
         let own = self.settings.timeout;
@@ -166,7 +174,7 @@ impl WebhookSender {
         let request = self
             .client
             .post(delivery.endpoint.url.clone())
-            .headers(delivery.headers.clone())
+            .headers(delivery.headers.cloned().unwrap_or_default())
             .headers(headers(delivery)?)
             .body(delivery.body.clone());
         let response = request.send().await.map_err(not_sent)?;
@@ -179,6 +187,7 @@ impl WebhookSender {
         if !status.is_success() {
             return Err(SendError::Status {
                 status: status.as_u16(),
+                retry_after: retry_after(response.headers(), delivery.timestamp),
             });
         }
         let body = read(response, self.settings.max_response_bytes).await?;
@@ -202,6 +211,11 @@ fn headers(delivery: &Delivery<'_>) -> Result<HeaderMap, SendError> {
         headers.insert("webhook-signature", signature);
     }
     Ok(headers)
+}
+
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?;
+    parse_retry_after(value.to_str().ok()?, now)
 }
 
 /// Reads the body up to the limit.

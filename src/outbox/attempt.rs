@@ -1,0 +1,124 @@
+//! One attempt to deliver a message, and what follows from how it went. Touches no store.
+
+use std::collections::BTreeMap;
+use std::error::Error as _;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::backoff::Backoff;
+use crate::clock::Timestamp;
+use crate::record::{DeliveryRecord, DeliveryStatus};
+use crate::store::{DeliveryOutcome, DueDelivery};
+use crate::webhooks::{Delivery, EndpointFault, SendError, SigningKeys, WebhookSecret, WebhookSender};
+
+/// The status by which a receiver says that it wants nothing more.
+const GONE: u16 = 410;
+
+/// Why a message was not delivered, in words that the caller may read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AttemptError {
+    /// The address may not be sent to, or no longer.
+    #[error("the address can't be used: {0}")]
+    Endpoint(EndpointFault),
+    /// The secret that is to sign it is not configured, or no longer.
+    #[error("there is no secret {name:?} to sign it with")]
+    Secret {
+        /// The name.
+        name: String,
+    },
+    /// It was sent in vain.
+    #[error("{0}")]
+    Send(SendError),
+}
+
+/// Sends a message once; returns the status of the answer.
+pub(super) async fn attempt(
+    sender: &WebhookSender,
+    secrets: &BTreeMap<String, WebhookSecret>,
+    due: DueDelivery,
+    now: Timestamp,
+) -> Result<u16, AttemptError> {
+    let endpoint = sender.endpoint(&due.record.url).map_err(AttemptError::Endpoint)?;
+    let id = due.record.delivery_id.to_string();
+    let secret = due.record.secret.as_deref();
+    let delivery = Delivery {
+        endpoint: &endpoint,
+        id: &id,
+        timestamp: now,
+        body: &Bytes::from(due.body),
+        keys: secret.map(|name| keys(secrets, name)).transpose()?,
+        headers: None,
+        timeout: None,
+    };
+    let delivered = sender.send(&delivery).await.map_err(AttemptError::Send)?;
+    Ok(delivered.status)
+}
+
+/// A receiver that wants signed messages must not get others, so a secret that is missing is no reason to send without.
+fn keys<'a>(secrets: &'a BTreeMap<String, WebhookSecret>, name: &str) -> Result<&'a SigningKeys, AttemptError> {
+    let keys = secrets.get(name).and_then(|secret| secret.keys.as_ref());
+    keys.ok_or_else(|| AttemptError::Secret { name: name.to_owned() })
+}
+
+/// Says where a delivery stands after the attempt that its record counts.
+pub(super) fn outcome(
+    record: &DeliveryRecord,
+    attempted: &Result<u16, AttemptError>,
+    backoff: &Backoff,
+    max_attempts: u32,
+    now: Timestamp,
+) -> DeliveryOutcome {
+    let error = match attempted {
+        Ok(status) => {
+            return DeliveryOutcome {
+                status: DeliveryStatus::Delivered,
+                response_status: Some(*status),
+                error: None,
+                delivered_at: Some(now),
+                due_at: None,
+            };
+        }
+        Err(error) => error,
+    };
+    let response_status = error.status();
+    let is_over = response_status == Some(GONE) || record.attempts >= max_attempts;
+    let delay = backoff.delay(record.delivery_id, record.attempts, error.retry_after());
+    DeliveryOutcome {
+        status: if is_over {
+            DeliveryStatus::Dead
+        } else {
+            DeliveryStatus::Pending
+        },
+        response_status,
+        error: Some(error.to_string()),
+        delivered_at: None,
+        due_at: (!is_over).then_some(now + delay),
+    }
+}
+
+impl AttemptError {
+    /// Returns the status of the answer.
+    fn status(&self) -> Option<u16> {
+        match self {
+            Self::Send(SendError::Status { status, .. } | SendError::Redirect { status }) => Some(*status),
+            Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) => None,
+        }
+    }
+
+    /// Returns when the receiver wants the message again.
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Send(SendError::Status { retry_after, .. }) => *retry_after,
+            Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) => None,
+        }
+    }
+
+    /// Returns what is behind it, for the operator.
+    pub(super) fn cause(&self) -> Option<String> {
+        match self {
+            Self::Send(error) => error.source().map(ToString::to_string),
+            Self::Endpoint(_) | Self::Secret { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The worker: takes what is due, sends as many messages at once as it may, and notes what became of each.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable as _};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::attempt::{AttemptError, attempt, outcome};
+use super::backoff::Backoff;
+use crate::clock::Clock;
+use crate::ids::{IdSource, WorkerId};
+use crate::record::{DeliveryRecord, DeliveryStatus};
+use crate::store::{DeliveryOutcome, DueDelivery, LeaseTerms, OutboxStore, StoreError};
+use crate::tenant::TenantId;
+use crate::webhooks::{WebhookSecret, WebhookSender};
+
+/// How long an outcome is tried to be noted while the store is away.
+const RECORD_PATIENCE: Duration = Duration::from_secs(10);
+/// How long messages may be on their way once the worker is told to end.
+const LAST_ATTEMPTS: Duration = Duration::from_secs(2);
+/// How long a delivery stays with its worker beyond the time that sending and noting may take; clocks of replicas differ.
+const LEASE_MARGIN: Duration = Duration::from_secs(10);
+
+/// How messages are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutboxSettings {
+    /// How often a message is sent before it is given up.
+    pub max_attempts: u32,
+    /// How long a message waits at most after its first failure; twice as long after each further one.
+    pub retry_base_delay: Duration,
+    /// The longest that a message waits for its next attempt.
+    pub retry_max_delay: Duration,
+    /// The most messages that are sent at once.
+    pub concurrency: usize,
+    /// How often the outbox is looked at without a sign.
+    pub poll_interval: Duration,
+}
+
+/// What a worker works with.
+#[derive(Debug, Clone)]
+pub struct OutboxPorts {
+    /// Keeps the messages.
+    pub store: Arc<dyn OutboxStore>,
+    /// Sends them.
+    pub sender: Arc<WebhookSender>,
+    /// Signs them, by name.
+    pub secrets: BTreeMap<String, WebhookSecret>,
+    /// Notified when messages were stored, so that the worker looks at once.
+    pub sign: Arc<Notify>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Sends what is due.
+#[derive(Debug)]
+pub struct OutboxWorker {
+    ports: OutboxPorts,
+    settings: OutboxSettings,
+    worker: WorkerId,
+    places: Arc<Semaphore>,
+}
+
+impl OutboxWorker {
+    /// Makes a worker.
+    pub fn new(ports: OutboxPorts, settings: OutboxSettings, ids: &dyn IdSource) -> Arc<Self> {
+        Arc::new(Self {
+            ports,
+            settings,
+            worker: WorkerId::generate(ids),
+            places: Arc::new(Semaphore::new(settings.concurrency)),
+        })
+    }
+
+    /// Sends what is due until it is cancelled; messages on their way then have a moment to arrive. What does not arrive, and what is on
+    /// its way when the future is dropped, is sent again when its lease has ended.
+    pub async fn run(self: Arc<Self>, cancellation: CancellationToken) {
+        let mut sending = JoinSet::new();
+        let mut is_away = false;
+        while let Some(free) = cancellation.run_until_cancelled(self.free_places()).await {
+            let leased = self.lease(free).await;
+            tell_outage(&mut is_away, leased.as_ref().err());
+            let leased = leased.unwrap_or_default();
+            let is_full = leased.len() == free;
+            for due in leased {
+                let place = Arc::clone(&self.places).try_acquire_owned().ok();
+                sending.spawn(Arc::clone(&self).deliver(due, place));
+            }
+            while sending.try_join_next().is_some() {}
+            if !is_full {
+                let resting = tokio::time::timeout(self.settings.poll_interval, self.ports.sign.notified());
+                let _ = cancellation.run_until_cancelled(resting).await;
+            }
+        }
+        if tokio::time::timeout(LAST_ATTEMPTS, sending.join_all()).await.is_err() {
+            tracing::info!("webhooks that are on their way are cut and sent again");
+        }
+    }
+
+    /// Waits until another message may be sent; returns how many may.
+    async fn free_places(&self) -> usize {
+        // The semaphore is never closed, and nobody else takes places.
+        drop(self.places.acquire().await);
+        self.places.available_permits()
+    }
+
+    async fn lease(&self, limit: usize) -> Result<Vec<DueDelivery>, StoreError> {
+        let now = self.ports.clock.now();
+        let terms = LeaseTerms {
+            worker: self.worker,
+            now,
+            until: now + self.ports.sender.timeout() + RECORD_PATIENCE + LEASE_MARGIN,
+        };
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        self.ports.store.delivery_lease(&terms, limit).await
+    }
+
+    async fn deliver(self: Arc<Self>, due: DueDelivery, _place: Option<OwnedSemaphorePermit>) {
+        let (tenant, record) = (due.tenant.clone(), due.record.clone());
+        let attempted = attempt(&self.ports.sender, &self.ports.secrets, due, self.ports.clock.now()).await;
+        let backoff = Backoff {
+            base: self.settings.retry_base_delay,
+            max: self.settings.retry_max_delay,
+        };
+        let now = self.ports.clock.now();
+        let outcome = outcome(&record, &attempted, &backoff, self.settings.max_attempts, now);
+        log_attempt(&tenant, &record, &attempted, outcome.status);
+        self.record(&tenant, &record, &outcome).await;
+    }
+
+    async fn record(&self, tenant: &TenantId, record: &DeliveryRecord, outcome: &DeliveryOutcome) {
+        let delivery_id = record.delivery_id;
+        let note = || {
+            self.ports
+                .store
+                .delivery_record(tenant, delivery_id, self.worker, outcome)
+        };
+        let patience = ExponentialBuilder::default()
+            .with_min_delay(Duration::from_millis(100))
+            .with_jitter()
+            .without_max_times()
+            .with_total_delay(Some(RECORD_PATIENCE));
+        match note.retry(patience).when(StoreError::is_transient).await {
+            Ok(true) => (),
+            Ok(false) => tracing::info!(%delivery_id, "a webhook delivery was begun anew while it was sent"),
+            Err(error) => tracing::warn!(
+                %delivery_id,
+                error = &error as &dyn Error,
+                "what became of a webhook delivery can't be stored, so it is sent again"
+            ),
+        }
+    }
+}
+
+/// One line when the outbox goes away and one when it is back.
+fn tell_outage(is_away: &mut bool, error: Option<&StoreError>) {
+    match error {
+        Some(error) if !*is_away => {
+            tracing::warn!(
+                error = error as &dyn Error,
+                "the outbox can't be read, so no webhooks are sent"
+            );
+        }
+        None if *is_away => tracing::info!("the outbox can be read again"),
+        Some(_) | None => (),
+    }
+    *is_away = error.is_some();
+}
+
+fn log_attempt(
+    tenant: &TenantId,
+    record: &DeliveryRecord,
+    attempted: &Result<u16, AttemptError>,
+    status: DeliveryStatus,
+) {
+    let (delivery_id, run_id, attempts) = (record.delivery_id, record.run_id, record.attempts);
+    let Err(error) = attempted else {
+        tracing::debug!(%delivery_id, %run_id, %tenant, attempts, "a webhook was delivered");
+        return;
+    };
+    let (failure, cause) = (error.to_string(), error.cause());
+    if status == DeliveryStatus::Dead {
+        tracing::warn!(%delivery_id, %run_id, %tenant, attempts, failure, cause, "a webhook is given up");
+    } else {
+        tracing::info!(%delivery_id, %run_id, %tenant, attempts, failure, cause, "a webhook failed and is sent again");
+    }
+}

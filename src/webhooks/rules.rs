@@ -1,0 +1,120 @@
+//! The rules of webhooks that hear how runs end: those of the sender and of the configured secrets. Sends nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::hook::WebhookSecret;
+use super::sender::WebhookSender;
+use crate::agent::RunWebhook;
+use crate::agent::ports::{WebhookFault, WebhookRules};
+use crate::tenant::TenantId;
+
+/// The longest address, in bytes.
+const MAX_URL: usize = 2_048;
+
+/// Lets pass what the sender can send.
+#[derive(Debug)]
+pub struct SenderRules {
+    sender: Arc<WebhookSender>,
+    secrets: BTreeMap<String, WebhookSecret>,
+}
+
+impl SenderRules {
+    /// Makes the rules of a sender that signs with the secrets, by name.
+    pub fn new(sender: Arc<WebhookSender>, secrets: BTreeMap<String, WebhookSecret>) -> Self {
+        Self { sender, secrets }
+    }
+
+    /// Receivers trust what is signed, so nobody may have others' secrets sign. Which there are is not told.
+    fn check_secret(&self, name: &str, tenant: Option<&TenantId>) -> Result<(), String> {
+        let known = self.secrets.get(name);
+        let usable = known.filter(|secret| tenant.is_none_or(|tenant| secret.is_for(tenant)));
+        match usable {
+            Some(secret) if secret.keys.is_some() => Ok(()),
+            Some(_) => Err(format!("the operator has not set the secret {name:?}")),
+            None => Err(format!("no secret is named {name:?}")),
+        }
+    }
+}
+
+impl WebhookRules for SenderRules {
+    fn check(&self, webhook: &RunWebhook, tenant: Option<&TenantId>) -> Result<(), WebhookFault> {
+        let fault = |field| move |message| WebhookFault { field, message };
+        if webhook.url.len() > MAX_URL {
+            return Err(fault("webhook.url")(format!("it has more than {MAX_URL} bytes")));
+        }
+        let endpoint = self.sender.endpoint(&webhook.url);
+        endpoint.map_err(|error| fault("webhook.url")(error.to_string()))?;
+        let secret = webhook.secret.as_deref();
+        secret.map_or(Ok(()), |name| {
+            self.check_secret(name, tenant).map_err(fault("webhook.secret"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::sender::{SenderSettings, SigningKeys};
+    use super::*;
+
+    fn rules() -> SenderRules {
+        let keys = SigningKeys::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let acme: TenantId = "acme".parse().unwrap();
+        let secret = |keys, tenants| WebhookSecret { keys, tenants };
+        let secrets = BTreeMap::from([
+            ("main".to_owned(), secret(Some(keys.clone()), None)),
+            ("acme".to_owned(), secret(Some(keys), Some(BTreeSet::from([acme])))),
+            ("empty".to_owned(), secret(None, None)),
+        ]);
+        SenderRules::new(
+            Arc::new(WebhookSender::new(SenderSettings::default()).unwrap()),
+            secrets,
+        )
+    }
+
+    #[test]
+    fn a_webhook_is_checked_for_its_address_and_its_secret() {
+        let long = format!("https://example.org/{}", "x".repeat(MAX_URL));
+        let (rules, other) = (rules(), "other".parse::<TenantId>().unwrap());
+        let foreign = "webhook.secret: no secret is named \"acme\"";
+        for (url, secret, tenant, expected) in [
+            ("https://example.org/ends", None, Some(&other), ""),
+            ("https://example.org/ends", Some("main"), Some(&other), ""),
+            ("https://example.org/ends", Some("acme"), None, ""),
+            ("https://example.org/ends", Some("acme"), Some(&other), foreign),
+            (
+                "https://example.org/ends",
+                Some("none"),
+                None,
+                "webhook.secret: no secret is named \"none\"",
+            ),
+            (
+                "https://example.org/ends",
+                Some("empty"),
+                None,
+                "webhook.secret: the operator has not set the secret \"empty\"",
+            ),
+            (
+                "ftp://example.org/",
+                Some("none"),
+                None,
+                "webhook.url: its scheme is neither https nor http",
+            ),
+            (&long, None, None, "webhook.url: it has more than 2048 bytes"),
+        ] {
+            let webhook = RunWebhook {
+                url: url.to_owned(),
+                events: Vec::new(),
+                secret: secret.map(str::to_owned),
+            };
+            let checked = rules.check(&webhook, tenant);
+            let told = checked.map_or_else(
+                |fault| format!("{}: {}", fault.field, fault.message),
+                |()| String::new(),
+            );
+            assert_eq!(told, expected, "{url} {secret:?} {tenant:?}");
+        }
+    }
+}
