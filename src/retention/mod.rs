@@ -1,0 +1,106 @@
+//! Retention: sweeps what is not kept any more, in the background or once, by small steps with pauses between them.
+//!
+//! What goes is decided and removed by the store alone, so any number of processes may sweep at once. No HTTP, no configuration.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, Timestamp};
+use crate::store::{RemovalFigures, RetentionRules, Store, StoreError, SweepPlace};
+
+/// The pause after a step that removed something, so that commits, which wait while sessions are removed, have most of the time.
+const REST: Duration = Duration::from_millis(50);
+
+/// How what is not kept is swept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetentionSettings {
+    /// What is kept.
+    pub rules: RetentionRules,
+    /// The pause between two sweeps; zero for none in the background.
+    pub interval: Duration,
+    /// How many things one step looks at.
+    pub batch: u32,
+}
+
+/// Sweeps a store.
+#[derive(Debug, Clone)]
+pub struct Sweeper {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    settings: RetentionSettings,
+}
+
+impl Sweeper {
+    /// Makes a sweeper, which does nothing by itself.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: RetentionSettings) -> Self {
+        Self { store, clock, settings }
+    }
+
+    /// Sweeps again and again until it is told to stop; at once never, since many processes may start together.
+    pub async fn run(self, stop: CancellationToken) {
+        if self.settings.interval.is_zero() {
+            return;
+        }
+        while stop
+            .run_until_cancelled(tokio::time::sleep(self.settings.interval))
+            .await
+            .is_some()
+        {
+            let swept = stop.run_until_cancelled(self.sweep());
+            match swept.await {
+                None => return,
+                Some(Ok(removed)) if removed == RemovalFigures::default() => tracing::debug!("nothing to sweep"),
+                Some(Ok(removed)) => tracing::info!(
+                    sessions = removed.sessions,
+                    segments = removed.segments,
+                    states = removed.states,
+                    runs = removed.runs,
+                    events = removed.events,
+                    bytes = removed.bytes,
+                    "swept"
+                ),
+                // Commits at work, other sweeps or an outage: the next sweep goes on.
+                Some(Err(error)) if error.is_transient() => {
+                    tracing::info!(error = &error as &dyn Error, "the sweep was given up");
+                }
+                Some(Err(error)) => tracing::error!(error = &error as &dyn Error, "the sweep failed"),
+            }
+        }
+    }
+
+    /// Sweeps from the beginning to the end; returns what was removed.
+    pub async fn sweep(&self) -> Result<RemovalFigures, StoreError> {
+        // One time for all steps, so that a sweep has an end.
+        let now = self.clock.now();
+        let mut removed = RemovalFigures::default();
+        let mut place = SweepPlace::Start;
+        loop {
+            let (figures, next) = self.step(now, &place).await?;
+            removed += figures;
+            let Some(next) = next else { return Ok(removed) };
+            place = next;
+            if figures != RemovalFigures::default() {
+                tokio::time::sleep(REST).await;
+            }
+        }
+    }
+
+    async fn step(
+        &self,
+        now: Timestamp,
+        place: &SweepPlace,
+    ) -> Result<(RemovalFigures, Option<SweepPlace>), StoreError> {
+        let settings = &self.settings;
+        self.store
+            .retention_step(settings.rules, now, place, settings.batch)
+            .await
+    }
+
+    /// Counts what a sweep would remove.
+    pub async fn plan(&self) -> Result<RemovalFigures, StoreError> {
+        self.store.retention_plan(self.settings.rules, self.clock.now()).await
+    }
+}
