@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::error::Refusal;
 use super::models::unpriced;
 use crate::agent::hooks::HookRegistry;
-use crate::agent::ports::{ModelCatalog, ToolCatalog};
+use crate::agent::ports::{ModelCatalog, ToolCatalog, WebhookRules};
 use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, AnswerShape, check_prompt};
+use crate::agent::{AgentDefinition, AnswerShape, RunWebhook, check_prompt};
 use crate::json::contains_nul;
 use crate::session::check_metadata;
 use crate::tenant::TenantId;
@@ -22,6 +22,8 @@ pub struct AgentChecks {
     pub tools: Arc<dyn ToolCatalog>,
     /// Finds hooks.
     pub hooks: Arc<HookRegistry>,
+    /// Knows which addresses may hear how runs end.
+    pub webhooks: Arc<dyn WebhookRules>,
     /// What models cost.
     pub prices: PriceTable,
     /// The limits that apply where a definition names none.
@@ -62,6 +64,7 @@ impl AgentChecks {
         self.check_prices(definition)?;
         self.tools.executor(&definition.tools)?;
         self.hooks.check_agent(definition)?;
+        self.check_webhook(definition.webhook.as_ref(), None)?;
         let subagents = definition.check_subagents();
         subagents.map_err(|(field, message)| Refusal::Invalid { field, message })
     }
@@ -69,7 +72,17 @@ impl AgentChecks {
     /// Checks a definition that a tenant has written.
     pub(super) fn check_of_tenant(&self, definition: &AgentDefinition, tenant: &TenantId) -> Result<(), Refusal> {
         self.check(definition)?;
-        Ok(self.hooks.check_tenant(&definition.hooks, tenant)?)
+        self.hooks.check_tenant(&definition.hooks, tenant)?;
+        self.check_webhook(definition.webhook.as_ref(), Some(tenant))
+    }
+
+    /// Checks who shall hear how runs end; a tenant is named where a tenant has chosen it.
+    pub(super) fn check_webhook(&self, webhook: Option<&RunWebhook>, tenant: Option<&TenantId>) -> Result<(), Refusal> {
+        let checked = webhook.map_or(Ok(()), |webhook| self.webhooks.check(webhook, tenant));
+        checked.map_err(|fault| Refusal::Invalid {
+            field: fault.field,
+            message: fault.message,
+        })
     }
 
     /// A limit of cost that could not hold is refused: it would be a silent zero.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::agent_checks::AgentChecks;
 use super::error::{Refusal, UnusableAgent};
-use crate::agent::AgentDefinition;
+use crate::agent::{AgentDefinition, RunWebhook};
 use crate::clock::Clock;
 use crate::json::canonical_bytes;
 use crate::session::{Hash, hash_definition};
@@ -98,6 +98,11 @@ impl AgentDirectory {
         Ok(agents)
     }
 
+    /// Checks whom a tenant wants to hear how a run ends.
+    pub fn check_webhook(&self, tenant: &TenantId, webhook: Option<&RunWebhook>) -> Result<(), Refusal> {
+        self.checks.check_webhook(webhook, Some(tenant))
+    }
+
     /// Makes the definition the current version of its name.
     pub async fn put(&self, tenant: &TenantId, definition: AgentDefinition) -> Result<AgentRecord, Refusal> {
         self.checks.check_of_tenant(&definition, tenant)?;
@@ -138,6 +143,18 @@ impl AgentDirectory {
                 .insert(key);
         }
         Ok(record)
+    }
+
+    /// Returns a version of an agent that a run was accepted with.
+    pub(super) async fn version(&self, tenant: &TenantId, version: Hash) -> Result<AgentRecord, Refusal> {
+        let configured = self.configured.values().find(|agent| agent.version == version);
+        if let Some(agent) = configured {
+            return Ok(agent.clone());
+        }
+        let stored = self.store.agent_version_lookup(tenant, version).await?;
+        stored.ok_or_else(|| Refusal::UnknownAgent {
+            name: version.to_string(),
+        })
     }
 
     fn record(&self, definition: AgentDefinition) -> Result<AgentRecord, Refusal> {

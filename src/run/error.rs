@@ -89,6 +89,38 @@ pub enum Refusal {
         /// The name.
         name: String,
     },
+    /// The thread has another active run, and the caller does not want to wait for it.
+    #[error("the thread has another active run")]
+    ThreadBusy {
+        /// That run.
+        run_id: RunId,
+    },
+    /// Another request had the same idempotency key.
+    #[error("another request was sent with the idempotency key {key:?}")]
+    OtherRequest {
+        /// The key.
+        key: String,
+    },
+    /// No run has the id.
+    #[error("there is no run {run_id}")]
+    UnknownRun {
+        /// The id.
+        run_id: RunId,
+    },
+    /// The run is at work in another process that can't be reached now.
+    #[error("the process that works on the run {run_id} can't be reached")]
+    Unreachable {
+        /// The run.
+        run_id: RunId,
+    },
+    /// As many runs as are allowed wait in the queue.
+    #[error("{limit} runs wait in the queue, as many as are allowed")]
+    QueueFull {
+        /// The limit.
+        limit: u32,
+        /// When trying again may help.
+        retry_after: Duration,
+    },
     /// As many runs as are allowed are active.
     #[error("{limit} runs are active, as many as are allowed")]
     TooManyRuns {

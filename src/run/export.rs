@@ -40,7 +40,7 @@ impl RunService {
             parent: None,
             run_id: Some(run_id),
             subagent_of: Some(child.subagent_of),
-            agent: child.agent.name.clone(),
+            agent: child.agent,
             agent_version: Some(child.agent_version),
             environment: Arc::clone(&environment),
             context: self.exported_context(&child.state, None),

@@ -1,103 +1,178 @@
 //! The caller's side of a run.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::{Stream, StreamExt as _};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::event_stream::{EventReceiver, event_stream};
-use super::live::Follower;
+use super::follow::Followed;
 use super::outcome::Failure;
 use super::request::OnDisconnect;
+use super::service::RunService;
 use crate::ids::{RunId, SessionId};
-use crate::record::{RunEvent, RunMode, RunRecord, RunStatus, RunSummary};
+use crate::record::{RunControl, RunRecord, RunStatus, RunSummary};
+use crate::store::StoreError;
+use crate::tenant::TenantId;
 
-/// Follows a run. Dropping it before the end tells the run that the caller went away.
+/// Follows a run. Dropping it before the end tells the run that the caller went away, unless it was detached.
 #[derive(Debug)]
 pub struct RunHandle {
     /// Names the run.
     pub run_id: RunId,
     /// Names the session that the run publishes.
     pub session_id: SessionId,
-    begun: RunSummary,
-    events: Option<EventReceiver>,
-    result: oneshot::Receiver<Arc<RunRecord>>,
+    /// Whether an earlier request with the same key began the run.
+    pub is_replay: bool,
+    accepted: RunRecord,
     caller: Caller,
+    /// The result of a run that lives in this process only.
+    result: Option<oneshot::Receiver<Arc<RunRecord>>>,
 }
 
 /// Stands for the caller while it is there.
 #[derive(Debug)]
-struct Caller {
-    cancellation: CancellationToken,
-    on_disconnect: OnDisconnect,
+pub(super) struct Caller {
+    pub(super) service: Arc<RunService>,
+    pub(super) tenant: TenantId,
+    pub(super) run_id: RunId,
+    /// Whether the run has ended for all that the caller knows, or goes on without it.
+    pub(super) is_done: AtomicBool,
+    pub(super) departure: OnDeparture,
+}
+
+/// What the departure of a caller does to its run.
+#[derive(Debug)]
+pub(super) enum OnDeparture {
+    /// Nothing.
+    GoOn,
+    /// It cancels a run of this process.
+    Cancel(CancellationToken),
+    /// It cancels a run wherever it is.
+    CancelAnywhere,
+}
+
+impl Caller {
+    fn done(&self) {
+        self.is_done.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        // A run that has ended does not notice.
-        if self.on_disconnect == OnDisconnect::Cancel {
-            self.cancellation.cancel();
+        if self.is_done.load(Ordering::Relaxed) {
+            return;
+        }
+        match &self.departure {
+            OnDeparture::GoOn => (),
+            OnDeparture::Cancel(cancellation) => cancellation.cancel(),
+            // A process that ends cuts its callers off; they have not gone away.
+            OnDeparture::CancelAnywhere if self.service.closing.is_cancelled() => (),
+            OnDeparture::CancelAnywhere => {
+                let (service, tenant, run_id) = (Arc::clone(&self.service), self.tenant.clone(), self.run_id);
+                self.service.tasks.spawn(async move {
+                    if let Err(error) = service.control(&tenant, run_id, RunControl::Cancel).await {
+                        tracing::warn!(%run_id, error = &error as &dyn std::error::Error, "a run whose caller left can't be cancelled");
+                    }
+                });
+            }
+        }
+    }
+}
+
+impl OnDeparture {
+    /// Returns what the departure of a caller does who wanted this.
+    pub(super) fn of(wanted: OnDisconnect, cancel: Self) -> Self {
+        match wanted {
+            OnDisconnect::Cancel => cancel,
+            OnDisconnect::Continue => Self::GoOn,
         }
     }
 }
 
 impl RunHandle {
-    /// Makes the two sides of a run that begins.
-    pub(super) fn pair(
-        begun: RunSummary,
-        on_disconnect: OnDisconnect,
-        cancellation: CancellationToken,
-    ) -> (Self, Follower) {
-        let (result_sender, result) = oneshot::channel();
-        let (event_sender, events) = event_stream();
-        let streams = begun.mode == RunMode::Stream;
-        let follower = Follower {
-            events: streams.then_some(event_sender),
-            result: result_sender,
-            on_disconnect,
-        };
-        let handle = Self {
-            run_id: begun.run_id,
-            session_id: begun.session_id,
-            begun,
-            events: streams.then_some(events),
-            result,
-            caller: Caller {
-                cancellation,
-                on_disconnect,
+    /// Makes the caller's side of a run that was accepted.
+    pub(super) fn new(accepted: RunSummary, caller: Caller) -> Self {
+        Self {
+            run_id: accepted.run_id,
+            session_id: accepted.session_id,
+            is_replay: false,
+            accepted: RunRecord {
+                summary: accepted,
+                output: Vec::new(),
+                value: None,
             },
-        };
-        (handle, follower)
+            caller,
+            result: None,
+        }
+    }
+
+    /// Takes the result from the run's own task.
+    pub(super) fn with_result(self, result: oneshot::Receiver<Arc<RunRecord>>) -> Self {
+        Self {
+            result: Some(result),
+            ..self
+        }
+    }
+
+    /// Makes the handle of a repeated request, whose departure does nothing.
+    pub(super) fn replayed(self, record: RunRecord) -> Self {
+        Self {
+            is_replay: true,
+            accepted: record,
+            ..self
+        }
     }
 
     /// Waits for the end of the run.
-    pub async fn result(self) -> RunRecord {
-        let _caller = self.caller;
-        if let Ok(record) = self.result.await {
-            return Arc::unwrap_or_clone(record);
-        }
+    pub async fn result(self) -> Result<RunRecord, StoreError> {
+        let Self {
+            run_id,
+            accepted,
+            caller,
+            result,
+            ..
+        } = self;
+        let record = match result {
+            Some(result) => result.await.ok().map(Arc::unwrap_or_clone),
+            None => caller.service.end_of(&caller.tenant, run_id).await?,
+        };
+        caller.done();
         // Only the end of the process drops a run's task without a result.
-        let error = Some(Failure::panicked().into_error());
-        RunRecord {
-            summary: RunSummary {
-                status: RunStatus::Failed,
-                error,
-                ..self.begun
-            },
-            output: Vec::new(),
-            value: None,
-        }
+        Ok(record.unwrap_or_else(|| {
+            let error = Some(Failure::panicked().into_error());
+            RunRecord {
+                summary: RunSummary {
+                    status: RunStatus::Failed,
+                    error,
+                    ..accepted.summary
+                },
+                ..accepted
+            }
+        }))
     }
 
-    /// Streams the events from `run.started` to the terminal one. A caller that is megabytes behind misses events in between.
-    ///
-    /// A run that was not begun in mode `stream` has no events to stream.
-    pub fn into_events(self) -> impl Stream<Item = Arc<RunEvent>> + Send {
+    /// Streams the events from the first to the terminal one.
+    pub fn into_events(self) -> impl Stream<Item = Followed> + Send {
         let caller = self.caller;
-        stream::iter(self.events).flatten().inspect(move |_| {
+        let events = caller.service.events_of(&caller.tenant, self.run_id, 0);
+        events.inspect(move |followed| {
             // The caller is there for as long as the stream is.
-            let _ = &caller;
+            // A reader that is dropped may come back; it has not gone away.
+            let is_done = match followed {
+                Followed::Event(event) => event.payload.is_terminal(),
+                Followed::Dropped { .. } => true,
+            };
+            if is_done {
+                caller.done();
+            }
         })
+    }
+
+    /// Leaves the run to itself, and returns it as it was accepted.
+    pub fn detach(self) -> RunRecord {
+        self.caller.done();
+        self.accepted
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::error::Refusal;
+use super::request::RequestKey;
 use super::service::RunService;
 use crate::agent::AnswerShape;
 use crate::clock::Timestamp;
@@ -29,6 +30,17 @@ pub struct ImportRequest {
     pub context: ImportContext,
     /// The history.
     pub messages: Vec<Message>,
+    /// The caller's name for the request, by which a repeated one is known.
+    pub idempotency: Option<RequestKey>,
+}
+
+/// A session that was made of given states.
+#[derive(Debug)]
+pub struct Imported {
+    /// It, with all its messages.
+    pub bundle: Bundle,
+    /// Whether an earlier request with the same key has made it.
+    pub is_replay: bool,
 }
 
 /// A context whose every field may be absent.
@@ -59,10 +71,66 @@ pub struct ImportContext {
 }
 
 impl RunService {
-    /// Publishes a session made of given states, and returns it with all its messages.
-    pub async fn import(&self, tenant: TenantId, request: ImportRequest) -> Result<Bundle, Refusal> {
+    /// Publishes a session made of given states.
+    ///
+    /// Its id is reserved under the request's key first, so that a repeated request finds the session, or makes it where the
+    /// first one did not come so far.
+    pub async fn import(&self, tenant: TenantId, request: ImportRequest) -> Result<Imported, Refusal> {
+        let new_id = SessionId::generate(&*self.ports.ids);
+        let key = request.idempotency.as_ref();
+        let reserved = self.claim_key(&tenant, key, new_id.as_uuid()).await?;
+        let session_id = reserved.map_or(new_id, SessionId::from_uuid);
+        if reserved.is_some()
+            && let Some(imported) = self.imported_before(&tenant, session_id).await?
+        {
+            return Ok(imported);
+        }
+        let draft = self.import_draft(&tenant, session_id, request).await?;
+        let history = draft.history.clone();
+        let commit = Commit {
+            tenant,
+            draft,
+            run: None,
+            thread: None,
+            conflict: ConflictPolicy::Fork,
+            children: Vec::new(),
+        };
+        match self.ports.sessions.commit(&commit).await {
+            Ok(bundle) => Ok(Imported {
+                bundle: Bundle {
+                    history,
+                    ..(*bundle).clone()
+                },
+                is_replay: false,
+            }),
+            Err(CommitError::Store(error)) => Err(error.into()),
+            // The same request, sent twice at a time, was faster the other time. Nothing else can be in the way: there is no base.
+            Err(
+                CommitError::Exists | CommitError::Conflict { .. } | CommitError::ThreadMoved | CommitError::LeaseLost,
+            ) => {
+                let imported = self.imported_before(&commit.tenant, session_id).await?;
+                imported.ok_or(Refusal::Conflict { run_id: None })
+            }
+        }
+    }
+
+    async fn imported_before(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Imported>, Refusal> {
+        let bundle = self.ports.sessions.whole_bundle(tenant, session_id).await?;
+        Ok(bundle.map(|bundle| Imported {
+            bundle: (*bundle).clone(),
+            is_replay: true,
+        }))
+    }
+
+    /// Checks the states and makes a session of them.
+    async fn import_draft(
+        &self,
+        tenant: &TenantId,
+        session_id: SessionId,
+        request: ImportRequest,
+    ) -> Result<BundleDraft, Refusal> {
         let name = request.agent.as_deref().unwrap_or(&self.settings.default_agent);
-        let agent = self.ports.agents.resolve(&tenant, name).await?;
+        let agent = self.ports.agents.resolve(tenant, name).await?;
         if let Some(model) = &request.context.model {
             self.ports.models.check(model)?;
         }
@@ -72,8 +140,8 @@ impl RunService {
         }
         let history: History = request.messages.into_iter().map(Arc::new).collect();
         find_history_start(&history, 0, 0).map_err(|fault| Refusal::History(fault.into()))?;
-        let draft = BundleDraft {
-            session_id: SessionId::generate(&*self.ports.ids),
+        Ok(BundleDraft {
+            session_id,
             parent: None,
             run_id: None,
             subagent_of: None,
@@ -81,24 +149,8 @@ impl RunService {
             agent_version: Some(agent.version),
             environment: Arc::new(request.environment),
             context: self.imported_context(request.context),
-            history: history.clone(),
-            new_branch_id: BranchId::generate(&*self.ports.ids),
-        };
-        let commit = Commit {
-            tenant,
-            draft,
-            run: None,
-            conflict: ConflictPolicy::Fork,
-            children: Vec::new(),
-        };
-        let bundle = self.ports.sessions.commit(&commit).await.map_err(|error| match error {
-            CommitError::Store(error) => Refusal::Store(error),
-            // The id is new and there is no base, so nothing can be in the way.
-            CommitError::Exists | CommitError::Conflict { .. } => Refusal::Conflict { run_id: None },
-        })?;
-        Ok(Bundle {
             history,
-            ..(*bundle).clone()
+            new_branch_id: BranchId::generate(&*self.ports.ids),
         })
     }
 

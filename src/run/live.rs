@@ -1,84 +1,119 @@
-//! The live side of a run: numbers its events, passes them to the caller and keeps the board up to date.
+//! The live side of a run: numbers its events, keeps the board up to date, and tells the caller who waits the result.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tokio_util::sync::CancellationToken;
 
-use super::event_stream::EventSender;
+use super::active::{ActiveGuard, ActiveRun};
 use super::outcome::Failure;
-use super::request::OnDisconnect;
-use crate::agent::state::StepExecution;
+use crate::agent::state::{AgentState, StepExecution};
 use crate::agent::{AgentEvent, EventSink};
 use crate::board::{Board, LiveRun};
 use crate::clock::{Clock, Timestamp};
 use crate::record::{RunEvent, RunEventPayload, RunRecord, RunStatus, RunSummary, StepRecord};
-use crate::tenant::TenantId;
-
-/// Who follows a run, and how.
-#[derive(Debug)]
-pub(super) struct Follower {
-    /// Takes events; none when the caller wants the result only.
-    pub(super) events: Option<EventSender>,
-    /// Takes the result.
-    pub(super) result: oneshot::Sender<Arc<RunRecord>>,
-    /// What to do when the caller goes away.
-    pub(super) on_disconnect: OnDisconnect,
-}
+use crate::session::SessionHead;
 
 /// Hears everything that happens to one run.
 #[derive(Debug)]
 pub(super) struct LiveEvents {
-    /// Cancelled when the run shall end without a session.
-    pub(super) cancellation: CancellationToken,
-    tenant: TenantId,
+    /// The reins of the run.
+    pub(super) active: Arc<ActiveRun>,
+    /// Keeps it among the runs at work.
+    _at_work: ActiveGuard,
     board: Arc<dyn Board>,
     clock: Arc<dyn Clock>,
-    on_disconnect: OnDisconnect,
     state: Mutex<LiveState>,
 }
 
 #[derive(Debug)]
 struct LiveState {
     run: LiveRun,
+    /// The number of the last event.
     sequence: u64,
-    events: Option<EventSender>,
+    /// Whether an earlier worker has told events.
+    is_resumed: bool,
+    /// Takes the result; none when nobody waits for it.
     result: Option<oneshot::Sender<Arc<RunRecord>>>,
+    /// Whether the run has ended, or goes on elsewhere.
+    is_over: bool,
 }
 
 impl LiveEvents {
     pub(super) fn new(
-        tenant: TenantId,
+        active: Arc<ActiveRun>,
+        at_work: ActiveGuard,
         run: LiveRun,
         board: Arc<dyn Board>,
         clock: Arc<dyn Clock>,
-        cancellation: CancellationToken,
-        follower: Follower,
     ) -> Self {
-        let Follower {
-            events,
-            result,
-            on_disconnect,
-        } = follower;
         let state = Mutex::new(LiveState {
             run,
             sequence: 0,
-            events,
-            result: Some(result),
+            is_resumed: false,
+            result: None,
+            is_over: false,
         });
         Self {
-            cancellation,
-            tenant,
+            active,
+            _at_work: at_work,
             board,
             clock,
-            on_disconnect,
             state,
         }
+    }
+
+    /// Tells the result to whoever waits at the other end.
+    #[must_use]
+    pub(super) fn with_result(self, result: oneshot::Sender<Arc<RunRecord>>) -> Self {
+        self.state().result = Some(result);
+        self
+    }
+
+    /// Goes on after the events of an earlier worker.
+    #[must_use]
+    pub(super) fn following(self, last: u64) -> Self {
+        {
+            let mut state = self.state();
+            state.sequence = last;
+            state.is_resumed = last > 0;
+        }
+        self
+    }
+
+    /// Tells whether an earlier worker has told events of the run.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.state().is_resumed
+    }
+
+    /// Tells that the run goes on, after what an earlier worker has completed.
+    pub(super) fn tell_resumed(&self, reached: Option<&AgentState>) {
+        let steps = reached
+            .and_then(AgentState::execution)
+            .map(|execution| &execution.step_executions);
+        if let Some(steps) = steps {
+            self.restore_steps(steps);
+        }
+        let attempts = self.summary().attempts;
+        self.tell(RunEventPayload::Resumed {
+            attempts,
+            step_count: steps.map_or(0, |steps| steps.len() as u64),
+        });
     }
 
     /// Returns where the run stands.
     pub(super) fn summary(&self) -> RunSummary {
         self.state().run.summary.clone()
+    }
+
+    /// Shows the steps that an earlier worker has completed.
+    fn restore_steps<'a>(&self, steps: impl IntoIterator<Item = &'a Arc<StepExecution>>) {
+        let mut state = self.state();
+        for (step, number) in steps.into_iter().zip(1..) {
+            state.run.summary.step_count = number;
+            state.run.summary.usage = state.run.summary.usage + step.step.usage();
+            state.run.steps.push(Arc::new(StepRecord::new(number, step)));
+        }
+        self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
     }
 
     /// Returns the steps that are archived.
@@ -91,38 +126,72 @@ impl LiveEvents {
         self.clock.now()
     }
 
-    /// Tells the caller what happened.
-    pub(super) fn tell(&self, payload: RunEventPayload) {
-        let mut state = self.state();
-        state.sequence += 1;
-        let Some(events) = &state.events else { return };
-        let event = RunEvent {
-            sequence: state.sequence,
-            run_id: state.run.summary.run_id,
-            time: self.clock.now(),
-            payload,
-        };
-        if events.send(Arc::new(event)).is_err() && self.on_disconnect == OnDisconnect::Cancel {
-            self.cancellation.cancel();
-        }
+    /// Returns the number that the last event will have if the run ends now.
+    pub(super) fn final_count(&self, has_session: bool) -> u64 {
+        self.state().sequence + if has_session { 2 } else { 1 }
     }
 
-    /// Tells everybody how the run ended: the board, then the stream, then, when the run's place is free again, the caller.
+    /// Tells whoever follows the run what happened.
+    pub(super) fn tell(&self, payload: RunEventPayload) {
+        self.tell_at(self.clock.now(), payload);
+    }
+
+    fn tell_at(&self, time: Timestamp, payload: RunEventPayload) {
+        let mut state = self.state();
+        // What another worker has begun is that one's to tell.
+        if state.is_over || self.active.is_lost() {
+            return;
+        }
+        state.sequence += 1;
+        let event = Arc::new(RunEvent {
+            sequence: state.sequence,
+            run_id: state.run.summary.run_id,
+            time,
+            payload,
+        });
+        // The last events are made again from the record and the session whenever they are needed.
+        if let Some(tenure) = self.active.tenure.as_ref().filter(|_| !event.payload.is_of_end()) {
+            tenure.told(Arc::clone(&event));
+        }
+        self.board.event_append(&self.active.tenant, event);
+    }
+
+    /// Tells that the session is published. Like the run's end it has the time that is stored, so that it reads the same for ever.
+    pub(super) fn tell_committed(&self, head: &SessionHead) {
+        let payload = RunEventPayload::SessionCommitted {
+            session_id: head.session_id,
+            parent_session_id: head.parent_session_id,
+            root_hash: head.root_hash,
+        };
+        self.tell_at(head.created_at, payload);
+    }
+
+    /// Tells everybody how the run ended: the board, then those who follow, then, when the run's place is free again, the caller.
     pub(super) fn end(&self, record: &Arc<RunRecord>, permit: Option<OwnedSemaphorePermit>) {
+        self.active.inbox.close();
         {
             let mut state = self.state();
             state.run.summary = record.summary.clone();
             state.run.output.clone_from(&record.output);
             state.run.value.clone_from(&record.value);
-            self.board.run_update(&self.tenant, Arc::new(state.run.clone()));
+            self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
         }
-        self.tell(RunEventPayload::terminal((**record).clone()));
+        let ended_at = record.summary.completed_at.unwrap_or_else(|| self.clock.now());
+        self.tell_at(ended_at, RunEventPayload::terminal((**record).clone()));
+        self.state().is_over = true;
         drop(permit);
-        let mut state = self.state();
-        state.events = None;
-        if let Some(result) = state.result.take() {
+        if let Some(result) = self.state().result.take() {
             // The caller may have gone away; the record is stored all the same.
             let _ = result.send(Arc::clone(record));
+        }
+    }
+
+    /// Leaves the run to another worker: nothing more is told of it here. Another attempt of this very process has its place on the board.
+    /// May be repeated.
+    pub(super) fn leave(&self, is_here_again: bool) {
+        let was_over = std::mem::replace(&mut self.state().is_over, true);
+        if !was_over && !is_here_again {
+            self.board.run_release(&self.active.tenant, self.active.run_id);
         }
     }
 
@@ -146,22 +215,26 @@ impl EventSink for LiveEvents {
                 .run
                 .steps
                 .push(Arc::new(StepRecord::new(step_number as u64, step)));
-            self.board.run_update(&self.tenant, Arc::new(state.run.clone()));
+            self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
         }
         self.emit(AgentEvent::step_completed(step_number, step));
     }
 }
 
-/// A run whose task was lost to a fault of ours ends all the same.
+/// A run whose task was lost to a fault of ours ends all the same; a queued one goes to another worker when its lease expires.
 impl Drop for LiveEvents {
     fn drop(&mut self) {
-        if self.state().result.is_none() {
+        if self.state().is_over {
             return;
+        }
+        if self.active.tenure.is_some() {
+            return self.leave(self.active.is_lost());
         }
         let mut summary = self.summary();
         summary.status = RunStatus::Failed;
         summary.error = Some(Failure::panicked().into_error());
         summary.completed_at = Some(self.clock.now());
+        summary.event_count = self.final_count(false);
         let run_id = summary.run_id;
         self.end(
             &Arc::new(RunRecord {
@@ -171,6 +244,6 @@ impl Drop for LiveEvents {
             }),
             None,
         );
-        self.board.run_close(&self.tenant, run_id);
+        self.board.run_close(&self.active.tenant, run_id);
     }
 }

@@ -3,20 +3,27 @@
 
 mod execute;
 
+mod active;
 mod admission;
 mod agent_checks;
 mod agents;
+mod control;
+mod deliveries;
 mod error;
-mod event_stream;
 mod export;
+mod follow;
 mod handle;
+mod idempotency;
 mod import;
+mod inbox;
 mod live;
 mod models;
 mod outcome;
 mod plan;
 mod publish;
+mod queue;
 mod read;
+mod remove;
 mod request;
 mod restore;
 mod service;
@@ -25,8 +32,11 @@ mod work;
 
 pub use self::agent_checks::AgentChecks;
 pub use self::agents::AgentDirectory;
+pub use self::control::ControlAnswer;
 pub use self::error::{Refusal, UnusableAgent};
+pub use self::follow::Followed;
 pub use self::handle::RunHandle;
-pub use self::import::{ImportContext, ImportRequest};
-pub use self::request::{InputMessage, OnDisconnect, RunRequest};
-pub use self::service::{RunPorts, RunService, RunSettings};
+pub use self::import::{ImportContext, ImportRequest, Imported};
+pub use self::remove::Removal;
+pub use self::request::{InputMessage, OnDisconnect, RequestKey, RunRequest};
+pub use self::service::{QueueSettings, RunPorts, RunService, RunSettings};

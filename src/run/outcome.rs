@@ -4,12 +4,13 @@ use std::error::Error;
 
 use tokio_util::sync::CancellationToken;
 
+use super::error::Refusal;
 use super::live::LiveEvents;
 use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::{EnvironmentError, ToolSetError};
 use crate::agent::state::{AgentError, AgentState, ErrorKind, ExecutionStatus, StopReason, StopSignal};
 use crate::ids::RunId;
-use crate::record::{RunError, RunPhase, RunRecord, RunStatus, StepRecord};
+use crate::record::{RunError, RunPhase, RunRecord, RunStatus, RunSummary, StepRecord};
 use crate::store::{CommitError, StoreError};
 
 /// The final record of a run.
@@ -18,7 +19,7 @@ pub(super) struct Outcome {
     pub(super) record: RunRecord,
     pub(super) steps: Vec<StepRecord>,
     /// Whether the commit has stored the record.
-    pub(super) committed: bool,
+    pub(super) is_committed: bool,
 }
 
 impl Outcome {
@@ -41,13 +42,24 @@ impl Outcome {
                 value: state.final_value().cloned(),
             },
             steps: live.steps(),
-            committed: false,
+            is_committed: false,
         }
     }
 
     /// Records a run that failed outside of its execution.
     pub(super) fn failed(live: &LiveEvents, failure: &Failure) -> Self {
+        Self::without_output(live, live.summary()).failing(failure)
+    }
+
+    /// Records a run that was cancelled before its work began.
+    pub(super) fn cancelled(live: &LiveEvents) -> Self {
         let mut summary = live.summary();
+        summary.status = RunStatus::Cancelled;
+        summary.stop_reason = Some(StopReason::UserRequested);
+        Self::without_output(live, summary)
+    }
+
+    fn without_output(live: &LiveEvents, mut summary: RunSummary) -> Self {
         summary.completed_at = Some(live.now());
         let record = RunRecord {
             summary,
@@ -57,9 +69,21 @@ impl Outcome {
         Self {
             record,
             steps: live.steps(),
-            committed: false,
+            is_committed: false,
         }
-        .failing(failure)
+    }
+
+    /// Notes that the commit has stored the record.
+    pub(super) fn committed(self) -> Self {
+        Self {
+            is_committed: true,
+            ..self
+        }
+    }
+
+    /// Replaces the record by the one that is stored.
+    pub(super) fn with_record(self, record: RunRecord) -> Self {
+        Self { record, ..self }
     }
 
     /// Tells whether a session is to be published.
@@ -161,6 +185,31 @@ impl Failure {
         Self::logged(RunPhase::Load, "tools_not_made", error.to_string(), error)
     }
 
+    /// What a run of the queue was accepted with can't be found again.
+    pub(super) fn refused(refusal: &Refusal) -> Self {
+        Self::logged(RunPhase::Load, "request_unusable", refusal.to_string(), refusal)
+    }
+
+    /// What is kept of the run can't be read.
+    pub(super) fn progress(error: &(dyn Error + 'static)) -> Self {
+        let message = "what is kept of the run's progress can't be read";
+        Self::logged(RunPhase::Load, "progress_unreadable", message, error)
+    }
+
+    /// Workers have begun the run again and again, and none has ended it.
+    pub(super) fn exhausted(attempts: u32) -> Self {
+        let message = format!("{attempts} workers have begun the run, and none has ended it");
+        tracing::error!(attempts, "a run fails that its workers don't survive");
+        Self {
+            error: RunError {
+                code: "attempts_exhausted".to_owned(),
+                message,
+                phase: RunPhase::Execute,
+                conflicting_run_id: None,
+            },
+        }
+    }
+
     /// The environment can't be exported.
     pub(super) fn export(error: &EnvironmentError) -> Self {
         Self::logged(RunPhase::Commit, "environment_not_exported", error.to_string(), error)
@@ -174,7 +223,10 @@ impl Failure {
                 "store_unavailable",
                 "the store is unavailable, so the session is most likely not published; read the run once the store is back",
             ),
-            CommitError::Exists | CommitError::Store(_) => ("store_failed", "the session can't be published"),
+            CommitError::ThreadMoved => return Self::conflict(None),
+            CommitError::Exists | CommitError::LeaseLost | CommitError::Store(_) => {
+                ("store_failed", "the session can't be published")
+            }
         };
         Self::logged(RunPhase::Commit, code, message, error)
     }

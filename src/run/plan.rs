@@ -2,25 +2,30 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use tokio::sync::oneshot;
+
+use super::active::ActiveRun;
 use super::error::Refusal;
-use super::handle::RunHandle;
+use super::handle::{Caller, OnDeparture, RunHandle};
 use super::live::LiveEvents;
 use super::models::check_prices;
-use super::request::{InputMessage, OnDisconnect, RunRequest};
+use super::queue::{AcceptedRequest, Pinned};
+use super::request::{InputMessage, RunRequest};
 use super::service::RunService;
 use super::subagents::Team;
 use crate::agent::drivers::ModelChain;
 use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, AnswerShape};
+use crate::agent::{AgentDefinition, AnswerShape, Durability};
 use crate::board::LiveRun;
-use crate::ids::{MessageId, RunId, SessionId};
+use crate::ids::{AgentId, MessageId, RunId, SessionId};
 use crate::json::{Object, Value};
 use crate::message::{Message, MessageTags};
 use crate::model_ref::ResponseFormat;
-use crate::record::{RunMode, RunStatus, RunSummary};
+use crate::record::{RunStatus, RunSummary, ThreadName};
 use crate::session::{Bundle, EnvironmentState, Hash, check_metadata, check_variables, find_history_fault};
-use crate::store::{ConflictPolicy, Page, SessionFilter, StoreError};
+use crate::store::{AgentRecord, ConflictPolicy, Page, SessionFilter, StoreError};
 use crate::tenant::TenantId;
 use crate::usage::Usage;
 
@@ -28,6 +33,9 @@ use crate::usage::Usage;
 #[derive(Debug)]
 pub(super) struct RunPlan {
     pub(super) tenant: TenantId,
+    /// What was asked, but for the input, and with the webhook in force.
+    pub(super) request: RunRequest,
+    pub(super) input: Vec<Message>,
     pub(super) base: Base,
     pub(super) agent: Arc<AgentDefinition>,
     pub(super) agent_version: Hash,
@@ -35,14 +43,21 @@ pub(super) struct RunPlan {
     /// The agents that may work below it.
     pub(super) team: Arc<Team>,
     pub(super) budget: ExecutionBudget,
-    pub(super) input: Vec<Message>,
-    pub(super) mode: RunMode,
-    pub(super) metadata: Object,
     pub(super) environment: EnvironmentState,
     pub(super) session_metadata: Object,
     pub(super) response_format: ResponseFormat,
-    pub(super) conflict: ConflictPolicy,
-    pub(super) on_disconnect: OnDisconnect,
+    pub(super) durability: Durability,
+    /// The agent instance of a new line of sessions.
+    pub(super) new_agent_id: AgentId,
+}
+
+/// The input of a plan.
+#[derive(Debug)]
+enum Input {
+    /// As the caller gave it.
+    Asked(Vec<InputMessage>),
+    /// With the ids that it was given when the run was accepted.
+    Accepted(Vec<Message>),
 }
 
 /// What a run continues.
@@ -75,85 +90,102 @@ impl Base {
     }
 }
 
+impl RunPlan {
+    /// Tells whether the run shall outlive this process.
+    pub(super) fn is_queued(&self) -> bool {
+        self.request.asks_for_queue() || self.durability == Durability::Step
+    }
+}
+
 impl RunService {
     /// Finds everything that the request names.
-    pub(super) async fn plan(&self, tenant: &TenantId, request: RunRequest) -> Result<RunPlan, Refusal> {
-        let base = self.find_base(tenant, request.base_session_id).await?;
-        let bundle = base.bundle();
-        let name = match request.agent {
-            Some(name) => name,
-            None => self.agent_of_base(tenant, &base).await,
+    pub(super) async fn plan(&self, tenant: &TenantId, mut request: RunRequest) -> Result<RunPlan, Refusal> {
+        let input = Input::Asked(std::mem::take(&mut request.input));
+        let base = match &request.thread {
+            Some(thread) => self.find_place(tenant, thread).await?,
+            None => request.base_session_id,
         };
-        let agent = self.ports.agents.resolve(tenant, &name).await?;
+        self.plan_with(tenant, request, input, base, &Pinned::default()).await
+    }
+
+    /// Finds again what a run of the queue was accepted with: the same versions of its agents, and the base that its record names.
+    pub(super) async fn plan_again(
+        &self,
+        tenant: &TenantId,
+        accepted: AcceptedRequest,
+        base: Option<SessionId>,
+    ) -> Result<RunPlan, Refusal> {
+        let AcceptedRequest { request, input, pinned } = accepted;
+        self.plan_with(tenant, request, Input::Accepted(input), base, &pinned)
+            .await
+    }
+
+    async fn plan_with(
+        &self,
+        tenant: &TenantId,
+        mut request: RunRequest,
+        input: Input,
+        base: Option<SessionId>,
+        pinned: &Pinned,
+    ) -> Result<RunPlan, Refusal> {
+        let base = self.find_base(tenant, base).await?;
+        let bundle = base.bundle();
+        let agent = self.find_agent(tenant, request.agent.as_ref(), &base, pinned).await?;
         let of_session = bundle.and_then(|bundle| bundle.context.model.clone());
-        let models = self.choose_models(request.model.or(of_session), &agent.definition)?;
+        let models = self.choose_models(request.model.clone().or(of_session), &agent.definition)?;
         request.budget.check().map_err(|message| Refusal::Invalid {
             field: "budget",
             message,
         })?;
         let budget = request
             .budget
+            .clone()
             .tightest(&agent.definition.budget)
             .or(&self.settings.budget);
         if budget.max_cost.is_some() {
             check_prices(&agent.definition, &models)?;
         }
         self.ports.tools.executor(&agent.definition.tools)?;
-        let team = self.gather_team(tenant, &agent.definition, &budget).await?;
-        let environment = environment_of(bundle, request.variables)?;
+        let team = self.gather_team(tenant, &agent.definition, &budget, pinned).await?;
+        let environment = environment_of(bundle, request.variables.clone())?;
         let session_metadata = session_metadata_of(bundle, &agent.definition, &request.metadata)?;
-        let response_format = response_format_of(bundle, &agent.definition, request.response_format);
+        let response_format = response_format_of(bundle, &agent.definition, request.response_format.clone());
         AnswerShape::of(&response_format)?;
+        let webhook = request.webhook.take().or_else(|| agent.definition.webhook.clone());
         Ok(RunPlan {
             tenant: tenant.clone(),
             models,
             team: Arc::new(team),
-            input: self.input_messages(request.input)?,
+            input: match input {
+                Input::Asked(input) => self.input_messages(input)?,
+                Input::Accepted(input) => input,
+            },
             base,
+            new_agent_id: pinned.agent_id.unwrap_or_else(|| AgentId::generate(&*self.ports.ids)),
+            durability: request.durability.unwrap_or(agent.definition.durability),
             agent: agent.definition,
             agent_version: agent.version,
             budget,
-            mode: request.mode,
-            metadata: request.metadata,
             environment,
             session_metadata,
             response_format,
-            conflict: request.conflict,
-            on_disconnect: request.on_disconnect,
+            request: RunRequest { webhook, ..request },
         })
     }
 
     /// Reserves the ids of the run and its session, and shows the run on the board.
-    pub(super) async fn open(&self, tenant: &TenantId, plan: &RunPlan) -> Result<(RunHandle, LiveEvents), Refusal> {
-        let exclusive = plan.conflict == ConflictPolicy::Reject;
+    pub(super) async fn open(self: &Arc<Self>, plan: &RunPlan) -> Result<(RunHandle, LiveEvents), Refusal> {
+        let exclusive = plan.request.conflict == ConflictPolicy::Reject;
         if exclusive {
-            self.refuse_continued(tenant, &plan.base).await?;
+            self.refuse_continued(&plan.tenant, &plan.base).await?;
         }
-        let now = self.ports.clock.now();
-        let live = LiveRun::begun(RunSummary {
-            run_id: RunId::generate(&*self.ports.ids),
-            session_id: SessionId::generate(&*self.ports.ids),
-            base_session_id: plan.base.session_id(),
-            agent: plan.agent.name.clone(),
-            agent_version: Some(plan.agent_version),
-            model: plan.models.preferred().model_ref.clone(),
-            mode: plan.mode,
-            status: RunStatus::Running,
-            stop_reason: None,
-            usage: Usage::default(),
-            step_count: 0,
-            error: None,
-            metadata: plan.metadata.clone(),
-            created_at: now,
-            started_at: Some(now),
-            completed_at: None,
-        });
-        match self
+        let summary = self.begun_summary(plan, RunStatus::Running);
+        let run = LiveRun::begun(summary.clone());
+        let shown = self
             .ports
             .board
-            .run_open(tenant, Arc::new(live.clone()), exclusive)
-            .await
-        {
+            .run_open(&plan.tenant, Arc::new(run.clone()), exclusive);
+        match shown.await {
             Ok(Ok(())) => (),
             Ok(Err(rival)) => return Err(Refusal::Conflict { run_id: Some(rival) }),
             Err(error) => tracing::warn!(
@@ -161,13 +193,83 @@ impl RunService {
                 "a run begins without being shown on the board"
             ),
         }
-        let cancellation = self.cancellation.child_token();
-        let (handle, follower) = RunHandle::pair(live.summary.clone(), plan.on_disconnect, cancellation.clone());
+        let active = ActiveRun::new(
+            plan.tenant.clone(),
+            summary.run_id,
+            &self.cancellation,
+            plan.request.webhook.clone(),
+            None,
+        );
+        let at_work = self.active.add(&active);
+        let cancel = OnDeparture::Cancel(active.cancellation.clone());
+        let (sender, result) = oneshot::channel();
+        let handle = self.handle(plan, summary, OnDeparture::of(plan.request.on_disconnect, cancel));
         let (board, clock) = (Arc::clone(&self.ports.board), Arc::clone(&self.ports.clock));
-        Ok((
-            handle,
-            LiveEvents::new(tenant.clone(), live, board, clock, cancellation, follower),
-        ))
+        let live = LiveEvents::new(active, at_work, run, board, clock).with_result(sender);
+        Ok((handle.with_result(result), live))
+    }
+
+    /// Makes the caller's side of a run.
+    pub(super) fn handle(self: &Arc<Self>, plan: &RunPlan, accepted: RunSummary, departure: OnDeparture) -> RunHandle {
+        let caller = Caller {
+            service: Arc::clone(self),
+            tenant: plan.tenant.clone(),
+            run_id: accepted.run_id,
+            is_done: AtomicBool::new(false),
+            departure,
+        };
+        RunHandle::new(accepted, caller)
+    }
+
+    /// Makes the record of a run that is accepted, with new ids.
+    pub(super) fn begun_summary(&self, plan: &RunPlan, status: RunStatus) -> RunSummary {
+        let now = self.ports.clock.now();
+        let is_running = status == RunStatus::Running;
+        RunSummary {
+            run_id: RunId::generate(&*self.ports.ids),
+            session_id: SessionId::generate(&*self.ports.ids),
+            base_session_id: plan.base.session_id(),
+            agent: plan.agent.name.clone(),
+            agent_version: Some(plan.agent_version),
+            model: plan.models.preferred().model_ref.clone(),
+            mode: plan.request.mode,
+            durability: plan.durability,
+            thread: plan.request.thread.clone(),
+            attempts: u32::from(is_running),
+            status,
+            stop_reason: None,
+            usage: Usage::default(),
+            step_count: 0,
+            event_count: 0,
+            error: None,
+            metadata: plan.request.metadata.clone(),
+            created_at: now,
+            started_at: is_running.then_some(now),
+            completed_at: None,
+        }
+    }
+
+    /// Finds where a thread points to.
+    async fn find_place(&self, tenant: &TenantId, thread: &ThreadName) -> Result<Option<SessionId>, Refusal> {
+        let found = self.ports.store.thread_lookup(tenant, thread).await?;
+        Ok(found.and_then(|thread| thread.session_id))
+    }
+
+    async fn find_agent(
+        &self,
+        tenant: &TenantId,
+        asked: Option<&String>,
+        base: &Base,
+        pinned: &Pinned,
+    ) -> Result<AgentRecord, Refusal> {
+        if let Some(version) = pinned.agent {
+            return self.ports.agents.version(tenant, version).await;
+        }
+        let name = match asked {
+            Some(name) => name.clone(),
+            None => self.agent_of_base(tenant, base).await,
+        };
+        self.ports.agents.resolve(tenant, &name).await
     }
 
     async fn find_base(&self, tenant: &TenantId, session_id: Option<SessionId>) -> Result<Base, Refusal> {
@@ -197,7 +299,7 @@ impl RunService {
         of_base.unwrap_or_else(|| self.settings.default_agent.clone())
     }
 
-    async fn refuse_continued(&self, tenant: &TenantId, base: &Base) -> Result<(), Refusal> {
+    pub(super) async fn refuse_continued(&self, tenant: &TenantId, base: &Base) -> Result<(), Refusal> {
         let Some(parent) = base.session_id() else { return Ok(()) };
         let filter = SessionFilter {
             parent: Some(parent),

@@ -5,19 +5,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
-use tokio_util::sync::CancellationToken;
 
+use super::active::Tenure;
+use super::deliveries::deliveries_of;
+use super::execute::Performed;
 use super::export::Exported;
 use super::live::LiveEvents;
 use super::outcome::{Failure, Outcome};
 use super::plan::RunPlan;
 use super::service::RunService;
-use crate::record::{RunEventPayload, RunRecord, StepRecord};
-use crate::session::{Bundle, SessionHead};
-use crate::store::{Commit, CommitError, StoreError};
+use crate::record::{RunRecord, StepRecord};
+use crate::session::Bundle;
+use crate::store::{Commit, CommitError, Recorded, RunEnd, StoreError, ThreadMove};
 
-/// How long the record of a run without session is tried to be stored before it is given up.
+/// How long the end of a run is tried to be stored before it is given up, where nobody else would take the run over.
 const RECORD_PATIENCE: Duration = Duration::from_mins(5);
+
+/// Where the end of a run is stored.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "made once a run and never kept")]
+pub(super) enum Stored {
+    /// The run has ended here. A record that is not stored yet is tried again.
+    Here { outcome: Outcome, is_stored: bool },
+    /// Another worker has the run, and its end is that one's affair.
+    Elsewhere,
+}
 
 impl RunService {
     /// Publishes the session with the run's record.
@@ -27,68 +39,93 @@ impl RunService {
         live: &LiveEvents,
         exported: Exported,
         ended: Outcome,
-    ) -> Outcome {
+    ) -> Performed {
+        self.keep_applied(&live.active).await;
+        let steps = without_messages(ended.steps.clone());
+        let end = self.run_end(live, ended.record.clone(), steps);
+        let ended = ended.with_record(end.record.clone());
         let commit = Commit {
             tenant: plan.tenant.clone(),
             draft: exported.draft,
-            run: Some((ended.record.clone(), without_messages(ended.steps.clone()))),
-            conflict: plan.conflict,
+            run: Some(end),
+            thread: thread_move(plan, live),
+            conflict: plan.request.conflict,
             children: exported.children,
         };
-        match self.commit_patiently(&commit, &live.cancellation).await {
+        let cancellation = &live.active.cancellation;
+        match self.commit_patiently(&commit, live).await {
             Ok(bundle) => {
-                tell_committed(live, &bundle.head);
-                Outcome {
-                    committed: true,
-                    ..ended
-                }
+                live.tell_committed(&bundle.head);
+                Performed::Ended(ended.committed())
             }
-            Err(CommitError::Store(error)) if error.is_transient() && live.cancellation.is_cancelled() => {
-                ended.unpublished(&live.cancellation)
+            Err(CommitError::LeaseLost) => Performed::Left,
+            Err(CommitError::Store(error)) if error.is_transient() && cancellation.is_cancelled() => {
+                Performed::Ended(ended.unpublished(cancellation))
             }
-            Err(error) => ended.failing(&Failure::commit(&error)),
+            // The work is not lost where another attempt can be made.
+            Err(CommitError::Store(error)) if error.is_transient() && live.active.lease().is_some() => Performed::Left,
+            Err(error) => Performed::Ended(ended.failing(&Failure::commit(&error))),
         }
     }
 
-    /// Stores the record of a run that published nothing, and tells whether it is stored.
+    /// Stores the record of a run that published nothing.
     ///
     /// A commit whose answer was lost may have taken effect after all. Then the store has a record of this run already, and that one is
     /// the outcome: what callers are told is what is stored.
-    pub(super) async fn store_outcome(&self, plan: &RunPlan, live: &LiveEvents, outcome: Outcome) -> (Outcome, bool) {
-        if outcome.committed {
-            return (outcome, true);
+    pub(super) async fn store_outcome(&self, live: &LiveEvents, outcome: Outcome) -> Stored {
+        if outcome.is_committed {
+            return Stored::Here {
+                outcome,
+                is_stored: true,
+            };
         }
-        let inserted = self
-            .ports
-            .store
-            .run_insert(&plan.tenant, &outcome.record, &outcome.steps)
-            .await;
-        match inserted {
-            Ok(true) => (outcome, true),
-            Ok(false) => (self.published_outcome(plan, live, outcome).await, true),
+        self.keep_applied(&live.active).await;
+        let end = self.run_end(live, outcome.record.clone(), outcome.steps.clone());
+        let outcome = outcome.with_record(end.record.clone());
+        match self.record_patiently(live, &end).await {
+            Ok(Recorded::Now) => Stored::Here {
+                outcome,
+                is_stored: true,
+            },
+            Ok(Recorded::Before) => Stored::Here {
+                outcome: self.stored_outcome(live, outcome).await,
+                is_stored: true,
+            },
+            Ok(Recorded::LeaseLost) => Stored::Elsewhere,
             Err(error) => {
                 warn_unstored(&outcome.record, &error);
-                (outcome, false)
+                // Another worker finds out again how a run of the queue ends.
+                if live.active.lease().is_some() {
+                    return Stored::Elsewhere;
+                }
+                Stored::Here {
+                    outcome,
+                    is_stored: false,
+                }
             }
         }
     }
 
-    async fn published_outcome(&self, plan: &RunPlan, live: &LiveEvents, outcome: Outcome) -> Outcome {
-        let summary = &outcome.record.summary;
+    /// A run of the queue is another worker's affair once its lease is lost, and until then is this one's.
+    async fn record_patiently(&self, live: &LiveEvents, end: &RunEnd) -> Result<Recorded, StoreError> {
+        let insert = || self.ports.store.run_record(&live.active.tenant, end);
+        let is_retried =
+            |error: &StoreError| error.is_transient() && live.active.lease().is_some() && !live.active.is_lost();
+        insert.retry(backoff(RECORD_PATIENCE)).when(is_retried).await
+    }
+
+    async fn stored_outcome(&self, live: &LiveEvents, outcome: Outcome) -> Outcome {
+        let (tenant, summary) = (&live.active.tenant, &outcome.record.summary);
         let found = tokio::try_join!(
-            self.ports.store.run_lookup(&plan.tenant, summary.run_id),
-            self.ports.store.session_lookup(&plan.tenant, summary.session_id),
+            self.ports.store.run_lookup(tenant, summary.run_id),
+            self.ports.store.session_lookup(tenant, summary.session_id),
         );
         match found {
             Ok((Some(record), head)) => {
                 if let Some(head) = &head {
-                    tell_committed(live, head);
+                    live.tell_committed(head);
                 }
-                Outcome {
-                    record,
-                    committed: true,
-                    ..outcome
-                }
+                outcome.with_record(record).committed()
             }
             Ok((None, _)) => outcome,
             Err(error) => {
@@ -99,8 +136,9 @@ impl RunService {
     }
 
     /// Goes on trying to store the record; until then the board shows the run.
-    pub(super) async fn store_record_later(&self, plan: &RunPlan, record: &RunRecord, steps: &[StepRecord]) {
-        let insert = || self.ports.store.run_insert(&plan.tenant, record, steps);
+    pub(super) async fn store_record_later(&self, live: &LiveEvents, record: &RunRecord, steps: &[StepRecord]) {
+        let end = self.run_end_of(live, record.clone(), steps.to_vec());
+        let insert = || self.ports.store.run_record(&live.active.tenant, &end);
         let retried = insert.retry(backoff(RECORD_PATIENCE)).when(StoreError::is_transient);
         tokio::select! {
             () = self.cancellation.cancelled() => tracing::error!(run_id = %record.summary.run_id, "a run's record is lost at shutdown"),
@@ -110,24 +148,51 @@ impl RunService {
         }
     }
 
+    /// Makes what is stored of the end of a run.
+    fn run_end(&self, live: &LiveEvents, mut record: RunRecord, steps: Vec<StepRecord>) -> RunEnd {
+        record.summary.event_count = live.final_count(record.summary.status.has_session());
+        self.run_end_of(live, record, steps)
+    }
+
+    fn run_end_of(&self, live: &LiveEvents, record: RunRecord, steps: Vec<StepRecord>) -> RunEnd {
+        if let Some(tenure) = &live.active.tenure {
+            tenure.ending();
+        }
+        RunEnd {
+            deliveries: deliveries_of(live.active.webhook.as_ref(), &record, &*self.ports.ids),
+            record,
+            steps,
+            lease: live.active.lease().cloned(),
+            events: live.active.tenure.as_ref().map(Tenure::unkept).unwrap_or_default(),
+        }
+    }
+
     /// The work is done and paid for: a store that is away for a moment must not lose it. A repeated commit is safe.
     ///
-    /// A caller that goes away while it is tried again wants no session any more.
-    async fn commit_patiently(
-        &self,
-        commit: &Commit,
-        cancellation: &CancellationToken,
-    ) -> Result<Arc<Bundle>, CommitError> {
+    /// A caller that goes away while it is tried again wants no session any more, and a run that another worker has is that one's.
+    async fn commit_patiently(&self, commit: &Commit, live: &LiveEvents) -> Result<Arc<Bundle>, CommitError> {
+        let active = &live.active;
         let attempt = || self.ports.sessions.commit(commit);
         let is_transient = |error: &CommitError| {
             let passes = matches!(error, CommitError::Store(error) if error.is_transient());
-            passes && !cancellation.is_cancelled()
+            passes && !active.cancellation.is_cancelled() && !active.is_lost()
         };
-        attempt
-            .retry(backoff(self.settings.commit_patience))
-            .when(is_transient)
-            .await
+        let patience = match active.lease() {
+            Some(_) => RECORD_PATIENCE,
+            None => self.settings.commit_patience,
+        };
+        attempt.retry(backoff(patience)).when(is_transient).await
     }
+}
+
+/// A thread is moved from where the run began.
+fn thread_move(plan: &RunPlan, live: &LiveEvents) -> Option<ThreadMove> {
+    let moves = live.active.tenure.as_ref().is_some_and(|tenure| tenure.moves_thread);
+    let name = plan.request.thread.clone().filter(|_| moves)?;
+    Some(ThreadMove {
+        name,
+        from: plan.base.session_id(),
+    })
 }
 
 fn backoff(patience: Duration) -> ExponentialBuilder {
@@ -137,14 +202,6 @@ fn backoff(patience: Duration) -> ExponentialBuilder {
         .with_jitter()
         .without_max_times()
         .with_total_delay(Some(patience))
-}
-
-fn tell_committed(live: &LiveEvents, head: &SessionHead) {
-    live.tell(RunEventPayload::SessionCommitted {
-        session_id: head.session_id,
-        parent_session_id: head.parent_session_id,
-        root_hash: head.root_hash,
-    });
 }
 
 /// The session holds the messages already, and those of subagents theirs. What an agent that failed has said, or those below it, is in

@@ -8,17 +8,24 @@ use futures_util::future::BoxFuture;
 use super::service::RunService;
 use crate::board::BoardFuture;
 use crate::ids::{RunId, SessionId};
-use crate::record::{RunRecord, RunSummary, StepRecord};
+use crate::record::{RunRecord, RunStatus, RunSummary, StepRecord};
 use crate::store::{Page, RunFilter, StoreError};
 use crate::tenant::TenantId;
 
 impl RunService {
     /// Reads a run, live or ended.
     pub async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
-        if let Some(live) = shown(self.ports.board.run_lookup(tenant, run_id)).await {
+        let is_here = self.active.find(tenant, run_id).is_some();
+        if is_here && let Some(live) = shown(self.ports.board.run_lookup(tenant, run_id)).await {
             return Ok(Some(live.record()));
         }
-        self.ports.store.run_lookup(tenant, run_id).await
+        // What is stored of an end is the truth, whatever another process still shows.
+        let stored = self.ports.store.run_lookup(tenant, run_id).await?;
+        if stored.as_ref().is_some_and(|run| run.summary.status.is_terminal()) {
+            return Ok(stored);
+        }
+        let live = shown(self.ports.board.run_lookup(tenant, run_id)).await;
+        Ok(live.map(|live| live.record()).or(stored))
     }
 
     /// Lists runs, live and ended, newest first.
@@ -31,14 +38,16 @@ impl RunService {
         let live = shown(self.ports.board.run_list(tenant)).await;
         let mut runs = self.ports.store.run_list(tenant, filter, page).await?;
         let on_page = |run: &RunSummary| page.before.is_none_or(|before| run.run_id < before) && matches(filter, run);
-        runs.extend(
-            live.iter()
-                .map(|live| &live.summary)
-                .filter(|run| on_page(run))
-                .cloned(),
-        );
-        // A run that was just stored may still be on the board; the stored row stands first and stays.
-        runs.sort_by_key(|run| std::cmp::Reverse(run.run_id));
+        let shown = live.iter().map(|live| &live.summary).filter(|run| on_page(run));
+        runs.extend(shown.cloned());
+        // Of a run that is stored and shown, its end is believed first, then what is shown.
+        runs.sort_by_key(|run| {
+            (
+                std::cmp::Reverse(run.run_id),
+                !run.status.is_terminal(),
+                run.status == RunStatus::Queued,
+            )
+        });
         runs.dedup_by_key(|run| run.run_id);
         runs.truncate(page.limit as usize);
         Ok(runs)
@@ -46,12 +55,14 @@ impl RunService {
 
     /// Reads the completed steps of a run with their messages.
     pub async fn step_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Vec<StepRecord>>, StoreError> {
-        if let Some(live) = shown(self.ports.board.run_lookup(tenant, run_id)).await {
-            return Ok(Some(live.steps.iter().map(|step| (**step).clone()).collect()));
-        }
-        let Some(run) = self.ports.store.run_lookup(tenant, run_id).await? else {
+        let Some(run) = self.run_lookup(tenant, run_id).await? else {
             return Ok(None);
         };
+        // A run that has ended may be on its way to the store, and is on the board until then.
+        let live = shown(self.ports.board.run_lookup(tenant, run_id)).await;
+        if let Some(live) = live.filter(|live| live.summary.status == run.summary.status) {
+            return Ok(Some(live.steps.iter().map(|step| (**step).clone()).collect()));
+        }
         let mut steps = self.ports.store.step_list(tenant, run_id).await?.unwrap_or_default();
         if run.summary.status.has_session() {
             self.fill_messages(tenant, run.summary.session_id, &mut steps).await?;
@@ -104,7 +115,7 @@ fn matches(filter: &RunFilter, run: &RunSummary) -> bool {
 }
 
 /// Returns what the board shows, or nothing when it is away.
-async fn shown<T: Default>(reading: BoardFuture<'_, T>) -> T {
+pub(super) async fn shown<T: Default>(reading: BoardFuture<'_, T>) -> T {
     reading.await.unwrap_or_else(|error| {
         tracing::warn!(error = &error as &dyn Error, "live runs are not shown");
         T::default()

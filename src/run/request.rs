@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::state::ExecutionBudget;
+use crate::agent::{Durability, RunWebhook};
 use crate::ids::SessionId;
 use crate::json::{Object, Value};
 use crate::message::{ContentPart, Role, Section};
 use crate::model_ref::{ModelRef, ResponseFormat};
-use crate::record::RunMode;
-use crate::store::ConflictPolicy;
+use crate::record::{RunMode, ThreadName};
+use crate::session::Hash;
+use crate::store::{ConflictPolicy, IfBusy};
 
 /// A request to run an agent.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunRequest {
     /// The session to continue; none for a new line of sessions.
     pub base_session_id: Option<SessionId>,
@@ -23,6 +25,18 @@ pub struct RunRequest {
     pub input: Vec<InputMessage>,
     /// How the caller follows the run.
     pub mode: RunMode,
+    /// How much of the run outlives its worker; by default the agent's.
+    pub durability: Option<Durability>,
+    /// Runs of a higher priority leave the queue first.
+    pub priority: i16,
+    /// The thread to continue and to move, in place of a base session.
+    pub thread: Option<ThreadName>,
+    /// What to do when the thread has another active run.
+    pub if_busy: IfBusy,
+    /// Who hears how the run ends; by default the agent's.
+    pub webhook: Option<RunWebhook>,
+    /// The caller's name for the request, by which a repeated one is known.
+    pub idempotency: Option<RequestKey>,
     /// The model to use instead of the session's or the agent's.
     pub model: Option<ModelRef>,
     /// Limits; those that are absent come from the agent.
@@ -39,8 +53,27 @@ pub struct RunRequest {
     pub on_disconnect: OnDisconnect,
 }
 
+impl RunRequest {
+    /// Tells whether the run shall outlive this process, whatever its agent says.
+    pub(super) fn asks_for_queue(&self) -> bool {
+        self.mode == RunMode::Async
+            || self.idempotency.is_some()
+            || self.thread.is_some()
+            || self.durability == Some(Durability::Step)
+    }
+}
+
+/// The caller's name for a request, and the hash of what it asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestKey {
+    /// The name.
+    pub key: String,
+    /// The hash.
+    pub digest: Hash,
+}
+
 /// A message of the caller.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InputMessage {
     /// Who says it.
     pub role: Role,

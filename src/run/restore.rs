@@ -5,32 +5,40 @@ use std::sync::Arc;
 use super::live::LiveEvents;
 use super::outcome::Failure;
 use super::plan::{Base, RunPlan};
+use super::queue::read_journal;
 use super::service::RunService;
 use super::subagents::Children;
-use super::work::Work;
+use super::work::{Work, WorkJournal};
 use crate::agent::drivers::{Driver, DriverPorts, ReactDriver, ScriptedDriver, ToolCallingDriver};
 use crate::agent::hooks::{BudgetGuard, CancellationHook, ErrorPolicyHook, ExecutionPorts, HookStack, StackSlot};
 use crate::agent::ports::Environment;
 use crate::agent::state::{AgentContext, AgentState, MessageStore};
-use crate::agent::{AgentLoop, DriverKind, ExecutionControl};
-use crate::ids::AgentId;
+use crate::agent::{AgentLoop, CallSeed, DriverKind, Durability, ExecutionControl, Journals as _, Progress, Recorder};
 use crate::json::Object;
+use crate::record::RunSummary;
 use crate::session::Bundle;
 
 /// Guards come before everything that an agent attaches, policies after it.
 const GUARD_PRIORITY: i32 = 1_000;
 const POLICY_PRIORITY: i32 = -1_000;
 
+/// The scope of the run's own agent in its journal.
+const OWN_SCOPE: &str = "";
+
 /// What the loop begins with.
 #[derive(Debug)]
 pub(super) struct Restored {
     pub(super) state: AgentState,
     pub(super) environment: Box<dyn Environment>,
+    /// How far an earlier worker has come.
+    pub(super) progress: Option<Progress>,
+    /// Where it is recorded how far this one comes.
+    pub(super) journal: Option<WorkJournal>,
 }
 
 impl RunService {
     /// Restores the state and the environment.
-    pub(super) async fn restore(&self, plan: &RunPlan) -> Result<Restored, Failure> {
+    pub(super) async fn restore(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Result<Restored, Failure> {
         let bundle = match &plan.base {
             Base::None => None,
             Base::Bundle(bundle) => Some(bundle),
@@ -42,32 +50,77 @@ impl RunService {
             .restore(&plan.environment)
             .await
             .map_err(|error| Failure::restore(&error))?;
+        let state = restore_state(plan, live, bundle);
+        let (progress, journal) = self.restore_progress(plan, live, &state).await?;
+        // A worker that died early has told nothing that lasts, and may have kept steps all the same.
+        if live.is_resumed() || progress.is_some() {
+            live.tell_resumed(progress.as_ref().map(|progress| &progress.state));
+        }
         Ok(Restored {
-            state: self.restore_state(plan, bundle),
+            state,
             environment,
+            progress,
+            journal,
         })
     }
 
+    /// Reads how far an earlier worker has come with a run that keeps its steps, and goes on recording after it.
+    async fn restore_progress(
+        &self,
+        plan: &RunPlan,
+        live: &LiveEvents,
+        begun: &AgentState,
+    ) -> Result<(Option<Progress>, Option<WorkJournal>), Failure> {
+        if plan.durability != Durability::Step || live.active.tenure.is_none() {
+            return Ok((None, None));
+        }
+        let journals = read_journal(&self.ports.store, &live.active).await;
+        let journals = Arc::new(journals.map_err(|error| Failure::progress(&error))?);
+        let progress = Progress::of(begun.clone(), journals.entries(OWN_SCOPE));
+        let progress = progress.map_err(|error| Failure::progress(&error))?;
+        if let Some(progress) = &progress {
+            let history = progress.state.store().history();
+            let is_known = |id| history.iter().any(|message| message.id == id);
+            live.active.inbox.settle(is_known);
+        }
+        let reached = progress.as_ref().map_or(begun, |progress| &progress.state);
+        let recorder = Recorder::new(journals.scope(OWN_SCOPE), reached.clone());
+        let journal = WorkJournal {
+            recorder: Arc::new(recorder),
+            journals,
+        };
+        Ok((progress, Some(journal)))
+    }
+
     /// Makes the work of the run's own agent, above which there is nobody.
-    pub(super) fn work(&self, plan: &RunPlan, live: &Arc<LiveEvents>, restored: &Restored) -> Work {
+    pub(super) fn work(&self, plan: &RunPlan, live: &Arc<LiveEvents>, restored: &mut Restored) -> Work {
+        let active = &live.active;
+        let spent = restored.progress.as_ref().map(Progress::spent).unwrap_or_default();
         let control = ExecutionControl::new(
             plan.budget.clone(),
-            live.cancellation.clone(),
+            active.cancellation.clone(),
             Arc::clone(&self.ports.clock),
-        );
+        )
+        .with_stop(active.stop.clone())
+        .with_pause(active.pause.clone())
+        .with_spent(spent);
+        let RunSummary { run_id, session_id, .. } = live.summary();
         Work {
             agent: Arc::clone(&plan.agent),
             agent_version: plan.agent_version,
             models: plan.models.clone(),
             tools: plan.agent.tools.clone(),
             hooks: plan.agent.hooks.clone(),
-            session_id: live.summary().session_id,
+            session_id,
             depth_left: plan.agent.max_depth,
             control: Arc::new(control),
             events: Arc::clone(live) as _,
             variables: restored.environment.variables(),
             team: Arc::clone(&plan.team),
             children: Children::default(),
+            call_seed: CallSeed::of_run(run_id),
+            journal: restored.journal.take(),
+            inbox: Some(Arc::clone(&active.inbox) as _),
         }
     }
 
@@ -98,6 +151,8 @@ impl RunService {
             models: work.models.clone(),
             parameters: Arc::new(agent.parameters.clone()),
             tools: tools.map_err(|error| Failure::tools(&error))?,
+            call_seed: work.call_seed.clone(),
+            journal: work.journal.as_ref().map(|journal| Arc::clone(&journal.recorder)),
             parallel_tool_calls: agent.parallel_tool_calls,
             max_corrections: agent.max_corrections,
             compiler,
@@ -112,30 +167,35 @@ impl RunService {
             DriverKind::React => Box::new(ReactDriver::new(ports)),
             DriverKind::Scripted => Box::new(ScriptedDriver::new(ports, agent.script.clone())),
         };
-        Ok(AgentLoop::new(
-            driver,
-            hooks,
-            Arc::clone(events),
-            Arc::clone(&self.ports.clock),
-            Arc::clone(&self.ports.ids),
-        ))
+        let (ids, events) = (Arc::clone(&self.ports.ids), Arc::clone(events));
+        let agent_loop = AgentLoop::new(driver, hooks, events, Arc::clone(control), ids);
+        let agent_loop = match &work.journal {
+            Some(journal) => agent_loop.with_journal(Arc::clone(&journal.recorder)),
+            None => agent_loop,
+        };
+        Ok(match &work.inbox {
+            Some(inbox) => agent_loop.with_inbox(Arc::clone(inbox)),
+            None => agent_loop,
+        })
     }
+}
 
-    /// The agent's own prompt is in force; where it has none, the session's stays.
-    fn restore_state(&self, plan: &RunPlan, bundle: Option<&Arc<Bundle>>) -> AgentState {
-        let definition = &plan.agent;
-        let state = match bundle {
-            Some(bundle) => state_of(bundle, plan.session_metadata.clone()),
-            None => AgentState::new(AgentId::generate(&*self.ports.ids), self.ports.clock.now())
-                .with_metadata(plan.session_metadata.clone()),
-        };
-        let state = if definition.system_prompt.is_empty() {
-            state
-        } else {
-            state.with_system_prompt(definition.system_prompt.clone())
-        };
-        state.with_response_format(plan.response_format.clone())
-    }
+/// The agent's own prompt is in force; where it has none, the session's stays.
+fn restore_state(plan: &RunPlan, live: &LiveEvents, bundle: Option<&Arc<Bundle>>) -> AgentState {
+    let definition = &plan.agent;
+    let state = match bundle {
+        Some(bundle) => state_of(bundle, plan.session_metadata.clone()),
+        // Whichever worker begins the run, it makes the same agent instance.
+        None => {
+            AgentState::new(plan.new_agent_id, live.summary().created_at).with_metadata(plan.session_metadata.clone())
+        }
+    };
+    let state = if definition.system_prompt.is_empty() {
+        state
+    } else {
+        state.with_system_prompt(definition.system_prompt.clone())
+    };
+    state.with_response_format(plan.response_format.clone())
 }
 
 fn state_of(bundle: &Bundle, metadata: Object) -> AgentState {

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::active::ActiveRuns;
 use super::agents::AgentDirectory;
+use super::queue::{LeaseClock, WaitingCount};
 use crate::agent::hooks::HookRegistry;
 use crate::agent::ports::{EnvironmentRuntime, ModelCatalog, ToolCatalog};
 use crate::agent::state::ExecutionBudget;
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::ids::IdSource;
+use crate::ids::{IdSource, WorkerId};
 use crate::store::{Sessions, Store};
 use crate::usage::PriceTable;
 
@@ -45,6 +48,8 @@ pub struct RunPorts {
     pub clock: Arc<dyn Clock>,
     /// Makes ids.
     pub ids: Arc<dyn IdSource>,
+    /// Notified when messages for webhooks were stored.
+    pub outbox: Arc<Notify>,
 }
 
 /// How runs are bounded.
@@ -58,6 +63,25 @@ pub struct RunSettings {
     pub budget: ExecutionBudget,
     /// How long a commit is tried again while the store is unavailable.
     pub commit_patience: Duration,
+    /// How long a request that carries an idempotency key is known.
+    pub idempotency_retention: Duration,
+    /// How the queue is worked on.
+    pub queue: QueueSettings,
+}
+
+/// How this process works on the runs of the queue.
+#[derive(Debug, Clone)]
+pub struct QueueSettings {
+    /// The most runs of the queue at work here at once; with 0 this process accepts runs and leaves them to others.
+    pub concurrency: usize,
+    /// How long a lease lasts that is not renewed. It is renewed three times in this time.
+    pub lease: Duration,
+    /// How often the queue is looked at when there is no sign.
+    pub poll_interval: Duration,
+    /// The most runs that wait; further ones are refused.
+    pub max_waiting: u32,
+    /// How often a run is begun that its workers don't end, before it fails.
+    pub max_attempts: u32,
 }
 
 /// Runs agents.
@@ -65,23 +89,61 @@ pub struct RunSettings {
 pub struct RunService {
     pub(super) ports: RunPorts,
     pub(super) settings: RunSettings,
+    /// Places for runs that live in this process only.
     pub(super) permits: Arc<Semaphore>,
+    /// Places for runs of the queue.
+    pub(super) places: Arc<Semaphore>,
+    /// Names this process in the queue.
+    pub(super) worker: WorkerId,
+    pub(super) lease_clock: LeaseClock,
+    pub(super) waiting: WaitingCount,
+    pub(super) active: Arc<ActiveRuns>,
+    /// The runs, and what callers have left to be done.
     pub(super) tasks: TaskTracker,
-    /// Cancels all runs.
+    /// Cancels all runs that live in this process only.
     pub(super) cancellation: CancellationToken,
+    /// Cancelled when no run is begun any more.
+    pub(super) closing: CancellationToken,
+    /// Cancelled when all runs have ended, and what serves them ends as well.
+    pub(super) ended: CancellationToken,
+    background: TaskTracker,
 }
 
 impl RunService {
-    /// Makes a service.
+    /// Makes a service. It takes no run from the queue before [`RunService::begin`].
     pub fn new(ports: RunPorts, settings: RunSettings) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(settings.max_concurrent));
+        let places = Arc::new(Semaphore::new(settings.queue.concurrency));
         Arc::new(Self {
-            ports,
-            settings,
             permits,
+            places,
+            worker: WorkerId::generate(&*ports.ids),
+            lease_clock: LeaseClock::new(Arc::clone(&ports.clock)),
+            waiting: WaitingCount::default(),
+            active: Arc::default(),
             tasks: TaskTracker::new(),
             cancellation: CancellationToken::new(),
+            closing: CancellationToken::new(),
+            ended: CancellationToken::new(),
+            background: TaskTracker::new(),
+            ports,
+            settings,
         })
+    }
+
+    /// Begins to work: hears signals, keeps leases and, if it has places for them, takes runs from the queue.
+    pub fn begin(self: &Arc<Self>) {
+        self.background.spawn(Arc::clone(self).hear_signals());
+        self.background.spawn(Arc::clone(self).keep_leases());
+        self.background.spawn(Arc::clone(self).keep_progress());
+        if self.takes_runs() {
+            self.background.spawn(Arc::clone(self).take_runs());
+        }
+    }
+
+    /// Tells whether this process works on runs of the queue.
+    pub fn takes_runs(&self) -> bool {
+        self.settings.queue.concurrency > 0
     }
 
     /// Returns the number of runs that are at work.
@@ -91,19 +153,37 @@ impl RunService {
             .saturating_sub(self.permits.available_permits())
     }
 
-    /// Takes no more runs, lets those at work finish within the grace, cancels the rest and waits a moment for their records.
+    /// Takes no more runs and lets those at work finish within the grace. In the middle of it, runs of the queue that keep their steps
+    /// are handed back after the step that they are in; at its end all runs of the queue are handed back, and the others cancelled.
     pub async fn shut_down(&self, grace: Duration) {
         self.permits.close();
+        self.places.close();
+        self.closing.cancel();
         self.tasks.close();
-        if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
-            tracing::warn!(
-                runs = self.tasks.len(),
-                "cancelling runs that outlast the shutdown grace"
-            );
-            self.cancellation.cancel();
-            if tokio::time::timeout(LAST_WORDS, self.tasks.wait()).await.is_err() {
-                tracing::error!(runs = self.tasks.len(), "runs did not end when they were cancelled");
+        if timeout(grace / 2, self.tasks.wait()).await.is_err() {
+            for run in self.active.leased() {
+                run.pause.cancel();
             }
+            if timeout(grace / 2, self.tasks.wait()).await.is_err() {
+                self.cut_runs().await;
+            }
+        }
+        self.ended.cancel();
+        self.background.close();
+        if timeout(LAST_WORDS, self.background.wait()).await.is_err() {
+            tracing::error!("what serves runs did not end");
+        }
+    }
+
+    async fn cut_runs(&self) {
+        let runs = self.tasks.len();
+        tracing::warn!(runs, "handing back and cancelling runs that outlast the shutdown grace");
+        self.cancellation.cancel();
+        for run in self.active.leased() {
+            run.hand_back();
+        }
+        if timeout(LAST_WORDS, self.tasks.wait()).await.is_err() {
+            tracing::error!(runs = self.tasks.len(), "runs did not end when they were cancelled");
         }
     }
 }

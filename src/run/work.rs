@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use super::subagents::{Children, Team};
 use crate::agent::drivers::ModelChain;
-use crate::agent::{AgentDefinition, EventSink, ExecutionControl, HookConfig};
+use crate::agent::state::AgentState;
+use crate::agent::{
+    AgentDefinition, CallSeed, EventSink, ExecutionControl, HookConfig, Inbox, JournalEntry, Journals, Recorder,
+};
 use crate::ids::SessionId;
 use crate::json::Value;
 use crate::session::Hash;
@@ -37,4 +40,34 @@ pub(super) struct Work {
     pub(super) team: Arc<Team>,
     /// The sessions that agents below it have made.
     pub(super) children: Children,
+    /// What the keys of its calls are derived from.
+    pub(super) call_seed: CallSeed,
+    /// Where it is recorded, if it is.
+    pub(super) journal: Option<WorkJournal>,
+    /// Messages that come while it is at work, where it takes any.
+    pub(super) inbox: Option<Arc<dyn Inbox>>,
+}
+
+/// Where an execution is recorded.
+#[derive(Debug)]
+pub(super) struct WorkJournal {
+    /// Records it.
+    pub(super) recorder: Arc<Recorder>,
+    /// The journals of the run, for the agents below it.
+    pub(super) journals: Arc<dyn Journals>,
+}
+
+impl WorkJournal {
+    /// Returns where an agent below is recorded: in a scope of its own, after the state that its entries amount to.
+    pub(super) fn for_subagent(&self, scope: &str, begun: AgentState, first: Option<JournalEntry>) -> Self {
+        let recorder = self.recorder.for_subagent(self.journals.scope(scope), begun);
+        let recorder = match first {
+            Some(first) => recorder.beginning_with(first),
+            None => recorder,
+        };
+        Self {
+            recorder: Arc::new(recorder),
+            journals: Arc::clone(&self.journals),
+        }
+    }
 }

@@ -1,8 +1,7 @@
 //! What subagents have made: sessions on their way to the store, which go there with that of the run or not at all.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::agent::AgentDefinition;
 use crate::agent::state::AgentState;
 use crate::ids::SessionId;
 use crate::session::Hash;
@@ -14,8 +13,8 @@ pub(in crate::run) struct ChildSession {
     pub(in crate::run) session_id: SessionId,
     /// The session of the agent that it worked for.
     pub(in crate::run) subagent_of: SessionId,
-    /// How the agent works.
-    pub(in crate::run) agent: Arc<AgentDefinition>,
+    /// The agent's name.
+    pub(in crate::run) agent: String,
     /// The version of the definition.
     pub(in crate::run) agent_version: Hash,
     /// Its state at the end.

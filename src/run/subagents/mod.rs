@@ -6,10 +6,14 @@ mod team;
 
 mod tool;
 
+mod called;
+
+mod kept;
 mod task;
 
 mod children;
 mod trace;
 
 pub(super) use self::children::{ChildSession, Children};
+pub(super) use self::kept::restore_children;
 pub(super) use self::team::Team;

@@ -8,6 +8,7 @@ use crate::agent::state::ExecutionBudget;
 use crate::agent::{AgentDefinition, SubagentConfig};
 use crate::run::error::Refusal;
 use crate::run::models::check_prices;
+use crate::run::queue::Pinned;
 use crate::run::service::RunService;
 use crate::session::Hash;
 use crate::tenant::TenantId;
@@ -44,6 +45,14 @@ struct Post {
 }
 
 impl Team {
+    /// Returns the versions of all members, by name.
+    pub(in crate::run) fn versions(&self) -> BTreeMap<String, Hash> {
+        let members = self.0.iter();
+        members
+            .map(|(name, member)| (name.clone(), member.agent_version))
+            .collect()
+    }
+
     /// Returns the member of the name.
     pub(in crate::run) fn member(&self, name: &str) -> Option<&Arc<Member>> {
         self.0.get(name)
@@ -57,6 +66,7 @@ impl RunService {
         tenant: &TenantId,
         lead: &AgentDefinition,
         budget: &ExecutionBudget,
+        pinned: &Pinned,
     ) -> Result<Team, Refusal> {
         let mut team = Team::default();
         let mut filled = BTreeSet::new();
@@ -65,7 +75,7 @@ impl RunService {
             if !filled.insert(post.clone()) {
                 continue;
             }
-            let member = self.find_member(tenant, &mut team, &post).await?;
+            let member = self.find_member(tenant, &mut team, &post, pinned).await?;
             let is_cost_limited = post.is_cost_limited || member.agent.budget.max_cost.is_some();
             if is_cost_limited {
                 check_prices(&member.agent, &member.models)?;
@@ -76,7 +86,13 @@ impl RunService {
         Ok(team)
     }
 
-    async fn find_member(&self, tenant: &TenantId, team: &mut Team, post: &Post) -> Result<Arc<Member>, Refusal> {
+    async fn find_member(
+        &self,
+        tenant: &TenantId,
+        team: &mut Team,
+        post: &Post,
+        pinned: &Pinned,
+    ) -> Result<Arc<Member>, Refusal> {
         if let Some(member) = team.member(&post.agent) {
             return Ok(Arc::clone(member));
         }
@@ -86,7 +102,10 @@ impl RunService {
                 message: format!("more than {MAX_MEMBERS} agents may work below it"),
             });
         }
-        let found = self.ports.agents.resolve(tenant, &post.agent).await;
+        let found = match pinned.team.get(&post.agent) {
+            Some(version) => self.ports.agents.version(tenant, *version).await,
+            None => self.ports.agents.resolve(tenant, &post.agent).await,
+        };
         let found = found.map_err(|refusal| match refusal {
             Refusal::UnknownAgent { name } => Refusal::UnknownSubagent {
                 name,

@@ -6,18 +6,21 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::children::{ChildSession, Children};
-use super::task::{self, Task, spec_of};
+use super::called::Called;
+use super::children::Children;
+use super::kept::Kept;
+use super::restore_children;
+use super::task::{Task, spec_of};
 use super::team::Member;
 use super::trace::Trace;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
-use crate::agent::state::{AgentState, ExecutionStatus, StopReason, SubagentExecution, ToolTrace};
-use crate::agent::{AgentEvent, HookConfig, SubagentConfig};
+use crate::agent::state::AgentState;
+use crate::agent::{CallSeed, HookConfig, JournalEntry, PendingStep, Progress, SubagentConfig};
 use crate::ids::{AgentId, MessageId, SessionId};
 use crate::json::Value;
 use crate::message::{Message, Role};
 use crate::run::service::RunService;
-use crate::run::work::Work;
+use crate::run::work::{Work, WorkJournal};
 
 /// Has another agent work on each call.
 #[derive(Debug)]
@@ -28,6 +31,31 @@ pub(super) struct SubagentTool {
     subagent: SubagentConfig,
     member: Arc<Member>,
     spec: ToolSpec,
+}
+
+/// An execution on behalf of a call.
+enum Begun {
+    /// One that nobody has begun.
+    Anew { state: AgentState, input: Vec<Message> },
+    /// One that another process has left, be it at its end.
+    Again {
+        state: AgentState,
+        pending: Option<Box<PendingStep>>,
+    },
+}
+
+impl Begun {
+    fn state(&self) -> &AgentState {
+        match self {
+            Self::Anew { state, .. } | Self::Again { state, .. } => state,
+        }
+    }
+
+    fn into_state(self) -> AgentState {
+        match self {
+            Self::Anew { state, .. } | Self::Again { state, .. } => state,
+        }
+    }
 }
 
 impl RunService {
@@ -53,26 +81,90 @@ impl RunService {
 
 impl SubagentTool {
     async fn perform(&self, task: Task, context: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let kept = self.kept(context)?;
         let trace = Arc::new(Trace::default());
-        let work = Arc::new(self.work(context, &trace));
-        let agent_loop = self.service.agent_loop(&work);
-        let agent_loop = agent_loop.map_err(|failure| ToolError::new(self.not_begun(&failure.into_error().message)))?;
-        let state = self.begun_state(context);
+        let (work, begun) = match kept {
+            None => self.begin(task, context, &trace),
+            Some(kept) => self.go_on(kept, context, &trace)?,
+        };
+        let is_over = matches!(&begun, Begun::Again { state, .. } if !state.has_active_execution());
         let called = Called {
-            tool: self,
-            agent_id: state.agent_id(),
+            above: &self.above,
+            agent_id: begun.state().agent_id(),
             step_number: context.step_number,
             work,
             trace,
         };
-        called.tell_started();
-        let input = vec![self.message(task)];
-        let ended = AssertUnwindSafe(agent_loop.run(state, input)).catch_unwind().await;
+        if is_over {
+            return called.end(Some(begun.into_state()));
+        }
+        let agent_loop = self.service.agent_loop(&called.work);
+        let agent_loop = agent_loop.map_err(|failure| ToolError::new(self.not_begun(&failure.into_error().message)))?;
+        let ended = match begun {
+            Begun::Anew { state, input } => {
+                called.tell_started();
+                AssertUnwindSafe(agent_loop.run(state, input)).catch_unwind().await
+            }
+            Begun::Again { state, pending } => {
+                let pending = pending.map(|pending| *pending);
+                AssertUnwindSafe(agent_loop.resume(state, pending)).catch_unwind().await
+            }
+        };
         called.end(ended.ok())
     }
 
+    /// Returns what another process has kept of the call.
+    fn kept(&self, context: &ToolContext) -> Result<Option<Kept>, ToolError> {
+        let Some(journal) = &self.above.journal else {
+            return Ok(None);
+        };
+        Kept::read(journal.journals.entries(&context.idempotency_key))
+            .map_err(|gap| ToolError::new(self.not_begun(&format!("its progress can't be read: {gap}"))))
+    }
+
+    fn begin(&self, task: Task, context: &ToolContext, trace: &Arc<Trace>) -> (Arc<Work>, Begun) {
+        let state = self.begun_state(context);
+        let session_id = SessionId::generate(&*self.service.ports.ids);
+        let journal = self.above.journal.as_ref().map(|above| {
+            let begun = JournalEntry::SubagentBegun {
+                session_id,
+                agent_id: state.agent_id(),
+                agent_version: self.member.agent_version,
+            };
+            // What the definition says of the state is recorded as well, so that nobody needs it to read the entries.
+            let empty = AgentState::new(state.agent_id(), state.created_at());
+            above.for_subagent(&context.idempotency_key, empty, Some(begun))
+        });
+        let work = self.work(context, session_id, trace, journal);
+        let input = vec![self.message(task)];
+        (Arc::new(work), Begun::Anew { state, input })
+    }
+
+    /// Goes on with an execution that another process has left: as the same agent, with what it has spent and made.
+    fn go_on(&self, kept: Kept, context: &ToolContext, trace: &Arc<Trace>) -> Result<(Arc<Work>, Begun), ToolError> {
+        let Kept {
+            session_id, progress, ..
+        } = kept;
+        let journal = self.above.journal.as_ref();
+        let journal = journal.map(|above| above.for_subagent(&context.idempotency_key, progress.state.clone(), None));
+        let work = self.work(context, session_id, trace, journal);
+        work.control.spend(progress.spent());
+        restore_children(&work, &progress)
+            .map_err(|gap| ToolError::new(self.not_begun(&format!("its progress can't be read: {gap}"))))?;
+        trace.go_on(&progress.state);
+        let Progress { state, pending } = progress;
+        let pending = pending.map(Box::new);
+        Ok((Arc::new(work), Begun::Again { state, pending }))
+    }
+
     /// Makes the execution: the tightest of all limits, the hooks of those above, and of their tools those it may have.
-    fn work(&self, context: &ToolContext, trace: &Arc<Trace>) -> Work {
+    fn work(
+        &self,
+        context: &ToolContext,
+        session_id: SessionId,
+        trace: &Arc<Trace>,
+        journal: Option<WorkJournal>,
+    ) -> Work {
         let (above, agent) = (&self.above, &self.member.agent);
         let budget = agent.budget.clone().tightest(&self.subagent.budget);
         let budget = budget.or(&self.service.settings.budget);
@@ -84,13 +176,16 @@ impl SubagentTool {
             models: self.member.models.clone(),
             tools: tools.cloned().collect(),
             hooks: with_inherited(&above.hooks, &agent.hooks),
-            session_id: SessionId::generate(&*self.service.ports.ids),
+            session_id,
             depth_left: above.depth_left.saturating_sub(1).min(agent.max_depth),
             control: Arc::new(above.control.for_subagent(budget, context.deadline)),
             events: Arc::clone(trace) as _,
             variables: Arc::clone(&context.variables),
             team: Arc::clone(&above.team),
             children: Children::default(),
+            call_seed: CallSeed::of_call(&context.idempotency_key),
+            journal,
+            inbox: None,
         }
     }
 
@@ -115,97 +210,6 @@ impl SubagentTool {
     }
 }
 
-/// A call at work.
-struct Called<'a> {
-    tool: &'a SubagentTool,
-    agent_id: AgentId,
-    step_number: usize,
-    work: Arc<Work>,
-    trace: Arc<Trace>,
-}
-
-impl Called<'_> {
-    fn tell_started(&self) {
-        self.tool.above.events.emit(AgentEvent::SubagentStarted {
-            step_number: self.step_number,
-            agent: self.work.agent.name.clone(),
-            agent_id: self.agent_id,
-            session_id: self.work.session_id,
-        });
-    }
-
-    /// Answers the call. There is no state where the execution met a fault of ours.
-    fn end(self, state: Option<AgentState>) -> Result<ToolOutput, ToolError> {
-        let name = &self.work.agent.name;
-        let status = state.as_ref().and_then(AgentState::status);
-        let status = status.unwrap_or(ExecutionStatus::Failed);
-        let trace = self.told(status, state.as_ref().and_then(AgentState::stop_reason));
-        match state {
-            Some(state) if status.has_session() => {
-                let words = if status == ExecutionStatus::Completed {
-                    task::completed(name, &state)
-                } else {
-                    task::stopped(name, &state)
-                };
-                self.keep(state);
-                Ok(ToolOutput {
-                    trace,
-                    ..ToolOutput::text(words)
-                })
-            }
-            Some(state) => Err(ToolError {
-                message: task::failed(name, &state),
-                trace,
-            }),
-            None => Err(ToolError {
-                message: format!("the agent {name} met an internal error"),
-                trace,
-            }),
-        }
-    }
-
-    /// Tells of the end, and returns the trace.
-    fn told(&self, status: ExecutionStatus, stop_reason: Option<StopReason>) -> ToolTrace {
-        let usage = self.work.control.spent();
-        let (agent, session_id) = (self.work.agent.name.clone(), self.work.session_id);
-        let subagent = self.trace.told().map(|(execution_id, steps)| SubagentExecution {
-            agent: agent.clone(),
-            agent_id: self.agent_id,
-            session_id,
-            execution_id,
-            status,
-            stop_reason,
-            steps,
-        });
-        self.tool.above.events.emit(AgentEvent::SubagentCompleted {
-            step_number: self.step_number,
-            agent,
-            agent_id: self.agent_id,
-            session_id,
-            status,
-            stop_reason,
-            step_count: subagent.as_ref().map_or(0, |subagent| subagent.steps.len()),
-            usage,
-        });
-        ToolTrace {
-            usage,
-            subagent: subagent.map(Arc::new),
-        }
-    }
-
-    /// Hands the session to the execution above, which publishes it with its own or drops it.
-    fn keep(&self, state: AgentState) {
-        let child = ChildSession {
-            session_id: self.work.session_id,
-            subagent_of: self.tool.above.session_id,
-            agent: Arc::clone(&self.work.agent),
-            agent_version: self.work.agent_version,
-            state,
-        };
-        self.tool.above.children.add(child, &self.work.children);
-    }
-}
-
 /// The hooks of those above come first; one that both attach alike is attached once.
 fn with_inherited(above: &[HookConfig], own: &[HookConfig]) -> Vec<HookConfig> {
     let added = own.iter().filter(|hook| !above.contains(hook));
@@ -223,6 +227,11 @@ impl Tool for SubagentTool {
                 Task::read(arguments).ok_or_else(|| ToolError::new("the task is empty; say what is to be done"))?;
             self.perform(task, context).await
         })
+    }
+
+    /// It goes on from its own journal.
+    fn is_repeatable(&self) -> bool {
+        true
     }
 
     /// The execution hears of the run's end itself; cut from outside, it would leave no trace.

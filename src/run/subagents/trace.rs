@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::agent::state::StepExecution;
+use crate::agent::state::{AgentState, StepExecution};
 use crate::agent::{AgentEvent, EventSink};
 use crate::ids::ExecutionId;
 
@@ -21,6 +21,15 @@ impl Trace {
     pub(super) fn told(&self) -> Option<(ExecutionId, Vec<Arc<StepExecution>>)> {
         let traced = self.traced();
         Some((traced.execution_id?, traced.steps.clone()))
+    }
+
+    /// Begins with what another process was told.
+    pub(super) fn go_on(&self, state: &AgentState) {
+        let Some(execution) = state.execution() else { return };
+        *self.traced() = Traced {
+            execution_id: Some(execution.execution_id),
+            steps: execution.step_executions.iter().cloned().collect(),
+        };
     }
 
     fn traced(&self) -> MutexGuard<'_, Traced> {

@@ -1,0 +1,193 @@
+//! What callers do to runs at work, in whichever process: stop, cancel, steer.
+//!
+//! A run of the queue hears of it from the store, and of that by a signal over the board or with the next renewal of its lease. A run
+//! that lives in one process only hears of it from the board.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+
+use super::active::ActiveRun;
+use super::error::Refusal;
+use super::request::InputMessage;
+use super::service::RunService;
+use crate::board::{AddressedSignal, RunSignal};
+use crate::ids::{MessageId, RunId};
+use crate::message::{Message, MessageTags};
+use crate::record::{RunControl, RunRecord, SteeringMessage, SteeringStatus};
+use crate::store::StoreError;
+use crate::tenant::TenantId;
+
+/// What a stop or a cancellation is answered with.
+#[derive(Debug, Clone)]
+pub struct ControlAnswer {
+    /// The run as it stands.
+    pub run: RunRecord,
+    /// Whether the run had ended before, so that nothing came of it.
+    pub came_too_late: bool,
+}
+
+impl RunService {
+    /// Says how a run shall end. May be repeated; a run that has ended stays as it is.
+    pub async fn control(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        run_id: RunId,
+        control: RunControl,
+    ) -> Result<ControlAnswer, Refusal> {
+        let active = self.active.find(tenant, run_id);
+        // A run that is at work here hears of it before the store does.
+        let is_here = active.is_some();
+        if let Some(active) = &active {
+            active.control(control);
+        }
+        if active.is_some_and(|active| active.tenure.is_none()) {
+            // Nobody else has to know.
+        } else if self.ports.store.run_control(tenant, run_id, control).await? {
+            self.end_waiting(tenant, run_id).await?;
+            self.tell(tenant, run_id, RunSignal::Look).await;
+        } else {
+            let run = self.known(tenant, run_id).await?;
+            if run.summary.status.is_terminal() {
+                return Ok(ControlAnswer {
+                    run,
+                    // It may have ended because it has heard.
+                    came_too_late: !is_here,
+                });
+            }
+            if !self.tell(tenant, run_id, RunSignal::Control(control)).await {
+                return Err(Refusal::Unreachable { run_id });
+            }
+        }
+        Ok(ControlAnswer {
+            run: self.known(tenant, run_id).await?,
+            came_too_late: false,
+        })
+    }
+
+    /// Adds a message that the model sees at the run's next step. A repeated key is answered with what has become of the first message.
+    pub async fn steer(
+        &self,
+        tenant: &TenantId,
+        run_id: RunId,
+        key: String,
+        message: InputMessage,
+    ) -> Result<SteeringStatus, Refusal> {
+        let message = SteeringMessage {
+            key,
+            message: self.steering_message(message),
+        };
+        let active = self.active.find(tenant, run_id);
+        if let Some(active) = active.filter(|active| active.tenure.is_none()) {
+            return Ok(active.inbox.add(message));
+        }
+        if let Some(status) = self.ports.store.message_insert(tenant, run_id, &message).await? {
+            self.tell(tenant, run_id, RunSignal::Look).await;
+            return Ok(status);
+        }
+        let run = self.known(tenant, run_id).await?;
+        if run.summary.status.is_terminal() {
+            return Ok(SteeringStatus::TooLate);
+        }
+        if self.tell(tenant, run_id, RunSignal::Message(Box::new(message))).await {
+            Ok(SteeringStatus::Received)
+        } else {
+            Err(Refusal::Unreachable { run_id })
+        }
+    }
+
+    /// Ends a run that waits in the queue, here and now: nobody waits for a worker to be told that nothing is to be done.
+    async fn end_waiting(self: &Arc<Self>, tenant: &TenantId, run_id: RunId) -> Result<(), StoreError> {
+        let (service, tenant) = (Arc::clone(self), tenant.clone());
+        // A task of its own, since a run that is leased and not begun would lie idle until its lease expires.
+        let leasing = self.tasks.spawn(async move {
+            service.read_lease_time().await;
+            let terms = service.lease_terms();
+            let leased = service.ports.store.run_lease_now(&terms, &tenant, run_id).await?;
+            if let Some(leased) = leased {
+                Box::pin(service.attempt(leased, None, None)).await;
+            }
+            Ok(())
+        });
+        // Only a fault of ours ends the task otherwise.
+        leasing.await.unwrap_or(Ok(()))
+    }
+
+    /// Hears what other processes say to the runs of this one, until the service ends.
+    pub(super) async fn hear_signals(self: Arc<Self>) {
+        let mut signals = self.ports.board.signals();
+        loop {
+            tokio::select! {
+                () = self.ended.cancelled() => return,
+                signal = signals.next() => match signal {
+                    Some(signal) => self.hear(signal).await,
+                    None => return,
+                },
+            }
+        }
+    }
+
+    async fn hear(&self, (tenant, run_id, signal): AddressedSignal) {
+        let Some(active) = self.active.find(&tenant, run_id) else {
+            return;
+        };
+        match signal {
+            RunSignal::Look => self.look(&active).await,
+            RunSignal::Control(control) => active.control(control),
+            RunSignal::Message(message) => {
+                active.inbox.add(*message);
+            }
+        }
+    }
+
+    /// Reads what callers want of a run at work. What can't be read now comes with the renewal of the lease.
+    async fn look(&self, active: &ActiveRun) {
+        if active.lease().is_some() {
+            self.renew_leases(std::slice::from_ref(&active.run_id)).await;
+        }
+    }
+
+    /// Hands messages of the store to the run.
+    pub(super) async fn fetch_messages(&self, active: &ActiveRun) -> Result<(), StoreError> {
+        let messages = self.ports.store.run_message_list(&active.tenant, active.run_id).await?;
+        // One that was applied is applied again where the run begins anew.
+        let waiting = messages
+            .into_iter()
+            .filter(|message| message.status != SteeringStatus::TooLate);
+        for message in waiting {
+            active.inbox.add(message.message);
+        }
+        Ok(())
+    }
+
+    /// Passes a signal on, to this process without any detour. Tells whether anybody heard it.
+    pub(super) async fn tell(&self, tenant: &TenantId, run_id: RunId, signal: RunSignal) -> bool {
+        if self.active.find(tenant, run_id).is_some() {
+            self.hear((tenant.clone(), run_id, signal)).await;
+            return true;
+        }
+        let sent = self.ports.board.signal_send(tenant, run_id, signal).await;
+        sent.unwrap_or_else(|error| {
+            tracing::debug!(%run_id, error = &error as &dyn std::error::Error, "a signal is not sent");
+            false
+        })
+    }
+
+    async fn known(&self, tenant: &TenantId, run_id: RunId) -> Result<RunRecord, Refusal> {
+        let run = self.run_lookup(tenant, run_id).await?;
+        run.ok_or(Refusal::UnknownRun { run_id })
+    }
+
+    fn steering_message(&self, message: InputMessage) -> Message {
+        let id = MessageId::generate(&*self.ports.ids);
+        Message {
+            name: message.name,
+            metadata: message.metadata,
+            tags: MessageTags {
+                section: message.section,
+                ..MessageTags::default()
+            },
+            ..Message::new(id, message.role, message.content, self.ports.clock.now())
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The messages that tell webhooks how a run ended. They are stored in the transaction of the end, and sent by others.
+
+use serde::Serialize;
+
+use super::service::RunService;
+use crate::agent::{RunWebhook, WebhookEvent};
+use crate::clock::Timestamp;
+use crate::ids::{DeliveryId, IdSource};
+use crate::record::{DeliveryRecord, NewDelivery, RunRecord, RunStatus, RunView};
+use crate::store::StoreError;
+use crate::tenant::TenantId;
+
+/// A message, in the form that the Standard Webhooks specification recommends.
+#[derive(Serialize)]
+struct Message {
+    #[serde(rename = "type")]
+    event: WebhookEvent,
+    /// When the run ended.
+    timestamp: Timestamp,
+    data: RunView,
+}
+
+impl RunService {
+    /// Has a message sent again from its first attempt on, whatever became of it. Returns it, if there is one.
+    pub async fn redeliver(
+        &self,
+        tenant: &TenantId,
+        delivery_id: DeliveryId,
+    ) -> Result<Option<DeliveryRecord>, StoreError> {
+        let now = self.ports.clock.now();
+        let delivery = self.ports.store.delivery_restart(tenant, delivery_id, now).await?;
+        self.ports.outbox.notify_one();
+        Ok(delivery)
+    }
+}
+
+/// Makes the messages of an end that the webhook hears of. Made once for an end: a repeated commit of it must repeat their ids.
+pub(super) fn deliveries_of(webhook: Option<&RunWebhook>, record: &RunRecord, ids: &dyn IdSource) -> Vec<NewDelivery> {
+    let event = event_of(record.summary.status);
+    let hears = |webhook: &&RunWebhook| webhook.events.is_empty() || webhook.events.contains(&event);
+    let Some(webhook) = webhook.filter(hears) else {
+        return Vec::new();
+    };
+    let timestamp = record.summary.completed_at.unwrap_or(record.summary.created_at);
+    let message = Message {
+        event,
+        timestamp,
+        data: record.clone().into(),
+    };
+    match serde_json::to_string(&message) {
+        Ok(body) => vec![NewDelivery {
+            delivery_id: DeliveryId::generate(ids),
+            event,
+            url: webhook.url.clone(),
+            secret: webhook.secret.clone(),
+            body,
+            created_at: timestamp,
+        }],
+        Err(error) => {
+            // A record is stored as JSON as well, so it would be lost all the same.
+            tracing::error!(run_id = %record.summary.run_id, error = error.to_string(), "a webhook's message can't be written");
+            Vec::new()
+        }
+    }
+}
+
+/// A run that ends without having reached an end has failed.
+fn event_of(status: RunStatus) -> WebhookEvent {
+    match status {
+        RunStatus::Completed => WebhookEvent::Completed,
+        RunStatus::Stopped => WebhookEvent::Stopped,
+        RunStatus::Cancelled => WebhookEvent::Cancelled,
+        RunStatus::Failed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => WebhookEvent::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Durability;
+    use crate::ids::{RunId, SessionId, UuidV7Source};
+    use crate::json::Object;
+    use crate::record::{RunMode, RunSummary};
+    use crate::usage::Usage;
+
+    fn record(status: RunStatus) -> RunRecord {
+        let at: Timestamp = "2026-01-02T03:04:05.000006Z".parse().unwrap();
+        let summary = RunSummary {
+            run_id: RunId::generate(&UuidV7Source),
+            session_id: SessionId::generate(&UuidV7Source),
+            base_session_id: None,
+            agent: "demo".to_owned(),
+            agent_version: None,
+            model: "demo/demo".parse().unwrap(),
+            mode: RunMode::Async,
+            durability: Durability::default(),
+            thread: None,
+            attempts: 1,
+            status,
+            stop_reason: None,
+            usage: Usage::default(),
+            step_count: 1,
+            event_count: 9,
+            error: None,
+            metadata: Object::new(),
+            created_at: at,
+            started_at: Some(at),
+            completed_at: Some(at + chrono::TimeDelta::seconds(1)),
+        };
+        RunRecord {
+            summary,
+            output: Vec::new(),
+            value: None,
+        }
+    }
+
+    fn webhook(events: &[WebhookEvent]) -> RunWebhook {
+        RunWebhook {
+            url: "https://example.org/ends".to_owned(),
+            events: events.to_vec(),
+            secret: Some("main".to_owned()),
+        }
+    }
+
+    #[test]
+    fn each_end_is_told_to_those_who_want_to_hear_it() {
+        for (status, event) in [
+            (RunStatus::Completed, WebhookEvent::Completed),
+            (RunStatus::Stopped, WebhookEvent::Stopped),
+            (RunStatus::Failed, WebhookEvent::Failed),
+            (RunStatus::Cancelled, WebhookEvent::Cancelled),
+        ] {
+            let record = record(status);
+            let told = |webhook: Option<&RunWebhook>| {
+                let deliveries = deliveries_of(webhook, &record, &UuidV7Source);
+                deliveries.iter().map(|delivery| delivery.event).collect::<Vec<_>>()
+            };
+            let others: Vec<_> = WebhookEvent::ALL.into_iter().filter(|other| *other != event).collect();
+            assert_eq!(told(None), []);
+            assert_eq!(told(Some(&webhook(&[]))), [event]);
+            assert_eq!(told(Some(&webhook(&[event]))), [event]);
+            assert_eq!(told(Some(&webhook(&WebhookEvent::ALL))), [event]);
+            assert_eq!(told(Some(&webhook(&others))), []);
+        }
+    }
+
+    #[test]
+    fn a_message_says_what_happened_and_when() {
+        let record = record(RunStatus::Stopped);
+        let deliveries = deliveries_of(Some(&webhook(&[])), &record, &UuidV7Source);
+        let [delivery] = &deliveries[..] else {
+            panic!("{deliveries:?}")
+        };
+        assert_eq!(
+            (delivery.url.as_str(), delivery.secret.as_deref()),
+            ("https://example.org/ends", Some("main"))
+        );
+        assert_eq!(Some(delivery.created_at), record.summary.completed_at);
+        let body: crate::json::Value = serde_json::from_str(&delivery.body).unwrap();
+        assert_eq!(
+            (&body["type"], &body["timestamp"]),
+            (&"run.stopped".into(), &"2026-01-02T03:04:06.000006Z".into())
+        );
+        assert_eq!(body["data"], serde_json::to_value(RunView::from(record)).unwrap());
+    }
+}

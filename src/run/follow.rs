@@ -1,0 +1,378 @@
+//! Following a run, at work or ended, in this process or another.
+//!
+//! Events are read from the board where it has them, and else from the store; the last ones of a run that has ended are made of its
+//! record and its session, for ever. A reader holds its place and nothing else, so a slow one costs nothing. One that comes back after
+//! the end is told the end once more.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt as _};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+
+use super::active::ActiveRun;
+use super::service::RunService;
+use crate::ids::RunId;
+use crate::record::{RunEvent, RunEventPayload, RunRecord};
+use crate::store::StoreError;
+use crate::tenant::TenantId;
+
+/// The most events of one read.
+const BATCH: usize = 256;
+const BATCH_ROWS: u32 = 256;
+/// How long a follower waits for a sign before it looks for itself: at first, and at most when there is nothing again and again.
+const POLL: Duration = Duration::from_secs(1);
+const LONGEST_POLL: Duration = Duration::from_secs(5);
+/// How long the last events of an ended run may be on their way, before they are taken for lost.
+const STRAGGLERS: Duration = Duration::from_secs(1);
+
+/// How long events that a reader was shown may be nowhere, before they are taken for lost.
+const LOST: Duration = Duration::from_secs(10);
+
+/// What somebody who follows a run is told.
+#[derive(Debug, Clone)]
+pub enum Followed {
+    /// The next event. After the terminal one the stream ends.
+    Event(Arc<RunEvent>),
+    /// What follows is no longer kept for a reader who is so far behind, or can't be read now. The stream ends; whoever comes back may
+    /// go on after the last event that it has.
+    Dropped {
+        /// Why, in words for the caller.
+        reason: &'static str,
+    },
+}
+
+impl RunService {
+    /// Reads a run; where it has not ended, waits for a change of its status, at most so long.
+    pub async fn run_wait(
+        &self,
+        tenant: &TenantId,
+        run_id: RunId,
+        wait: Duration,
+    ) -> Result<Option<RunRecord>, StoreError> {
+        let until = Instant::now() + wait;
+        let mut seen = None;
+        loop {
+            let change = self.ports.board.run_change(tenant, run_id);
+            let Some(run) = self.run_lookup(tenant, run_id).await? else {
+                return Ok(None);
+            };
+            let status = run.summary.status;
+            let has_changed = seen.is_some_and(|seen| seen != status);
+            if status.is_terminal() || has_changed || Instant::now() >= until {
+                return Ok(Some(run));
+            }
+            seen = Some(status);
+            // Whichever comes first: nothing is missed, since the next look is at the run itself.
+            let _ = timeout_at(until.min(Instant::now() + POLL), change).await;
+        }
+    }
+
+    /// Waits for the end of a run. `None` when it is gone without one.
+    pub(super) async fn end_of(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
+        loop {
+            match self.run_wait(tenant, run_id, POLL * 60).await {
+                Ok(Some(run)) if !run.summary.status.is_terminal() => (),
+                // The run goes on without the store for a while, and so does its caller.
+                Err(error) if error.is_transient() => sleep(POLL).await,
+                ended => return ended,
+            }
+        }
+    }
+
+    /// Streams the events of a run that follow on the one with the number `after`; none when there is no such run.
+    pub async fn follow(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        run_id: RunId,
+        after: u64,
+    ) -> Result<Option<BoxStream<'static, Followed>>, StoreError> {
+        let known = self.run_lookup(tenant, run_id).await?;
+        Ok(known.map(|_| self.events_of(tenant, run_id, after).boxed()))
+    }
+
+    /// Streams the events of a run that is known.
+    pub(super) fn events_of(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        run_id: RunId,
+        after: u64,
+    ) -> impl Stream<Item = Followed> + Send + use<> {
+        let follower = Follower {
+            service: Arc::clone(self),
+            tenant: tenant.clone(),
+            run_id,
+            after,
+            read: VecDeque::new(),
+            patience: POLL,
+            ahead_since: None,
+            is_at_end: false,
+            looked_back_to: 0,
+            ended_since: None,
+            is_over: false,
+        };
+        stream::unfold(follower, |mut follower| async {
+            let followed = follower.next().await?;
+            Some((followed, follower))
+        })
+    }
+}
+
+/// A reader with its place.
+struct Follower {
+    service: Arc<RunService>,
+    tenant: TenantId,
+    run_id: RunId,
+    /// The number of the last event that was passed on.
+    after: u64,
+    read: VecDeque<Arc<RunEvent>>,
+    /// How long the next look is waited for.
+    patience: Duration,
+    /// Since when the reader has been shown more than there is.
+    ahead_since: Option<Instant>,
+    /// Whether the last event that was passed on is one of the last of the run.
+    is_at_end: bool,
+    /// The resumption of the run that the reader was sent back to.
+    looked_back_to: u64,
+    /// Since when the run is known to have ended.
+    ended_since: Option<Instant>,
+    is_over: bool,
+}
+
+/// What a look for more events has found.
+enum Found {
+    Events(Vec<Arc<RunEvent>>),
+    /// Nothing yet.
+    Nothing,
+    /// Nothing that follows on the last one.
+    Gap(&'static str),
+}
+
+impl Follower {
+    async fn next(&mut self) -> Option<Followed> {
+        while !self.is_over {
+            if let Some(event) = self.read.pop_front() {
+                self.after = event.sequence;
+                self.is_at_end = event.payload.is_of_end();
+                self.is_over = event.payload.is_terminal();
+                return Some(Followed::Event(event));
+            }
+            let change = self.service.ports.board.run_change(&self.tenant, self.run_id);
+            match self.look().await {
+                Ok(Found::Events(events)) => {
+                    self.read.extend(events);
+                    self.patience = POLL;
+                }
+                Ok(Found::Nothing) => {
+                    tokio::select! {
+                        () = change => (),
+                        () = sleep(self.patience) => (),
+                    }
+                    self.patience = (self.patience * 2).min(LONGEST_POLL);
+                }
+                Ok(Found::Gap(reason)) => return Some(self.dropped(reason)),
+                Err(error) => {
+                    tracing::warn!(run_id = %self.run_id, error = &error as &dyn std::error::Error, "a run's events can't be read");
+                    return Some(self.dropped("the store can't be read now"));
+                }
+            }
+        }
+        None
+    }
+
+    fn dropped(&mut self, reason: &'static str) -> Followed {
+        self.is_over = true;
+        Followed::Dropped { reason }
+    }
+
+    async fn look(&mut self) -> Result<Found, StoreError> {
+        let here = self.service.active.find(&self.tenant, self.run_id);
+        let shown = self.look_at_board(here.as_deref()).await;
+        if !shown.is_empty() {
+            return Ok(Found::Events(shown));
+        }
+        if let Some(active) = here {
+            return self.look_here(&active).await;
+        }
+        let Some(run) = self.service.run_lookup(&self.tenant, self.run_id).await? else {
+            return Ok(Found::Gap(
+                "the process that worked on the run is gone, and the run with it",
+            ));
+        };
+        match self.look_at_store().await? {
+            Found::Events(events) => Ok(Found::Events(events)),
+            _ if run.summary.status.is_terminal() => self.look_at_end(run).await,
+            _ => self.look_back().await,
+        }
+    }
+
+    /// Looks for events of a run of this process of which the board has shown none.
+    async fn look_here(&mut self, active: &ActiveRun) -> Result<Found, StoreError> {
+        let board = &self.service.ports.board;
+        let last = board.event_last(&self.tenant, self.run_id).await.unwrap_or_default();
+        if last < self.after {
+            return self.look_back().await;
+        }
+        if last == self.after {
+            return Ok(Found::Nothing);
+        }
+        // It may have been told a moment ago.
+        let shown = self.look_at_board(Some(active)).await;
+        if !shown.is_empty() {
+            Ok(Found::Events(shown))
+        } else if active.tenure.is_some() {
+            // It may wait to be shared, and is shown then.
+            self.patience = POLL;
+            self.look_at_store().await
+        } else {
+            Ok(Found::Gap(
+                "the reader is too far behind: what follows is no longer kept",
+            ))
+        }
+    }
+
+    /// Reads what the board has; a board that is away has nothing. Of a run of the queue that is at work here only that is shown which
+    /// another worker would find: what was told is not told otherwise afterwards.
+    async fn look_at_board(&self, here: Option<&ActiveRun>) -> Vec<Arc<RunEvent>> {
+        let board = &self.service.ports.board;
+        let shown = board.event_read(&self.tenant, self.run_id, self.after, BATCH).await;
+        let mut shown = shown.unwrap_or_default();
+        if let Some(tenure) = here.and_then(|active| active.tenure.as_ref()) {
+            let shared = board.event_shared(&self.tenant, self.run_id);
+            let lasts = |event: &Arc<RunEvent>| event.sequence <= shared || tenure.is_kept(event.sequence);
+            let lasting = shown.iter().take_while(|event| lasts(event)).count();
+            shown.truncate(lasting);
+        }
+        shown
+    }
+
+    /// A reader may have been shown more than a worker that died could share. Such a reader begins again where another worker has gone
+    /// on, which is where it learns that what it has since then does not count.
+    async fn look_back(&mut self) -> Result<Found, StoreError> {
+        if !self.is_ahead().await? {
+            self.ahead_since = None;
+            return Ok(Found::Nothing);
+        }
+        let since = *self.ahead_since.get_or_insert_with(Instant::now);
+        let resumption = self.newest_resumption().await?;
+        if let Some(number) = resumption.filter(|number| *number <= self.after && self.looked_back_to < *number) {
+            self.looked_back_to = number;
+            self.after = number - 1;
+            return Ok(Found::Events(Vec::new()));
+        }
+        // What the reader names may be on its way to a board that was emptied. Otherwise it was never told, or is lost, and the reader
+        // goes on from what there is.
+        if since.elapsed() > LOST {
+            self.after = self.last_known().await?;
+        }
+        Ok(Found::Nothing)
+    }
+
+    /// Tells whether the reader has been shown more than there is. Of a board that is away nobody knows.
+    async fn is_ahead(&self) -> Result<bool, StoreError> {
+        let is_board_there = self
+            .service
+            .ports
+            .board
+            .event_last(&self.tenant, self.run_id)
+            .await
+            .is_ok();
+        Ok(is_board_there && self.last_known().await? < self.after)
+    }
+
+    async fn last_known(&self) -> Result<u64, StoreError> {
+        let ports = &self.service.ports;
+        let shown = ports.board.event_last(&self.tenant, self.run_id).await;
+        let kept = ports.store.event_last(&self.tenant, self.run_id).await?;
+        Ok(kept.max(shown.unwrap_or_default()))
+    }
+
+    /// Finds the number of the newest `run.resumed`.
+    async fn newest_resumption(&self) -> Result<Option<u64>, StoreError> {
+        let ports = &self.service.ports;
+        let (mut newest, mut after) = (None, 0);
+        loop {
+            let shown = ports.board.event_read(&self.tenant, self.run_id, after, BATCH).await;
+            let mut events = shown.unwrap_or_default();
+            if events.is_empty() {
+                events = ports
+                    .store
+                    .event_read(&self.tenant, self.run_id, after, BATCH_ROWS)
+                    .await?;
+            }
+            let Some(last) = events.last().map(|event| event.sequence) else {
+                return Ok(newest);
+            };
+            after = last;
+            let resumed = events
+                .iter()
+                .rfind(|event| matches!(event.payload, RunEventPayload::Resumed { .. }));
+            newest = resumed.map(|event| event.sequence).or(newest);
+        }
+    }
+
+    async fn look_at_store(&self) -> Result<Found, StoreError> {
+        let store = &self.service.ports.store;
+        let events = store
+            .event_read(&self.tenant, self.run_id, self.after, BATCH_ROWS)
+            .await?;
+        Ok(if events.is_empty() {
+            Found::Nothing
+        } else {
+            Found::Events(events)
+        })
+    }
+
+    /// Makes the last events of a run that has ended. Those before them may still be on their way to the board.
+    async fn look_at_end(&mut self, run: RunRecord) -> Result<Found, StoreError> {
+        let last = run.summary.event_count.max(1);
+        if self.after > last
+            && let Found::Events(_) = self.look_back().await?
+        {
+            return Ok(Found::Events(Vec::new()));
+        }
+        let has_session = run.summary.status.has_session();
+        let made = if has_session { 2 } else { 1 };
+        // Whoever has all that there is may have read something else in its place; it is told the end, once more or at last.
+        if !self.is_at_end && self.after + made > last {
+            self.after = last.saturating_sub(made);
+        }
+        let since = *self.ended_since.get_or_insert_with(Instant::now);
+        if self.after + made < last && since.elapsed() < STRAGGLERS {
+            let change = self.service.ports.board.run_change(&self.tenant, self.run_id);
+            tokio::select! {
+                () = change => (),
+                () = sleep_until(since + STRAGGLERS) => (),
+            }
+            return Ok(Found::Events(Vec::new()));
+        }
+        let mut events = Vec::new();
+        let time = run.summary.completed_at.unwrap_or(run.summary.created_at);
+        let mut add = |sequence, time, payload| {
+            events.push(Arc::new(RunEvent {
+                sequence,
+                run_id: run.summary.run_id,
+                time,
+                payload,
+            }));
+        };
+        if has_session && self.after + 1 < last {
+            let store = &self.service.ports.store;
+            if let Some(head) = store.session_lookup(&self.tenant, run.summary.session_id).await? {
+                add(
+                    last - 1,
+                    head.created_at,
+                    RunEventPayload::SessionCommitted {
+                        session_id: head.session_id,
+                        parent_session_id: head.parent_session_id,
+                        root_hash: head.root_hash,
+                    },
+                );
+            }
+        }
+        add(last, time, RunEventPayload::terminal(run.clone()));
+        Ok(Found::Events(events))
+    }
+}

@@ -1,0 +1,185 @@
+//! One worker's attempt at one run of the queue.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::request::{AcceptedRequest, RequestError};
+use crate::agent::RunWebhook;
+use crate::board::LiveRun;
+use crate::record::{RunControl, RunEvent, RunEventPayload, RunStatus};
+use crate::run::active::{ActiveRun, Tenure};
+use crate::run::error::Refusal;
+use crate::run::execute::Performed;
+use crate::run::live::LiveEvents;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::plan::{Base, RunPlan};
+use crate::run::service::RunService;
+use crate::store::{LeasedRun, StoreError};
+
+/// The most events that are read at once.
+const BATCH: usize = 1_000;
+/// The fence of a run's first lease.
+const FIRST_FENCE: u64 = 1;
+
+impl RunService {
+    /// Works on a leased run until it has ended or is left to another worker.
+    pub(in crate::run) async fn attempt(
+        self: Arc<Self>,
+        leased: LeasedRun,
+        plan: Option<Box<RunPlan>>,
+        place: Option<OwnedSemaphorePermit>,
+    ) {
+        let accepted = AcceptedRequest::from_json(&leased.request);
+        let webhook = accepted
+            .as_ref()
+            .ok()
+            .and_then(|accepted| accepted.request.webhook.clone());
+        let live = match self.take_up(&leased, webhook).await {
+            Ok(live) => Arc::new(live),
+            Err(error) => {
+                // The lease expires, and the run is taken up again.
+                tracing::warn!(run_id = %leased.lease.run_id, error = &error as &dyn Error, "a run can't be taken up");
+                return;
+            }
+        };
+        let performed = match plan {
+            Some(plan) => self.work_on(&leased, Ok(Planned::Before(plan)), &live).await,
+            None => {
+                self.work_on(
+                    &leased,
+                    accepted.map(|accepted| Planned::Now(Box::new(accepted))),
+                    &live,
+                )
+                .await
+            }
+        };
+        self.conclude(&live, performed, place).await;
+    }
+
+    /// Shows the run as one of this process. Its events go on after those of earlier workers.
+    async fn take_up(&self, leased: &LeasedRun, webhook: Option<RunWebhook>) -> Result<LiveEvents, StoreError> {
+        let expires = Instant::now() + self.settings.queue.lease;
+        let lease = leased.lease.clone();
+        let (tenant, run_id) = (lease.tenant.clone(), lease.run_id);
+        if leased.is_taken_over {
+            tracing::warn!(%run_id, attempts = leased.summary.attempts, "a run is taken over: its worker gave no sign of life");
+        }
+        let mut summary = leased.summary.clone();
+        summary.status = RunStatus::Running;
+        summary.started_at = summary.started_at.or_else(|| Some(self.ports.clock.now()));
+        let run = LiveRun::begun(summary).leased(lease.fence);
+        if let Err(error) = self.ports.board.run_open(&tenant, Arc::new(run.clone()), false).await {
+            tracing::warn!(%run_id, error = &error as &dyn Error, "a run begins without being shown on the board");
+        }
+        let (last, unkept) = if lease.fence == FIRST_FENCE {
+            (0, Vec::new())
+        } else {
+            let earlier = self.earlier_events(leased).await;
+            earlier.inspect_err(|_| self.ports.board.run_release(&tenant, run_id))?
+        };
+        let tenure = Tenure::new(lease, leased.moves_thread, expires, unkept);
+        let active = ActiveRun::new(tenant.clone(), run_id, &CancellationToken::new(), webhook, Some(tenure));
+        if let Some(control) = leased.control {
+            active.control(control);
+        }
+        let at_work = self.active.add(&active);
+        let (board, clock) = (Arc::clone(&self.ports.board), Arc::clone(&self.ports.clock));
+        Ok(LiveEvents::new(active, at_work, run, board, clock).following(last))
+    }
+
+    /// Returns the number of the last event that was told, and the events that only the board has.
+    async fn earlier_events(&self, leased: &LeasedRun) -> Result<(u64, Vec<Arc<RunEvent>>), StoreError> {
+        let (tenant, run_id) = (&leased.lease.tenant, leased.lease.run_id);
+        let mut last = self.ports.store.event_last(tenant, run_id).await?;
+        let mut unkept: Vec<Arc<RunEvent>> = Vec::new();
+        loop {
+            let shown = self.ports.board.event_read(tenant, run_id, last, BATCH).await;
+            let shown = shown.unwrap_or_default();
+            let Some(newest) = shown.last() else {
+                return Ok((last, unkept));
+            };
+            last = newest.sequence;
+            unkept.extend(shown);
+        }
+    }
+
+    /// Plans the run again, unless it was accepted here a moment ago, and performs it.
+    async fn work_on(
+        self: &Arc<Self>,
+        leased: &LeasedRun,
+        planned: Result<Planned, RequestError>,
+        live: &Arc<LiveEvents>,
+    ) -> Performed {
+        if !live.is_resumed() {
+            live.tell(RunEventPayload::Started(Box::new(live.summary())));
+        }
+        let failed = |failure: Failure| Performed::Ended(Outcome::failed(live, &failure));
+        if leased.control == Some(RunControl::Cancel) {
+            return Performed::Ended(Outcome::cancelled(live));
+        }
+        if leased.summary.attempts > self.settings.queue.max_attempts {
+            return failed(Failure::exhausted(leased.summary.attempts - 1));
+        }
+        let plan = match planned {
+            Ok(Planned::Before(plan)) => plan,
+            Ok(Planned::Now(accepted)) => match self
+                .plan_again(&leased.lease.tenant, *accepted, leased.summary.base_session_id)
+                .await
+            {
+                Ok(plan) => Box::new(plan),
+                Err(Refusal::Store(error)) if error.is_transient() => {
+                    tracing::warn!(run_id = %leased.lease.run_id, error = &error as &dyn Error, "a run can't be planned now");
+                    return Performed::Left;
+                }
+                Err(refusal) => return failed(Failure::refused(&refusal)),
+            },
+            Err(error) => return failed(Failure::progress(&error)),
+        };
+        if let Base::Unreadable(_, error) = &plan.base
+            && error.is_transient()
+        {
+            tracing::warn!(run_id = %leased.lease.run_id, error = error as &dyn Error, "what a run continues can't be read now");
+            return Performed::Left;
+        }
+        if let Err(error) = self.fetch_messages(&live.active).await {
+            tracing::debug!(error = &error as &dyn Error, "messages to a run come later");
+        }
+        self.perform_safely(&plan, live).await
+    }
+
+    /// Lets go of a run that this process does not end. When the process ends, another one may take the run at once; otherwise its lease
+    /// expires, so that what can't be done is not tried again and again without a pause.
+    pub(in crate::run) async fn leave(&self, live: &LiveEvents) {
+        let active = &live.active;
+        let now_here = self.active.find(&active.tenant, active.run_id);
+        live.leave(now_here.is_some_and(|now_here| !Arc::ptr_eq(&now_here, active)));
+        let Some(lease) = active.lease().filter(|_| !active.is_lost()) else {
+            return;
+        };
+        self.keep(active).await;
+        if !self.closing.is_cancelled() {
+            tracing::warn!(run_id = %lease.run_id, "a run is left until its lease expires");
+            return;
+        }
+        match self.ports.store.lease_release(lease).await {
+            Ok(true) => tracing::info!(run_id = %lease.run_id, "a run is handed back to the queue"),
+            Ok(false) => tracing::info!(run_id = %lease.run_id, "another worker has a run that was to be handed back"),
+            Err(error) => {
+                // It is taken over when the lease expires.
+                tracing::warn!(run_id = %lease.run_id, error = &error as &dyn Error, "a run can't be handed back");
+            }
+        }
+    }
+}
+
+/// What an attempt begins with.
+enum Planned {
+    /// The plan of a run that was accepted here a moment ago.
+    Before(Box<RunPlan>),
+    /// What was accepted earlier, or elsewhere.
+    Now(Box<AcceptedRequest>),
+}

@@ -1,0 +1,123 @@
+//! The journal of a run's executions, kept under its lease. What can't be kept keeps the execution from going on.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable as _};
+use futures_util::future::BoxFuture;
+use tokio::sync::Mutex;
+
+use super::keeper::keep_events;
+use crate::agent::{Journal, JournalEntry, JournalError, Journals};
+use crate::run::active::{ActiveRun, Tenure};
+use crate::store::{JournalRecord, Store, StoreError};
+
+/// Keeps the entries of all executions of a run, in one order.
+#[derive(Debug)]
+pub(in crate::run) struct RunJournal {
+    store: Arc<dyn Store>,
+    active: Arc<ActiveRun>,
+    /// What an earlier worker has kept, by the execution.
+    earlier: BTreeMap<String, Vec<JournalEntry>>,
+    /// The number of the last entry; held while entries are kept.
+    last: Arc<Mutex<u64>>,
+}
+
+/// Keeps the entries of one execution.
+#[derive(Debug)]
+struct ScopedJournal {
+    store: Arc<dyn Store>,
+    active: Arc<ActiveRun>,
+    last: Arc<Mutex<u64>>,
+    scope: String,
+}
+
+/// Reads what an earlier worker has kept, and goes on after it.
+pub(in crate::run) async fn read_journal(
+    store: &Arc<dyn Store>,
+    active: &Arc<ActiveRun>,
+) -> Result<RunJournal, StoreError> {
+    let read = || store.journal_read(&active.tenant, active.run_id);
+    let is_retried = |error: &StoreError| error.is_transient() && !active.is_lost();
+    let records = read.retry(backoff()).when(is_retried).await?;
+    let last = records.last().map_or(0, |record| record.sequence);
+    let mut earlier: BTreeMap<String, Vec<JournalEntry>> = BTreeMap::new();
+    for record in records {
+        earlier.entry(record.scope).or_default().push(record.entry);
+    }
+    Ok(RunJournal {
+        store: Arc::clone(store),
+        active: Arc::clone(active),
+        earlier,
+        last: Arc::new(Mutex::new(last)),
+    })
+}
+
+impl Journals for RunJournal {
+    fn scope(&self, scope: &str) -> Arc<dyn Journal> {
+        Arc::new(ScopedJournal {
+            store: Arc::clone(&self.store),
+            active: Arc::clone(&self.active),
+            last: Arc::clone(&self.last),
+            scope: scope.to_owned(),
+        })
+    }
+
+    fn entries(&self, scope: &str) -> Vec<JournalEntry> {
+        self.earlier.get(scope).cloned().unwrap_or_default()
+    }
+}
+
+impl Journal for ScopedJournal {
+    fn append(&self, entries: Vec<JournalEntry>) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move {
+            let tenure = self.active.tenure.as_ref().ok_or(JournalError::Superseded)?;
+            self.keep(tenure, entries).await
+        })
+    }
+}
+
+impl ScopedJournal {
+    async fn keep(&self, tenure: &Tenure, entries: Vec<JournalEntry>) -> Result<(), JournalError> {
+        let mut last = self.last.lock().await;
+        let numbered = entries.into_iter().zip(*last + 1..);
+        let records: Vec<_> = numbered
+            .map(|(entry, sequence)| JournalRecord {
+                sequence,
+                scope: self.scope.clone(),
+                entry,
+            })
+            .collect();
+        let is_step = records
+            .iter()
+            .any(|record| matches!(record.entry, JournalEntry::Reached(_)));
+        if is_step && let Err(error) = keep_events(&*self.store, tenure).await {
+            tracing::debug!(error = &error as &dyn Error, "events of a run are kept later");
+        }
+        let append = || self.store.journal_append(&tenure.lease, &records);
+        let is_retried = |error: &StoreError| error.is_transient() && !self.active.is_lost();
+        match append.retry(backoff()).when(is_retried).await {
+            Ok(true) => {
+                *last += records.len() as u64;
+                Ok(())
+            }
+            Ok(false) => {
+                tenure.lose();
+                Err(JournalError::Superseded)
+            }
+            Err(_) if self.active.is_lost() => Err(JournalError::Superseded),
+            Err(error) => Err(JournalError::Failed(error.into())),
+        }
+    }
+}
+
+/// Without an end: the lease expires before long, where the store does not come back.
+fn backoff() -> ExponentialBuilder {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(50))
+        .with_max_delay(Duration::from_secs(1))
+        .with_jitter()
+        .without_max_times()
+}

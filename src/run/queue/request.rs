@@ -1,0 +1,88 @@
+//! What was asked of a run of the queue, as it was accepted: whichever worker begins it, and how often, finds the same.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::AgentId;
+use crate::message::Message;
+use crate::run::plan::RunPlan;
+use crate::run::request::RunRequest;
+use crate::session::Hash;
+
+/// The version of this form.
+const VERSION: u32 = 1;
+
+/// A request with what was decided when it was accepted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::run) struct AcceptedRequest {
+    /// What was asked, but for the input.
+    pub(in crate::run) request: RunRequest,
+    /// The input, with the ids that it was given.
+    pub(in crate::run) input: Vec<Message>,
+    /// The versions of the agents.
+    pub(in crate::run) pinned: Pinned,
+}
+
+/// Versions of agents that a run was accepted with; nothing for a run that is new.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(in crate::run) struct Pinned {
+    /// The run's own agent.
+    pub(in crate::run) agent: Option<Hash>,
+    /// The agent instance of a new line of sessions.
+    pub(in crate::run) agent_id: Option<AgentId>,
+    /// Those that may work below it, by name.
+    pub(in crate::run) team: BTreeMap<String, Hash>,
+}
+
+/// The form with its version.
+#[derive(Serialize, Deserialize)]
+struct Versioned<T> {
+    version: u32,
+    accepted: T,
+}
+
+/// Why a request can't be read again.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::run) enum RequestError {
+    #[error("the request was accepted by a newer version of agent-runtime: its form is {0}")]
+    Newer(u32),
+    #[error("the request can't be read")]
+    Json(#[from] serde_json::Error),
+}
+
+impl AcceptedRequest {
+    /// Returns what a plan was made of.
+    pub(in crate::run) fn of(plan: &RunPlan) -> Self {
+        Self {
+            request: plan.request.clone(),
+            input: plan.input.clone(),
+            pinned: Pinned {
+                agent: Some(plan.agent_version),
+                agent_id: Some(plan.new_agent_id),
+                team: plan.team.versions(),
+            },
+        }
+    }
+
+    /// Writes the form that is stored.
+    pub(in crate::run) fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(&Versioned {
+            version: VERSION,
+            accepted: self,
+        })
+    }
+
+    /// Reads what was stored.
+    pub(in crate::run) fn from_json(json: &str) -> Result<Self, RequestError> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        let Version { version } = serde_json::from_str(json)?;
+        if version > VERSION {
+            return Err(RequestError::Newer(version));
+        }
+        Ok(serde_json::from_str::<Versioned<Self>>(json)?.accepted)
+    }
+}

@@ -1,0 +1,94 @@
+//! The worker: takes runs from the queue while it has places for them.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::sleep;
+
+use crate::run::service::RunService;
+use crate::store::StoreError;
+
+/// The most runs that are leased at once.
+const BATCH: usize = 16;
+
+impl RunService {
+    /// Takes runs until the service closes.
+    pub(in crate::run) async fn take_runs(self: Arc<Self>) {
+        let mut signs = self.ports.store.queue_signs();
+        let taking = async {
+            self.read_lease_time().await;
+            while let Ok(place) = Arc::clone(&self.places).acquire_owned().await {
+                if !self.take_some(place).await {
+                    self.wait_for_sign(&mut signs).await;
+                    self.read_lease_time_again().await;
+                }
+            }
+        };
+        tokio::select! {
+            () = self.closing.cancelled() => (),
+            () = taking => (),
+        }
+    }
+
+    /// Takes as many runs as there are places, and tells whether there may be more.
+    async fn take_some(self: &Arc<Self>, first: OwnedSemaphorePermit) -> bool {
+        let more = std::iter::repeat_with(|| Arc::clone(&self.places).try_acquire_owned().ok());
+        let more = more.take(BATCH - 1).map_while(|place| place);
+        let places: Vec<_> = std::iter::once(first).chain(more).collect();
+        match self.lease_runs(places).await {
+            Ok(is_full) => is_full,
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "no run can be taken from the queue"
+                );
+                false
+            }
+        }
+    }
+
+    /// A task of its own, since runs that are leased and not begun would lie idle until their leases expire.
+    async fn lease_runs(self: &Arc<Self>, places: Vec<OwnedSemaphorePermit>) -> Result<bool, StoreError> {
+        let service = Arc::clone(self);
+        let leasing = self.tasks.spawn(async move {
+            let terms = service.lease_terms();
+            let limit = u32::try_from(places.len()).unwrap_or(u32::MAX);
+            let leased = service.ports.store.run_lease(&terms, limit).await?;
+            let is_full = leased.len() == places.len();
+            for (leased, place) in leased.into_iter().zip(places) {
+                service
+                    .tasks
+                    .spawn(Arc::clone(&service).attempt(leased, None, Some(place)));
+            }
+            Ok(is_full)
+        });
+        // Only a fault of ours ends the task otherwise.
+        leasing.await.unwrap_or(Ok(false))
+    }
+
+    async fn wait_for_sign(&self, signs: &mut BoxStream<'static, ()>) {
+        tokio::select! {
+            Some(()) = signs.next() => (),
+            () = sleep(self.settings.queue.poll_interval) => (),
+        }
+    }
+
+    /// Looks at the database's clock unless it did so a moment ago.
+    async fn read_lease_time_again(&self) {
+        if self.lease_clock.is_older_than(self.settings.queue.lease / 3) {
+            self.read_lease_time().await;
+        }
+    }
+
+    /// Looks at the database's clock; where that is impossible, the next renewal of leases does it.
+    pub(in crate::run) async fn read_lease_time(&self) {
+        if let Err(error) = self.lease_clock.adjust(&*self.ports.store).await {
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "the time of the store is not known"
+            );
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A call on which another agent works: what is told of it, and how it is answered.
+
+use std::sync::Arc;
+
+use super::children::ChildSession;
+use super::task;
+use super::trace::Trace;
+use crate::agent::AgentEvent;
+use crate::agent::ports::{ToolError, ToolOutput};
+use crate::agent::state::{AgentState, ExecutionStatus, StopReason, SubagentExecution, ToolTrace};
+use crate::ids::AgentId;
+use crate::run::work::Work;
+
+/// A call at work.
+pub(super) struct Called<'a> {
+    /// The execution that the other agent works for.
+    pub(super) above: &'a Work,
+    /// The other agent instance.
+    pub(super) agent_id: AgentId,
+    /// The number of the step that the call belongs to.
+    pub(super) step_number: usize,
+    /// Its execution.
+    pub(super) work: Arc<Work>,
+    /// What is told of it.
+    pub(super) trace: Arc<Trace>,
+}
+
+impl Called<'_> {
+    /// Tells everybody that the other agent begins.
+    pub(super) fn tell_started(&self) {
+        self.above.events.emit(AgentEvent::SubagentStarted {
+            step_number: self.step_number,
+            agent: self.work.agent.name.clone(),
+            agent_id: self.agent_id,
+            session_id: self.work.session_id,
+        });
+    }
+
+    /// Answers the call. There is no state where the execution met a fault of ours.
+    pub(super) fn end(self, state: Option<AgentState>) -> Result<ToolOutput, ToolError> {
+        let name = &self.work.agent.name;
+        let status = state.as_ref().and_then(AgentState::status);
+        let status = status.unwrap_or(ExecutionStatus::Failed);
+        let trace = self.told(status, state.as_ref().and_then(AgentState::stop_reason));
+        match state {
+            Some(state) if status.has_session() => {
+                let words = if status == ExecutionStatus::Completed {
+                    task::completed(name, &state)
+                } else {
+                    task::stopped(name, &state)
+                };
+                self.keep(state);
+                Ok(ToolOutput {
+                    trace,
+                    ..ToolOutput::text(words)
+                })
+            }
+            Some(state) => Err(ToolError {
+                message: task::failed(name, &state),
+                trace,
+            }),
+            None => Err(ToolError {
+                message: format!("the agent {name} met an internal error"),
+                trace,
+            }),
+        }
+    }
+
+    /// Tells of the end, and returns the trace.
+    fn told(&self, status: ExecutionStatus, stop_reason: Option<StopReason>) -> ToolTrace {
+        let usage = self.work.control.spent();
+        let (agent, session_id) = (self.work.agent.name.clone(), self.work.session_id);
+        let subagent = self.trace.told().map(|(execution_id, steps)| SubagentExecution {
+            agent: agent.clone(),
+            agent_id: self.agent_id,
+            session_id,
+            execution_id,
+            status,
+            stop_reason,
+            steps,
+        });
+        self.above.events.emit(AgentEvent::SubagentCompleted {
+            step_number: self.step_number,
+            agent,
+            agent_id: self.agent_id,
+            session_id,
+            status,
+            stop_reason,
+            step_count: subagent.as_ref().map_or(0, |subagent| subagent.steps.len()),
+            usage,
+        });
+        ToolTrace {
+            usage,
+            subagent: subagent.map(Arc::new),
+        }
+    }
+
+    /// Hands the session to the execution above, which publishes it with its own or drops it.
+    fn keep(&self, state: AgentState) {
+        let child = ChildSession {
+            session_id: self.work.session_id,
+            subagent_of: self.above.session_id,
+            agent: self.work.agent.name.clone(),
+            agent_version: self.work.agent_version,
+            state,
+        };
+        self.above.children.add(child, &self.work.children);
+    }
+}

@@ -1,0 +1,82 @@
+//! What another process has kept of subagents: where those at work stand, and the sessions of those that have ended.
+
+use super::children::{ChildSession, Children};
+use crate::agent::state::{AdditionGap, AgentState};
+use crate::agent::{CallSeed, JournalEntry, Journals, Progress};
+use crate::clock::Timestamp;
+use crate::ids::SessionId;
+use crate::run::work::Work;
+use crate::session::Hash;
+
+/// A subagent as its journal has it.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// The session that it makes.
+    pub(super) session_id: SessionId,
+    /// The version of its definition.
+    pub(super) agent_version: Hash,
+    /// How far it has come.
+    pub(super) progress: Progress,
+}
+
+impl Kept {
+    /// Reads the entries of a scope; none when the subagent has not come to its first step.
+    pub(super) fn read(entries: Vec<JournalEntry>) -> Result<Option<Self>, AdditionGap> {
+        let Some(JournalEntry::SubagentBegun {
+            session_id,
+            agent_id,
+            agent_version,
+        }) = entries.first().cloned()
+        else {
+            return Ok(None);
+        };
+        // The first addition has everything of the state but its agent.
+        let progress = Progress::of(AgentState::new(agent_id, Timestamp::UNIX_EPOCH), entries)?;
+        Ok(progress.map(|progress| Self {
+            session_id,
+            agent_version,
+            progress,
+        }))
+    }
+}
+
+/// Gives back the sessions of the agents that have ended below an execution, as if this process had made them.
+pub(in crate::run) fn restore_children(above: &Work, progress: &Progress) -> Result<(), AdditionGap> {
+    let Some(journal) = &above.journal else { return Ok(()) };
+    restore_below(
+        &*journal.journals,
+        &above.call_seed,
+        above.session_id,
+        progress,
+        &above.children,
+    )
+}
+
+fn restore_below(
+    journals: &dyn Journals,
+    seed: &CallSeed,
+    above: SessionId,
+    progress: &Progress,
+    children: &Children,
+) -> Result<(), AdditionGap> {
+    for (step_number, place, execution) in progress.ended_calls() {
+        let subagent = execution.trace.subagent.as_ref();
+        let Some(subagent) = subagent.filter(|subagent| subagent.status.has_session()) else {
+            continue;
+        };
+        let scope = seed.key(step_number, place, &execution.call);
+        let kept = Kept::read(journals.entries(&scope))?.ok_or(AdditionGap::Call { place })?;
+        let below = Children::default();
+        let seed = CallSeed::of_call(&scope);
+        restore_below(journals, &seed, kept.session_id, &kept.progress, &below)?;
+        let child = ChildSession {
+            session_id: kept.session_id,
+            subagent_of: above,
+            agent: subagent.agent.clone(),
+            agent_version: kept.agent_version,
+            state: kept.progress.state,
+        };
+        children.add(child, &below);
+    }
+    Ok(())
+}
