@@ -51,6 +51,7 @@ codes! {
     TooManyMessages = "too_many_messages", BAD_REQUEST, "The input has too many messages";
     UnknownParameter = "unknown_parameter", BAD_REQUEST, "The query has an unknown parameter";
     InvalidParameter = "invalid_parameter", BAD_REQUEST, "A query parameter has an invalid value";
+    InvalidHeader = "invalid_header", BAD_REQUEST, "A header has an invalid value";
     InvalidCursor = "invalid_cursor", BAD_REQUEST, "The cursor is not one that this list gave";
     MalformedId = "malformed_id", BAD_REQUEST, "An id is malformed";
     MissingApiKey = "missing_api_key", UNAUTHORIZED, "The request has no API key";
@@ -61,9 +62,15 @@ codes! {
     SessionNotFound = "session_not_found", NOT_FOUND, "There is no such session";
     SessionNotCommitted = "session_not_committed", NOT_FOUND, "The session is reserved and not committed";
     AgentNotFound = "agent_not_found", NOT_FOUND, "There is no such agent";
+    ThreadNotFound = "thread_not_found", NOT_FOUND, "There is no such thread";
+    DeliveryNotFound = "delivery_not_found", NOT_FOUND, "There is no such delivery";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not allowed here";
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request arrived too slowly";
     BaseSessionConflict = "base_session_conflict", CONFLICT, "Another run continues the base session";
+    SessionHasDescendants = "session_has_descendants", CONFLICT, "Other sessions continue the session";
+    SessionInUse = "session_in_use", CONFLICT, "The session is in use";
+    ThreadBusy = "thread_busy", CONFLICT, "The thread has another active run";
+    ThreadMoved = "thread_moved", CONFLICT, "The thread points elsewhere";
     AgentIsConfigured = "agent_is_configured", CONFLICT, "The agent is defined in a configuration file";
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     JsonTooLarge = "json_too_large", PAYLOAD_TOO_LARGE, "The JSON has too many values";
@@ -77,10 +84,13 @@ codes! {
     InvalidPrompt = "invalid_prompt", UNPROCESSABLE_ENTITY, "The system prompt can't be rendered";
     InvalidResponseFormat = "invalid_response_format", UNPROCESSABLE_ENTITY, "The response format can't be used";
     InvalidHistory = "invalid_history", UNPROCESSABLE_ENTITY, "No model accepts these messages";
+    IdempotencyKeyReused = "idempotency_key_reused", UNPROCESSABLE_ENTITY, "The idempotency key belongs to another request";
+    QueueFull = "queue_full", TOO_MANY_REQUESTS, "The queue is full";
     TooManyRuns = "too_many_runs", TOO_MANY_REQUESTS, "Too many runs are active";
     HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers are too large";
     InternalError = "internal_error", INTERNAL_SERVER_ERROR, "The service failed";
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The store is unavailable";
+    RunUnreachable = "run_unreachable", SERVICE_UNAVAILABLE, "The process of the run can't be reached";
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "The service is shutting down";
     AnswerTimeout = "answer_timeout", SERVICE_UNAVAILABLE, "The answer took too long";
 }

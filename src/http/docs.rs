@@ -26,7 +26,9 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
     tags(
         (name = "runs", description = "A run takes one session, works, and publishes exactly one new session or nothing."),
         (name = "sessions", description = "A session is an immutable snapshot; its parent makes sessions a tree."),
+        (name = "threads", description = "A thread is a named pointer to a session, which runs move."),
         (name = "agents", description = "Definitions of agents, kept as immutable versions."),
+        (name = "webhooks", description = "What became of the messages that tell how runs ended."),
         (name = "health", description = "How the service is. Needs no key."),
     ),
     security(("api_key" = [])),

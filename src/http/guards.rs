@@ -44,7 +44,7 @@ pub(super) async fn limit_head(State(api): State<Arc<Api>>, request: Request, ne
     Ok(next.run(request).await)
 }
 
-/// Ends an answer that takes too long. Not for runs, which have budgets.
+/// Ends an answer that takes too long. Not for runs, which have budgets, and for those who follow them.
 pub(super) async fn limit_time(State(api): State<Arc<Api>>, request: Request, next: Next) -> Result<Response, Problem> {
     // Reading a body has the same limit to itself, with a problem of its own.
     let has_body = matches!(*request.method(), Method::POST | Method::PUT);
@@ -53,7 +53,12 @@ pub(super) async fn limit_time(State(api): State<Arc<Api>>, request: Request, ne
     } else {
         api.limits.request_timeout
     };
-    tokio::time::timeout(limit, next.run(request)).await.map_err(|_| {
+    within(limit, next.run(request)).await
+}
+
+/// Ends work that takes too long.
+pub(super) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Problem> {
+    tokio::time::timeout(limit, work).await.map_err(|_| {
         Problem::new(ProblemCode::AnswerTimeout, "the service took too long to answer").with_retry_after(RETRY_AFTER)
     })
 }

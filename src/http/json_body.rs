@@ -36,7 +36,8 @@ pub(super) fn decode_part<T: DeserializeOwned>(raw: &RawValue, place: &str) -> R
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| decode_problem(place, &error))
 }
 
-fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
+/// Checks that a body is announced as JSON.
+pub(super) fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     let unsupported = |words: String| Err(Problem::new(ProblemCode::UnsupportedMediaType, words));
     let encoding = headers.get(header::CONTENT_ENCODING);
     if encoding.is_some_and(|encoding| encoding != "identity") {
@@ -57,7 +58,8 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-async fn read_body(request: Request, limits: &HttpLimits) -> Result<Vec<u8>, Problem> {
+/// Reads the bytes of a body, so many and for so long as is allowed.
+pub(super) async fn read_body(request: Request, limits: &HttpLimits) -> Result<Vec<u8>, Problem> {
     let announced = request
         .headers()
         .get(header::CONTENT_LENGTH)
@@ -103,7 +105,8 @@ fn too_large(limits: &HttpLimits) -> Problem {
     )
 }
 
-fn decode_body<T: DeserializeOwned>(bytes: &[u8], limits: &HttpLimits) -> Result<T, Problem> {
+/// Decodes the bytes of a body, which must be an object.
+pub(super) fn decode_body<T: DeserializeOwned>(bytes: &[u8], limits: &HttpLimits) -> Result<T, Problem> {
     if bytes.is_empty() {
         return Err(Problem::new(ProblemCode::EmptyBody, "the request needs a JSON body"));
     }

@@ -6,10 +6,12 @@ mod router;
 mod server;
 
 mod agents;
+mod deliveries;
 mod docs;
 mod health;
 mod runs;
 mod sessions;
+mod threads;
 
 mod auth;
 mod guards;
@@ -18,6 +20,8 @@ mod observe;
 
 mod codes;
 mod connection;
+mod headers;
+mod idempotency;
 mod input;
 mod json_body;
 mod json_errors;
@@ -34,7 +38,7 @@ pub use self::codes::ProblemCode;
 use self::key_cache::KeyCache;
 pub use self::limits::HttpLimits;
 pub use self::problem::{FieldProblem, Problem};
-pub use self::router::{openapi, router};
+pub use self::router::{openapi, probe_router, router};
 pub use self::server::serve;
 use crate::clock::Clock;
 use crate::ids::IdSource;

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::codes::ProblemCode;
 use super::parameters::{QueryParameters, invalid};
 use super::problem::Problem;
+use crate::record::ThreadName;
 
 const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u32 = 200;
@@ -76,8 +77,12 @@ pub(super) enum Cursor {
     Session(Uuid),
     /// Of messages: the index of the next one.
     Message(u64),
+    /// Of deliveries.
+    Delivery(Uuid),
     /// Of agents.
     Agent(String),
+    /// Of threads.
+    Thread(ThreadName),
 }
 
 impl Cursor {
@@ -86,7 +91,9 @@ impl Cursor {
             Self::Run(id) => ('r', id.as_bytes().to_vec()),
             Self::Session(id) => ('s', id.as_bytes().to_vec()),
             Self::Message(index) => ('m', index.to_be_bytes().to_vec()),
+            Self::Delivery(id) => ('d', id.as_bytes().to_vec()),
             Self::Agent(name) => ('a', name.as_bytes().to_vec()),
+            Self::Thread(name) => ('t', name.as_str().as_bytes().to_vec()),
         };
         bytes
             .iter()
@@ -99,10 +106,15 @@ impl Cursor {
             b'r' => Uuid::from_slice(&bytes).ok().map(Self::Run),
             b's' => Uuid::from_slice(&bytes).ok().map(Self::Session),
             b'm' => bytes.try_into().ok().map(u64::from_be_bytes).map(Self::Message),
+            b'd' => Uuid::from_slice(&bytes).ok().map(Self::Delivery),
             b'a' => String::from_utf8(bytes)
                 .ok()
                 .filter(|name| !name.contains('\0'))
                 .map(Self::Agent),
+            b't' => String::from_utf8(bytes)
+                .ok()
+                .and_then(|name| name.parse().ok())
+                .map(Self::Thread),
             _ => None,
         }
     }
@@ -127,11 +139,16 @@ mod tests {
             Cursor::Run(Uuid::from_u128(7)),
             Cursor::Session(Uuid::from_u128(u128::MAX)),
             Cursor::Message(u64::MAX),
+            Cursor::Delivery(Uuid::from_u128(1 << 64)),
             Cursor::Agent("demo".to_owned()),
+            Cursor::Thread("a:b@c".parse().unwrap()),
+            Cursor::Thread("x".repeat(128).parse().unwrap()),
         ] {
             assert_eq!(Cursor::decode(&cursor.encode()), Some(cursor));
         }
-        for text in ["", "r", "r00", "x00", "mffff", "a0", "aff", "a00", "é0", "r\u{661}"] {
+        for text in [
+            "", "r", "r00", "x00", "mffff", "a0", "aff", "a00", "t", "t20", "é0", "r\u{661}",
+        ] {
             assert_eq!(Cursor::decode(text), None, "{text:?}");
         }
     }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::codes::ProblemCode;
-use crate::ids::RunId;
+use crate::ids::{RunId, SessionId};
 
 /// The longest text of a problem, in bytes.
 const MAX_TEXT: usize = 1_000;
@@ -26,6 +26,7 @@ struct Parts {
     detail: String,
     errors: Vec<FieldProblem>,
     run_id: Option<RunId>,
+    session_id: Option<SessionId>,
     retry_after: Option<Duration>,
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -69,6 +70,10 @@ pub(super) struct ProblemBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     run_id: Option<RunId>,
+    /// The session that a thread points to instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = Uuid)]
+    session_id: Option<SessionId>,
 }
 
 impl Problem {
@@ -80,6 +85,7 @@ impl Problem {
             detail,
             errors: Vec::new(),
             run_id: None,
+            session_id: None,
             retry_after: None,
             cause: None,
         }))
@@ -115,6 +121,13 @@ impl Problem {
     #[must_use]
     pub(super) fn with_run(mut self, run_id: Option<RunId>) -> Self {
         self.0.run_id = run_id;
+        self
+    }
+
+    /// Names the session that is where another one was expected.
+    #[must_use]
+    pub(super) fn with_session(mut self, session_id: Option<SessionId>) -> Self {
+        self.0.session_id = session_id;
         self
     }
 
@@ -163,6 +176,7 @@ impl Problem {
             request_id: request_id.to_owned(),
             errors: parts.errors.clone(),
             run_id: parts.run_id,
+            session_id: parts.session_id,
         })
     }
 }

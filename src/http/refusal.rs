@@ -53,6 +53,15 @@ impl From<Refusal> for Problem {
             ),
             Refusal::History(_) => Self::new(ProblemCode::InvalidHistory, detail),
             Refusal::AgentIsConfigured { .. } => Self::new(ProblemCode::AgentIsConfigured, detail),
+            Refusal::ThreadBusy { run_id } => Self::new(ProblemCode::ThreadBusy, detail).with_run(Some(run_id)),
+            Refusal::OtherRequest { .. } => Self::new(ProblemCode::IdempotencyKeyReused, detail),
+            Refusal::UnknownRun { .. } => Self::new(ProblemCode::RunNotFound, detail),
+            Refusal::Unreachable { .. } => {
+                Self::new(ProblemCode::RunUnreachable, detail).with_retry_after(STORE_RETRY_AFTER)
+            }
+            Refusal::QueueFull { retry_after, .. } => {
+                Self::new(ProblemCode::QueueFull, detail).with_retry_after(retry_after)
+            }
             Refusal::TooManyRuns { retry_after, .. } => {
                 Self::new(ProblemCode::TooManyRuns, detail).with_retry_after(retry_after)
             }
@@ -87,6 +96,38 @@ fn model_problem(error: &ModelLookupError, detail: String) -> Problem {
         ModelLookupError::MissingKey { provider, .. } => {
             let words = format!("the provider {provider:?} has no API key");
             Problem::new(ProblemCode::ModelNotConfigured, words).with_cause(detail)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{StatusCode, header};
+    use axum::response::IntoResponse as _;
+
+    use super::*;
+
+    #[test]
+    fn what_may_help_later_says_when() {
+        let run_id = RunId::from_uuid(uuid::Uuid::from_u128(7));
+        let queue_full = Refusal::QueueFull {
+            limit: 3,
+            retry_after: Duration::from_millis(1_500),
+        };
+        for (refusal, code, status, retry_after) in [
+            (queue_full, "queue_full", StatusCode::TOO_MANY_REQUESTS, "2"),
+            (
+                Refusal::Unreachable { run_id },
+                "run_unreachable",
+                StatusCode::SERVICE_UNAVAILABLE,
+                "1",
+            ),
+        ] {
+            let problem = Problem::from(refusal);
+            assert_eq!(problem.code().as_str(), code);
+            let response = problem.into_response();
+            assert_eq!(response.status(), status);
+            assert_eq!(response.headers()[header::RETRY_AFTER], retry_after);
         }
     }
 }

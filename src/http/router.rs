@@ -16,7 +16,7 @@ use super::guards::{answer_panic, limit_head, limit_time, method_not_allowed, ro
 use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
 use super::observe::observe;
-use super::{Api, HttpState, agents, health, runs, sessions};
+use super::{Api, HttpState, agents, deliveries, health, runs, sessions, threads};
 use crate::store::Scope;
 
 /// Makes the router of the whole interface.
@@ -31,11 +31,12 @@ pub fn router(state: HttpState, limits: &HttpLimits) -> Router {
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
     let routes = OpenApiRouter::<Arc<Api>>::new()
         .merge(reading().route_layer(scoped(Scope::SessionsRead)))
-        .merge(importing().route_layer(scoped(Scope::RunsWrite)))
+        .merge(writing().route_layer(scoped(Scope::RunsWrite)))
         .merge(administration().route_layer(scoped(Scope::Admin)))
         .merge(open())
         .route_layer(timed)
-        .merge(running().route_layer(scoped(Scope::RunsWrite)));
+        .merge(running().route_layer(scoped(Scope::RunsWrite)))
+        .merge(following().route_layer(scoped(Scope::SessionsRead)));
     let (routes, _) = routes.split_for_parts();
     routes
         .merge(documentation())
@@ -47,30 +48,62 @@ pub fn router(state: HttpState, limits: &HttpLimits) -> Router {
         .with_state(api)
 }
 
+/// Makes the router of a process that answers probes only.
+pub fn probe_router(state: HttpState, limits: &HttpLimits) -> Router {
+    let keys = KeyCache::new(Arc::clone(&state.store), Arc::clone(&state.clock));
+    let api = Arc::new(Api {
+        service: state,
+        limits: limits.clone(),
+        keys,
+    });
+    let (routes, _) = open().split_for_parts();
+    routes
+        .fallback(route_not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(CatchPanicLayer::custom(answer_panic))
+        .layer(from_fn_with_state(Arc::clone(&api), limit_head))
+        .layer(from_fn_with_state(Arc::clone(&api), observe))
+        .with_state(api)
+}
+
 /// Returns the description of the interface (OpenAPI 3.1).
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let routes = reading()
-        .merge(importing())
+        .merge(writing())
         .merge(administration())
         .merge(open())
-        .merge(running());
+        .merge(running())
+        .merge(following());
     let mut description = ApiDescription::openapi();
     description.merge(routes.into_openapi());
     description
 }
 
+/// Takes as long as a run does.
 fn running() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new().routes(routes!(runs::create_run))
 }
 
-fn importing() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new().routes(routes!(sessions::import_session))
+/// Waits for runs.
+fn following() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .routes(routes!(runs::get_run))
+        .routes(routes!(runs::follow_run))
+}
+
+fn writing() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .routes(routes!(runs::stop_run))
+        .routes(routes!(runs::cancel_run))
+        .routes(routes!(runs::steer_run))
+        .routes(routes!(sessions::import_session))
+        .routes(routes!(threads::put_thread, threads::delete_thread))
+        .routes(routes!(deliveries::redeliver))
 }
 
 fn reading() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(runs::list_runs))
-        .routes(routes!(runs::get_run))
         .routes(routes!(runs::list_steps))
         .routes(routes!(sessions::list_sessions))
         .routes(routes!(sessions::get_session))
@@ -79,12 +112,18 @@ fn reading() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(sessions::list_children))
         .routes(routes!(sessions::diff_sessions))
         .routes(routes!(sessions::verify_session))
+        .routes(routes!(threads::list_threads))
+        .routes(routes!(threads::get_thread))
+        .routes(routes!(deliveries::list_deliveries))
+        .routes(routes!(deliveries::get_delivery))
         .routes(routes!(agents::list_agents))
         .routes(routes!(agents::get_agent))
 }
 
 fn administration() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new().routes(routes!(agents::put_agent, agents::delete_agent))
+    OpenApiRouter::new()
+        .routes(routes!(agents::put_agent, agents::delete_agent))
+        .routes(routes!(sessions::delete_session))
 }
 
 /// Needs no key.

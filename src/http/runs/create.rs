@@ -1,48 +1,76 @@
 //! `POST /v1/runs`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
 use super::events;
+use super::preference::Preference;
 use super::request::CreateRun;
-use super::view::RunView;
 use crate::http::Api;
 use crate::http::auth::Caller;
 use crate::http::codes::ProblemCode;
-use crate::http::json_body::JsonBody;
+use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::parameters::QueryParameters;
 use crate::http::problem::{Problem, ProblemBody};
-use crate::record::{RunMode, RunRecord};
+use crate::record::{RunMode, RunRecord, RunView};
+use crate::run::RunHandle;
 
 /// Runs an agent.
 ///
 /// A run that is accepted answers 200 whatever becomes of it: a failed one has the status `failed` and an `error`. In mode `stream` the
-/// response is `text/event-stream`; the `id` of an event is its number, its `event` the name, its `data` JSON.
-#[utoipa::path(post, path = "/v1/runs", tag = "runs", request_body = CreateRun, responses(
+/// response is `text/event-stream`; the `id` of an event is its number, its `event` the name, its `data` JSON. In mode `async` the run is
+/// in the queue, and outlives the connection and the process.
+#[utoipa::path(post, path = "/v1/runs", tag = "runs", params(
+    ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request, 1 to 255 visible ASCII characters: sent again, it is answered with the same run"),
+    ("Prefer" = Option<String>, Header, description = "`respond-async` (RFC 7240) makes a synchronous run asynchronous"),
+), request_body = CreateRun, responses(
     (status = 200, description = "The result, or the stream of events", content((RunView = "application/json"), (String = "text/event-stream"))),
+    (status = 202, description = "The run is in the queue", body = RunView, headers(("Location" = String, description = "The path of the run"))),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn create_run(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
     query: QueryParameters,
-    JsonBody(body): JsonBody<CreateRun>,
+    preference: Preference,
+    KeyedBody { key, body }: KeyedBody<CreateRun>,
 ) -> Result<Response, Problem> {
     query.finish()?;
-    let request = body.into_request(&api.limits)?;
+    let request = body.into_request(&api.limits, preference, key)?;
+    api.service.agents.check_webhook(&tenant, request.webhook.as_ref())?;
     let mode = request.mode;
     let handle = api.service.runs.start(tenant, request).await?;
-    match mode {
-        RunMode::Sync => respond(handle.result().await),
-        RunMode::Stream => Ok(events::respond(handle.into_events(), api.limits.keep_alive_interval)),
-    }
+    let is_replay = handle.is_replay;
+    let mut response = match mode {
+        RunMode::Sync => result(handle.result().await?).into_response(),
+        RunMode::Async => accepted(handle.detach()).into_response(),
+        RunMode::Stream => stream(handle, api.limits.keep_alive_interval),
+    };
+    mark_replay(&mut response, is_replay);
+    preference.mark(&mut response, mode);
+    Ok(response)
+}
+
+/// Answers with the run as it was accepted, and says where it is found.
+fn accepted(run: RunRecord) -> Result<Response, Problem> {
+    let location = format!("/v1/runs/{}", run.summary.run_id);
+    let location = HeaderValue::from_str(&location).map_err(Problem::internal)?;
+    let headers = [(header::LOCATION, location)];
+    Ok((StatusCode::ACCEPTED, headers, Json(RunView::from(run))).into_response())
+}
+
+fn stream(handle: RunHandle, keep_alive: Duration) -> Response {
+    let run_id = handle.run_id;
+    events::respond(run_id, 0, handle.into_events(), keep_alive)
 }
 
 /// A lost race for the base is the caller's wish come true, so it answers as the early refusal does: with the run that won.
-fn respond(run: RunRecord) -> Result<Response, Problem> {
+fn result(run: RunRecord) -> Result<Response, Problem> {
     let conflict = run
         .summary
         .error

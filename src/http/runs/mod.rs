@@ -1,11 +1,15 @@
 //! Routes of runs.
 
+mod control;
 mod create;
 mod events;
+mod follow;
+mod preference;
 mod read;
 mod request;
-mod view;
 
+pub(super) use self::control::{__path_cancel_run, __path_steer_run, __path_stop_run, cancel_run, steer_run, stop_run};
 pub(super) use self::create::{__path_create_run, create_run};
+pub(super) use self::follow::{__path_follow_run, follow_run};
 pub(super) use self::read::{__path_get_run, __path_list_runs, __path_list_steps, get_run, list_runs, list_steps};
 pub(super) use self::request::{check_budget, check_metadata, check_variables};

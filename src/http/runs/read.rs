@@ -1,25 +1,42 @@
 //! `GET /v1/runs` and below.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::view::{RunSummaryView, RunView, StepList};
 use crate::http::Api;
 use crate::http::auth::Caller;
 use crate::http::codes::ProblemCode;
+use crate::http::guards::within;
 use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
-use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::RunId;
+use crate::record::{RunSummaryView, RunView, StepRecord};
 use crate::store::{Page, RunFilter, TimeRange};
+
+/// The longest wait for a run.
+const MAX_WAIT: Duration = Duration::from_mins(1);
+
+/// The steps of a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct StepList {
+    /// The completed steps, in order, with the messages that they produced.
+    data: Vec<StepRecord>,
+    /// Always null: all steps stand on one page.
+    next_cursor: Option<String>,
+}
 
 /// Lists runs, live and ended, newest first.
 #[utoipa::path(get, path = "/v1/runs", tag = "runs", params(
     ("status" = Option<crate::record::RunStatus>, Query, description = "Only of this status"),
     ("agent" = Option<String>, Query, description = "Only of this agent"),
     ("base_session_id" = Option<uuid::Uuid>, Query, description = "Only from this session"),
+    ("thread" = Option<String>, Query, description = "Only on this thread"),
     ("created_from" = Option<String>, Query, description = "The first instant (RFC 3339)"),
     ("created_until" = Option<String>, Query, description = "The first instant after (RFC 3339)"),
     ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
@@ -37,6 +54,7 @@ pub(in crate::http) async fn list_runs(
         status: query.parsed("status")?,
         agent: query.text("agent")?,
         base_session_id: query.id("base_session_id")?,
+        thread: query.parsed("thread")?,
         created: TimeRange {
             from: query.time("created_from")?,
             until: query.time("created_until")?,
@@ -68,8 +86,11 @@ pub(in crate::http) async fn list_runs(
     )))
 }
 
-/// Shows a run, also while it works.
-#[utoipa::path(get, path = "/v1/runs/{run_id}", tag = "runs", params(("run_id" = uuid::Uuid, Path)), responses(
+/// Shows a run, also while it works. With `wait` it is shown as soon as its status changes, if that happens in time.
+#[utoipa::path(get, path = "/v1/runs/{run_id}", tag = "runs", params(
+    ("run_id" = uuid::Uuid, Path),
+    ("wait" = Option<String>, Query, description = "How long to wait for a change of the status: seconds, or a duration such as `1m`; up to 60 seconds, by default 0"),
+), responses(
     (status = 200, body = RunView),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
@@ -77,11 +98,13 @@ pub(in crate::http) async fn get_run(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
     path: PathParameters,
-    query: QueryParameters,
+    mut query: QueryParameters,
 ) -> Result<Json<RunView>, Problem> {
+    let wait = take_wait(&mut query)?;
     query.finish()?;
     let run_id = path.id("run_id")?;
-    let run = api.service.runs.run_lookup(&tenant, run_id).await?;
+    let reading = api.service.runs.run_wait(&tenant, run_id, wait);
+    let run = within(wait + api.limits.request_timeout, reading).await??;
     run.map(|run| Json(run.into())).ok_or_else(|| run_not_found(run_id))
 }
 
@@ -109,6 +132,18 @@ pub(in crate::http) async fn list_steps(
         .ok_or_else(|| run_not_found(run_id))
 }
 
-fn run_not_found(run_id: RunId) -> Problem {
+/// Takes the parameter `wait`.
+fn take_wait(query: &mut QueryParameters) -> Result<Duration, Problem> {
+    let Some(text) = query.text("wait")? else {
+        return Ok(Duration::ZERO);
+    };
+    let seconds = text.parse().map(Duration::from_secs).ok();
+    let wait = seconds.or_else(|| humantime::parse_duration(&text).ok());
+    wait.filter(|wait| *wait <= MAX_WAIT)
+        .ok_or_else(|| invalid("wait", "not a time from 0 to 60 seconds, such as 30 or 30s"))
+}
+
+/// Makes the problem of a run id that leads nowhere.
+pub(super) fn run_not_found(run_id: RunId) -> Problem {
     Problem::new(ProblemCode::RunNotFound, format!("there is no run {run_id}"))
 }

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::agent::AgentDefinition;
+use super::preference::Preference;
 use crate::agent::state::ExecutionBudget;
+use crate::agent::{AgentDefinition, Durability, RunWebhook};
 use crate::http::codes::ProblemCode;
 use crate::http::input::{RunInput, decode_input};
 use crate::http::limits::HttpLimits;
@@ -15,13 +16,15 @@ use crate::http::parameters::parse_id;
 use crate::http::problem::Problem;
 use crate::json::{Object, Value};
 use crate::model_ref::{ModelRef, ResponseFormat};
-use crate::record::RunMode;
-use crate::run::{OnDisconnect, RunRequest};
+use crate::record::{RunMode, ThreadName};
+use crate::run::{OnDisconnect, RequestKey, RunRequest};
 use crate::session;
-use crate::store::ConflictPolicy;
+use crate::store::{ConflictPolicy, IfBusy};
 
 const MAX_STEPS: u32 = 10_000;
 const MAX_TOKENS: u64 = 1_000_000_000_000;
+/// How far priorities go, up and down.
+const MAX_PRIORITY: i16 = 100;
 /// A week.
 const MAX_SECONDS: f64 = 604_800.0;
 
@@ -39,9 +42,25 @@ pub(in crate::http) struct CreateRun {
     /// What to add to the conversation.
     #[schema(value_type = RunInput)]
     input: Box<RawValue>,
-    /// `sync` answers with the result, `stream` with server-sent events.
+    /// `sync` answers with the result, `stream` with server-sent events, `async` at once.
     #[serde(default = "sync")]
     mode: RunMode,
+    /// How much of the run outlives its worker; by default the agent's.
+    #[serde(default)]
+    durability: Option<Durability>,
+    /// Runs of a higher priority leave the queue first: -100 to 100.
+    #[serde(default)]
+    #[schema(minimum = -100, maximum = 100)]
+    priority: i64,
+    /// The thread to continue and to move, in place of a base session. One that does not exist is made.
+    #[serde(default)]
+    thread: Option<ThreadName>,
+    /// What to do when the thread has another active run; by default the run is refused.
+    #[serde(default)]
+    if_busy: Option<IfBusy>,
+    /// Who hears how the run ends; by default the agent's.
+    #[serde(default)]
+    webhook: Option<RunWebhook>,
     /// The model to use instead of the session's or the agent's.
     #[serde(default)]
     model: Option<ModelRef>,
@@ -60,9 +79,9 @@ pub(in crate::http) struct CreateRun {
     /// What to do when another run continues the same base.
     #[serde(default)]
     conflict: ConflictPolicy,
-    /// What to do when the connection is lost.
+    /// What to do when the connection is lost; by default the run is cancelled, but for one with an idempotency key.
     #[serde(default)]
-    on_disconnect: OnDisconnect,
+    on_disconnect: Option<OnDisconnect>,
 }
 
 fn sync() -> RunMode {
@@ -71,7 +90,14 @@ fn sync() -> RunMode {
 
 impl CreateRun {
     /// Checks the values and makes a request of them.
-    pub(super) fn into_request(self, limits: &HttpLimits) -> Result<RunRequest, Problem> {
+    pub(super) fn into_request(
+        self,
+        limits: &HttpLimits,
+        preference: Preference,
+        key: Option<RequestKey>,
+    ) -> Result<RunRequest, Problem> {
+        self.check_thread()?;
+        let priority = self.checked_priority()?;
         let base = self
             .base_session_id
             .map(|text| parse_id("/base_session_id", &text))
@@ -96,15 +122,53 @@ impl CreateRun {
             base_session_id: base,
             agent: self.agent,
             input: decode_input(&self.input, limits.max_input_messages)?,
-            mode: self.mode,
+            mode: preference.mode(self.mode),
             model: self.model,
             budget,
             metadata,
             variables,
             response_format: self.response_format,
+            durability: self.durability,
+            priority,
+            thread: self.thread,
+            if_busy: self.if_busy.unwrap_or_default(),
+            webhook: self.webhook,
             conflict: self.conflict,
-            on_disconnect: self.on_disconnect,
+            on_disconnect: self
+                .on_disconnect
+                .unwrap_or_else(|| default_on_disconnect(key.as_ref())),
+            idempotency: key,
         })
+    }
+
+    fn check_thread(&self) -> Result<(), Problem> {
+        if self.thread.is_some() && self.base_session_id.is_some() {
+            return Err(invalid(
+                "/thread",
+                "the thread says where the run begins: leave `base_session_id` out",
+            ));
+        }
+        if self.thread.is_none() && self.if_busy.is_some() {
+            return Err(invalid(
+                "/if_busy",
+                "only a run on a `thread` can meet another one there",
+            ));
+        }
+        Ok(())
+    }
+
+    fn checked_priority(&self) -> Result<i16, Problem> {
+        let priority = i16::try_from(self.priority).ok();
+        let allowed = priority.filter(|priority| (-MAX_PRIORITY..=MAX_PRIORITY).contains(priority));
+        allowed.ok_or_else(|| invalid("/priority", format!("not between -{MAX_PRIORITY} and {MAX_PRIORITY}")))
+    }
+}
+
+/// A caller that can send its request again comes back for the run.
+fn default_on_disconnect(key: Option<&RequestKey>) -> OnDisconnect {
+    match key {
+        Some(_) => OnDisconnect::Continue,
+        None => OnDisconnect::default(),
     }
 }
 

@@ -12,12 +12,15 @@ use super::import_body::ImportSession;
 use super::view::{Include, SessionView};
 use crate::http::Api;
 use crate::http::auth::Caller;
-use crate::http::json_body::JsonBody;
+use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::parameters::QueryParameters;
 use crate::http::problem::{Problem, ProblemBody};
+use crate::run::Imported;
 
 /// Makes a session of given states, without a run.
-#[utoipa::path(post, path = "/v1/sessions", tag = "sessions", request_body = ImportSession, responses(
+#[utoipa::path(post, path = "/v1/sessions", tag = "sessions", params(
+    ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request: sent again, it is answered with the same session"),
+), request_body = ImportSession, responses(
     (status = 201, body = SessionView, headers(("Location" = String, description = "The path of the session"))),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
@@ -25,21 +28,19 @@ pub(in crate::http) async fn import_session(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
     query: QueryParameters,
-    JsonBody(body): JsonBody<ImportSession>,
+    KeyedBody { key, body }: KeyedBody<ImportSession>,
 ) -> Result<Response, Problem> {
     query.finish()?;
-    let request = body.into_request(&api.service)?;
-    let bundle = api.service.runs.import(tenant, request).await?;
+    let request = body.into_request(&api.service, key)?;
+    let Imported { bundle, is_replay } = api.service.runs.import(tenant, request).await?;
     let mut headers = etag::headers(bundle.head.root_hash);
     let location = format!("/v1/sessions/{}", bundle.head.session_id);
     headers.insert(
         header::LOCATION,
         HeaderValue::from_str(&location).map_err(Problem::internal)?,
     );
-    Ok((
-        StatusCode::CREATED,
-        headers,
-        Json(SessionView::new(&bundle, Include::ALL)),
-    )
-        .into_response())
+    let view = Json(SessionView::new(&bundle, Include::ALL));
+    let mut response = (StatusCode::CREATED, headers, view).into_response();
+    mark_replay(&mut response, is_replay);
+    Ok(response)
 }

@@ -15,7 +15,7 @@ use crate::http::runs::{check_metadata, check_variables};
 use crate::ids::MessageId;
 use crate::json::{Object, Unread};
 use crate::message::{ContentPart, Message, MessageTags, ProviderFields, Role};
-use crate::run::{ImportContext, ImportRequest};
+use crate::run::{ImportContext, ImportRequest, RequestKey};
 use crate::session::{ContextState, EnvironmentState};
 
 /// The most messages of a history to make.
@@ -83,7 +83,7 @@ pub(in crate::http) struct ImportMessage {
 
 impl ImportSession {
     /// Checks the values and makes a request of them.
-    pub(super) fn into_request(self, service: &HttpState) -> Result<ImportRequest, Problem> {
+    pub(super) fn into_request(self, service: &HttpState, key: Option<RequestKey>) -> Result<ImportRequest, Problem> {
         let invalid = |pointer: &str, words: &str| Err(Problem::of_field(ProblemCode::InvalidField, pointer, words));
         if self
             .agent
@@ -115,6 +115,7 @@ impl ImportSession {
             environment,
             context,
             messages,
+            idempotency: key,
         })
     }
 }

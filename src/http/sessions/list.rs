@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 
-use super::view::{SessionSummaryView, found};
+use super::view::{AncestorView, SessionSummaryView, found};
 use crate::http::Api;
 use crate::http::auth::Caller;
 use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
@@ -14,7 +14,7 @@ use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::SessionId;
 use crate::json::{Object, Value};
 use crate::session::SessionHead;
-use crate::store::{Page, SessionFilter, TimeRange};
+use crate::store::{Ancestor, Page, SessionFilter, TimeRange};
 
 type SessionPage = Json<ListPage<SessionSummaryView>>;
 
@@ -57,13 +57,13 @@ pub(in crate::http) async fn list_sessions(
     Ok(page.respond(sessions))
 }
 
-/// Lists a session and its ancestors, itself first.
+/// Lists a session and its ancestors, itself first. Of one that was removed there is only what its place in the line needs.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/lineage", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
     ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
-    (status = 200, body = ListPage<SessionSummaryView>),
+    (status = 200, body = ListPage<AncestorView>),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_lineage(
@@ -71,7 +71,7 @@ pub(in crate::http) async fn list_lineage(
     Caller(tenant): Caller,
     path: PathParameters,
     query: QueryParameters,
-) -> Result<SessionPage, Problem> {
+) -> Result<Json<ListPage<AncestorView>>, Problem> {
     let page = Paging::take(query)?;
     let session_id = path.id("session_id")?;
     let lineage = api
@@ -79,7 +79,9 @@ pub(in crate::http) async fn list_lineage(
         .store
         .session_lineage(&tenant, session_id, page.one_more())
         .await?;
-    Ok(page.respond(found(&api, &tenant, session_id, lineage).await?))
+    let lineage = found(&api, &tenant, session_id, lineage).await?;
+    let cursor = |ancestor: &Ancestor| Cursor::Session(ancestor.session_id().as_uuid());
+    Ok(Json(ListPage::new(lineage, page.limit, cursor, AncestorView::from)))
 }
 
 /// Lists the sessions that continue a session directly, newest first.

@@ -1,6 +1,7 @@
 //! Routes of sessions.
 
 mod compare;
+mod delete;
 mod etag;
 mod import;
 mod import_body;
@@ -9,8 +10,10 @@ mod show;
 mod view;
 
 pub(super) use self::compare::{__path_diff_sessions, __path_verify_session, diff_sessions, verify_session};
+pub(super) use self::delete::{__path_delete_session, delete_session};
 pub(super) use self::import::{__path_import_session, import_session};
 pub(super) use self::list::{
     __path_list_children, __path_list_lineage, __path_list_sessions, list_children, list_lineage, list_sessions,
 };
 pub(super) use self::show::{__path_get_session, __path_list_messages, get_session, list_messages};
+pub(super) use self::view::absent_session;

@@ -14,6 +14,7 @@ use crate::ids::{RunId, SessionId};
 use crate::json::Object;
 use crate::message::Message;
 use crate::session::{Bundle, ContextState, EnvironmentState, Hash, History, SessionHead};
+use crate::store::Ancestor;
 use crate::tenant::TenantId;
 
 /// A session without its states.
@@ -71,6 +72,36 @@ pub(in crate::http) struct MessageHistory {
     /// Oldest first.
     #[schema(value_type = Vec<Message>)]
     messages: History,
+}
+
+/// A session of a line.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = Ancestor)]
+pub(in crate::http) enum AncestorView {
+    /// One that is kept.
+    Kept(SessionSummaryView),
+    /// One that was removed.
+    Removed(RemovedSessionView),
+}
+
+/// What is left of a session that was removed while others continue it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RemovedSession)]
+pub(in crate::http) struct RemovedSessionView {
+    /// Names the session.
+    session_id: SessionId,
+    /// The session that it continued.
+    parent_session_id: Option<SessionId>,
+    /// The number of ancestors.
+    depth: u64,
+    /// The number of messages in its whole history.
+    message_count: u64,
+    /// Its root hash, which those of its children cover.
+    root_hash: Hash,
+    /// When it was removed.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    removed_at: Timestamp,
 }
 
 /// Which states are asked for.
@@ -168,6 +199,22 @@ impl From<SessionHead> for SessionSummaryView {
     }
 }
 
+impl From<Ancestor> for AncestorView {
+    fn from(ancestor: Ancestor) -> Self {
+        match ancestor {
+            Ancestor::Kept(head) => Self::Kept(head.into()),
+            Ancestor::Removed(removed) => Self::Removed(RemovedSessionView {
+                session_id: removed.session_id,
+                parent_session_id: removed.parent_session_id,
+                depth: removed.depth,
+                message_count: removed.message_count,
+                root_hash: removed.root_hash,
+                removed_at: removed.removed_at,
+            }),
+        }
+    }
+}
+
 /// Returns what was found, or tells whether the id is reserved or leads nowhere.
 pub(super) async fn found<T>(
     api: &Api,
@@ -175,12 +222,17 @@ pub(super) async fn found<T>(
     session_id: SessionId,
     value: Option<T>,
 ) -> Result<T, Problem> {
-    if let Some(value) = value {
-        return Ok(value);
+    match value {
+        Some(value) => Ok(value),
+        None => Err(absent_session(api, tenant, session_id).await),
     }
-    let run_id = api.service.runs.reserving_run(tenant, session_id).await?;
-    Err(run_id.map_or_else(
-        || session_not_found(session_id),
-        |run_id| session_not_committed(session_id, run_id),
-    ))
+}
+
+/// Makes the problem of a session id that is reserved or leads nowhere.
+pub(in crate::http) async fn absent_session(api: &Api, tenant: &TenantId, session_id: SessionId) -> Problem {
+    match api.service.runs.reserving_run(tenant, session_id).await {
+        Ok(Some(run_id)) => session_not_committed(session_id, run_id),
+        Ok(None) => session_not_found(session_id),
+        Err(error) => error.into(),
+    }
 }

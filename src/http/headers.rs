@@ -1,0 +1,63 @@
+//! Headers of requests, read strictly: a malformed one is a problem that names it.
+
+use axum::http::HeaderMap;
+
+use super::codes::ProblemCode;
+use super::problem::Problem;
+
+/// Returns the value of a header that stands in a request at most once and has visible ASCII characters only.
+pub(super) fn single<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Problem> {
+    let mut given = headers.get_all(name).iter();
+    let Some(value) = given.next() else { return Ok(None) };
+    if given.next().is_some() {
+        return Err(invalid(name, "the header is given twice"));
+    }
+    let text = value.to_str().ok().filter(|text| is_visible(text));
+    text.map(Some)
+        .ok_or_else(|| invalid(name, "only visible ASCII characters, and at least one"))
+}
+
+/// Tells whether there is a text of visible ASCII characters only.
+pub(super) fn is_visible(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Makes the problem of a header that can't be used.
+pub(super) fn invalid(name: &str, message: impl Into<String>) -> Problem {
+    Problem::of_field(ProblemCode::InvalidHeader, name, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_stands_once_and_is_visible() {
+        let name = "idempotency-key";
+        for (values, expected) in [
+            (&[][..], Ok(None)),
+            (&["k-1"][..], Ok(Some("k-1"))),
+            (&["~!\""][..], Ok(Some("~!\""))),
+            (&[""][..], Err(())),
+            (&["a b"][..], Err(())),
+            (&["\u{e9}"][..], Err(())),
+            (&["a", "a"][..], Err(())),
+        ] {
+            let values = values.iter().map(|value| {
+                (
+                    name.parse().unwrap(),
+                    axum::http::HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+                )
+            });
+            let headers: HeaderMap = values.collect::<Vec<_>>().into_iter().fold(
+                HeaderMap::new(),
+                |mut headers, (name, value): (axum::http::HeaderName, _)| {
+                    headers.append(name, value);
+                    headers
+                },
+            );
+            let read = single(&headers, name).map_err(|problem| assert_eq!(problem.code(), ProblemCode::InvalidHeader));
+            assert_eq!(read, expected, "{headers:?}");
+        }
+    }
+}

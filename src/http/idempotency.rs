@@ -1,0 +1,163 @@
+//! Requests that can be sent again: the caller's key for a request, and the digest that tells whether another one asks the same.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderName, HeaderValue, Method};
+use axum::response::Response;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::Api;
+use super::headers::{invalid, single};
+use super::json_body::{check_media_type, decode_body, read_body};
+use super::problem::Problem;
+use crate::run::RequestKey;
+use crate::session::Hash;
+
+/// The header with the caller's key.
+const KEY: &str = "idempotency-key";
+/// The longest key, in bytes.
+const MAX_KEY: usize = 255;
+/// The header of an answer to a request that was answered before.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// A decoded JSON body and the caller's key for the request.
+#[derive(Debug)]
+pub(super) struct KeyedBody<T> {
+    /// The key.
+    pub(super) key: Option<RequestKey>,
+    /// The body.
+    pub(super) body: T,
+}
+
+/// The caller's key for a request that needs no body.
+#[derive(Debug)]
+pub(super) struct KeyedRequest(pub(super) Option<RequestKey>);
+
+/// A body that says nothing.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+impl<T: DeserializeOwned> FromRequest<Arc<Api>> for KeyedBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        let name = RequestName::of(&request)?;
+        check_media_type(request.headers())?;
+        let bytes = read_body(request, &api.limits).await?;
+        let body = decode_body(&bytes, &api.limits)?;
+        let key = name.map(|name| name.with_body(&bytes));
+        Ok(Self { key, body })
+    }
+}
+
+impl FromRequest<Arc<Api>> for KeyedRequest {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        let name = RequestName::of(&request)?;
+        let media_type = check_media_type(request.headers());
+        let bytes = read_body(request, &api.limits).await?;
+        if !bytes.is_empty() {
+            media_type?;
+            let Nothing {} = decode_body(&bytes, &api.limits)?;
+        }
+        Ok(Self(name.map(|name| name.with_body(&bytes))))
+    }
+}
+
+/// Says on an answer whether it is that of an earlier request.
+pub(super) fn mark_replay(response: &mut Response, is_replay: bool) {
+    if is_replay {
+        response
+            .headers_mut()
+            .insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+}
+
+/// A request with a key, but for its body.
+#[derive(Debug)]
+struct RequestName {
+    key: String,
+    method: Method,
+    path: String,
+}
+
+impl RequestName {
+    fn of(request: &Request) -> Result<Option<Self>, Problem> {
+        let Some(key) = single(request.headers(), KEY)? else {
+            return Ok(None);
+        };
+        if key.len() > MAX_KEY {
+            return Err(invalid(KEY, format!("a key has at most {MAX_KEY} characters")));
+        }
+        Ok(Some(Self {
+            key: key.to_owned(),
+            method: request.method().clone(),
+            path: request.uri().path().to_owned(),
+        }))
+    }
+
+    fn with_body(self, body: &[u8]) -> RequestKey {
+        let mut hasher = blake3::Hasher::new_derive_key("agent-runtime request v1");
+        // Neither a method nor a path holds a line break, so the three parts can't be shifted.
+        for part in [
+            self.method.as_str().as_bytes(),
+            b"\n",
+            self.path.as_bytes(),
+            b"\n",
+            body,
+        ] {
+            hasher.update(part);
+        }
+        RequestKey {
+            key: self.key,
+            digest: Hash::from(*hasher.finalize().as_bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use axum::body::Body;
+
+    use super::*;
+
+    fn request(method: &str, path: &str, key: Option<&str>) -> Request {
+        let request = Request::builder().method(method).uri(path);
+        let request = key.into_iter().fold(request, |request, key| request.header(KEY, key));
+        request.body(Body::empty()).unwrap()
+    }
+
+    #[test]
+    fn a_digest_covers_method_path_and_body() {
+        let digest = |method, path, body: &[u8]| {
+            let name = RequestName::of(&request(method, path, Some("k"))).unwrap();
+            name.unwrap().with_body(body).digest
+        };
+        let digests = BTreeSet::from([
+            digest("POST", "/v1/runs", b"{}"),
+            digest("PUT", "/v1/runs", b"{}"),
+            digest("POST", "/v1/run", b"s{}"),
+            digest("POST", "/v1/runs", b"{} "),
+            digest("POST", "/v1/runs", b""),
+        ]);
+        assert_eq!(digests.len(), 5);
+        assert!(digests.contains(&digest("POST", "/v1/runs", b"{}")));
+    }
+
+    #[test]
+    fn a_key_is_short_and_need_not_be_there() {
+        let read =
+            |key: Option<&str>| RequestName::of(&request("POST", "/", key)).map(|name| name.map(|name| name.key));
+        assert_eq!(read(None).unwrap(), None);
+        let longest = "k".repeat(MAX_KEY);
+        assert_eq!(read(Some(&longest)).unwrap(), Some(longest.clone()));
+        let problem = read(Some(&format!("{longest}k"))).unwrap_err();
+        assert_eq!(problem.code(), crate::http::ProblemCode::InvalidHeader);
+    }
+}

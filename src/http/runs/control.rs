@@ -1,0 +1,154 @@
+//! `POST /v1/runs/{run_id}/stop`, `/cancel` and `/steer`: what callers do to runs at work.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::http::Api;
+use crate::http::auth::Caller;
+use crate::http::codes::ProblemCode;
+use crate::http::headers::is_visible;
+use crate::http::idempotency::{KeyedBody, KeyedRequest};
+use crate::http::input::{RunInput, decode_input};
+use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::problem::{Problem, ProblemBody};
+use crate::ids::RunId;
+use crate::message::Role;
+use crate::record::{MAX_MESSAGE_KEY_BYTES, RunControl, RunView, SteeringStatus};
+use crate::run::{ControlAnswer, InputMessage, RequestKey};
+use crate::tenant::TenantId;
+
+/// A message to a run at work.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct SteerRun {
+    /// The sender's name for the message, 1 to 128 visible ASCII characters: the same one again is not applied twice.
+    #[schema(min_length = 1, max_length = 128)]
+    id: String,
+    /// What to say, in the forms of a run's input: one message of the user.
+    #[schema(value_type = RunInput)]
+    input: Box<RawValue>,
+}
+
+/// What has become of a message to a run at work.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct SteeringView {
+    /// The sender's name for the message.
+    id: String,
+    /// What has become of it.
+    status: SteeringStatus,
+}
+
+/// Ends a run with what it has.
+///
+/// The step at work is cut, and the session is published with the status `stopped`. May be repeated.
+#[utoipa::path(post, path = "/v1/runs/{run_id}/stop", tag = "runs", params(
+    ("run_id" = uuid::Uuid, Path),
+    ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request"),
+), responses(
+    (status = 202, description = "The run is told; it is shown as it stands", body = RunView),
+    (status = 200, description = "The run had ended before", body = RunView),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn stop_run(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+    KeyedRequest(key): KeyedRequest,
+) -> Result<(StatusCode, Json<RunView>), Problem> {
+    query.finish()?;
+    control(&api, &tenant, path.id("run_id")?, key, RunControl::Stop).await
+}
+
+/// Ends a run at once; it publishes nothing. May be repeated.
+#[utoipa::path(post, path = "/v1/runs/{run_id}/cancel", tag = "runs", params(
+    ("run_id" = uuid::Uuid, Path),
+    ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request"),
+), responses(
+    (status = 202, description = "The run is told; it is shown as it stands", body = RunView),
+    (status = 200, description = "The run had ended before", body = RunView),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn cancel_run(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+    KeyedRequest(key): KeyedRequest,
+) -> Result<(StatusCode, Json<RunView>), Problem> {
+    query.finish()?;
+    control(&api, &tenant, path.id("run_id")?, key, RunControl::Cancel).await
+}
+
+/// Adds a message that the model reads at the run's next step.
+#[utoipa::path(post, path = "/v1/runs/{run_id}/steer", tag = "runs", params(
+    ("run_id" = uuid::Uuid, Path),
+    ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request"),
+), request_body = SteerRun, responses(
+    (status = 202, description = "The message waits for the next step", body = SteeringView),
+    (status = 200, description = "The message is part of the conversation, or came too late", body = SteeringView),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn steer_run(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+    KeyedBody { key, body }: KeyedBody<SteerRun>,
+) -> Result<(StatusCode, Json<SteeringView>), Problem> {
+    query.finish()?;
+    let run_id: RunId = path.id("run_id")?;
+    let (id, message) = body.into_message()?;
+    let runs = &api.service.runs;
+    runs.check_key(&tenant, key.as_ref(), run_id.as_uuid()).await?;
+    let status = runs.steer(&tenant, run_id, id.clone(), message).await?;
+    Ok((steering_code(status), Json(SteeringView { id, status })))
+}
+
+async fn control(
+    api: &Api,
+    tenant: &TenantId,
+    run_id: RunId,
+    key: Option<RequestKey>,
+    control: RunControl,
+) -> Result<(StatusCode, Json<RunView>), Problem> {
+    let runs = &api.service.runs;
+    runs.check_key(tenant, key.as_ref(), run_id.as_uuid()).await?;
+    let ControlAnswer { run, came_too_late } = runs.control(tenant, run_id, control).await?;
+    let code = if came_too_late {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
+    };
+    Ok((code, Json(run.into())))
+}
+
+fn steering_code(status: SteeringStatus) -> StatusCode {
+    match status {
+        SteeringStatus::Received => StatusCode::ACCEPTED,
+        SteeringStatus::Applied | SteeringStatus::TooLate => StatusCode::OK,
+    }
+}
+
+impl SteerRun {
+    /// Checks the values and returns the message under its key.
+    fn into_message(self) -> Result<(String, InputMessage), Problem> {
+        let invalid = |pointer, words: String| Err(Problem::of_field(ProblemCode::InvalidField, pointer, words));
+        if !is_visible(&self.id) || self.id.len() > MAX_MESSAGE_KEY_BYTES {
+            let words = format!("an id has 1 to {MAX_MESSAGE_KEY_BYTES} visible ASCII characters");
+            return invalid("/id", words);
+        }
+        let mut messages = decode_input(&self.input, 1)?.into_iter();
+        match messages.next() {
+            Some(message) if message.role == Role::User => Ok((self.id, message)),
+            Some(_) => invalid("/input/0/role", "only a message of the user can steer a run".to_owned()),
+            None => invalid("/input", "there is no message".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `GET /v1/runs/{run_id}/events`: the events of a run at work or ended, from any of them on.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use super::events;
+use super::read::run_not_found;
+use crate::http::Api;
+use crate::http::auth::Caller;
+use crate::http::guards::within;
+use crate::http::headers;
+use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::problem::{Problem, ProblemBody};
+
+/// The header by which a reader of events says which one it has read last.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// Streams the events of a run, at work or ended, on any replica.
+///
+/// The `id` of an event is its number, its `event` the name, its `data` JSON. After the terminal event the stream ends. A reader that
+/// is dropped reads a last event `stream.dropped`, which has no `id`.
+#[utoipa::path(get, path = "/v1/runs/{run_id}/events", tag = "runs", params(
+    ("run_id" = uuid::Uuid, Path),
+    ("after" = Option<u64>, Query, description = "The number of the last event that the reader has; by default 0, so that the first event comes first"),
+    ("Last-Event-ID" = Option<u64>, Header, description = "The same, as readers of server-sent events say it; it wins over `after`"),
+), responses(
+    (status = 200, description = "The events", content((String = "text/event-stream"))),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn follow_run(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    mut query: QueryParameters,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let asked = query.parsed("after")?;
+    query.finish()?;
+    let after = last_event_id(&headers)?.or(asked).unwrap_or(0);
+    let run_id = path.id("run_id")?;
+    let following = api.service.runs.follow(&tenant, run_id, after);
+    let followed = within(api.limits.request_timeout, following).await??;
+    let followed = followed.ok_or_else(|| run_not_found(run_id))?;
+    Ok(events::respond(run_id, after, followed, api.limits.keep_alive_interval))
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(text) = headers::single(headers, LAST_EVENT_ID)? else {
+        return Ok(None);
+    };
+    text.parse()
+        .map(Some)
+        .map_err(|_| headers::invalid(LAST_EVENT_ID, "not the number of an event"))
+}

@@ -1,0 +1,47 @@
+//! `DELETE /v1/sessions/{session_id}`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::view::found;
+use crate::http::Api;
+use crate::http::auth::Caller;
+use crate::http::codes::ProblemCode;
+use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::problem::{Problem, ProblemBody};
+use crate::run::Removal;
+
+/// Removes a session with its subagents' sessions, its run and, if wanted, all sessions that continue it.
+#[utoipa::path(delete, path = "/v1/sessions/{session_id}", tag = "sessions", params(
+    ("session_id" = uuid::Uuid, Path),
+    ("descendants" = Option<bool>, Query, description = "Removes all sessions that continue it as well"),
+), responses(
+    (status = 204, description = "It is gone"),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(in crate::http) async fn delete_session(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    mut query: QueryParameters,
+) -> Result<StatusCode, Problem> {
+    let descendants = query.parsed("descendants")?.unwrap_or(false);
+    query.finish()?;
+    let session_id = path.id("session_id")?;
+    let problem = match api.service.runs.session_remove(&tenant, session_id, descendants).await? {
+        Removal::Removed => return Ok(StatusCode::NO_CONTENT),
+        Removal::NotFound => return found(&api, &tenant, session_id, None).await,
+        Removal::HasDescendants => Problem::new(
+            ProblemCode::SessionHasDescendants,
+            format!("other sessions continue the session {session_id}"),
+        ),
+        Removal::InUse(run_id) => Problem::new(
+            ProblemCode::SessionInUse,
+            format!("a thread points to the session {session_id} or to one that would go with it, or an active run begins from there"),
+        )
+        .with_run(run_id),
+    };
+    Err(problem)
+}

@@ -1,0 +1,239 @@
+//! Routes of threads: named pointers to sessions, moved by runs and, here, by hand.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Api;
+use super::auth::Caller;
+use super::codes::ProblemCode;
+use super::headers;
+use super::json_body::JsonBody;
+use super::paging::{Cursor, ListPage, take_cursor, take_limit};
+use super::parameters::{PathParameters, QueryParameters, parse_id};
+use super::problem::{Problem, ProblemBody};
+use super::sessions::absent_session;
+use crate::clock::Timestamp;
+use crate::ids::SessionId;
+use crate::record::{ParseThreadNameError, ThreadName, ThreadRecord};
+use crate::store::{ThreadExpectation, ThreadPage, ThreadPut};
+
+/// The longest part of a name that is quoted, in characters.
+const MAX_SHOWN: usize = 128;
+
+/// A thread: a named pointer to a session.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Thread)]
+pub(super) struct ThreadView {
+    /// Names it.
+    name: ThreadName,
+    /// The session that it points to; null until its first run has published one.
+    session_id: Option<SessionId>,
+    /// How often it was moved.
+    version: u64,
+    /// When it was made.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Timestamp,
+    /// When it was moved last.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    updated_at: Timestamp,
+}
+
+/// Where a thread shall point.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PutThread {
+    /// The session.
+    #[schema(format = Uuid)]
+    session_id: String,
+    /// Where it must point now; null for a thread that points to no session yet. Absent, it may point anywhere.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = Uuid)]
+    expected_session_id: Expected,
+}
+
+/// Where a caller expects a thread to point: a null differs from a field that is absent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(from = "Option<String>")]
+enum Expected {
+    #[default]
+    Anywhere,
+    At(Option<String>),
+}
+
+impl From<Option<String>> for Expected {
+    fn from(at: Option<String>) -> Self {
+        Self::At(at)
+    }
+}
+
+/// Lists threads by name.
+#[utoipa::path(get, path = "/v1/threads", tag = "threads", params(
+    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+), responses(
+    (status = 200, body = ListPage<ThreadView>),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn list_threads(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    mut query: QueryParameters,
+) -> Result<Json<ListPage<ThreadView>>, Problem> {
+    let limit = take_limit(&mut query)?;
+    let after = take_cursor(&mut query, |cursor| match cursor {
+        Cursor::Thread(name) => Some(name),
+        _ => None,
+    })?;
+    query.finish()?;
+    let page = ThreadPage {
+        after,
+        limit: limit + 1,
+    };
+    let threads = api.service.store.thread_list(&tenant, &page).await?;
+    let cursor = |thread: &ThreadRecord| Cursor::Thread(thread.name.clone());
+    Ok(Json(ListPage::new(threads, limit, cursor, ThreadView::from)))
+}
+
+/// Shows a thread.
+#[utoipa::path(get, path = "/v1/threads/{name}", tag = "threads", params(("name" = String, Path)), responses(
+    (status = 200, body = ThreadView),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn get_thread(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+) -> Result<Json<ThreadView>, Problem> {
+    query.finish()?;
+    let name = known_name(&path)?;
+    let thread = api.service.store.thread_lookup(&tenant, &name).await?;
+    thread
+        .map(|thread| Json(thread.into()))
+        .ok_or_else(|| thread_not_found(name.as_str()))
+}
+
+/// Points a thread to a session; one that does not exist is made.
+///
+/// It is moved only where it is as `expected_session_id` says, or, with `If-None-Match: *`, where it does not exist.
+#[utoipa::path(put, path = "/v1/threads/{name}", tag = "threads", params(
+    ("name" = String, Path, description = "1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`"),
+    ("If-None-Match" = Option<String>, Header, description = "`*`: the thread must not exist"),
+), request_body = PutThread, responses(
+    (status = 200, body = ThreadView),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn put_thread(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<PutThread>,
+) -> Result<Json<ThreadView>, Problem> {
+    query.finish()?;
+    let name = parse_name("name", path.text("name"))?;
+    let (session_id, expected) = body.into_parts(&headers)?;
+    let (store, now) = (&api.service.store, api.service.clock.now());
+    let put = store.thread_put(&tenant, &name, session_id, expected, now);
+    match put.await? {
+        ThreadPut::Moved(thread) => Ok(Json(thread.into())),
+        ThreadPut::Unexpected(thread) => Err(thread_moved(&name, thread)),
+        ThreadPut::NoSession => Err(absent_session(&api, &tenant, session_id).await),
+    }
+}
+
+/// Takes a thread away. Its sessions stay.
+#[utoipa::path(delete, path = "/v1/threads/{name}", tag = "threads", params(("name" = String, Path)), responses(
+    (status = 204, description = "Done"),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn delete_thread(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    query: QueryParameters,
+) -> Result<StatusCode, Problem> {
+    query.finish()?;
+    let name = known_name(&path)?;
+    if api.service.store.thread_delete(&tenant, &name).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(thread_not_found(name.as_str()))
+    }
+}
+
+impl PutThread {
+    /// Checks the values; returns where the thread shall point and what it must be.
+    fn into_parts(self, headers: &HeaderMap) -> Result<(SessionId, ThreadExpectation), Problem> {
+        let name = "if-none-match";
+        let is_new = match headers::single(headers, name)? {
+            None => false,
+            Some("*") => true,
+            Some(_) => return Err(headers::invalid(name, "only `*`, for a thread that must not exist")),
+        };
+        let expected = match (is_new, self.expected_session_id) {
+            (true, Expected::Anywhere) => ThreadExpectation::Absent,
+            (true, Expected::At(_)) => {
+                return Err(headers::invalid(
+                    name,
+                    "a thread that must not exist can't point anywhere: leave `expected_session_id` out",
+                ));
+            }
+            (false, Expected::Anywhere) => ThreadExpectation::Anything,
+            (false, Expected::At(at)) => {
+                let at = at.map(|text| parse_id("/expected_session_id", &text));
+                ThreadExpectation::At(at.transpose()?)
+            }
+        };
+        Ok((parse_id("/session_id", &self.session_id)?, expected))
+    }
+}
+
+impl From<ThreadRecord> for ThreadView {
+    fn from(thread: ThreadRecord) -> Self {
+        Self {
+            name: thread.name,
+            session_id: thread.session_id,
+            version: thread.version,
+            created_at: thread.created_at,
+            updated_at: thread.updated_at,
+        }
+    }
+}
+
+/// Parses a thread's name; `place` is the parameter's name or the JSON pointer to it.
+pub(super) fn parse_name(place: &str, text: &str) -> Result<ThreadName, Problem> {
+    text.parse()
+        .map_err(|error: ParseThreadNameError| Problem::of_field(ProblemCode::InvalidField, place, error.to_string()))
+}
+
+/// Returns the name in the path if it can be one; no store need be asked for others.
+fn known_name(path: &PathParameters) -> Result<ThreadName, Problem> {
+    let name = path.text("name");
+    name.parse().map_err(|_| thread_not_found(name))
+}
+
+fn thread_not_found(name: &str) -> Problem {
+    let shown: String = name.chars().take(MAX_SHOWN).collect();
+    Problem::new(
+        ProblemCode::ThreadNotFound,
+        format!("there is no thread named {shown:?}"),
+    )
+}
+
+fn thread_moved(name: &ThreadName, thread: Option<ThreadRecord>) -> Problem {
+    let Some(thread) = thread else {
+        return Problem::new(ProblemCode::ThreadMoved, format!("there is no thread named \"{name}\""));
+    };
+    let detail = match thread.session_id {
+        Some(session_id) => format!("the thread \"{name}\" points to the session {session_id}"),
+        None => format!("the thread \"{name}\" points to no session yet"),
+    };
+    Problem::new(ProblemCode::ThreadMoved, detail).with_session(thread.session_id)
+}
