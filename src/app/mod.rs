@@ -1,26 +1,33 @@
 //! The composition root: the only place that names every concrete type.
 
 mod agent_files;
+mod extensions;
 mod settings;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::agent_files::AgentFiles;
+pub use self::extensions::Extensions;
 use crate::agent::hooks::{HookFactory, HookRegistry, SummarisationFactory, builtin_hooks};
-use crate::board::{Board, InProcessBoard, RedisBoard, RedisBoardSettings};
+use crate::board::{Board, InProcessBoard, RedisBoard};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::environment::InMemoryEnvironments;
 use crate::http::{HttpLimits, HttpState};
 use crate::ids::{IdSource, UuidV7Source};
 use crate::models::Catalog;
+use crate::outbox::{OutboxPorts, OutboxWorker};
+use crate::retention::Sweeper;
 use crate::run::{AgentChecks, AgentDirectory, RunPorts, RunService};
 use crate::store::{self, Sessions, Store};
 use crate::tools::{ToolRegistry, builtin_tools};
-use crate::webhooks::{WebhookHookFactory, WebhookSender};
+use crate::webhooks::{SenderRules, WebhookHookFactory, WebhookSender};
 
 /// How long closing may take; what was answered is stored before.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -39,16 +46,31 @@ pub struct App {
     board: Arc<dyn Board>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
+    outbox: Arc<OutboxWorker>,
+    sweeper: Sweeper,
+    /// What works beside the runs.
+    background: TaskTracker,
+    /// Cancelled when all of that ends.
+    stop: CancellationToken,
 }
 
 impl App {
     /// Opens the store and puts everything together.
     pub async fn build(config: &Config) -> anyhow::Result<Self> {
-        Self::build_on(open_store(config).await?, config).await
+        Self::build_with(config, Extensions::default()).await
+    }
+
+    /// Opens the store and puts everything together, with what is not part of the service itself.
+    pub async fn build_with(config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
+        Self::assemble(open_store(config).await?, config, extensions).await
     }
 
     /// Puts everything together on a store that is open.
     pub async fn build_on(store: Arc<dyn Store>, config: &Config) -> anyhow::Result<Self> {
+        Self::assemble(store, config, Extensions::default()).await
+    }
+
+    async fn assemble(store: Arc<dyn Store>, config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ids: Arc<dyn IdSource> = Arc::new(UuidV7Source);
         let models = Arc::new(Catalog::new(
@@ -57,9 +79,8 @@ impl App {
             Arc::clone(&ids),
             Arc::clone(&clock),
         )?);
-        let tools = builtin_tools(&clock);
         let tools = Arc::new(ToolRegistry::new(
-            tools,
+            builtin_tools(&clock).into_iter().chain(extensions.tools),
             settings::tools(config),
             Arc::clone(&clock),
             Arc::clone(&ids),
@@ -69,22 +90,37 @@ impl App {
             config.price_table(),
             config.context_window_table(),
         );
-        let hooks = hook_factories(config)?
-            .into_iter()
-            .chain([Box::new(summarisation) as _]);
-        let hooks = Arc::new(HookRegistry::new(hooks));
+        let sender = Arc::new(WebhookSender::new(settings::webhooks(config))?);
+        let mut factories = hook_factories(config, &sender)?;
+        factories.push(Box::new(summarisation));
+        let hooks = Arc::new(HookRegistry::new(factories));
         let configured = AgentFiles::load(&config.agents.directory)?;
         let checks = AgentChecks {
             models: Arc::clone(&models) as _,
             tools: Arc::clone(&tools) as _,
             hooks: Arc::clone(&hooks),
+            webhooks: Arc::new(SenderRules::new(
+                Arc::clone(&sender),
+                settings::webhook_secrets(config)?,
+            )),
             prices: config.price_table(),
             budget: settings::runs(config).budget,
         };
         let agents = AgentDirectory::new(Arc::clone(&store), checks, Arc::clone(&clock), configured.definitions());
         let agents = Arc::new(agents.map_err(|error| configured.name_file(error))?);
-        let sessions = Arc::new(Sessions::new(Arc::clone(&store), config.store.cache_bytes));
+        let sessions = Arc::new(Sessions::new(
+            Arc::clone(&store),
+            config.store.cache_bytes,
+            Arc::clone(&clock),
+        ));
         let board = open_board(config).await?;
+        let outbox_ports = OutboxPorts {
+            store: Arc::clone(&store) as _,
+            sender,
+            secrets: settings::webhook_secrets(config)?,
+            sign: Arc::new(Notify::new()),
+            clock: Arc::clone(&clock),
+        };
         let ports = RunPorts {
             sessions: Arc::clone(&sessions),
             store: Arc::clone(&store),
@@ -97,17 +133,33 @@ impl App {
             prices: config.price_table(),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
+            outbox: Arc::clone(&outbox_ports.sign),
         };
         let runs = RunService::new(ports, settings::runs(config));
         Ok(Self {
             runs,
             agents,
             sessions,
+            sweeper: sweeper(Arc::clone(&store), config),
+            outbox: OutboxWorker::new(outbox_ports, settings::outbox(config), &*ids),
             store,
             board,
             clock,
             ids,
+            background: TaskTracker::new(),
+            stop: CancellationToken::new(),
         })
+    }
+
+    /// Begins all work beside requests, as far as this process has a part in it: takes runs from the queue, sends what waits in the outbox,
+    /// sweeps what is not kept any more, and hears what others say to its runs.
+    pub fn begin(&self) {
+        self.runs.begin();
+        if self.runs.takes_runs() {
+            self.background
+                .spawn(Arc::clone(&self.outbox).run(self.stop.child_token()));
+            self.background.spawn(self.sweeper.clone().run(self.stop.child_token()));
+        }
     }
 
     /// Returns what HTTP handlers work with.
@@ -133,9 +185,12 @@ impl App {
         self.disconnect().await;
     }
 
-    /// Lets go of the board and the store. No run may be at work.
+    /// Lets go of the outbox, the board and the store. No run may be at work.
     pub async fn disconnect(&self) {
+        self.stop.cancel();
+        self.background.close();
         let closing = async {
+            self.background.wait().await;
             self.board.close().await;
             self.store.close().await;
         };
@@ -151,10 +206,14 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     opened.with_context(|| format!("can't open the store {}", config.store.url))
 }
 
+/// Makes what sweeps the store as configured.
+pub fn sweeper(store: Arc<dyn Store>, config: &Config) -> Sweeper {
+    Sweeper::new(store, Arc::new(SystemClock), settings::retention(config))
+}
+
 /// Makes the hooks that agents can attach.
-fn hook_factories(config: &Config) -> anyhow::Result<Vec<Box<dyn HookFactory>>> {
-    let sender = Arc::new(WebhookSender::new(settings::webhooks(config))?);
-    let webhook = WebhookHookFactory::new(sender, settings::webhook_secrets(config)?);
+fn hook_factories(config: &Config, sender: &Arc<WebhookSender>) -> anyhow::Result<Vec<Box<dyn HookFactory>>> {
+    let webhook = WebhookHookFactory::new(Arc::clone(sender), settings::webhook_secrets(config)?);
     let mut hooks = builtin_hooks();
     hooks.push(Box::new(webhook));
     Ok(hooks)
@@ -162,8 +221,9 @@ fn hook_factories(config: &Config) -> anyhow::Result<Vec<Box<dyn HookFactory>>> 
 
 async fn open_board(config: &Config) -> anyhow::Result<Arc<dyn Board>> {
     let Some(url) = &config.board.url else {
-        return Ok(Arc::new(InProcessBoard::default()));
+        return Ok(Arc::new(InProcessBoard::new(settings::board(config))));
     };
-    let board = RedisBoard::open(url.expose(), RedisBoardSettings::default()).await;
+    let settings = settings::redis_board(config)?;
+    let board = RedisBoard::open(url.expose(), settings).await;
     Ok(Arc::new(board.with_context(|| format!("can't use the board {url}"))?))
 }

@@ -1,17 +1,22 @@
 //! From configuration to the settings that modules define for themselves.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use secrecy::ExposeSecret as _;
 
 use crate::agent::ports::StructuredOutput;
 use crate::agent::state::ExecutionBudget;
-use crate::config::{self, Config};
+use crate::board::{BoardSettings, RedisBoardSettings};
+use crate::config::{self, Config, Role};
 use crate::http::HttpLimits;
 use crate::models::{CapSettings, ClientSettings, ProviderKind, ProviderSettings, RetrySettings, TimeoutSettings};
-use crate::run::RunSettings;
-use crate::store::StoreSettings;
+use crate::outbox::OutboxSettings;
+use crate::retention::RetentionSettings;
+use crate::run::{QueueSettings, RunSettings};
+use crate::store::{RetentionRules, StoreSettings};
 use crate::tools::ToolSettings;
 use crate::webhooks::{SenderSettings, SigningKeys, WebhookSecret};
 
@@ -21,6 +26,26 @@ pub(super) fn store(config: &Config) -> StoreSettings {
         acquire_timeout: config.store.acquire_timeout,
         migrate: config.store.migrate,
     }
+}
+
+pub(super) fn board(config: &Config) -> BoardSettings {
+    BoardSettings {
+        event_retention: config.board.event_retention,
+        max_run_event_bytes: config.board.max_run_event_bytes,
+        max_ended_event_bytes: config.board.max_ended_event_bytes,
+    }
+}
+
+pub(super) fn redis_board(config: &Config) -> anyhow::Result<RedisBoardSettings> {
+    let read = |path: &PathBuf| {
+        let ca = fs::read(path);
+        ca.with_context(|| format!("can't read `board.ca_file` {}", path.display()))
+    };
+    Ok(RedisBoardSettings {
+        ca: config.board.ca_file.as_ref().map(read).transpose()?,
+        board: board(config),
+        ..RedisBoardSettings::default()
+    })
 }
 
 pub(super) fn runs(config: &Config) -> RunSettings {
@@ -36,6 +61,34 @@ pub(super) fn runs(config: &Config) -> RunSettings {
             deadline: None,
         },
         commit_patience: config.runs.commit_patience,
+        queue: queue(config),
+        idempotency_retention: config.idempotency.retention,
+    }
+}
+
+fn queue(config: &Config) -> QueueSettings {
+    let queue = &config.queue;
+    QueueSettings {
+        concurrency: if queue.role == Role::Api { 0 } else { queue.concurrency },
+        lease: queue.lease,
+        poll_interval: queue.poll_interval,
+        max_waiting: queue.max_waiting,
+        max_attempts: queue.max_attempts,
+    }
+}
+
+pub(super) fn retention(config: &Config) -> RetentionSettings {
+    let retention = &config.retention;
+    RetentionSettings {
+        rules: RetentionRules {
+            max_age: retention.max_age,
+            min_age: retention.min_age,
+            keep_last: retention.keep_last.map(Into::into),
+            events: retention.events,
+            deliveries: retention.deliveries,
+        },
+        interval: retention.interval,
+        batch: retention.batch,
     }
 }
 
@@ -92,6 +145,17 @@ pub(super) fn webhooks(config: &Config) -> SenderSettings {
         max_response_bytes: webhooks.max_response_bytes,
         allow_private_addresses: webhooks.allow_private_addresses,
         allow_http: webhooks.allow_http,
+    }
+}
+
+pub(super) fn outbox(config: &Config) -> OutboxSettings {
+    let webhooks = &config.webhooks;
+    OutboxSettings {
+        max_attempts: webhooks.max_attempts,
+        retry_base_delay: webhooks.retry_base_delay,
+        retry_max_delay: webhooks.retry_max_delay,
+        concurrency: webhooks.delivery_concurrency,
+        poll_interval: webhooks.poll_interval,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The commands. Each prints what it was asked for to standard output; logs and errors go to standard error.
 
 mod check_config;
+mod gc;
 mod healthcheck;
 mod keys;
 mod migrate;
@@ -9,12 +10,15 @@ mod output;
 mod run;
 mod serve;
 mod sessions;
+mod tenants;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::app::Extensions;
 use crate::config::{self, Loaded, Sources};
 use crate::tenant::TenantId;
 
@@ -51,7 +55,7 @@ struct Options {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Starts the service; the default.
-    Serve,
+    Serve(ServeArgs),
     /// Runs an agent once, streaming its answer to the terminal.
     Run(run::RunArgs),
     /// Looks at sessions.
@@ -62,12 +66,25 @@ enum Command {
     /// Manages API keys.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Removes what is not kept any more, by the configured rules.
+    Gc(gc::GcArgs),
+    /// Removes tenants.
+    #[command(subcommand)]
+    Tenants(tenants::TenantsCommand),
     /// Shows the configuration in force and where each value comes from.
     CheckConfig,
     /// Prints the `OpenAPI` document.
     Openapi,
     /// Asks a running service for its health; for containers.
     Healthcheck(healthcheck::HealthcheckArgs),
+}
+
+/// Options of `serve`.
+#[derive(Debug, Default, clap::Args)]
+struct ServeArgs {
+    /// What this process does: `api`, `worker` or `all`; short for `--set queue.role=…`.
+    #[arg(long, value_name = "ROLE")]
+    role: Option<String>,
 }
 
 /// Whose data a command works on.
@@ -78,10 +95,15 @@ struct TenantArgs {
     tenant: TenantId,
 }
 
-/// Parses the command line, runs the command and reports its failure.
+/// Parses the process's command line, runs the command and reports its failure.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match dispatch(cli) {
+    main_with(std::env::args_os(), Extensions::default())
+}
+
+/// Does so with other words, the first of which is the program's name, for a program that adds something to the service.
+pub fn main_with(words: impl IntoIterator<Item = OsString>, extensions: Extensions) -> ExitCode {
+    let cli = Cli::parse_from(words);
+    match dispatch(cli, extensions) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -91,16 +113,25 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn dispatch(cli: Cli) -> anyhow::Result<()> {
-    match cli.command.unwrap_or(Command::Serve) {
+fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<()> {
+    match cli.command.unwrap_or_else(|| Command::Serve(ServeArgs::default())) {
         Command::Openapi => openapi::print(),
         Command::Healthcheck(args) => healthcheck::check(&load(cli.options)?.config, args),
         Command::CheckConfig => check_config::explain(&load(cli.options)?),
-        Command::Serve => block_on(serve::serve(load(cli.options)?.config)),
-        Command::Run(args) => block_on(run::run(load(cli.options)?.config, args)),
+        Command::Serve(args) => block_on(serve::serve(load(cli.options.with_role(args.role))?.config, extensions)),
+        Command::Run(args) => block_on(run::run(load(cli.options)?.config, args, extensions)),
         Command::Sessions(command) => block_on(sessions::look(load(cli.options)?.config, command)),
         Command::Migrate => block_on(migrate::migrate(load(cli.options)?.config)),
+        Command::Gc(args) => block_on(gc::collect(load(cli.options)?.config, args)),
+        Command::Tenants(command) => block_on(tenants::manage(load(cli.options)?.config, command)),
         Command::Keys(command) => block_on(keys::manage(load(cli.options)?.config, command)),
+    }
+}
+
+impl Options {
+    fn with_role(mut self, role: Option<String>) -> Self {
+        self.overrides.extend(role.map(|role| ("queue.role".to_owned(), role)));
+        self
     }
 }
 

@@ -10,7 +10,7 @@ use super::TenantArgs;
 use super::output::{print_line, print_note, print_piece};
 use crate::agent::AgentEvent;
 use crate::agent::state::ExecutionBudget;
-use crate::app::App;
+use crate::app::{App, Extensions};
 use crate::config::Config;
 use crate::ids::SessionId;
 use crate::json::Object;
@@ -18,8 +18,8 @@ use crate::lifecycle::StopSignals;
 use crate::message::{ContentPart, Role, Section};
 use crate::model_ref::ModelRef;
 use crate::record::{RunEventPayload, RunMode, RunRecord, RunStatus};
-use crate::run::{InputMessage, OnDisconnect, RunRequest};
-use crate::store::ConflictPolicy;
+use crate::run::{Followed, InputMessage, OnDisconnect, RunRequest};
+use crate::store::{ConflictPolicy, IfBusy};
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
@@ -40,8 +40,8 @@ pub(super) struct RunArgs {
 }
 
 /// Runs an agent once.
-pub(super) async fn run(config: Config, args: RunArgs) -> anyhow::Result<()> {
-    let app = App::build(&config).await?;
+pub(super) async fn run(config: Config, args: RunArgs, extensions: Extensions) -> anyhow::Result<()> {
+    let app = App::build_with(&config, extensions).await?;
     let mut signals = StopSignals::listen()?;
     let followed = tokio::select! {
         followed = follow(&app, args) => followed,
@@ -74,6 +74,12 @@ async fn follow(app: &App, args: RunArgs) -> anyhow::Result<RunRecord> {
             metadata: Object::new(),
         }],
         mode: RunMode::Stream,
+        durability: None,
+        priority: 0,
+        thread: None,
+        if_busy: IfBusy::default(),
+        webhook: None,
+        idempotency: None,
         model: args.model,
         budget: ExecutionBudget::default(),
         metadata: Object::new(),
@@ -84,7 +90,11 @@ async fn follow(app: &App, args: RunArgs) -> anyhow::Result<RunRecord> {
     };
     let handle = app.runs.start(args.tenant.tenant, request).await?;
     let mut events = pin!(handle.into_events());
-    while let Some(event) = events.next().await {
+    while let Some(followed) = events.next().await {
+        let event = match followed {
+            Followed::Event(event) => event,
+            Followed::Dropped { reason } => bail!("the run can't be followed any more: {reason}"),
+        };
         match &event.payload {
             RunEventPayload::Agent(event) => show(event)?,
             RunEventPayload::Completed(record)
@@ -94,7 +104,9 @@ async fn follow(app: &App, args: RunArgs) -> anyhow::Result<RunRecord> {
                 print_line("")?;
                 return Ok((**record).clone());
             }
-            RunEventPayload::Started(_) | RunEventPayload::SessionCommitted { .. } => (),
+            RunEventPayload::Started(_)
+            | RunEventPayload::Resumed { .. }
+            | RunEventPayload::SessionCommitted { .. } => (),
         }
     }
     bail!("the run ended without a result")

@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::output::print_line;
-use crate::app::App;
-use crate::config::Config;
+use crate::app::{App, Extensions};
+use crate::config::{Config, Role};
 use crate::http;
 use crate::lifecycle::StopSignals;
 use crate::telemetry;
@@ -19,9 +19,9 @@ use crate::telemetry;
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Serves until it is told to stop.
-pub(super) async fn serve(config: Config) -> anyhow::Result<()> {
+pub(super) async fn serve(config: Config, extensions: Extensions) -> anyhow::Result<()> {
     telemetry::init(&config.log)?;
-    let app = App::build(&config).await?;
+    let app = App::build_with(&config, extensions).await?;
     let served = serve_app(&app, &config).await;
     app.disconnect().await;
     served
@@ -40,7 +40,12 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
         tracing::debug!(error = error.to_string(), "the greeting can't be printed");
     }
     let limits = app.http_limits(config);
-    let router = http::router(app.http_state(), &limits);
+    let router = if config.queue.role == Role::Worker {
+        http::probe_router(app.http_state(), &limits)
+    } else {
+        http::router(app.http_state(), &limits)
+    };
+    app.begin();
     let stop = CancellationToken::new();
     let grace = config.runs.shutdown_grace;
     let serving = http::serve(listener, router, &limits, stop.clone(), grace + LAST_ANSWERS);

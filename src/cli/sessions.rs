@@ -9,10 +9,11 @@ use clap::Subcommand;
 use super::TenantArgs;
 use super::output::print_line;
 use crate::app;
+use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::ids::SessionId;
 use crate::session::{Bundle, SessionHead, diff_bundles};
-use crate::store::{Page, SessionFilter, Sessions, Store};
+use crate::store::{Ancestor, Page, SessionFilter, Sessions, Store};
 use crate::tenant::TenantId;
 
 /// The most sessions that a tree shows.
@@ -122,15 +123,19 @@ fn print_tree(children: &BTreeMap<Option<SessionId>, Vec<&SessionHead>>) -> anyh
 async fn tree_of(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<Vec<SessionHead>> {
     let mut root = None;
     let mut before = None;
-    loop {
+    'upwards: loop {
         let page = Page { before, limit: PAGE };
         let lineage = store
             .session_lineage(tenant, session_id, page)
             .await?
             .with_context(|| format!("there is no session {session_id}"))?;
         let Some(oldest) = lineage.last() else { break };
-        before = Some(oldest.session_id);
-        root = Some(oldest.clone());
+        before = Some(oldest.session_id());
+        for ancestor in lineage {
+            // What a removed session continued belongs to another tree now.
+            let Ancestor::Kept(head) = ancestor else { break 'upwards };
+            root = Some(head);
+        }
     }
     let mut found: Vec<SessionHead> = root.into_iter().collect();
     let mut next = 0;
@@ -163,7 +168,7 @@ async fn list(store: &dyn Store, tenant: &TenantId, filter: &SessionFilter) -> a
 
 /// Loads a session with all its messages.
 async fn load(store: &Arc<dyn Store>, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<Arc<Bundle>> {
-    let sessions = Sessions::new(Arc::clone(store), 0);
+    let sessions = Sessions::new(Arc::clone(store), 0, Arc::new(SystemClock));
     let bundle = sessions.whole_bundle(tenant, session_id).await?;
     bundle.with_context(|| format!("there is no session {session_id}"))
 }

@@ -25,10 +25,13 @@ mod agents;
 mod board;
 mod context_windows;
 mod http;
+mod idempotency;
 mod log;
 mod models;
 mod prices;
 mod providers;
+mod queue;
+mod retention;
 mod runs;
 mod store;
 mod webhooks;
@@ -45,12 +48,15 @@ pub use board::BoardConfig;
 pub use error::ConfigError;
 pub use explanation::Explanation;
 pub use http::HttpConfig;
+pub use idempotency::IdempotencyConfig;
 pub use loader::{Loaded, load};
 pub use log::{LogConfig, LogFormat};
 pub use models::ModelsConfig;
 pub use overrides::parse_override;
 pub use prices::PriceConfig;
 pub use providers::{ProviderConfig, ProviderKind, StructuredOutput};
+pub use queue::{QueueConfig, Role};
+pub use retention::RetentionConfig;
 pub use runs::{BudgetConfig, RunsConfig};
 pub use secrets::SecretUrl;
 pub use settings::Origin;
@@ -73,12 +79,15 @@ pub struct Config {
     pub store: StoreConfig,
     pub board: BoardConfig,
     pub runs: RunsConfig,
+    pub queue: QueueConfig,
+    pub idempotency: IdempotencyConfig,
     pub models: ModelsConfig,
     /// Model providers by name, the first half of `PROVIDER/MODEL`.
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Prices by `PROVIDER/MODEL`. A model without an entry has an unknown cost.
     pub prices: BTreeMap<String, PriceConfig>,
     pub webhooks: WebhooksConfig,
+    pub retention: RetentionConfig,
     /// The tokens that models take, input and output together, by `PROVIDER/MODEL`.
     pub context_windows: BTreeMap<String, NonZeroU64>,
     pub agents: AgentsConfig,

@@ -27,7 +27,22 @@ pub struct WebhooksConfig {
     pub timeout: Duration,
     #[serde(deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>")]
     pub max_response_bytes: usize,
-    /// Signing secrets by the name that hooks choose them by.
+    /// How often the message of a run's end is sent before it is given up.
+    #[serde(deserialize_with = "integer::<_, 1, 1_000, _>")]
+    pub max_attempts: u32,
+    /// How long such a message waits at most after its first failure.
+    #[serde(deserialize_with = "duration::<10, 86_400_000, _>")]
+    pub retry_base_delay: Duration,
+    /// The longest that such a message waits for its next attempt.
+    #[serde(deserialize_with = "duration::<10, 604_800_000, _>")]
+    pub retry_max_delay: Duration,
+    /// Messages of runs' ends that are sent at once.
+    #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
+    pub delivery_concurrency: usize,
+    /// How often messages of other processes, and those that failed, are looked for.
+    #[serde(deserialize_with = "duration::<10, 3_600_000, _>")]
+    pub poll_interval: Duration,
+    /// Signing secrets by the name that agents and runs choose them by.
     pub secrets: BTreeMap<String, SecretSourceConfig>,
 }
 

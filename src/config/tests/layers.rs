@@ -18,10 +18,13 @@ fn the_defaults_are_the_documented_ones() {
         store,
         board,
         runs,
-        models,
+        queue,
+        idempotency,
+        models: _,
         providers,
         prices,
         webhooks: _,
+        retention: _,
         context_windows,
         agents,
         log,
@@ -53,17 +56,13 @@ fn the_defaults_are_the_documented_ones() {
         max_cost: None,
     };
     assert_eq!(runs.budget, budget);
-    assert_eq!(models.connect_timeout, Duration::from_secs(10));
-    assert_eq!(models.first_byte_timeout, Duration::from_mins(2));
-    assert_eq!(models.idle_timeout, Duration::from_mins(1));
-    assert_eq!(models.total_timeout, Duration::from_mins(10));
-    assert_eq!(models.max_retries, 4);
-    assert_eq!(models.retry_base_delay, Duration::from_millis(500));
-    assert_eq!(models.retry_max_delay, Duration::from_secs(30));
+    assert_eq!((queue.role, queue.concurrency), (Role::All, 64));
+    assert_eq!((queue.max_waiting, queue.max_attempts), (100_000, 5));
     assert_eq!(
-        (models.max_event_bytes, models.max_response_bytes),
-        (8_388_608, 67_108_864)
+        (queue.lease, queue.poll_interval),
+        (Duration::from_secs(15), Duration::from_secs(1))
     );
+    assert_eq!(idempotency.retention, Duration::from_hours(24));
     let names: Vec<&str> = providers.keys().map(String::as_str).collect();
     let wanted = [
         "anthropic",
@@ -90,6 +89,22 @@ fn the_defaults_are_the_documented_ones() {
     assert!(prices.is_empty() && context_windows.is_empty());
     assert_eq!(agents.directory, PathBuf::from("config/agents"));
     assert_eq!((log.format, log.filter.as_str()), (LogFormat::Text, "info"));
+}
+
+#[test]
+fn models_are_asked_patiently_by_default() {
+    let models = load(&Sources::default()).unwrap().config.models;
+    assert_eq!(models.connect_timeout, Duration::from_secs(10));
+    assert_eq!(models.first_byte_timeout, Duration::from_mins(2));
+    assert_eq!(models.idle_timeout, Duration::from_mins(1));
+    assert_eq!(models.total_timeout, Duration::from_mins(10));
+    assert_eq!(models.max_retries, 4);
+    assert_eq!(models.retry_base_delay, Duration::from_millis(500));
+    assert_eq!(models.retry_max_delay, Duration::from_secs(30));
+    assert_eq!(
+        (models.max_event_bytes, models.max_response_bytes),
+        (8_388_608, 67_108_864)
+    );
 }
 
 #[test]

@@ -1,0 +1,78 @@
+//! `tenants`: removes all that belongs to a tenant.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use anyhow::ensure;
+use clap::Subcommand;
+
+use super::output::{print_line, print_note};
+use crate::app;
+use crate::config::Config;
+use crate::store::Store;
+use crate::tenant::TenantId;
+
+/// The most rows of a table that one transaction removes.
+const BATCH: u32 = 1_000;
+
+/// What to do with tenants.
+#[derive(Debug, Subcommand)]
+pub(super) enum TenantsCommand {
+    /// Removes all that belongs to a tenant: sessions, runs, agents, threads, webhooks, keys. It can't be undone.
+    Delete {
+        /// The tenant.
+        name: TenantId,
+        /// Does not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// Runs the command against the configured store.
+pub(super) async fn manage(config: Config, command: TenantsCommand) -> anyhow::Result<()> {
+    let TenantsCommand::Delete { name, yes } = command;
+    let store = app::open_store(&config).await?;
+    let done = delete(&*store, &name, yes).await;
+    store.close().await;
+    done
+}
+
+async fn delete(store: &dyn Store, tenant: &TenantId, yes: bool) -> anyhow::Result<()> {
+    require_other_keys(store, tenant).await?;
+    if !yes {
+        confirm(tenant)?;
+    }
+    let mut rows = 0;
+    loop {
+        let removed = store.tenant_remove(tenant, BATCH).await?;
+        if removed == 0 {
+            break;
+        }
+        rows += removed;
+    }
+    Ok(print_line(format_args!("removed the tenant {tenant}: {rows} rows"))?)
+}
+
+/// A store without any key is open to everybody, so the last ones stay.
+async fn require_other_keys(store: &dyn Store, tenant: &TenantId) -> anyhow::Result<()> {
+    let keys = store.key_list().await?;
+    ensure!(
+        keys.is_empty() || keys.iter().any(|key| key.tenant != *tenant),
+        "all API keys belong to the tenant {tenant}, and without any the service is open to everybody: make a key of another tenant first"
+    );
+    Ok(())
+}
+
+fn confirm(tenant: &TenantId) -> anyhow::Result<()> {
+    let stdin = io::stdin();
+    ensure!(
+        stdin.is_terminal(),
+        "there is nobody to ask: say --yes to remove all that belongs to the tenant {tenant}"
+    );
+    print_note(format_args!(
+        "This removes all that belongs to the tenant {tenant}, for good. Type its name to go on:"
+    ))?;
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer)?;
+    ensure!(answer.trim() == tenant.as_str(), "nothing was removed");
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! `[queue]`: runs that outlive their connection, and this process's part in them.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::values::{duration, integer};
+
+/// Runs that outlive their connection, and this process's part in them.
+#[derive(Clone, Debug, Deserialize)]
+pub struct QueueConfig {
+    pub role: Role,
+    /// Runs of the queue at work at once in this process.
+    #[serde(deserialize_with = "integer::<_, 1, 100_000, _>")]
+    pub concurrency: usize,
+    /// How long a run stays with a worker that gives no sign of life.
+    #[serde(deserialize_with = "duration::<1_000, 3_600_000, _>")]
+    pub lease: Duration,
+    /// How often the queue is looked at when there is no sign from the database.
+    #[serde(deserialize_with = "duration::<10, 60_000, _>")]
+    pub poll_interval: Duration,
+    /// Runs that wait; more are turned away.
+    #[serde(deserialize_with = "integer::<_, 1, 100_000_000, _>")]
+    pub max_waiting: u32,
+    /// How often a run is begun that its workers don't survive.
+    #[serde(deserialize_with = "integer::<_, 1, 1_000, _>")]
+    pub max_attempts: u32,
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Answers requests, and leaves runs of the queue to others.
+    Api,
+    /// Works on runs of the queue, and answers probes only.
+    Worker,
+    /// Both.
+    All,
+}

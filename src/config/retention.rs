@@ -1,0 +1,45 @@
+//! `[retention]`: how long sessions and what belongs to runs are kept, and how what is not kept is swept.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+use super::values::{duration, integer};
+
+/// The longest age that can be named: a hundred years.
+const MAX_AGE_MS: u64 = 3_155_760_000_000;
+
+/// How long sessions and what belongs to runs are kept.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RetentionConfig {
+    /// The age from which sessions are removed; absent, they are kept for ever.
+    #[serde(default, deserialize_with = "optional_age")]
+    pub max_age: Option<Duration>,
+    /// So many newest sessions of each thread are kept, and no others; absent, threads go by age.
+    #[serde(default, deserialize_with = "optional_count")]
+    pub keep_last: Option<NonZeroU32>,
+    /// No session younger than this is swept.
+    #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
+    pub min_age: Duration,
+    /// How long the events of a run are kept after its end.
+    #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
+    pub events: Duration,
+    /// How long deliveries of webhooks that are over are kept.
+    #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
+    pub deliveries: Duration,
+    /// The pause between two sweeps; 0 leaves sweeping to others.
+    #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
+    pub interval: Duration,
+    /// How many things one step of a sweep looks at.
+    #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
+    pub batch: u32,
+}
+
+fn optional_age<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    duration::<1, MAX_AGE_MS, D>(deserializer).map(Some)
+}
+
+fn optional_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU32>, D::Error> {
+    integer::<u32, 1, 1_000_000, D>(deserializer).map(NonZeroU32::new)
+}
