@@ -12,6 +12,7 @@ const PLAIN: &[&str] = &[
     "json",
     "message",
     "model_ref",
+    "retry_after",
     "tenant",
     "usage",
 ];
@@ -27,6 +28,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("webhooks", &["agent", "session"]),
     ("store", &["agent", "record", "session"]),
     ("board", &["agent", "record", "session"]),
+    ("outbox", &["record", "store", "webhooks"]),
+    ("retention", &["store"]),
     ("run", &["agent", "board", "record", "session", "store"]),
     ("http", &["agent", "api_key", "record", "run", "session", "store"]),
     ("api_key", &["session"]),

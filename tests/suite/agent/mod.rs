@@ -1,5 +1,6 @@
 //! The loop, the driver, the hooks and the state, against a scripted model and a clock that tests move.
 
+mod comparison;
 mod setup;
 
 mod any_execution;
@@ -12,12 +13,17 @@ mod failures;
 mod fallbacks;
 mod hooks;
 mod interruptions;
+mod journal_failures;
+mod left_in_midst;
+mod pauses;
 mod react;
 mod resumption;
 mod round_trips;
 mod scripted;
 mod should_stop;
 mod state;
+mod steering;
+mod stops;
 mod structured;
 mod tool_steps;
 mod transitions;

@@ -14,7 +14,8 @@ use agent_runtime::agent::hooks::{
 use agent_runtime::agent::ports::{Tool, ToolCatalog as _};
 use agent_runtime::agent::state::{AgentState, ExecutionBudget};
 use agent_runtime::agent::{
-    AgentLoop, DriverKind, ErrorPolicy, ErrorPolicyPreset, ExecutionControl, HookConfig, ScriptStep,
+    AgentLoop, CallSeed, DriverKind, ErrorPolicy, ErrorPolicyPreset, ExecutionControl, HookConfig, Inbox, Journal,
+    Progress, Recorder as JournalRecorder, ScriptStep,
 };
 use agent_runtime::clock::Clock as _;
 use agent_runtime::ids::{AgentId, MessageId, UuidV7Source};
@@ -37,6 +38,10 @@ pub(super) struct Setup {
     pub(super) events: Arc<Recorder>,
     pub(super) clock: TestClock,
     pub(super) cancellation: CancellationToken,
+    pub(super) stop: CancellationToken,
+    pub(super) pause: CancellationToken,
+    journal: Option<Arc<dyn Journal>>,
+    inbox: Option<Arc<dyn Inbox>>,
     budget: ExecutionBudget,
     price: Option<Price>,
     fallbacks: Vec<ModelChoice>,
@@ -62,6 +67,10 @@ impl Setup {
             events: Arc::default(),
             clock: TestClock::new(),
             cancellation: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            pause: CancellationToken::new(),
+            journal: None,
+            inbox: None,
             budget: ExecutionBudget::unlimited(),
             price: None,
             fallbacks: Vec::new(),
@@ -123,6 +132,18 @@ impl Setup {
         Self { policy, ..self }
     }
 
+    /// Has executions recorded.
+    pub(super) fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
+        let journal = Some(journal);
+        Self { journal, ..self }
+    }
+
+    /// Takes messages while executions are at work.
+    pub(super) fn with_inbox(self, inbox: Arc<dyn Inbox>) -> Self {
+        let inbox = Some(inbox);
+        Self { inbox, ..self }
+    }
+
     pub(super) fn with_calls_in_turn(self) -> Self {
         Self {
             parallel_tool_calls: false,
@@ -175,7 +196,7 @@ impl Setup {
 
     /// Does the same on other messages.
     pub(super) async fn run_on(&self, state: AgentState, input: Vec<Message>) -> AgentState {
-        let state = self.agent_loop().run(state, input).await;
+        let state = self.agent_loop(&state, Usage::default()).run(state, input).await;
         assert_history_valid(&state.messages().cloned().collect::<Vec<_>>());
         state
     }
@@ -187,19 +208,36 @@ impl Setup {
 
     /// Goes on with an execution that was stored after a step.
     pub(super) async fn resume_from(&self, state: AgentState) -> AgentState {
-        let state = self.agent_loop_after(state.usage()).resume(state).await;
+        self.go_on(Progress { state, pending: None }).await
+    }
+
+    /// Goes on with an execution from what its journal has.
+    pub(super) async fn go_on(&self, progress: Progress) -> AgentState {
+        let agent_loop = self.agent_loop(&progress.state, progress.spent());
+        let state = agent_loop.resume(progress.state, progress.pending).await;
         assert_history_valid(&state.messages().cloned().collect::<Vec<_>>());
         state
     }
 
-    fn agent_loop(&self) -> AgentLoop {
-        self.agent_loop_after(Usage::default())
+    /// Makes the loop of an execution that begins with the state, or has spent something before.
+    fn agent_loop(&self, state: &AgentState, spent: Usage) -> AgentLoop {
+        let journal = self.journal.as_ref();
+        let journal = journal.map(|journal| Arc::new(JournalRecorder::new(Arc::clone(journal), state.clone())));
+        let agent_loop = self.recorded_loop(journal.clone(), spent);
+        let agent_loop = match journal {
+            Some(journal) => agent_loop.with_journal(journal),
+            None => agent_loop,
+        };
+        match &self.inbox {
+            Some(inbox) => agent_loop.with_inbox(Arc::clone(inbox)),
+            None => agent_loop,
+        }
     }
 
-    /// Makes the loop of an execution that has spent something before.
-    fn agent_loop_after(&self, spent: Usage) -> AgentLoop {
+    fn recorded_loop(&self, journal: Option<Arc<JournalRecorder>>, spent: Usage) -> AgentLoop {
         let clock = Arc::new(self.clock);
         let control = ExecutionControl::new(self.budget.clone(), self.cancellation.clone(), clock.clone());
+        let control = control.with_stop(self.stop.clone()).with_pause(self.pause.clone());
         let control = Arc::new(control.with_spent(spent));
         // Tests that reach for it make one execution.
         let _ = self.control.set(Arc::clone(&control));
@@ -241,8 +279,10 @@ impl Setup {
             max_corrections: 2,
             hooks: Arc::clone(&hooks),
             tools: tools.unwrap().executor(&names).unwrap(),
+            call_seed: CallSeed::of_call("run"),
+            journal,
             compiler: Arc::new(ConversationWithCurrentTrace),
-            control,
+            control: Arc::clone(&control),
             variables: Arc::new(BTreeMap::new()),
             ids: Arc::new(UuidV7Source),
             events: Arc::clone(&self.events) as _,
@@ -256,7 +296,7 @@ impl Setup {
             driver,
             hooks,
             Arc::clone(&self.events) as _,
-            clock,
+            control,
             Arc::new(UuidV7Source),
         )
     }

@@ -2,36 +2,12 @@
 
 use std::sync::Arc;
 
-use agent_runtime::board::{Board, InProcessBoard};
+use agent_runtime::board::Board;
 use agent_runtime::ids::RunId;
 use agent_runtime::record::RunStatus;
 use futures_util::future::join_all;
 
-use super::{ended, listed, lookup, new_run, new_session_id, new_tenant, open, server, with_step};
-
-macro_rules! contract {
-    ($($promise:ident,)+) => {
-        mod in_process {
-            $(
-                #[tokio::test]
-                async fn $promise() {
-                    super::$promise(&super::InProcessBoard::default()).await;
-                }
-            )+
-        }
-
-        mod redis {
-            $(
-                #[tokio::test]
-                async fn $promise() {
-                    let Some(board) = super::server::shared_board().await else { return };
-                    super::$promise(&board).await;
-                    super::Board::close(&board).await;
-                }
-            )+
-        }
-    };
-}
+use super::{ended, listed, lookup, new_run, new_session_id, new_tenant, open, with_step};
 
 contract! {
     a_run_is_shown_from_its_beginning_to_its_close,

@@ -1,20 +1,52 @@
 //! The boards of live runs: one contract for both, and what only replicas that share a Redis server promise.
 
+/// Runs each promise on both boards.
+macro_rules! contract {
+    ($($promise:ident,)+) => {
+        mod in_process {
+            $(
+                #[tokio::test]
+                async fn $promise() {
+                    super::$promise(&agent_runtime::board::InProcessBoard::default()).await;
+                }
+            )+
+        }
+
+        mod redis {
+            $(
+                #[tokio::test]
+                async fn $promise() {
+                    let Some(board) = crate::board::server::shared_board().await else { return };
+                    super::$promise(&board).await;
+                    super::Board::close(&board).await;
+                }
+            )+
+        }
+    };
+}
+
 mod contract;
+mod event_bounds;
+mod event_contract;
+mod event_replicas;
+mod kinds;
 mod outages;
 mod replicas;
 pub(crate) mod server;
+mod signals;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent_runtime::agent::state::{AgentStepType, ErrorList, FinishReason};
+use agent_runtime::agent::{AgentEvent, Durability};
 use agent_runtime::board::{Board, LiveRun};
 use agent_runtime::clock::{Clock as _, SystemClock};
 use agent_runtime::ids::{MessageId, RunId, SessionId, StepId, UuidV7Source};
 use agent_runtime::json::Object;
 use agent_runtime::message::{Message, Role};
-use agent_runtime::record::{RunMode, RunStatus, RunSummary, StepRecord};
+use agent_runtime::record::{RunEvent, RunEventPayload, RunMode, RunStatus, RunSummary, StepRecord};
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::Usage;
 
@@ -37,10 +69,14 @@ fn new_run(base: Option<SessionId>) -> Arc<LiveRun> {
         agent_version: None,
         model: "demo/scripted".parse().unwrap(),
         mode: RunMode::Stream,
+        durability: Durability::default(),
+        thread: None,
+        attempts: 1,
         status: RunStatus::Running,
         stop_reason: None,
         usage: Usage::default(),
         step_count: 0,
+        event_count: 0,
         error: None,
         metadata: Object::from_iter([("ticket".to_owned(), "A-1".into())]),
         created_at: now,
@@ -100,6 +136,56 @@ async fn open(board: &dyn Board, tenant: &TenantId, run: &Arc<LiveRun>, exclusiv
 async fn listed(board: &dyn Board, tenant: &TenantId) -> Vec<RunId> {
     let runs = board.run_list(tenant).await.unwrap();
     runs.iter().map(|run| run.summary.run_id).collect()
+}
+
+/// An event that says the text; equal for equal arguments.
+fn event(run: &LiveRun, sequence: u64, text: &str) -> Arc<RunEvent> {
+    let payload = AgentEvent::MessageDelta {
+        step_number: 1,
+        text: text.to_owned(),
+        refusal: false,
+    };
+    Arc::new(RunEvent {
+        sequence,
+        run_id: run.summary.run_id,
+        time: run.summary.created_at,
+        payload: RunEventPayload::Agent(payload),
+    })
+}
+
+/// The last event of a run.
+fn terminal(run: &LiveRun, sequence: u64) -> Arc<RunEvent> {
+    let record = ended(run, RunStatus::Completed).record();
+    Arc::new(RunEvent {
+        sequence,
+        run_id: run.summary.run_id,
+        time: run.summary.created_at,
+        payload: RunEventPayload::terminal(record),
+    })
+}
+
+/// Tells events that say the text.
+fn append(board: &dyn Board, tenant: &TenantId, run: &LiveRun, sequences: RangeInclusive<u64>, text: &str) {
+    for sequence in sequences {
+        board.event_append(tenant, event(run, sequence, text));
+    }
+}
+
+/// Reads all events after one: each as its number and the beginning of its text, the last one as `.`.
+async fn read(board: &dyn Board, tenant: &TenantId, run: &LiveRun, after: u64) -> String {
+    let read = board.event_read(tenant, run.summary.run_id, after, 1000).await.unwrap();
+    show(&read)
+}
+
+fn show(events: &[Arc<RunEvent>]) -> String {
+    let shown = events.iter().map(|event| match &event.payload {
+        RunEventPayload::Agent(AgentEvent::MessageDelta { text, .. }) => {
+            format!("{}{}", event.sequence, text.chars().take(4).collect::<String>())
+        }
+        payload if payload.is_terminal() => format!("{}.", event.sequence),
+        payload => format!("{}?{}", event.sequence, payload.name()),
+    });
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 /// Waits until the value is the one that is wanted.

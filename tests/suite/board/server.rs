@@ -1,7 +1,8 @@
 //! Redis servers for tests: the shared one that the environment names, and private ones that a test may stop.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -22,27 +23,40 @@ pub(super) fn shared_url() -> Option<String> {
 
 /// Opens a board whose runs expire after the given time.
 pub(super) async fn board(url: &str, expiry: Duration) -> RedisBoard {
-    let settings = RedisBoardSettings {
+    RedisBoard::open(url, settings(expiry)).await.unwrap()
+}
+
+/// Settings for a busy test machine.
+pub(super) fn settings(expiry: Duration) -> RedisBoardSettings {
+    RedisBoardSettings {
         expiry,
         timeout: TIMEOUT,
-    };
-    RedisBoard::open(url, settings).await.unwrap()
+        ..RedisBoardSettings::default()
+    }
 }
 
 /// A server of one test.
 pub(crate) struct PrivateServer {
     port: u16,
     folder: tempfile::TempDir,
+    arguments: Vec<String>,
     process: Option<Child>,
 }
 
 impl PrivateServer {
     /// Starts a server, or tells why the test is skipped.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with(|_, _| Vec::new())
+    }
+
+    /// Starts a server with further arguments, which are told its port and its folder.
+    pub(super) fn start_with(arguments: impl FnOnce(u16, &Path) -> Vec<String>) -> Option<Self> {
         let port = free_port();
         let folder = tempfile::tempdir().unwrap();
+        let own = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"].map(str::to_owned);
         let mut server = Self {
             port,
+            arguments: own.into_iter().chain(arguments(port, folder.path())).collect(),
             folder,
             process: None,
         };
@@ -53,8 +67,33 @@ impl PrivateServer {
         }
     }
 
+    /// Starts a Sentinel with the given lines of configuration.
+    pub(super) fn start_sentinel(lines: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sentinel.conf");
+        std::fs::write(&file, lines).unwrap();
+        let mut server = Self {
+            port: free_port(),
+            arguments: vec![file.display().to_string(), "--sentinel".to_owned()],
+            folder,
+            process: None,
+        };
+        server.spawn().unwrap();
+        server
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// Returns host and port.
+    pub(super) fn place(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Returns the port.
+    pub(super) fn port(&self) -> u16 {
+        self.port
     }
 
     /// Kills the server with all that it holds.
@@ -80,10 +119,16 @@ impl PrivateServer {
 
     /// Sends a command and returns the first line of the answer.
     pub(crate) fn command(&self, words: &[&str]) -> String {
-        self.try_command(words).unwrap()
+        self.try_command(words).unwrap().0
     }
 
-    fn try_command(&self, words: &[&str]) -> std::io::Result<String> {
+    /// Sends a command and returns the text that it answers.
+    pub(super) fn text(&self, words: &[&str]) -> String {
+        self.try_command(words).unwrap().1
+    }
+
+    /// Returns the first line of an answer, and the text that follows if it is one.
+    fn try_command(&self, words: &[&str]) -> std::io::Result<(String, String)> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
         let mut request = format!("*{}\r\n", words.len());
@@ -91,14 +136,19 @@ impl PrivateServer {
             request.extend([format!("${}\r\n", word.len()), format!("{word}\r\n")]);
         }
         stream.write_all(request.as_bytes())?;
+        let mut answer = BufReader::new(stream);
         let mut line = String::new();
-        BufReader::new(stream).read_line(&mut line)?;
-        Ok(line.trim_end().to_owned())
+        answer.read_line(&mut line)?;
+        let line = line.trim_end().to_owned();
+        let length = line.strip_prefix('$').and_then(|length| length.parse().ok());
+        let mut text = vec![0; length.unwrap_or(0)];
+        answer.read_exact(&mut text)?;
+        Ok((line, String::from_utf8_lossy(&text).into_owned()))
     }
 
     fn spawn(&mut self) -> std::io::Result<()> {
         let process = Command::new("redis-server")
-            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .args(&self.arguments)
             .args(["--port", &self.port.to_string()])
             .arg("--dir")
             .arg(self.folder.path())
@@ -107,21 +157,16 @@ impl PrivateServer {
             .stderr(Stdio::null())
             .spawn()?;
         let process = self.process.insert(process);
-        let pid = format!("process_id:{}", process.id());
+        let pid = format!("process_id:{}\r", process.id());
         for _ in 0..2000 {
             // Another process could have taken the port: the server must be ours.
-            if self.is_ready(&pid) {
+            let info = self.try_command(&["INFO", "server"]);
+            if info.is_ok_and(|(_, info)| info.contains(&pid)) {
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
         panic!("redis-server is not ready on port {}", self.port);
-    }
-
-    fn is_ready(&self, pid: &str) -> bool {
-        let script = "return string.match(redis.call('INFO', 'server'), 'process_id:%d+')";
-        let answer = self.try_command(&["EVAL", &format!("return {{ok = (function() {script} end)()}}"), "0"]);
-        answer.is_ok_and(|answer| answer.strip_prefix('+') == Some(pid))
     }
 }
 
@@ -131,12 +176,14 @@ impl Drop for PrivateServer {
     }
 }
 
-fn free_port() -> u16 {
+/// Finds a port that nobody listens on.
+pub(super) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
 
-fn skip<T>(reason: &str) -> Option<T> {
+/// Leaves a test out, unless servers are required.
+pub(super) fn skip<T>(reason: &str) -> Option<T> {
     assert!(
         variable("AGENT_RUNTIME_TEST_REQUIRE_SERVERS").is_none(),
         "a server is required: {reason}"

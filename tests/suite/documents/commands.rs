@@ -6,13 +6,15 @@ use std::process::Command;
 use super::blocks::{blocks, code_spans, read};
 
 const NAME: &str = "agent-runtime";
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 16] = [
     "README.md",
     "docs/api.md",
     "docs/agents.md",
     "docs/events.md",
     "docs/configuration.md",
     "docs/operations.md",
+    "docs/deployment.md",
+    "docs/guarantees.md",
     "CHANGELOG.md",
     "docs/models.md",
     "docs/budgets.md",
@@ -20,6 +22,7 @@ const PAGES: [&str; 13] = [
     "docs/subagents.md",
     "docs/compaction.md",
     "docs/webhook-hook.md",
+    "docs/webhooks.md",
 ];
 
 fn help(words: &[&str]) -> Option<String> {

@@ -8,21 +8,24 @@ use agent_runtime::config::{self, Sources};
 
 use super::blocks::{blocks, code_spans, read};
 
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "docs/api.md",
     "docs/agents.md",
     "docs/events.md",
     "docs/configuration.md",
     "docs/operations.md",
+    "docs/deployment.md",
+    "docs/guarantees.md",
     "docs/webhook-hook.md",
+    "docs/webhooks.md",
     "docs/compaction.md",
     "docs/models.md",
     "docs/budgets.md",
     "docs/hooks.md",
     "docs/subagents.md",
 ];
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "http",
     "store",
     "board",
@@ -31,6 +34,7 @@ const SECTIONS: [&str; 11] = [
     "providers",
     "prices",
     "webhooks",
+    "retention",
     "context_windows",
     "agents",
     "log",

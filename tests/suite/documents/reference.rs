@@ -1,4 +1,4 @@
-//! Compares the tables of docs/api.md, docs/events.md and docs/subagents.md with the code: fields, values, events and problem codes.
+//! Compares the tables of docs/api.md, docs/events.md, docs/subagents.md and docs/webhooks.md with the code: fields, values, events and problem codes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +14,7 @@ use super::blocks::{Table, read, spans_of, tables};
 const PAGE: &str = "docs/api.md";
 const EVENTS_PAGE: &str = "docs/events.md";
 const SUBAGENTS_PAGE: &str = "docs/subagents.md";
+const WEBHOOKS_PAGE: &str = "docs/webhooks.md";
 
 /// The names between backticks in a column.
 fn column(table: &Table, index: usize) -> BTreeSet<String> {
@@ -48,7 +49,7 @@ fn properties(description: &Value, schema: &Value, names: &mut BTreeSet<String>)
 #[test]
 fn the_tables_of_fields_are_complete() {
     let description = serde_json::to_value(openapi()).unwrap();
-    let tables = [PAGE, SUBAGENTS_PAGE].map(|page| marked(page, "fields"));
+    let tables = [PAGE, SUBAGENTS_PAGE, WEBHOOKS_PAGE].map(|page| marked(page, "fields"));
     for (names, table) in tables.into_iter().flatten() {
         let mut fields = BTreeSet::new();
         for name in names.split_whitespace() {
@@ -125,7 +126,9 @@ fn sample_events() -> Vec<RunEvent> {
             "hook.warned",
             json!({"step_number": 1, "hook": "self_critique", "message": "m"}),
         ),
+        ("run.resumed", json!({"attempts": 2, "step_count": 1})),
         ("step.started", with(json!({"started_at": time}))),
+        ("message.applied", with(json!({"message_id": id}))),
         ("message.delta", with(json!({"text": "t", "refusal": true}))),
         ("reasoning.delta", with(json!({"text": "t"}))),
         ("tool_call.started", with(call.clone())),
@@ -203,6 +206,7 @@ fn the_table_of_events_names_every_type_with_its_data() {
         | AgentEvent::ToolCallStarted { .. }
         | AgentEvent::ToolCallDelta { .. }
         | AgentEvent::ToolCallCompleted { .. }
+        | AgentEvent::MessageApplied { .. }
         | AgentEvent::StepCompleted { .. }
         | AgentEvent::SubagentStarted { .. }
         | AgentEvent::SubagentCompleted { .. }
@@ -222,6 +226,8 @@ fn every_problem_that_a_document_links_exists() {
         "docs/agents.md",
         "docs/configuration.md",
         "docs/operations.md",
+        "docs/deployment.md",
+        "docs/guarantees.md",
     ] {
         let text = read(name);
         for rest in text.split("problems/").skip(1) {

@@ -1,5 +1,6 @@
 //! The whole service, driven over HTTP on both stores: what a gateway relies on.
 
+mod asynchronous;
 mod budgets;
 mod compaction;
 mod conflicts;
@@ -7,15 +8,19 @@ mod disconnects;
 mod drivers;
 mod failures;
 mod hooks;
+mod idempotency;
 mod long_streams;
 mod lost_answers;
 mod memory;
 mod models;
 mod prefix;
+mod resumption;
+mod steering;
 mod streams;
 mod structured;
 mod subagents;
 mod thinking;
+mod threads;
 mod tools;
 
 /// Runs each named test, an `async fn(TestDatabase)`, once on every store.

@@ -47,17 +47,46 @@ fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
             Scope::RunsWrite,
         ),
         ("POST", "/v1/sessions".to_owned(), Some(json!({})), Scope::RunsWrite),
+        (
+            "POST",
+            format!("/v1/webhooks/deliveries/{ID}/redeliver"),
+            None,
+            Scope::RunsWrite,
+        ),
         ("PUT", "/v1/agents/new".to_owned(), Some(agent), Scope::Admin),
         ("DELETE", "/v1/agents/new".to_owned(), None, Scope::Admin),
+        (
+            "PUT",
+            "/v1/threads/new".to_owned(),
+            Some(json!({"session_id": ID})),
+            Scope::RunsWrite,
+        ),
+        ("DELETE", "/v1/threads/new".to_owned(), None, Scope::RunsWrite),
+        ("POST", format!("/v1/runs/{ID}/stop"), None, Scope::RunsWrite),
+        ("POST", format!("/v1/runs/{ID}/cancel"), None, Scope::RunsWrite),
+        (
+            "POST",
+            format!("/v1/runs/{ID}/steer"),
+            Some(json!({"id": "1", "input": "hi"})),
+            Scope::RunsWrite,
+        ),
     ];
-    let reads = ["/v1/runs", "/v1/sessions", "/v1/agents", "/v1/agents/demo"]
-        .map(ToOwned::to_owned)
-        .into_iter();
-    let of_run = ["", "/steps"].map(|rest| format!("/v1/runs/{ID}{rest}"));
+    let reads = [
+        "/v1/runs",
+        "/v1/sessions",
+        "/v1/agents",
+        "/v1/agents/demo",
+        "/v1/threads",
+        "/v1/threads/new",
+    ]
+    .map(ToOwned::to_owned)
+    .into_iter();
+    let of_run = ["", "/steps", "/events"].map(|rest| format!("/v1/runs/{ID}{rest}"));
+    let of_delivery = [String::new(), format!("/{ID}")].map(|rest| format!("/v1/webhooks/deliveries{rest}"));
     let of_session =
         ["", "/messages", "/lineage", "/children", "/verify"].map(|rest| format!("/v1/sessions/{ID}{rest}"));
     let diff = format!("/v1/sessions/{ID}/diff/{ID}");
-    let reads = reads.chain(of_run).chain(of_session).chain([diff]);
+    let reads = reads.chain(of_run).chain(of_session).chain([diff]).chain(of_delivery);
     routes.extend(reads.map(|path| ("GET", path, None, Scope::SessionsRead)));
     routes
 }
@@ -198,41 +227,27 @@ async fn what_belongs_to_another_tenant_is_not_there(service: &Service) {
     )
     .await
     .ok();
+    let put = json!({"session_id": session_id});
+    call(service, &ours, "PUT", "/v1/threads/private", Some(&put))
+        .await
+        .ok();
+    let message = json!({"id": "1", "input": "hi"});
     let continued = json!({"input": "hi", "base_session_id": session_id});
     let table = [
         ("GET", format!("/v1/runs/{run_id}"), None, "run_not_found"),
         ("GET", format!("/v1/runs/{run_id}/steps"), None, "run_not_found"),
-        ("GET", format!("/v1/sessions/{session_id}"), None, "session_not_found"),
+        ("GET", format!("/v1/runs/{run_id}/events"), None, "run_not_found"),
+        ("POST", format!("/v1/runs/{run_id}/stop"), None, "run_not_found"),
+        ("POST", format!("/v1/runs/{run_id}/cancel"), None, "run_not_found"),
         (
-            "GET",
-            format!("/v1/sessions/{session_id}/messages"),
-            None,
-            "session_not_found",
+            "POST",
+            format!("/v1/runs/{run_id}/steer"),
+            Some(&message),
+            "run_not_found",
         ),
-        (
-            "GET",
-            format!("/v1/sessions/{session_id}/lineage"),
-            None,
-            "session_not_found",
-        ),
-        (
-            "GET",
-            format!("/v1/sessions/{session_id}/children"),
-            None,
-            "session_not_found",
-        ),
-        (
-            "GET",
-            format!("/v1/sessions/{session_id}/verify"),
-            None,
-            "session_not_found",
-        ),
-        (
-            "GET",
-            format!("/v1/sessions/{session_id}/diff/{session_id}"),
-            None,
-            "session_not_found",
-        ),
+        ("GET", "/v1/threads/private".to_owned(), None, "thread_not_found"),
+        ("DELETE", "/v1/threads/private".to_owned(), None, "thread_not_found"),
+        ("PUT", "/v1/threads/stolen".to_owned(), Some(&put), "session_not_found"),
         ("GET", "/v1/agents/private".to_owned(), None, "agent_not_found"),
         ("DELETE", "/v1/agents/private".to_owned(), None, "agent_not_found"),
         ("POST", "/v1/runs".to_owned(), Some(&continued), "session_not_found"),
@@ -240,7 +255,13 @@ async fn what_belongs_to_another_tenant_is_not_there(service: &Service) {
     for (method, path, body, code) in table {
         call(service, &theirs, method, &path, body).await.assert_problem(code);
     }
-    for path in ["/v1/runs", "/v1/sessions"] {
+    let diff = format!("/diff/{session_id}");
+    for part in ["", "/messages", "/lineage", "/children", "/verify", &diff] {
+        let path = format!("/v1/sessions/{session_id}{part}");
+        let answer = call(service, &theirs, "GET", &path, None).await;
+        answer.assert_problem("session_not_found");
+    }
+    for path in ["/v1/runs", "/v1/sessions", "/v1/threads"] {
         assert_eq!(
             call(service, &theirs, "GET", path, None).await.ok()["data"],
             json!([]),

@@ -174,6 +174,16 @@ async fn bad_definitions_of_agents(service: &Service) {
         ("a", json!({"model": "mock/echo", "name": "b"}), "invalid_field"),
         ("a%20b", json!({"model": "mock/echo"}), "invalid_field"),
         ("a", json!({"model": "mock/echo", "driver": "magic"}), "invalid_field"),
+        (
+            "a",
+            json!({"model": "mock/echo", "webhook": {"url": "http://a.example/"}}),
+            "invalid_field",
+        ),
+        (
+            "a",
+            json!({"model": "mock/echo", "webhook": {"url": "https://a.example/", "secret": "none"}}),
+            "invalid_field",
+        ),
         ("a", json!({"model": "mock/none"}), "unknown_model"),
         (
             "a",

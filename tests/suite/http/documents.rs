@@ -9,12 +9,15 @@ use super::service::Service;
 
 const ROUTES: &[&str] = &[
     "delete /v1/agents/{name}",
+    "delete /v1/sessions/{session_id}",
+    "delete /v1/threads/{name}",
     "get /healthz",
     "get /readyz",
     "get /v1/agents",
     "get /v1/agents/{name}",
     "get /v1/runs",
     "get /v1/runs/{run_id}",
+    "get /v1/runs/{run_id}/events",
     "get /v1/runs/{run_id}/steps",
     "get /v1/sessions",
     "get /v1/sessions/{session_id}",
@@ -23,9 +26,18 @@ const ROUTES: &[&str] = &[
     "get /v1/sessions/{session_id}/lineage",
     "get /v1/sessions/{session_id}/messages",
     "get /v1/sessions/{session_id}/verify",
+    "get /v1/threads",
+    "get /v1/threads/{name}",
+    "get /v1/webhooks/deliveries",
+    "get /v1/webhooks/deliveries/{delivery_id}",
     "post /v1/runs",
+    "post /v1/runs/{run_id}/cancel",
+    "post /v1/runs/{run_id}/steer",
+    "post /v1/runs/{run_id}/stop",
     "post /v1/sessions",
+    "post /v1/webhooks/deliveries/{delivery_id}/redeliver",
     "put /v1/agents/{name}",
+    "put /v1/threads/{name}",
 ];
 
 fn references<'v>(value: &'v Value, found: &mut BTreeSet<&'v str>) {

@@ -96,3 +96,22 @@ async fn a_run_too_many_is_told_when_to_try_again() {
     service.run_with(json!({"input": "hi"})).await;
     service.finish().await;
 }
+
+#[tokio::test]
+async fn a_full_queue_is_told_when_to_try_again() {
+    // Nobody takes runs from the queue.
+    let service = Service::start_with(&[("queue.role", "api"), ("queue.max_waiting", "1")]).await;
+    let body = json!({"input": "hi", "mode": "async"});
+    let waiting = service.post("/v1/runs", &body).await;
+    assert_eq!(waiting.status, 202, "{}", waiting.text());
+    let answer = service.post("/v1/runs", &body).await;
+    answer.assert_problem("queue_full");
+    assert_ne!(answer.header("retry-after"), "");
+    assert_eq!(service.counts().await, (0, 1));
+    // What needs no place in the queue is none too many.
+    service.run_with(json!({"input": "hi"})).await;
+    let cancel = format!("/v1/runs/{}/cancel", waiting.json()["run_id"].as_str().unwrap());
+    let cancelled = service.post(&cancel, &json!({})).await;
+    assert_eq!(cancelled.json()["status"], "cancelled", "{}", cancelled.text());
+    service.finish().await;
+}

@@ -29,19 +29,24 @@ macro_rules! on_every_store {
 
 mod agents;
 mod auth;
+mod bad_headers;
 mod bad_input;
 mod bad_reads;
 mod bad_requests;
 mod compacted;
 mod connections;
+mod deliveries;
 mod documents;
 mod imports;
 mod live_runs;
 mod logs;
+mod removal;
 mod rivals;
 mod runs;
 mod service;
 mod sessions;
 mod shutdown;
+mod steering_bodies;
 mod store_failures;
 mod subagents;
+mod threads;

@@ -162,7 +162,7 @@ async fn the_tree_of_sessions_can_be_walked(service: &Service) {
     let verified = service.get(&format!("/v1/sessions/{}/verify", line[3])).await;
     assert_eq!(
         verified,
-        json!({"session_id": line[3], "valid": true, "sessions": 4, "messages": 8, "faults": []})
+        json!({"session_id": line[3], "valid": true, "sessions": 4, "removed": 0, "messages": 8, "faults": []})
     );
 }
 

@@ -26,6 +26,7 @@ async fn publish(service: &Service) -> (String, Vec<String>) {
     let commit = Commit {
         tenant: TenantId::anonymous(),
         run: Some(run_of(&own)),
+        thread: None,
         conflict: ConflictPolicy::Fork,
         children: ["a", "b", "c"].map(child).into(),
         draft: own,

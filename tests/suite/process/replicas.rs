@@ -177,7 +177,41 @@ async fn the_runs_of_a_stopped_replica_are_gone_at_once() {
     let (code, result) = there.call(Method::POST, "/v1/runs", Some(heir)).await;
     assert_eq!(code, StatusCode::OK, "{result:#}");
     there.stop().await;
-    assert_eq!(redis.command(&["DBSIZE"]), ":0", "something is left on the board");
+    // Events stay for a while, and nothing else.
+    let others = "local others = 0
+        for _, key in ipairs(redis.call('KEYS', '*')) do
+          if not string.find(key, ':events:', 1, true) then others = others + 1 end
+        end
+        return others";
+    assert_eq!(
+        redis.command(&["EVAL", others, "0"]),
+        ":0",
+        "something is left on the board"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_of_a_killed_replica_is_out_of_reach() {
+    let Some(replicas) = replicas().await else { return };
+    let Replicas { here, there, .. } = replicas;
+    let mut events = here.stream(json!({"input": "endless"})).await;
+    let begun = events.until("run.started").await["data"].clone();
+    events.until("message.delta").await;
+    let steer = format!("/v1/runs/{}/steer", begun["run_id"].as_str().unwrap());
+    let message = json!({"id": "m", "input": "mind this"});
+    let steered = there.call(Method::POST, &steer, Some(message.clone())).await;
+    assert_eq!(
+        steered,
+        (StatusCode::ACCEPTED, json!({"id": "m", "status": "received"}))
+    );
+    here.signal("KILL");
+    here.end_within(PATIENCE).await;
+    until("nobody hears the message", async || {
+        let (code, problem) = there.call(Method::POST, &steer, Some(message.clone())).await;
+        (code, &problem["code"]) == (StatusCode::SERVICE_UNAVAILABLE, &json!("run_unreachable"))
+    })
+    .await;
+    there.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -117,6 +117,41 @@ impl Service {
         }
     }
 
+    /// Follows the events of a run after the one of the number.
+    pub(super) async fn follow(&self, run: &Value, after: u64) -> Events {
+        let path = format!("/v1/runs/{}/events", run["run_id"].as_str().unwrap());
+        let request = self.request(Method::GET, &path).header("last-event-id", after);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        Events {
+            response,
+            text: String::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Waits until a run has ended, and returns it.
+    pub(super) async fn ended(&self, run: &Value) -> Value {
+        let path = format!("/v1/runs/{}?wait=10s", run["run_id"].as_str().unwrap());
+        let ending = async {
+            loop {
+                let run = self.get(&path).await;
+                if !["queued", "running"].contains(&run["status"].as_str().unwrap()) {
+                    return run;
+                }
+            }
+        };
+        timeout(PATIENCE, ending).await.expect("the run does not end")
+    }
+
+    /// Begins a run in the background, and returns it as it was accepted.
+    pub(super) async fn begin(&self, agent: &str, text: &str) -> Value {
+        let body = json!({"agent": agent, "input": text, "mode": "async"});
+        let (status, run) = self.call(Method::POST, "/v1/runs", Some(body)).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{run:#}");
+        run
+    }
+
     /// Waits until nobody can connect any more.
     pub(super) async fn until_closed(&self) {
         let closed = async {

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use agent_runtime::clock::SystemClock;
 use agent_runtime::json::Value;
 use agent_runtime::message::ContentPart;
-use agent_runtime::store::Sessions;
+use agent_runtime::store::{SessionRemoval, Sessions};
+use chrono::TimeDelta;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::fixtures::{Fixture, object, session_id, tenant, user};
+use super::fixtures::{Fixture, now, object, session_id, tenant, user};
+use crate::support::clock::MovableClock;
 
 on_both_engines!(
     a_hot_session_needs_no_database,
@@ -16,10 +19,12 @@ on_both_engines!(
     a_cache_of_no_bytes_is_off,
     a_small_cache_stays_small,
     a_bundle_weighs_what_it_takes_in_memory,
+    a_session_that_another_process_removes_is_believed_for_seconds_only,
+    a_session_that_this_process_removes_is_gone_at_once,
 );
 
 async fn a_hot_session_needs_no_database(fixture: Fixture) {
-    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20);
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::new(SystemClock));
     let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
     let child = sessions.commit(&fixture.commit(Some(&root), &["child"])).await.unwrap();
     fixture
@@ -44,7 +49,7 @@ async fn a_hot_session_needs_no_database(fixture: Fixture) {
 
 async fn a_cold_session_is_loaded_once(fixture: Fixture) {
     let root = fixture.root(&["root"]).await;
-    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20);
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::new(SystemClock));
     let loads = join_all((0..20).map(|_| sessions.bundle(&fixture.tenant, root.head.session_id))).await;
     let loads: Vec<_> = loads.into_iter().map(|load| load.unwrap().unwrap()).collect();
     assert_eq!(loads[0], root);
@@ -52,7 +57,7 @@ async fn a_cold_session_is_loaded_once(fixture: Fixture) {
 }
 
 async fn a_cache_of_no_bytes_is_off(fixture: Fixture) {
-    let sessions = Sessions::new(Arc::clone(&fixture.store), 0);
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 0, Arc::new(SystemClock));
     let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
     assert_eq!(
         sessions
@@ -70,7 +75,7 @@ async fn a_cache_of_no_bytes_is_off(fixture: Fixture) {
 }
 
 async fn a_small_cache_stays_small(fixture: Fixture) {
-    let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 10);
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 10, Arc::new(SystemClock));
     let text = "x".repeat(20 << 10);
     let mut tip = sessions.commit(&fixture.commit(None, &[&text])).await.unwrap();
     let first = tip.head.session_id;
@@ -115,7 +120,7 @@ async fn a_bundle_weighs_what_it_takes_in_memory(fixture: Fixture) {
     let text = serde_json::to_vec(&*commit.draft.environment).unwrap();
     assert!(text.len() as u64 * 50 < at_least);
 
-    let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 20);
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 20, Arc::new(SystemClock));
     let root = sessions.commit(&commit).await.unwrap();
     let of_one = sessions.cached_bytes();
     assert!((at_least..=2 * at_least).contains(&of_one), "{of_one}, {at_least}");
@@ -123,7 +128,7 @@ async fn a_bundle_weighs_what_it_takes_in_memory(fixture: Fixture) {
     let of_two = sessions.cached_bytes();
     assert!((2 * of_one..2 * of_one + 4096).contains(&of_two), "{of_two}, {of_one}");
 
-    let loaded = Sessions::new(Arc::clone(&fixture.store), 64 << 20);
+    let loaded = Sessions::new(Arc::clone(&fixture.store), 64 << 20, Arc::new(SystemClock));
     assert!(
         loaded
             .bundle(&fixture.tenant, root.head.session_id)
@@ -135,10 +140,50 @@ async fn a_bundle_weighs_what_it_takes_in_memory(fixture: Fixture) {
     assert!((at_least..=2 * at_least).contains(&of_one), "{of_one}, {at_least}");
 
     // One that is larger than the cache is read all the same, and not kept.
-    let tiny = Sessions::new(Arc::clone(&fixture.store), at_least / 2);
+    let tiny = Sessions::new(Arc::clone(&fixture.store), at_least / 2, Arc::new(SystemClock));
     assert_eq!(
         tiny.bundle(&fixture.tenant, child.head.session_id).await.unwrap(),
         Some(child)
     );
     assert_eq!(tiny.cached_bytes(), 0);
+}
+
+async fn a_session_that_another_process_removes_is_believed_for_seconds_only(fixture: Fixture) {
+    let clock = Arc::new(MovableClock::default());
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::clone(&clock) as _);
+    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
+    let other = sessions.commit(&fixture.commit(None, &["other"])).await.unwrap();
+    let (root, id) = (root.head.session_id, other.head.session_id);
+    fixture
+        .store
+        .session_remove(&fixture.tenant, root, false, now())
+        .await
+        .unwrap();
+    assert!(sessions.bundle(&fixture.tenant, root).await.unwrap().is_some());
+    clock.advance(TimeDelta::seconds(5));
+    assert_eq!(sessions.bundle(&fixture.tenant, root).await.unwrap(), None);
+    // One that is still there is asked for and not loaded.
+    let again = sessions.bundle(&fixture.tenant, id).await.unwrap().unwrap();
+    assert!(Arc::ptr_eq(&again, &other));
+    clock.advance(TimeDelta::seconds(-60));
+    let again = sessions.bundle(&fixture.tenant, id).await.unwrap().unwrap();
+    assert!(Arc::ptr_eq(&again, &other));
+}
+
+async fn a_session_that_this_process_removes_is_gone_at_once(fixture: Fixture) {
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::new(SystemClock));
+    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
+    let child = sessions.commit(&fixture.commit(Some(&root), &["child"])).await.unwrap();
+    let other = sessions.commit(&fixture.commit(None, &["other"])).await.unwrap();
+    let removal = sessions
+        .remove(&fixture.tenant, root.head.session_id, true)
+        .await
+        .unwrap();
+    assert!(matches!(removal, SessionRemoval::Removed(_)));
+    for bundle in [root, child] {
+        let id = bundle.head.session_id;
+        assert_eq!(sessions.bundle(&fixture.tenant, id).await.unwrap(), None);
+    }
+    let again = sessions.bundle(&fixture.tenant, other.head.session_id).await.unwrap();
+    assert!(Arc::ptr_eq(&again.unwrap(), &other));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_runtime::ids::{BranchId, UuidV7Source};
-use agent_runtime::store::{Commit, CommitError, ConflictPolicy};
+use agent_runtime::store::{Commit, CommitError, ConflictPolicy, Recorded};
 use futures_util::future::join_all;
 
 use super::fixtures::{Fixture, now, run_of};
@@ -145,12 +145,9 @@ async fn another_session_of_the_same_id_is_refused(fixture: Fixture) {
 async fn a_run_that_was_recorded_blocks_its_session(fixture: Fixture) {
     let root = fixture.root(&["root"]).await;
     let commit = fixture.commit(Some(&root), &["next"]);
-    let (record, steps) = commit.run.clone().unwrap();
-    fixture
-        .store
-        .run_insert(&fixture.tenant, &record, &steps)
-        .await
-        .unwrap();
+    let end = commit.run.clone().unwrap();
+    let recorded = fixture.store.run_record(&fixture.tenant, &end).await.unwrap();
+    assert_eq!(recorded, Recorded::Now);
     let error = fixture.store.session_commit(&commit).await.unwrap_err();
     assert!(matches!(error, CommitError::Store(_)), "{error:?}");
     assert_eq!(fixture.count("sessions").await, 1);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent_runtime::agent::Durability;
 use agent_runtime::agent::state::{AgentStepType, ErrorList, FinishReason, StopReason};
 use agent_runtime::clock::{Clock as _, SystemClock, Timestamp};
 use agent_runtime::ids::{AgentId, BranchId, MessageId, RunId, SessionId, StepId, UuidV7Source};
@@ -9,7 +10,7 @@ use agent_runtime::json::{Object, Unread};
 use agent_runtime::message::{ContentPart, Coverage, Message, MessageTags, Role, Section, ToolCall, ToolResult};
 use agent_runtime::record::{RunMode, RunRecord, RunStatus, RunSummary, StepRecord};
 use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext};
-use agent_runtime::store::{Commit, ConflictPolicy, Store, open};
+use agent_runtime::store::{Commit, ConflictPolicy, RunEnd, Store, StoreSettings, open};
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::{Cost, Usage};
 use serde_json::json;
@@ -31,6 +32,21 @@ impl Fixture {
         let store = open(database.url(), TestDatabase::settings()).await.unwrap();
         Some(Self {
             store,
+            tenant: tenant("acme"),
+            database,
+        })
+    }
+
+    /// Opens a store on an empty PostgreSQL database with one connection, so that none is set up while statements are counted;
+    /// `None` when there is no server.
+    pub(crate) async fn on_one_connection() -> Option<Self> {
+        let database = TestDatabase::postgres().await?;
+        let settings = StoreSettings {
+            max_connections: 1,
+            ..TestDatabase::settings()
+        };
+        Some(Self {
+            store: open(database.url(), settings).await.unwrap(),
             tenant: tenant("acme"),
             database,
         })
@@ -62,6 +78,7 @@ impl Fixture {
         Commit {
             tenant: self.tenant.clone(),
             run: Some(run_of(&draft)),
+            thread: None,
             draft,
             conflict: ConflictPolicy::Fork,
             children: Vec::new(),
@@ -214,12 +231,23 @@ fn new_environment() -> EnvironmentState {
     .unwrap()
 }
 
-/// The record of the run that publishes a draft.
-pub(crate) fn run_of(draft: &BundleDraft) -> (RunRecord, Vec<StepRecord>) {
+/// The end of the run that publishes a draft.
+pub(crate) fn run_of(draft: &BundleDraft) -> RunEnd {
     let mut record = run_record(draft.run_id.unwrap(), draft.session_id, RunStatus::Completed);
     record.summary.base_session_id = draft.parent.as_ref().map(|parent| parent.head.session_id);
     record.output = draft.new_messages().cloned().collect();
-    (record, vec![step(1)])
+    run_end(record, vec![step(1)])
+}
+
+/// The end of a run that was never in the queue and that nobody is to hear of.
+pub(crate) fn run_end(record: RunRecord, steps: Vec<StepRecord>) -> RunEnd {
+    RunEnd {
+        record,
+        steps,
+        lease: None,
+        events: Vec::new(),
+        deliveries: Vec::new(),
+    }
 }
 
 pub(crate) fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus) -> RunRecord {
@@ -232,10 +260,14 @@ pub(crate) fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus
             agent_version: None,
             model: "scripted/demo".parse().unwrap(),
             mode: RunMode::Sync,
+            durability: Durability::Session,
+            thread: None,
+            attempts: 1,
             status,
             stop_reason: Some(StopReason::Completed),
             usage: usage(),
             step_count: 1,
+            event_count: 12,
             error: None,
             metadata: object(json!({"ticket": 7})),
             created_at: now(),

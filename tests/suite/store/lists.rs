@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_runtime::ids::SessionId;
 use agent_runtime::session::{Bundle, SessionHead};
-use agent_runtime::store::{Page, RunFilter, SessionFilter, TimeRange};
+use agent_runtime::store::{Ancestor, Page, RunFilter, SessionFilter, TimeRange};
 use serde_json::json;
 
 use super::fixtures::{Fixture, object, run_of, session_id};
@@ -154,6 +154,14 @@ async fn metadata_filters_compare_whole_values(fixture: Fixture) {
     }
 }
 
+/// The session, which must not have been removed.
+fn kept(ancestor: Ancestor) -> SessionHead {
+    let Ancestor::Kept(head) = ancestor else {
+        panic!("{ancestor:?}")
+    };
+    head
+}
+
 async fn a_lineage_pages_to_the_root(fixture: Fixture) {
     let mut line = vec![fixture.root(&["root"]).await];
     for turn in 1..11 {
@@ -175,7 +183,7 @@ async fn a_lineage_pages_to_the_root(fixture: Fixture) {
         if heads.is_empty() {
             break;
         }
-        seen.extend(heads);
+        seen.extend(heads.into_iter().map(kept));
     }
     let expected: Vec<_> = line.iter().rev().map(|bundle| bundle.head.clone()).collect();
     assert_eq!(seen, expected);
@@ -234,7 +242,7 @@ async fn lists_read_no_payload(fixture: Fixture) {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(lineage, heads);
+    assert_eq!(lineage.into_iter().map(kept).collect::<Vec<_>>(), heads);
     assert_eq!(
         fixture.store.session_lookup(&fixture.tenant, id).await.unwrap(),
         Some(child.head.clone())

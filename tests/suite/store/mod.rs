@@ -6,14 +6,14 @@ macro_rules! on_both_engines {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                let fixture = super::super::fixtures::Fixture::new(crate::support::databases::Engine::Sqlite).await;
+                let fixture = crate::store::fixtures::Fixture::new(crate::support::databases::Engine::Sqlite).await;
                 super::$name(fixture.unwrap()).await;
             })+
         }
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                let fixture = super::super::fixtures::Fixture::new(crate::support::databases::Engine::Postgres).await;
+                let fixture = crate::store::fixtures::Fixture::new(crate::support::databases::Engine::Postgres).await;
                 if let Some(fixture) = fixture {
                     super::$name(fixture).await;
                 }
@@ -34,10 +34,15 @@ mod hostile;
 mod keys;
 mod lists;
 mod model;
+mod model_check;
 mod opening;
+mod outbox;
 mod postgres_only;
+mod queue;
+mod retention;
 mod runs;
 mod subagent_failures;
 mod subagents;
+mod threads;
 mod verify;
 mod windows;

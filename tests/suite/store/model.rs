@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use agent_runtime::clock::SystemClock;
 use agent_runtime::json::Value;
 use agent_runtime::session::{Bundle, EnvironmentState};
 use agent_runtime::store::{CommitError, ConflictPolicy, Sessions};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
 use super::fixtures::{Fixture, summary, user};
+use super::model_check::check;
 use crate::support::databases::Engine;
 
 /// One turn: from which session, and what it does. The session is counted from the newest when small, from all when large.
@@ -124,7 +125,7 @@ async fn play(fixture: &Fixture, turns: &[Turn]) {
 
 /// Loads every session, with what running it needs and whole.
 async fn check_all(fixture: &Fixture, known: &[Known]) {
-    let sessions = Sessions::new(Arc::clone(&fixture.store), 0);
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 0, Arc::new(SystemClock));
     for session in known {
         let bundle = fixture.load(session.id).await;
         let texts: Vec<String> = bundle.history.iter().map(|message| message.joined_text()).collect();
@@ -158,34 +159,12 @@ async fn check_all(fixture: &Fixture, known: &[Known]) {
     }
 }
 
-fn check(engine: Engine, cases: u32, length: std::ops::Range<usize>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
-    let Some(fixture) = runtime.block_on(Fixture::new(engine)) else {
-        return;
-    };
-    let mut runner = TestRunner::new(Config {
-        cases,
-        max_shrink_iters: 200,
-        failure_persistence: None,
-        ..Config::default()
-    });
-    let result = runner.run(&prop::collection::vec(turn(), length), |turns| {
-        runtime.block_on(play(&fixture, &turns));
-        Ok(())
-    });
-    result.unwrap();
-}
-
 #[test]
 fn sqlite_equals_the_model() {
-    check(Engine::Sqlite, 16, 1..40);
+    check(Engine::Sqlite, 16, turn(), 1..40, &play);
 }
 
 #[test]
 fn postgres_equals_the_model() {
-    check(Engine::Postgres, 6, 30..60);
+    check(Engine::Postgres, 6, turn(), 30..60, &play);
 }

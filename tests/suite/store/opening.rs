@@ -12,7 +12,7 @@ use crate::support::databases::{Engine, TestDatabase};
 on_both_engines!(
     another_schema_is_refused,
     what_was_committed_is_there_after_reopening,
-    a_store_of_the_first_version_is_migrated,
+    a_store_of_an_earlier_version_is_migrated,
     a_closed_store_is_unavailable
 );
 
@@ -29,7 +29,7 @@ async fn many_may_start_at_once() {
             store.close().await;
         }
         migrate(database.url()).await.unwrap();
-        assert_eq!(database.number("select count(*) from schema_migrations").await, 2);
+        assert_eq!(database.number("select count(*) from schema_migrations").await, 3);
     }
 }
 
@@ -47,7 +47,7 @@ async fn another_schema_is_refused(fixture: Fixture) {
         .unwrap();
     let health = fixture.store.health_check().await.unwrap_err();
     assert!(
-        matches!(health, StoreError::Schema { found: 99, needed: 2 }),
+        matches!(health, StoreError::Schema { found: 99, needed: 3 }),
         "{health:?}"
     );
     for settings in [unmigrated, TestDatabase::settings()] {
@@ -80,42 +80,83 @@ async fn what_was_committed_is_there_after_reopening(fixture: Fixture) {
     store.close().await;
 }
 
-/// Takes the second migration back, with what an earlier version has committed under it.
-async fn a_store_of_the_first_version_is_migrated(fixture: Fixture) {
-    let root = fixture.root(&["root"]).await;
-    let child = fixture.child(&root, &["child"]).await;
-    fixture.store.close().await;
-    fixture
-        .database
-        .execute(
-            "drop index sessions_by_subagent;
-            alter table sessions drop column subagent_of;
-            alter table sessions drop column history_start;
-            delete from schema_migrations where version = 2",
-        )
-        .await
-        .unwrap();
-    let unmigrated = StoreSettings {
-        migrate: false,
-        ..TestDatabase::settings()
-    };
-    let error = open(fixture.database.url(), unmigrated).await.unwrap_err();
-    assert!(
-        matches!(error, OpenError::Store(StoreError::Schema { found: 1, needed: 2 })),
-        "{error:?}"
-    );
-    let store = open(fixture.database.url(), TestDatabase::settings()).await.unwrap();
-    let fixture = Fixture { store, ..fixture };
-    for bundle in [&root, &child] {
-        assert_eq!(fixture.load(bundle.head.session_id).await, **bundle);
+/// Takes each migration but the first back, newest first.
+const TAKING_BACK: [(i64, &str); 2] = [
+    (
+        3,
+        "drop index runs_by_thread;
+        drop index runs_without_session;
+        drop index sessions_by_age;
+        drop index sessions_by_environment;
+        drop index sessions_by_context;
+        alter table runs drop column event_count;
+        alter table runs drop column attempts;
+        alter table runs drop column durability;
+        alter table runs drop column thread;
+        alter table runs drop column thread_moved;
+        drop table run_queue;
+        drop table run_journal;
+        drop table run_events;
+        drop table run_messages;
+        drop table idempotency_keys;
+        drop table threads;
+        drop table webhook_deliveries;
+        drop table removed_sessions;
+        drop table if exists session_removal",
+    ),
+    (
+        2,
+        "drop index sessions_by_subagent;
+        alter table sessions drop column subagent_of;
+        alter table sessions drop column history_start",
+    ),
+];
+
+/// Opens a store with what an earlier version has committed to it.
+async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
+    let mut fixture = fixture;
+    let root = fixture.commit(None, &["root"]);
+    let root = (fixture.publish(&root).await, root);
+    let child = fixture.commit(Some(&root.0), &["child"]);
+    let child = (fixture.publish(&child).await, child);
+    for oldest in [2, 1] {
+        fixture.store.close().await;
+        for (version, sql) in TAKING_BACK {
+            if version > oldest {
+                fixture.database.execute(sql).await.unwrap();
+                let forget = format!("delete from schema_migrations where version = {version}");
+                fixture.database.execute(&forget).await.unwrap();
+            }
+        }
+        let unmigrated = StoreSettings {
+            migrate: false,
+            ..TestDatabase::settings()
+        };
+        let error = open(fixture.database.url(), unmigrated).await.unwrap_err();
+        assert!(
+            matches!(error, OpenError::Store(StoreError::Schema { found, needed: 3 }) if found == oldest),
+            "{error:?}"
+        );
+        let store = open(fixture.database.url(), TestDatabase::settings()).await.unwrap();
+        fixture = Fixture { store, ..fixture };
+        for (bundle, commit) in [&root, &child] {
+            assert_eq!(fixture.load(bundle.head.session_id).await, **bundle);
+            // What nobody counted then is unknown now.
+            let mut run = commit.run.clone().unwrap().record;
+            run.summary.event_count = 0;
+            let stored = fixture.store.run_lookup(&fixture.tenant, run.summary.run_id).await;
+            assert_eq!(stored.unwrap(), Some(run));
+        }
+        let next = fixture.child(&child.0, &["next"]).await;
+        assert_eq!(fixture.load(next.head.session_id).await, *next);
+        let report = fixture
+            .store
+            .session_verify(&fixture.tenant, next.head.session_id)
+            .await;
+        assert_eq!(report.unwrap().unwrap().faults, []);
+        fixture.enqueue_new().await;
+        assert_eq!(fixture.lease(2).await.len(), 1);
     }
-    let next = fixture.child(&child, &["next"]).await;
-    assert_eq!(fixture.load(next.head.session_id).await, *next);
-    let report = fixture
-        .store
-        .session_verify(&fixture.tenant, next.head.session_id)
-        .await;
-    assert_eq!(report.unwrap().unwrap().faults, []);
     fixture.store.close().await;
 }
 

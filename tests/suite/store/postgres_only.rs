@@ -1,47 +1,22 @@
 //! What only PostgreSQL promises: round trips and durable commits.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use agent_runtime::ids::SessionId;
 use agent_runtime::record::RunStatus;
 use agent_runtime::store::{StoreSettings, open};
-use tracing_subscriber::Layer;
-use tracing_subscriber::layer::{Context, SubscriberExt as _};
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
-use super::fixtures::{Fixture, run_id, run_record, session_id, summary, tenant};
+use super::fixtures::{Fixture, run_end, run_id, run_record, session_id, summary, tenant};
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::logs::listen;
+use crate::support::statements::Statements;
 use crate::support::wait::until;
-
-/// Counts the statements that the driver logs.
-#[derive(Clone, Default)]
-struct Statements(Arc<AtomicUsize>);
-
-impl<S: tracing::Subscriber> Layer<S> for Statements {
-    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
-        if event.metadata().target() == "sqlx::query" {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-}
 
 // One thread, so that the subscriber of this thread sees all of the driver's work.
 #[tokio::test(flavor = "current_thread")]
 async fn a_load_takes_two_statements_and_a_commit_one() {
-    let Some(database) = TestDatabase::postgres().await else {
+    let Some(fixture) = Fixture::on_one_connection().await else {
         return;
-    };
-    // One connection: setting up another takes a statement, too.
-    let settings = StoreSettings {
-        max_connections: 1,
-        ..TestDatabase::settings()
-    };
-    let fixture = Fixture {
-        store: open(database.url(), settings).await.unwrap(),
-        tenant: tenant("acme"),
-        database,
     };
     let root = fixture.root(&["root"]).await;
     let mut tip = fixture.child(&root, &["child"]).await;
@@ -58,7 +33,7 @@ async fn a_load_takes_two_statements_and_a_commit_one() {
     let statements = Statements::default();
     let _listening = listen(Registry::default().with(statements.clone()));
     let taken = |expected: usize, what: &str| {
-        assert_eq!(statements.0.swap(0, Ordering::SeqCst), expected, "{what}");
+        assert_eq!(statements.taken(), expected, "{what}");
     };
     fixture.load(tip.head.session_id).await;
     taken(2, "load");
@@ -177,13 +152,9 @@ async fn a_server_that_drops_its_connections_is_unavailable_and_then_back() {
         };
         assert!(error.is_transient(), "{error:?}");
     }
-    let failed = run_record(run_id(), session_id(), RunStatus::Failed);
+    let failed = run_end(run_record(run_id(), session_id(), RunStatus::Failed), Vec::new());
     for _ in 0..3 {
-        let error = fixture
-            .store
-            .run_insert(&fixture.tenant, &failed, &[])
-            .await
-            .unwrap_err();
+        let error = fixture.store.run_record(&fixture.tenant, &failed).await.unwrap_err();
         assert!(error.is_transient(), "{error:?}");
         let error = fixture.store.health_check().await.unwrap_err();
         assert!(error.is_transient(), "{error:?}");

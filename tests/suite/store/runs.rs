@@ -2,9 +2,9 @@
 
 use agent_runtime::ids::RunId;
 use agent_runtime::record::{RunError, RunPhase, RunRecord, RunStatus};
-use agent_runtime::store::{Page, RunFilter, TimeRange};
+use agent_runtime::store::{Page, Recorded, RunEnd, RunFilter, TimeRange};
 
-use super::fixtures::{Fixture, run_id, run_record, session_id, step, tenant, user};
+use super::fixtures::{Fixture, run_end, run_id, run_record, session_id, step, tenant, user};
 use crate::support::databases::Engine;
 
 on_both_engines!(
@@ -31,8 +31,9 @@ async fn a_failed_run_is_stored_once(fixture: Fixture) {
     });
     let mut steps = vec![step(1), step(2)];
     steps[1].messages = vec![user("kept \u{0}")];
-    for _ in 0..2 {
-        store.run_insert(tenant_id, &run, &steps).await.unwrap();
+    let end = run_end(run.clone(), steps.clone());
+    for expected in [Recorded::Now, Recorded::Before] {
+        assert_eq!(store.run_record(tenant_id, &end).await.unwrap(), expected);
     }
     let id = run.summary.run_id;
     assert_eq!(store.run_lookup(tenant_id, id).await.unwrap(), Some(run.clone()));
@@ -55,7 +56,7 @@ async fn an_output_of_the_first_version_is_readable(fixture: Fixture) {
     let run = run_record(run_id(), session_id(), RunStatus::Failed);
     fixture
         .store
-        .run_insert(&fixture.tenant, &run, &[step(1)])
+        .run_record(&fixture.tenant, &run_end(run.clone(), vec![step(1)]))
         .await
         .unwrap();
     let digits = |byte: u8| [byte >> 4, byte & 15].map(|half| char::from_digit(half.into(), 16).unwrap());
@@ -95,7 +96,7 @@ async fn an_output_of_the_first_version_is_readable(fixture: Fixture) {
 async fn a_committed_run_is_readable(fixture: Fixture) {
     let commit = fixture.commit(None, &["question", "answer"]);
     fixture.publish(&commit).await;
-    let (record, steps) = commit.run.unwrap();
+    let RunEnd { record, steps, .. } = commit.run.unwrap();
     let id = record.summary.run_id;
     assert_eq!(fixture.store.step_list(&fixture.tenant, id).await.unwrap(), Some(steps));
     assert_eq!(
@@ -112,7 +113,8 @@ async fn runs_filter_and_page(fixture: Fixture) {
         let mut run = run_record(run_id(), session_id(), status);
         run.summary.base_session_id = (index % 2 == 0).then_some(base);
         if index < 5 { "early" } else { "late" }.clone_into(&mut run.summary.agent);
-        fixture.store.run_insert(&fixture.tenant, &run, &[]).await.unwrap();
+        let end = run_end(run.clone(), Vec::new());
+        fixture.store.run_record(&fixture.tenant, &end).await.unwrap();
         all.push(run.summary);
     }
     all.reverse();

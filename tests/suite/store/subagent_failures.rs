@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_runtime::session::Bundle;
-use agent_runtime::store::{Commit, CommitError, ConflictPolicy, StoreError};
+use agent_runtime::store::{Commit, CommitError, ConflictPolicy, Recorded, StoreError};
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
@@ -191,12 +191,9 @@ async fn a_refused_run_publishes_no_subagent(fixture: Fixture) {
     );
     // A run that was recorded otherwise publishes nothing, either.
     let commit = family(&fixture, Some(&winner));
-    let (record, steps) = commit.run.clone().unwrap();
-    fixture
-        .store
-        .run_insert(&fixture.tenant, &record, &steps)
-        .await
-        .unwrap();
+    let end = commit.run.clone().unwrap();
+    let recorded = fixture.store.run_record(&fixture.tenant, &end).await.unwrap();
+    assert_eq!(recorded, Recorded::Now);
     refused(&fixture, &commit, "a recorded run").await;
 }
 

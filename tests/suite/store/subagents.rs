@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent_runtime::clock::SystemClock;
 use agent_runtime::ids::SessionId;
 use agent_runtime::session::{Bundle, BundleDraft, EnvironmentState};
 use agent_runtime::store::{Commit, Committed, ConflictPolicy, Page, SessionFilter, Sessions};
@@ -244,7 +245,7 @@ async fn other_tenants_see_no_subagents(fixture: Fixture) {
 }
 
 async fn subagents_are_kept_in_the_cache(fixture: Fixture) {
-    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20);
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::new(SystemClock));
     let commit = family(&fixture, None);
     sessions.commit(&commit).await.unwrap();
     let mut stored = Vec::new();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent_runtime::clock::SystemClock;
 use agent_runtime::ids::SessionId;
 use agent_runtime::message::Message;
 use agent_runtime::session::{Bundle, diff_bundles};
@@ -81,7 +82,7 @@ async fn a_compacted_line_loads_only_its_tail(fixture: Fixture) {
         .message_list(&fixture.tenant, next.head.session_id, 38, 9)
         .await;
     assert_eq!(page.unwrap().unwrap().messages.len(), 6);
-    let whole = Sessions::new(Arc::clone(&fixture.store), 0)
+    let whole = Sessions::new(Arc::clone(&fixture.store), 0, Arc::new(SystemClock))
         .whole_bundle(&fixture.tenant, next.head.session_id)
         .await;
     assert!(matches!(whole.unwrap_err(), StoreError::Corrupt { .. }));
@@ -221,7 +222,7 @@ async fn a_draft_must_hold_what_running_it_needs(fixture: Fixture) {
 }
 
 async fn whole(fixture: &Fixture, session_id: SessionId) -> Arc<Bundle> {
-    let sessions = Sessions::new(Arc::clone(&fixture.store), 0);
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 0, Arc::new(SystemClock));
     sessions
         .whole_bundle(&fixture.tenant, session_id)
         .await
@@ -234,7 +235,7 @@ async fn whole_bundles_have_every_message(fixture: Fixture) {
     let compacted = publish(&fixture, &line[4], vec![summary("a", 0, 4)]).await;
     let left = fixture.child(&compacted, &["left"]).await;
     let right = fixture.child(&line[1], &["right"]).await;
-    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20);
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::new(SystemClock));
     let session_id = left.head.session_id;
     for _ in 0..2 {
         let whole = sessions
@@ -263,7 +264,7 @@ async fn whole_bundles_have_every_message(fixture: Fixture) {
 
 async fn a_cache_weighs_windows_only(fixture: Fixture) {
     let text = "x".repeat(64 << 10);
-    let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 20);
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 20, Arc::new(SystemClock));
     let root = sessions.commit(&fixture.commit(None, &[&text])).await.unwrap();
     let of_root = sessions.cached_bytes();
     let commit = fixture.commit_of(Some(&root), vec![user("short"), summary("s", 0, 1)]);
@@ -279,7 +280,7 @@ async fn a_cache_weighs_windows_only(fixture: Fixture) {
         (64 << 10..80 << 10).contains(&(of_three - of_two)),
         "{of_three}, {of_two}"
     );
-    let cold = Sessions::new(Arc::clone(&fixture.store), 64 << 20);
+    let cold = Sessions::new(Arc::clone(&fixture.store), 64 << 20, Arc::new(SystemClock));
     assert_eq!(
         cold.bundle(&fixture.tenant, tip.head.session_id)
             .await

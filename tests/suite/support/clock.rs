@@ -32,6 +32,28 @@ impl Clock for TestClock {
     }
 }
 
+/// A clock that stands still until it is moved.
+#[derive(Debug)]
+pub(crate) struct ManualClock(Mutex<Timestamp>);
+
+impl ManualClock {
+    /// Makes a clock that says 2026-01-02T03:04:05Z.
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new("2026-01-02T03:04:05Z".parse().unwrap()))
+    }
+
+    /// Puts it forward.
+    pub(crate) fn advance(&self, by: TimeDelta) {
+        *self.0.lock().unwrap() += by;
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap()
+    }
+}
+
 /// The system's clock, for tests over real sockets: it can be put forward, and can panic.
 #[derive(Debug, Default)]
 pub(crate) struct MovableClock {

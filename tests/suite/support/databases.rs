@@ -117,6 +117,23 @@ impl TestDatabase {
         }
     }
 
+    /// Reads the texts of one column past the store.
+    pub(crate) async fn texts(&self, sql: &str) -> Vec<String> {
+        let statement = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        match self.engine {
+            Engine::Postgres => {
+                let mut connection = PgConnection::connect(&self.url).await.unwrap();
+                let rows = statement.fetch_all(&mut connection).await.unwrap();
+                rows.iter().map(|row| row.get(0)).collect()
+            }
+            Engine::Sqlite => {
+                let mut connection = SqliteConnection::connect(&self.url).await.unwrap();
+                let rows = statement.fetch_all(&mut connection).await.unwrap();
+                rows.iter().map(|row| row.get(0)).collect()
+            }
+        }
+    }
+
     /// Turns off what keeps committed rows from being changed.
     pub(crate) async fn allow_updates(&self) {
         for table in [
@@ -162,7 +179,7 @@ impl Drop for TestDatabase {
 
 /// Reads a variable of the test's own environment.
 #[expect(clippy::disallowed_methods, reason = "tests are told by it where their servers are")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 

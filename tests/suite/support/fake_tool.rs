@@ -1,13 +1,15 @@
 //! Tools that behave as a test wants, and count how many of their calls work at once.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_runtime::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use agent_runtime::json::Value;
 use futures_util::future::BoxFuture;
 use serde_json::json;
+
+use super::gate::Gate;
 
 /// What a call does.
 #[derive(Debug, Clone)]
@@ -21,6 +23,8 @@ pub(crate) enum Behaviour {
     EchoArguments,
     /// Waits as many milliseconds as the argument `ms` says.
     WaitAsAsked,
+    /// Waits at the gate.
+    Held(Arc<Gate>),
 }
 
 #[derive(Debug)]
@@ -30,12 +34,20 @@ pub(crate) struct FakeTool {
     working: AtomicUsize,
     begun: AtomicUsize,
     peak: AtomicUsize,
+    keys: Mutex<Vec<String>>,
 }
 
 impl FakeTool {
     /// Makes a tool that takes an optional integer `ms` and an optional string `note`.
     pub(crate) fn new(name: &str, behaviour: Behaviour) -> Arc<Self> {
         Self::with_timeout(name, behaviour, None)
+    }
+
+    /// Makes a tool whose calls may be repeated.
+    pub(crate) fn idempotent(name: &str, behaviour: Behaviour) -> Arc<Self> {
+        let spec = Self::new(name, behaviour.clone()).spec.clone();
+        let idempotent = true;
+        Self::with_spec(ToolSpec { idempotent, ..spec }, behaviour)
     }
 
     /// Makes a tool with a timeout of its own.
@@ -61,12 +73,18 @@ impl FakeTool {
             working: AtomicUsize::new(0),
             begun: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
+            keys: Mutex::default(),
         })
     }
 
     /// Returns how many calls have begun.
     pub(crate) fn begun(&self) -> usize {
         self.begun.load(Ordering::SeqCst)
+    }
+
+    /// Returns the keys of the calls, in the order in which they began.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.keys.lock().unwrap().clone()
     }
 
     /// Returns the most calls that worked at the same time.
@@ -94,10 +112,11 @@ impl Tool for FakeTool {
         &self.spec
     }
 
-    fn call<'a>(&'a self, arguments: Value, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         assert!(!matches!(self.behaviour, Behaviour::PanicAtOnce), "secret of the tool");
         Box::pin(async move {
             self.begun.fetch_add(1, Ordering::SeqCst);
+            self.keys.lock().unwrap().push(context.idempotency_key.clone());
             let working = self.working.fetch_add(1, Ordering::SeqCst) + 1;
             let _working = Working(&self.working);
             self.peak.fetch_max(working, Ordering::SeqCst);
@@ -114,6 +133,10 @@ impl Tool for FakeTool {
                 Behaviour::WaitAsAsked => {
                     let millis = arguments.get("ms").and_then(Value::as_u64).unwrap();
                     tokio::time::sleep(Duration::from_millis(millis)).await;
+                    done()
+                }
+                Behaviour::Held(gate) => {
+                    gate.pass().await;
                     done()
                 }
                 Behaviour::PanicAtOnce | Behaviour::PanicLater => {

@@ -1,5 +1,6 @@
 //! What the tests of several parts share. Each item lives in a file of its own.
 
+pub(crate) mod statements;
 pub(crate) mod test_app;
 
 pub(crate) mod answer;
@@ -10,6 +11,7 @@ pub(crate) mod model_requests;
 pub(crate) mod model_server;
 
 pub(crate) mod databases;
+pub(crate) mod deliveries;
 pub(crate) mod outages;
 
 pub(crate) mod arbitrary_state;
@@ -17,6 +19,8 @@ pub(crate) mod clock;
 pub(crate) mod fake_model;
 pub(crate) mod fake_tool;
 pub(crate) mod gate;
+pub(crate) mod gated;
+pub(crate) mod memory_journal;
 pub(crate) mod provider_rules;
 pub(crate) mod proxy;
 pub(crate) mod recorder;

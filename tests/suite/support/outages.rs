@@ -4,6 +4,9 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 
 use super::databases::{Engine, TestDatabase};
 
+/// How long PostgreSQL may take to end a connection, in milliseconds. Until then it may still answer a query.
+const PATIENCE: u64 = 20_000;
+
 /// Part of what a database says of tables whose reading fails. No caller may ever read it.
 pub(crate) const INTERNALS: &str = "secret_table";
 
@@ -59,14 +62,16 @@ impl TestDatabase {
             return Outage::Transaction(self.locked_sqlite().await);
         };
         let mut connection = PgConnection::connect(server).await.unwrap();
-        let sql = format!(
-            "alter database {name} with allow_connections false;
-            select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'"
-        );
-        sqlx::raw_sql(AssertSqlSafe(sql))
-            .execute(&mut connection)
-            .await
-            .unwrap();
+        // Statements that are sent together take effect together: the first must before the second ends what has come in.
+        for sql in [
+            format!("alter database {name} with allow_connections false"),
+            format!("select pg_terminate_backend(pid, {PATIENCE}) from pg_stat_activity where datname = '{name}'"),
+        ] {
+            sqlx::raw_sql(AssertSqlSafe(sql))
+                .execute(&mut connection)
+                .await
+                .unwrap();
+        }
         Outage::Closed(connection, name.clone())
     }
 

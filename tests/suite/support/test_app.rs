@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_runtime::api_key;
-use agent_runtime::app::App;
+use agent_runtime::app::{App, Extensions};
 use agent_runtime::clock::Clock as _;
 use agent_runtime::config::{self, Config, Sources};
 use agent_runtime::http::{self, HttpState};
@@ -52,8 +52,19 @@ impl TestApp {
 
     /// Does the same without the agent, so that nothing is stored.
     pub(crate) async fn start_bare(store_url: &str, mock: &MockModel, settings: &[(&str, &str)]) -> Self {
+        Self::start_extended(store_url, mock, settings, Extensions::default()).await
+    }
+
+    /// Starts the service with what is not part of it itself.
+    pub(crate) async fn start_extended(
+        store_url: &str,
+        mock: &MockModel,
+        settings: &[(&str, &str)],
+        extensions: Extensions,
+    ) -> Self {
         let config = config_for(store_url, mock, settings);
-        let app = App::build(&config).await.unwrap();
+        let app = App::build_with(&config, extensions).await.unwrap();
+        app.begin();
         let clock = Arc::new(MovableClock::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

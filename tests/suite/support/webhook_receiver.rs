@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, Response, Uri};
 use futures_util::stream::{self, StreamExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 /// What the receiver answers.
 #[derive(Debug, Clone)]
@@ -20,6 +21,10 @@ pub(crate) enum Reaction {
     Json(Value),
     /// A status with a body.
     Status(u16, String),
+    /// A status, once the token is cancelled.
+    StatusAfter(u16, CancellationToken),
+    /// A status with the header `Retry-After`.
+    RetryAfter(u16, String),
     /// A redirect.
     Redirect(String),
     /// Nothing, ever.
@@ -126,6 +131,14 @@ async fn response(reaction: Reaction) -> Response<Body> {
     match reaction {
         Reaction::Json(value) => plain(200, value.to_string()),
         Reaction::Status(status, body) => plain(status, body),
+        Reaction::StatusAfter(status, token) => {
+            token.cancelled().await;
+            plain(status, String::new())
+        }
+        Reaction::RetryAfter(status, when) => {
+            let response = Response::builder().status(status).header("retry-after", when);
+            response.body(Body::empty()).unwrap()
+        }
         Reaction::Redirect(to) => {
             let response = Response::builder().status(307).header("location", to);
             response.body(Body::empty()).unwrap()

@@ -8,7 +8,6 @@ use agent_runtime::agent::ports::{Tool, ToolCatalog as _, ToolContext};
 use agent_runtime::agent::state::{ErrorKind, ToolExecution};
 use agent_runtime::clock::{Clock, Timestamp};
 use agent_runtime::ids::{AgentId, ExecutionId, UuidV7Source};
-use agent_runtime::json::Object;
 use agent_runtime::message::{ToolCall, joined_text};
 use agent_runtime::tools::{ToolRegistry, ToolSettings, builtin_tools};
 use chrono::TimeDelta;
@@ -60,9 +59,10 @@ impl Step {
             execution_id: ExecutionId::generate(&UuidV7Source),
             step_number: 4,
             variables: Arc::new(BTreeMap::new()),
-            metadata: Object::new(),
+            metadata: Arc::default(),
             deadline: self.deadline,
             cancellation: self.cancellation.clone(),
+            idempotency_key: "key".to_owned(),
         };
         let calls = calls.iter().enumerate().map(|(place, (name, arguments))| ToolCall {
             id: place.to_string(),

@@ -31,7 +31,7 @@ async fn send(sender: &WebhookSender, endpoint: &Endpoint, timeout: Option<Durat
         timestamp,
         body: &body,
         keys: Some(&keys),
-        headers: &headers,
+        headers: Some(&headers),
         timeout,
     };
     sender.send(&delivery).await.map(|delivered| delivered.status)

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_runtime::agent::RunWebhook;
 use agent_runtime::agent::hooks::{HookFactory, HookRegistry};
-use agent_runtime::agent::ports::{Model, ModelCatalog, ModelLookupError};
+use agent_runtime::agent::ports::{Model, ModelCatalog, ModelLookupError, WebhookFault, WebhookRules};
 use agent_runtime::agent::state::ExecutionBudget;
 use agent_runtime::board::InProcessBoard;
 use agent_runtime::clock::SystemClock;
@@ -16,9 +17,10 @@ use agent_runtime::message::{ContentPart, Role};
 use agent_runtime::model_ref::ModelRef;
 use agent_runtime::record::{RunMode, RunRecord, StepRecord};
 use agent_runtime::run::{
-    AgentChecks, AgentDirectory, InputMessage, OnDisconnect, RunPorts, RunRequest, RunService, RunSettings,
+    AgentChecks, AgentDirectory, InputMessage, OnDisconnect, QueueSettings, RunPorts, RunRequest, RunService,
+    RunSettings,
 };
-use agent_runtime::store::{self, ConflictPolicy, Sessions};
+use agent_runtime::store::{self, ConflictPolicy, IfBusy, Sessions};
 use agent_runtime::tenant::TenantId;
 use agent_runtime::tools::{ToolRegistry, ToolSettings, builtin_tools};
 use agent_runtime::usage::PriceTable;
@@ -63,12 +65,13 @@ pub(super) async fn service(
             hooks: hooks.clone(),
             prices: PriceTable::default(),
             budget: ExecutionBudget::unlimited(),
+            webhooks: Arc::new(NoWebhooks),
         },
         clock.clone(),
         agents,
     );
     let ports = RunPorts {
-        sessions: Arc::new(Sessions::new(store.clone(), 1 << 20)),
+        sessions: Arc::new(Sessions::new(store.clone(), 1 << 20, Arc::new(SystemClock))),
         store,
         board: Arc::new(InProcessBoard::default()),
         agents: Arc::new(directory.unwrap()),
@@ -77,6 +80,7 @@ pub(super) async fn service(
         hooks,
         environments: Arc::new(InMemoryEnvironments),
         prices: PriceTable::default(),
+        outbox: Arc::default(),
         clock,
         ids,
     };
@@ -85,6 +89,14 @@ pub(super) async fn service(
         max_concurrent: 1,
         budget: ExecutionBudget::unlimited(),
         commit_patience: Duration::ZERO,
+        idempotency_retention: Duration::from_hours(1),
+        queue: QueueSettings {
+            concurrency: 0,
+            lease: Duration::from_secs(15),
+            poll_interval: Duration::from_secs(1),
+            max_waiting: 1,
+            max_attempts: 1,
+        },
     };
     RunService::new(ports, settings)
 }
@@ -94,7 +106,7 @@ pub(super) async fn run(service: &Arc<RunService>) -> (RunRecord, Vec<StepRecord
     let tenant = TenantId::anonymous();
     let handle = service.start(tenant.clone(), request()).await.unwrap();
     let run_id = handle.run_id;
-    let record = handle.result().await;
+    let record = handle.result().await.unwrap();
     // The record may still be on its way to the store, and is on the board until then.
     let steps = service.step_list(&tenant, run_id).await.unwrap().unwrap();
     (record, steps)
@@ -112,6 +124,12 @@ fn request() -> RunRequest {
             metadata: Object::new(),
         }],
         mode: RunMode::Sync,
+        durability: None,
+        priority: 0,
+        thread: None,
+        if_busy: IfBusy::Reject,
+        webhook: None,
+        idempotency: None,
         model: None,
         budget: ExecutionBudget::unlimited(),
         metadata: Object::new(),
@@ -119,5 +137,15 @@ fn request() -> RunRequest {
         response_format: None,
         conflict: ConflictPolicy::Fork,
         on_disconnect: OnDisconnect::Cancel,
+    }
+}
+
+/// Nobody names a webhook.
+#[derive(Debug)]
+struct NoWebhooks;
+
+impl WebhookRules for NoWebhooks {
+    fn check(&self, _: &RunWebhook, _: Option<&TenantId>) -> Result<(), WebhookFault> {
+        Ok(())
     }
 }

@@ -1,0 +1,105 @@
+//! How much a board keeps of events: a bound for each run, a time and a bound for those of ended runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::board::{Board as _, BoardSettings, InProcessBoard, LiveRun, event_weight};
+use agent_runtime::tenant::TenantId;
+use tokio::time::advance;
+
+use super::{append, event, new_run, new_tenant, open, read, terminal};
+
+const RETENTION: Duration = Duration::from_mins(10);
+
+/// A board with room for so many events of a run, and of all ended runs.
+fn board(run_events: usize, ended_events: usize) -> InProcessBoard {
+    let weight = event_weight(&event(&new_run(None), 1, "a").payload);
+    InProcessBoard::new(BoardSettings {
+        event_retention: RETENTION,
+        max_run_event_bytes: run_events * weight,
+        max_ended_event_bytes: ended_events * weight,
+    })
+}
+
+/// A run that has told two events and ended.
+async fn ended_run(board: &InProcessBoard, tenant: &TenantId) -> Arc<LiveRun> {
+    let run = new_run(None);
+    open(board, tenant, &run, false).await.unwrap();
+    append(board, tenant, &run, 1..=2, "a");
+    board.run_close(tenant, run.summary.run_id);
+    run
+}
+
+#[tokio::test]
+async fn the_oldest_events_of_a_long_run_go_first() {
+    let (board, tenant, run) = (board(5, 100), new_tenant(), new_run(None));
+    open(&board, &tenant, &run, false).await.unwrap();
+    append(&board, &tenant, &run, 1..=100, "a");
+    assert_eq!(read(&board, &tenant, &run, 95).await, "96a 97a 98a 99a 100a");
+    assert_eq!(read(&board, &tenant, &run, 94).await, "");
+    assert_eq!(read(&board, &tenant, &run, 0).await, "");
+    // The last one is kept, whatever it weighs.
+    board.event_append(&tenant, event(&run, 101, &"x".repeat(1 << 20)));
+    assert_eq!(read(&board, &tenant, &run, 100).await, "101xxxx");
+    assert_eq!(read(&board, &tenant, &run, 99).await, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_an_ended_run_are_forgotten_in_time() {
+    let (board, tenant) = (board(100, 100), new_tenant());
+    let run = ended_run(&board, &tenant).await;
+    advance(RETENTION.saturating_sub(Duration::from_secs(1))).await;
+    assert_eq!(read(&board, &tenant, &run, 0).await, "1a 2a");
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(read(&board, &tenant, &run, 0).await, "");
+    assert_eq!(board.event_last(&tenant, run.summary.run_id).await.unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_goes_on_is_not_forgotten() {
+    let (board, tenant, other) = (board(100, 4), new_tenant(), new_tenant());
+    let run = ended_run(&board, &tenant).await;
+    open(&board, &tenant, &run, false).await.unwrap();
+    for _ in 0..10 {
+        advance(RETENTION).await;
+        ended_run(&board, &other).await;
+    }
+    append(&board, &tenant, &run, 3..=3, "b");
+    assert_eq!(read(&board, &tenant, &run, 0).await, "1a 2a 3b");
+}
+
+#[tokio::test]
+async fn the_run_that_ended_first_is_forgotten_first() {
+    let (board, tenant, live) = (board(100, 6), new_tenant(), new_run(None));
+    open(&board, &tenant, &live, false).await.unwrap();
+    append(&board, &tenant, &live, 1..=50, "a");
+    let mut runs = Vec::new();
+    for _ in 0..5 {
+        runs.push(ended_run(&board, &tenant).await);
+    }
+    for run in &runs[..2] {
+        assert_eq!(read(&board, &tenant, run, 0).await, "");
+    }
+    for run in &runs[2..] {
+        assert_eq!(read(&board, &tenant, run, 0).await, "1a 2a");
+    }
+    assert_eq!(read(&board, &tenant, &live, 48).await, "49a 50a");
+}
+
+#[tokio::test]
+async fn the_end_is_counted_once() {
+    let (board, tenant) = (board(100, 40), new_tenant());
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        let run = new_run(None);
+        open(&board, &tenant, &run, false).await.unwrap();
+        append(&board, &tenant, &run, 1..=2, "a");
+        board.event_append(&tenant, terminal(&run, 3));
+        board.run_close(&tenant, run.summary.run_id);
+        board.run_close(&tenant, run.summary.run_id);
+        runs.push(run);
+    }
+    for run in &runs {
+        assert_eq!(read(&board, &tenant, run, 0).await, "1a 2a 3.");
+    }
+}

@@ -1,0 +1,320 @@
+//! Runs in the background: accepted at once, waited for, followed, stopped and cancelled.
+
+use futures_util::StreamExt as _;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::on_every_store;
+use crate::support::answer::{read, with_json};
+use crate::support::databases::TestDatabase;
+use crate::support::gated::{GatedApp, id, numbers, request};
+use crate::support::test_app::sse_data;
+use crate::support::wait::until;
+
+on_every_store!(
+    a_run_is_accepted_before_its_work_is_done,
+    the_header_prefer_makes_a_run_asynchronous,
+    a_wait_ends_when_the_status_changes,
+    the_events_of_an_ended_run_are_read_from_any_of_them_on,
+    the_events_of_a_run_at_work_are_followed_to_its_end,
+    a_stopped_run_publishes_what_it_has,
+    a_cancelled_run_publishes_nothing,
+    runs_that_have_not_begun_are_stopped_and_cancelled,
+    a_run_that_somebody_waits_for_is_stopped_as_well,
+    what_runs_show_of_how_they_are_kept
+);
+
+/// Checks that the session of a run is there, or reserved.
+async fn assert_session(app: &GatedApp, run: &Value, is_there: bool) {
+    let path = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
+    let answer = app.try_get(&path).await;
+    if is_there {
+        assert_eq!(answer.ok()["run_id"], run["run_id"]);
+    } else {
+        answer.assert_problem("session_not_committed");
+        assert_eq!(answer.json()["run_id"], run["run_id"]);
+    }
+}
+
+async fn a_run_is_accepted_before_its_work_is_done(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let answer = app.post("/v1/runs", &request("async", "wait", json!({}))).await;
+    let accepted = answer.json();
+    assert_eq!(answer.status, StatusCode::ACCEPTED);
+    assert_eq!(answer.header("location"), format!("/v1/runs/{}", id(&accepted)));
+    assert_eq!(
+        (
+            answer.header("preference-applied"),
+            answer.header("idempotency-replayed")
+        ),
+        ("", "")
+    );
+    assert_eq!(
+        (&accepted["status"], &accepted["mode"], &accepted["attempts"]),
+        (&json!("queued"), &json!("async"), &json!(0))
+    );
+    assert_eq!(
+        (&accepted["output_text"], &accepted["started_at"]),
+        (&json!(""), &Value::Null)
+    );
+    assert_session(&app, &accepted, false).await;
+    app.gate.until_waiting(1).await;
+    let listed = app.get("/v1/runs?status=running").await;
+    assert_eq!(listed["data"][0]["run_id"], accepted["run_id"]);
+    app.gate.open(1);
+
+    let ended = app.ended(&accepted).await;
+    assert_eq!(
+        (&ended["status"], &ended["output_text"], &ended["attempts"]),
+        (&json!("completed"), &json!("echo: wait"), &json!(1))
+    );
+    assert_eq!(
+        (&ended["session_id"], &ended["created_at"]),
+        (&accepted["session_id"], &accepted["created_at"])
+    );
+    assert_session(&app, &accepted, true).await;
+    app.finish().await;
+}
+
+async fn the_header_prefer_makes_a_run_asynchronous(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    for (mode, status, applied) in [
+        ("sync", 202, "respond-async"),
+        ("async", 202, "respond-async"),
+        ("stream", 200, ""),
+    ] {
+        let post = app
+            .request(Method::POST, "/v1/runs")
+            .header("prefer", "respond-async, wait=5");
+        let answer = read(with_json(post, &request(mode, "hi", json!({})))).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.header("preference-applied")),
+            (status, applied),
+            "{mode}"
+        );
+        if status == 202 {
+            let ended = app.ended(&answer.json()).await;
+            assert_eq!(
+                (&ended["mode"], &ended["status"]),
+                (&json!("async"), &json!("completed"))
+            );
+        }
+    }
+    app.finish().await;
+}
+
+async fn a_wait_ends_when_the_status_changes(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let run = app.begin("wait", json!({})).await;
+    app.gate.until_waiting(1).await;
+    let path = format!("/v1/runs/{}", id(&run));
+    for no_wait in ["", "?wait=0", "?wait=0s", "?wait=10ms"] {
+        assert_eq!(
+            app.get(&format!("{path}{no_wait}")).await["status"],
+            "running",
+            "{no_wait}"
+        );
+    }
+    let long = format!("{path}?wait=60");
+    let waiting = app.get(&long);
+    let opening = async { app.gate.open(1) };
+    let (ended, ()) = tokio::join!(waiting, opening);
+    assert_eq!(ended["status"], "completed");
+    // A run that has ended changes no more.
+    assert_eq!(app.get(&format!("{path}?wait=60s")).await, ended);
+    app.finish().await;
+}
+
+async fn the_events_of_an_ended_run_are_read_from_any_of_them_on(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let run = app.begin("hi", json!({})).await;
+    let ended = app.ended(&run).await;
+    let all = app.events_after(&run, 0).await;
+    let last = all.len() as u64;
+    assert_eq!(numbers(&all), (1..=last).collect::<Vec<_>>());
+    let ends = all
+        .iter()
+        .filter(|event| event["data"]["status"] == "completed" && event["type"] == "run.completed");
+    assert_eq!(ends.count(), 1);
+    assert_eq!(all[all.len() - 1]["data"], ended);
+    assert_eq!(all[all.len() - 2]["type"], "session.committed");
+    assert!(all.iter().all(|event| event["run_id"] == run["run_id"]));
+    let path = format!("/v1/runs/{}/events", id(&run));
+    for after in 0..=last {
+        // Whoever comes back after the end is told the end once more.
+        let rest = &all[usize::try_from(if after == last { last - 2 } else { after }).unwrap()..];
+        assert_eq!(app.events_after(&run, after).await, rest, "{after}");
+        let asked = app.try_get(&format!("{path}?after={after}")).await;
+        assert_eq!(sse_data(&asked.text()), rest, "{after}");
+    }
+    // What a reader says of itself wins over the address that it began with.
+    let both = app.request(Method::GET, &format!("{path}?after=1"));
+    let both = read(both.header("last-event-id", last - 1)).await;
+    assert_eq!(sse_data(&both.text()), &all[all.len() - 1..]);
+    let ids: Vec<_> = both
+        .text()
+        .lines()
+        .filter(|line| line.starts_with("id: "))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(ids, [format!("id: {last}")]);
+    app.finish().await;
+}
+
+async fn the_events_of_a_run_at_work_are_followed_to_its_end(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let run = app.begin("wait", json!({})).await;
+    let path = format!("/v1/runs/{}/events", id(&run));
+    let response = app.request(Method::GET, &path).send().await.unwrap();
+    let mut stream = response.bytes_stream();
+    let mut text = String::new();
+    while !text.contains("event: model.requested") {
+        text.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
+    }
+    // A second reader comes later, and from the middle.
+    let late = app.events_after(&run, 2);
+    let first = async {
+        app.gate.open(1);
+        while let Some(piece) = stream.next().await {
+            text.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
+        }
+        sse_data(&text)
+    };
+    let (late, first) = tokio::join!(late, first);
+    assert_eq!(numbers(&first), (1..=first.len() as u64).collect::<Vec<_>>());
+    assert_eq!(first.last().unwrap()["type"], "run.completed");
+    assert_eq!(late, first[2..]);
+    assert_eq!(app.events_after(&run, 0).await, first);
+    app.finish().await;
+}
+
+async fn a_stopped_run_publishes_what_it_has(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let run = app.begin("wait", json!({})).await;
+    app.gate.until_waiting(1).await;
+    let told = app.tell(&run, "stop").await;
+    assert_eq!(told.status, StatusCode::ACCEPTED, "{}", told.text());
+    assert_eq!(told.json()["run_id"], run["run_id"]);
+    let ended = app.ended(&run).await;
+    assert_eq!(
+        (&ended["status"], &ended["stop_reason"]),
+        (&json!("stopped"), &json!("user_requested"))
+    );
+    app.gate.until_waiting(0).await;
+    assert_session(&app, &run, true).await;
+    assert_eq!(app.events_after(&run, 0).await.last().unwrap()["type"], "run.stopped");
+    for action in ["stop", "cancel"] {
+        let late = app.tell(&run, action).await;
+        assert_eq!((late.status, late.json()), (StatusCode::OK, ended.clone()), "{action}");
+    }
+    let next = json!({"base_session_id": run["session_id"]});
+    let continued = app.post("/v1/runs", &request("sync", "go on", next)).await.ok();
+    assert_eq!(continued["output_text"], "echo: go on");
+    app.finish().await;
+}
+
+async fn a_cancelled_run_publishes_nothing(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let run = app.begin("wait", json!({})).await;
+    app.gate.until_waiting(1).await;
+    for _ in 0..2 {
+        // The second one may come before the end, or after it.
+        let told = app.tell(&run, "cancel").await;
+        assert!(
+            [StatusCode::ACCEPTED, StatusCode::OK].contains(&told.status),
+            "{}",
+            told.text()
+        );
+    }
+    let ended = app.ended(&run).await;
+    assert_eq!(
+        (&ended["status"], &ended["stop_reason"]),
+        (&json!("cancelled"), &json!("user_requested"))
+    );
+    app.gate.until_waiting(0).await;
+    assert_session(&app, &run, false).await;
+    assert_eq!(app.get("/v1/sessions").await["data"], json!([]));
+    assert_eq!(app.events_after(&run, 0).await.last().unwrap()["type"], "run.cancelled");
+    for action in ["stop", "cancel"] {
+        let late = app.tell(&run, action).await;
+        assert_eq!((late.status, late.json()), (StatusCode::OK, ended.clone()), "{action}");
+    }
+    app.finish().await;
+}
+
+async fn runs_that_have_not_begun_are_stopped_and_cancelled(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let first = app.begin("wait", json!({"thread": "t"})).await;
+    app.gate.until_waiting(1).await;
+    let queued = json!({"thread": "t", "if_busy": "queue"});
+    let stopped = app.begin("stopped", queued.clone()).await;
+    let cancelled = app.begin("cancelled", queued.clone()).await;
+    let spared = app.begin("spared", queued).await;
+    assert_eq!(app.tell(&stopped, "stop").await.status, StatusCode::ACCEPTED);
+    assert_eq!(app.tell(&cancelled, "cancel").await.status, StatusCode::ACCEPTED);
+    app.gate.open(1);
+    assert_eq!(app.ended(&first).await["status"], "completed");
+    assert_eq!(app.ended(&stopped).await["status"], "stopped");
+    assert_eq!(app.ended(&cancelled).await["status"], "cancelled");
+    assert_eq!(app.ended(&spared).await["output_text"], "echo: spared");
+    let asked = app.mock.requests();
+    assert_eq!(asked.len(), 2, "no model works for a run that shall not: {asked:#?}");
+    app.finish().await;
+}
+
+async fn a_run_that_somebody_waits_for_is_stopped_as_well(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    for (action, status) in [("stop", "stopped"), ("cancel", "cancelled")] {
+        let body = request("sync", "wait", json!({}));
+        let waiting = app.post("/v1/runs", &body);
+        let telling = async {
+            app.gate.until_waiting(1).await;
+            let run = app.get("/v1/runs?status=running").await["data"][0].clone();
+            assert_eq!(app.tell(&run, action).await.status, StatusCode::ACCEPTED);
+        };
+        let (answer, ()) = tokio::join!(waiting, telling);
+        let ended = answer.ok();
+        assert_eq!(
+            (&ended["status"], &ended["stop_reason"]),
+            (&json!(status), &json!("user_requested"))
+        );
+        assert_session(&app, &ended, action == "stop").await;
+        until("the record is not stored", async || {
+            app.tell(&ended, action).await.status == StatusCode::OK
+        })
+        .await;
+    }
+    app.finish().await;
+}
+
+async fn what_runs_show_of_how_they_are_kept(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    app.put_agent("durable", json!({"model": "mock/m", "durability": "step"}))
+        .await;
+    for (more, durability, thread) in [
+        (json!({}), "session", Value::Null),
+        (json!({"durability": "step", "priority": -100}), "step", Value::Null),
+        (json!({"agent": "durable", "priority": 100}), "step", Value::Null),
+        (
+            json!({"agent": "durable", "durability": "session", "thread": "t"}),
+            "session",
+            json!("t"),
+        ),
+    ] {
+        let run = app.begin("hi", more.clone()).await;
+        let ended = app.ended(&run).await;
+        for shown in [&run, &ended] {
+            assert_eq!(
+                (&shown["durability"], &shown["thread"]),
+                (&json!(durability), &thread),
+                "{more}"
+            );
+        }
+        assert_eq!(
+            (&ended["status"], &ended["attempts"]),
+            (&json!("completed"), &json!(1)),
+            "{more}"
+        );
+    }
+    app.finish().await;
+}

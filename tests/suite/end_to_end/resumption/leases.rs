@@ -1,0 +1,143 @@
+//! Who may go on with a run: the one that holds its lease, and not for ever.
+
+use std::sync::Arc;
+
+use agent_runtime::json::Value;
+use serde_json::json;
+
+use super::world::{World, messages_of, resumed_events};
+use crate::end_to_end::on_every_store;
+use crate::support::databases::TestDatabase;
+use crate::support::gate::Gate;
+use crate::support::mock_model::{Reply, last_user_text};
+use crate::support::wait::until;
+
+on_every_store!(
+    a_worker_that_was_taken_over_publishes_nothing,
+    a_run_that_nobody_survives_fails,
+    a_run_that_shall_end_is_not_taken_up_again,
+);
+
+/// Waits at the gate before it answers whatever begins with `wait`.
+fn gated(gate: &Arc<Gate>) -> impl Fn(&Value) -> Reply + Send + 'static {
+    let gate = Arc::clone(gate);
+    move |request| {
+        if last_user_text(request).starts_with("wait") {
+            return Reply::Held(Arc::clone(&gate), "done".to_owned());
+        }
+        Reply::text("next")
+    }
+}
+
+async fn a_worker_that_was_taken_over_publishes_nothing(database: TestDatabase) {
+    let gate = Gate::new();
+    let world = World::new(database, gated(&gate)).await;
+    // It has no place for a second run, so it does not take its own one over.
+    let first = world.replica_with(&[("queue.concurrency", "1")]).await;
+    first.put_agent("worker", json!({"model": "mock/m"})).await;
+    for durability in ["session", "step"] {
+        let run = first
+            .begin("wait", json!({"agent": "worker", "durability": durability}))
+            .await;
+        gate.until_waiting(1).await;
+        let second = world.replica().await;
+        world.expire_leases().await;
+        gate.until_waiting(2).await;
+        // The gate lets those pass first that came first.
+        gate.open(1);
+        gate.until_waiting(1).await;
+        assert_eq!(second.shown(&run).await["status"], "running", "{durability}");
+        gate.open(1);
+        let ended = second.ended(&run).await;
+        assert_eq!(
+            (&ended["status"], &ended["attempts"]),
+            (&json!("completed"), &json!(2)),
+            "{durability}"
+        );
+        assert_eq!(messages_of(&second, &run).await.len(), 2, "{durability}");
+        first.until_idle().await;
+        assert_eq!(first.shown(&run).await, ended, "{durability}");
+        second.finish().await;
+    }
+    first.finish().await;
+}
+
+async fn a_run_that_nobody_survives_fails(database: TestDatabase) {
+    let gate = Gate::new();
+    let world = World::new(database, gated(&gate)).await;
+    let limit = [("queue.max_attempts", "2")];
+    let first = world.replica_with(&limit).await;
+    first.put_agent("worker", json!({"model": "mock/m"})).await;
+    let on_thread = || json!({"agent": "worker", "durability": "step", "thread": "t", "if_busy": "queue"});
+    let run = first.begin("wait", on_thread()).await;
+    gate.until_waiting(1).await;
+    let next = first.begin("go", on_thread()).await;
+    first.die(&world).await;
+    gate.until_waiting(0).await;
+    let kept = async || world.database.number("select max(last_sequence) from run_events").await;
+    let before = kept().await;
+    let second = world.replica_with(&limit).await;
+    gate.until_waiting(1).await;
+    until("what the second one tells is not kept", async || kept().await > before).await;
+    second.die(&world).await;
+
+    gate.until_waiting(0).await;
+    let third = world.replica_with(&limit).await;
+    let ended = third.ended(&run).await;
+    assert_eq!(
+        (&ended["status"], &ended["error"]["code"], &ended["attempts"]),
+        (&json!("failed"), &json!("attempts_exhausted"), &json!(3)),
+        "{ended:#}"
+    );
+    assert_eq!(
+        ended["error"]["message"],
+        "2 workers have begun the run, and none has ended it"
+    );
+    let events = resumed_events(&third, &run, &[0]).await;
+    assert_eq!(events.last().unwrap()["data"], ended);
+    let reserved = third
+        .try_get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
+        .await;
+    reserved.assert_problem("session_not_committed");
+    // Its thread is free again.
+    let next = third.ended(&next).await;
+    assert_eq!(
+        (&next["status"], &next["base_session_id"]),
+        (&json!("completed"), &Value::Null)
+    );
+    assert_eq!(world.asked().len(), 3);
+    third.finish().await;
+}
+
+async fn a_run_that_shall_end_is_not_taken_up_again(database: TestDatabase) {
+    let gate = Gate::new();
+    let world = World::new(database, gated(&gate)).await;
+    for (action, status) in [("stop", "stopped"), ("cancel", "cancelled")] {
+        let first = world.replica().await;
+        first
+            .put_agent("worker", json!({"model": "mock/m", "durability": "step"}))
+            .await;
+        let run = first.begin("wait", json!({"agent": "worker"})).await;
+        gate.until_waiting(1).await;
+        first.vanish().await;
+        gate.until_waiting(0).await;
+        let asked = world.asked().len();
+        // Nobody works on it, and it can be told all the same.
+        let second = world.replica().await;
+        let told = second.tell(&run, action).await;
+        assert_eq!(
+            (told.status.as_u16(), &told.json()["status"]),
+            (202, &json!("running")),
+            "{action}"
+        );
+        world.expire_leases().await;
+        let ended = second.ended(&run).await;
+        assert_eq!(
+            (&ended["status"], &ended["stop_reason"]),
+            (&json!(status), &json!("user_requested")),
+            "{ended:#}"
+        );
+        assert_eq!(world.asked().len(), asked, "no model works for a run that shall end");
+        second.finish().await;
+    }
+}

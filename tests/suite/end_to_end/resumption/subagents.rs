@@ -1,0 +1,283 @@
+//! Subagents of a run whose process dies: they go on as who they were, and what has ended is not done again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent_runtime::json::Value;
+use serde_json::json;
+
+use super::world::{Replica, World, execution_of, resumed_events};
+use crate::end_to_end::on_every_store;
+use crate::support::databases::TestDatabase;
+use crate::support::gate::Gate;
+use crate::support::gated::id;
+use crate::support::mock_model::{Reply, last_user_text};
+use crate::support::wait::until;
+
+on_every_store!(
+    a_subagent_goes_on_as_who_it_was,
+    a_subagent_that_has_ended_is_not_run_again,
+    a_subagent_that_has_ended_waits_for_the_other_calls,
+    subagents_of_two_levels_go_on,
+    a_subagent_that_fails_after_it_was_resumed_has_no_session,
+);
+
+/// What each answer of a model uses.
+const ANSWER: u64 = 15;
+
+/// Finds with three answers, and passes tasks on with two. What waits at the gate stands in the task.
+fn story(request: &Value, gate: &Arc<Gate>) -> Reply {
+    let messages = request["messages"].as_array().unwrap();
+    let calls = messages
+        .iter()
+        .filter(|message| message["tool_calls"].is_array())
+        .count();
+    let (model, said) = (request["model"].as_str().unwrap(), last_user_text(request));
+    let call = |id: &str, tool: &str, arguments: Value| (id.to_owned(), tool.to_owned(), arguments.to_string());
+    let find = || call("f", "find", json!({"task": said.as_str()}));
+    match (model, calls) {
+        ("finder", 0) => Reply::ToolCalls(vec![call("c1", "plain", json!({}))]),
+        ("finder", 1) if !said.contains("simply") => {
+            Reply::ToolCalls(vec![call("c2", "once", json!({})), call("c3", "again", json!({}))])
+        }
+        ("finder", _) if said.contains("in vain") => Reply::Status(400, "no".to_owned()),
+        ("juggler", 0) => Reply::ToolCalls(vec![find(), call("c4", "again", json!({}))]),
+        ("lead" | "middle", 0) => Reply::ToolCalls(vec![find()]),
+        _ if said.contains(&format!("{model} waits")) => Reply::Held(Arc::clone(gate), format!("{model} is done")),
+        _ => Reply::text(&format!("{model} is done")),
+    }
+}
+
+/// Starts a process whose agents know each other.
+async fn start(database: TestDatabase, gate: &Arc<Gate>) -> (World, Replica) {
+    let gate = Arc::clone(gate);
+    let world = World::new(database, move |request| story(request, &gate)).await;
+    let replica = world.replica().await;
+    for (name, below) in [
+        ("finder", None),
+        ("middle", Some("finder")),
+        ("lead", Some("finder")),
+        ("juggler", Some("finder")),
+        ("head", Some("middle")),
+    ] {
+        let model = if name == "head" { "lead" } else { name };
+        let mut agent = json!({"model": format!("mock/{model}"), "tools": ["plain", "once", "again"]});
+        if let Some(below) = below {
+            agent["subagents"] = json!([{"agent": below, "tool": "find"}]);
+            agent["max_depth"] = json!(2);
+        }
+        replica.put_agent(name, agent).await;
+    }
+    (world, replica)
+}
+
+fn durable(agent: &str) -> Value {
+    json!({"agent": agent, "durability": "step"})
+}
+
+/// The data of the only event of the type.
+fn only<'a>(events: &'a [Value], event_type: &str) -> &'a Value {
+    let found: Vec<_> = events.iter().filter(|event| event["type"] == event_type).collect();
+    assert_eq!(found.len(), 1, "{event_type}: {found:#?}");
+    &found[0]["data"]
+}
+
+/// The sessions of the agents that worked for the session.
+async fn sessions_below(replica: &Replica, session_id: &Value) -> Vec<Value> {
+    let path = format!("/v1/sessions?subagent_of={}", session_id.as_str().unwrap());
+    replica.get(&path).await["data"].as_array().unwrap().clone()
+}
+
+/// What is told of the subagent of the first call.
+async fn trace_of(replica: &Replica, run: &Value) -> Value {
+    let steps = replica.get(&format!("/v1/runs/{}/steps", id(run))).await;
+    steps["data"][0]["tool_executions"][0]["subagent"].clone()
+}
+
+/// How often each model was asked.
+fn asked(world: &World) -> Vec<(String, usize)> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (model, _) in world.asked() {
+        *counts.entry(model).or_default() += 1;
+    }
+    counts.into_iter().collect()
+}
+
+fn counts(of: &[(&str, usize)]) -> Vec<(String, usize)> {
+    of.iter().map(|(model, count)| ((*model).to_owned(), *count)).collect()
+}
+
+/// Checks how a run ended, and what its answers have used.
+fn assert_completed(ended: &Value, attempts: u32, answers: u64) {
+    assert_eq!(
+        (&ended["status"], &ended["attempts"], &ended["usage"]["total_tokens"]),
+        (&json!("completed"), &json!(attempts), &json!(answers * ANSWER)),
+        "{ended:#}"
+    );
+}
+
+async fn a_subagent_goes_on_as_who_it_was(database: TestDatabase) {
+    let gate = Gate::new();
+    let (world, first) = start(database, &gate).await;
+    let run = first.begin("go", durable("lead")).await;
+    world.tool_gate.until_waiting(2).await;
+    first.die(&world).await;
+    world.tool_gate.until_waiting(0).await;
+    world.tool_gate.open(1);
+    let second = world.replica().await;
+    let ended = second.ended(&run).await;
+    assert_completed(&ended, 2, 5);
+    assert_eq!(
+        (&ended["output_text"], &ended["step_count"]),
+        (&json!("lead is done"), &json!(2))
+    );
+    assert_eq!(asked(&world), counts(&[("finder", 3), ("lead", 2)]));
+    assert_eq!(
+        (world.plain.begun(), world.once.begun(), world.again.begun()),
+        (1, 1, 2)
+    );
+    assert_eq!(world.again.keys()[0], world.again.keys()[1]);
+
+    let events = resumed_events(&second, &run, &[0]).await;
+    execution_of(&events);
+    let (begun, over) = (only(&events, "subagent.started"), only(&events, "subagent.completed"));
+    for same in ["agent", "agent_id", "session_id", "step_number"] {
+        assert_eq!(begun[same], over[same], "{same}");
+    }
+    assert_eq!(
+        (&over["status"], &over["step_count"], &over["usage"]["total_tokens"]),
+        (&json!("completed"), &json!(3), &json!(3 * ANSWER))
+    );
+    let below = sessions_below(&second, &run["session_id"]).await;
+    assert_eq!((below.len(), &below[0]["session_id"]), (1, &begun["session_id"]));
+    assert_eq!(
+        (&below[0]["execution_count"], &below[0]["message_count"]),
+        (&json!(1), &json!(6))
+    );
+    let trace = trace_of(&second, &run).await;
+    assert_eq!(
+        (&trace["session_id"], &trace["agent_id"]),
+        (&begun["session_id"], &begun["agent_id"])
+    );
+    assert_eq!(trace["steps"].as_array().unwrap().len(), 3, "{trace:#}");
+    let verified = second
+        .get(&format!("/v1/sessions/{}/verify", run["session_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(verified["faults"], json!([]));
+    second.finish().await;
+}
+
+async fn a_subagent_that_has_ended_is_not_run_again(database: TestDatabase) {
+    let gate = Gate::new();
+    let (world, first) = start(database, &gate).await;
+    let run = first.begin("simply, and the lead waits", durable("lead")).await;
+    gate.until_waiting(1).await;
+    first.die(&world).await;
+    gate.until_waiting(0).await;
+    gate.open(1);
+    let second = world.replica().await;
+    let ended = second.ended(&run).await;
+    // The answer that was asked for again is counted once.
+    assert_completed(&ended, 2, 4);
+    assert_eq!(asked(&world), counts(&[("finder", 2), ("lead", 3)]));
+    assert_eq!(world.plain.begun(), 1);
+    let events = resumed_events(&second, &run, &[1]).await;
+    let begun = only(&events, "subagent.started");
+    let below = sessions_below(&second, &run["session_id"]).await;
+    assert_eq!((below.len(), &below[0]["session_id"]), (1, &begun["session_id"]));
+    let session = second
+        .get(&format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(session["context_state"]["agent_id"], begun["agent_id"]);
+    // It can be continued as any other.
+    let next = json!({"base_session_id": begun["session_id"], "input": "simply on"});
+    assert_eq!(second.run_with(next).await["status"], "completed");
+    second.finish().await;
+}
+
+async fn a_subagent_that_has_ended_waits_for_the_other_calls(database: TestDatabase) {
+    let gate = Gate::new();
+    let (world, first) = start(database, &gate).await;
+    let run = first.begin("simply", durable("juggler")).await;
+    world.tool_gate.until_waiting(1).await;
+    until("the end of the subagent's call is not kept", async || {
+        // The input, the answer, two calls that begin, and one that ends.
+        world
+            .database
+            .number("select count(*) from run_journal where scope = ''")
+            .await
+            == 5
+    })
+    .await;
+    first.die(&world).await;
+    world.tool_gate.until_waiting(0).await;
+    world.tool_gate.open(1);
+    let second = world.replica().await;
+    let ended = second.ended(&run).await;
+    assert_completed(&ended, 2, 4);
+    assert_eq!(asked(&world), counts(&[("finder", 2), ("juggler", 2)]));
+    resumed_events(&second, &run, &[0]).await;
+    let trace = trace_of(&second, &run).await;
+    let below = sessions_below(&second, &run["session_id"]).await;
+    assert_eq!((below.len(), &below[0]["session_id"]), (1, &trace["session_id"]));
+    assert_eq!(trace["steps"].as_array().unwrap().len(), 2, "{trace:#}");
+    second.finish().await;
+}
+
+async fn subagents_of_two_levels_go_on(database: TestDatabase) {
+    let gate = Gate::new();
+    let (world, first) = start(database, &gate).await;
+    let run = first.begin("the middle waits", durable("head")).await;
+    world.tool_gate.until_waiting(2).await;
+    first.die(&world).await;
+    world.tool_gate.until_waiting(0).await;
+    world.tool_gate.open(1);
+    let second = world.replica().await;
+    gate.until_waiting(1).await;
+    second.die(&world).await;
+    gate.until_waiting(0).await;
+    gate.open(1);
+    let third = world.replica().await;
+    let ended = third.ended(&run).await;
+    assert_completed(&ended, 3, 7);
+    assert_eq!(asked(&world), counts(&[("finder", 3), ("lead", 2), ("middle", 3)]));
+    assert_eq!(
+        (world.plain.begun(), world.once.begun(), world.again.begun()),
+        (1, 1, 2)
+    );
+    let events = resumed_events(&third, &run, &[0, 0]).await;
+    let (begun, over) = (only(&events, "subagent.started"), only(&events, "subagent.completed"));
+    assert_eq!(
+        (&begun["session_id"], &over["usage"]["total_tokens"]),
+        (&over["session_id"], &json!(5 * ANSWER))
+    );
+    let below = sessions_below(&third, &run["session_id"]).await;
+    assert_eq!((below.len(), &below[0]["session_id"]), (1, &begun["session_id"]));
+    let deepest = sessions_below(&third, &below[0]["session_id"]).await;
+    assert_eq!((deepest.len(), &deepest[0]["agent"]), (1, &json!("finder")));
+    third.finish().await;
+}
+
+async fn a_subagent_that_fails_after_it_was_resumed_has_no_session(database: TestDatabase) {
+    let gate = Gate::new();
+    let (world, first) = start(database, &gate).await;
+    let run = first.begin("in vain", durable("lead")).await;
+    world.tool_gate.until_waiting(2).await;
+    first.die(&world).await;
+    world.tool_gate.until_waiting(0).await;
+    world.tool_gate.open(1);
+    let second = world.replica().await;
+    let ended = second.ended(&run).await;
+    assert_completed(&ended, 2, 4);
+    let events = resumed_events(&second, &run, &[0]).await;
+    let (begun, over) = (only(&events, "subagent.started"), only(&events, "subagent.completed"));
+    assert_eq!(
+        (&over["session_id"], &over["status"]),
+        (&begun["session_id"], &json!("failed"))
+    );
+    assert!(sessions_below(&second, &run["session_id"]).await.is_empty());
+    let read = world.mock.requests().pop().unwrap();
+    assert_eq!(read["model"], "lead");
+    assert!(read.to_string().contains("the agent finder failed"), "{read:#}");
+    second.finish().await;
+}

@@ -1,0 +1,205 @@
+//! What outlives processes, the store, the models and the tools, and processes that die.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::app::Extensions;
+use agent_runtime::json::Value;
+use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::support::databases::TestDatabase;
+use crate::support::fake_tool::{Behaviour, FakeTool};
+use crate::support::gate::Gate;
+use crate::support::gated::{id, numbers};
+use crate::support::mock_model::{MockModel, Reply};
+use crate::support::test_app::TestApp;
+
+/// A lease never expires by itself during a test.
+const SETTINGS: [(&str, &str); 2] = [("queue.lease", "10m"), ("queue.poll_interval", "20ms")];
+/// How long a process may take to die.
+const DEATH: Duration = Duration::from_secs(10);
+
+/// What no process takes away with it.
+pub(super) struct World {
+    pub(super) database: TestDatabase,
+    pub(super) mock: Arc<MockModel>,
+    /// What the tools `once` and `again` wait at.
+    pub(super) tool_gate: Arc<Gate>,
+    /// Answers at once, and may not be called again.
+    pub(super) plain: Arc<FakeTool>,
+    /// May not be called again.
+    pub(super) once: Arc<FakeTool>,
+    /// May be called again.
+    pub(super) again: Arc<FakeTool>,
+}
+
+/// A process: it has threads of its own, and dies with all that they do.
+pub(super) struct Replica {
+    app: TestApp,
+    runtime: Runtime,
+}
+
+impl World {
+    /// Makes a world whose models answer as the function says.
+    pub(super) async fn new(database: TestDatabase, answerer: impl Fn(&Value) -> Reply + Send + 'static) -> Self {
+        let tool_gate = Gate::new();
+        let held = || Behaviour::Held(Arc::clone(&tool_gate));
+        Self {
+            database,
+            mock: Arc::new(MockModel::start(answerer).await),
+            plain: FakeTool::new("plain", Behaviour::Answer("plainly done".to_owned())),
+            once: FakeTool::new("once", held()),
+            again: FakeTool::idempotent("again", held()),
+            tool_gate,
+        }
+    }
+
+    /// Starts a process that works on runs.
+    pub(super) async fn replica(&self) -> Replica {
+        self.replica_with(&[]).await
+    }
+
+    /// Starts a process with these settings on top.
+    pub(super) async fn replica_with(&self, settings: &[(&'static str, &'static str)]) -> Replica {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let tools = [&self.plain, &self.once, &self.again].map(|tool| Arc::clone(tool) as _);
+        let extensions = Extensions { tools: tools.into() };
+        let settings = [&SETTINGS, settings].concat();
+        let (url, mock) = (self.database.url().to_owned(), Arc::clone(&self.mock));
+        // What the service begins works on the threads of the process.
+        let starting = runtime.spawn(async move { TestApp::start_extended(&url, &mock, &settings, extensions).await });
+        let app = starting.await.unwrap();
+        Replica { app, runtime }
+    }
+
+    /// Lets the leases of all processes expire.
+    pub(super) async fn expire_leases(&self) {
+        let expire = "update run_queue set leased_until = enqueued_at where leased_until is not null";
+        self.database.execute(expire).await.unwrap();
+    }
+
+    /// Returns what was asked of which model: for each request the number of results that it holds.
+    pub(super) fn asked(&self) -> Vec<(String, usize)> {
+        let requests = self.mock.requests();
+        let asked = requests.iter().map(|request| {
+            let messages = request["messages"].as_array().unwrap();
+            let results = messages.iter().filter(|message| message["role"] == "tool").count();
+            (request["model"].as_str().unwrap().to_owned(), results)
+        });
+        asked.collect()
+    }
+}
+
+impl Replica {
+    /// Ends the process without a warning, and lets its leases expire.
+    pub(super) async fn die(self, world: &World) {
+        self.vanish().await;
+        world.expire_leases().await;
+    }
+
+    /// Ends the process without a warning.
+    pub(super) async fn vanish(self) {
+        let Self { app, runtime } = self;
+        let dying = tokio::task::spawn_blocking(move || {
+            runtime.shutdown_timeout(DEATH);
+        });
+        dying.await.unwrap();
+        drop(app);
+    }
+
+    /// Stops the process in order, and checks that nothing is left over.
+    pub(super) async fn finish(self) {
+        let Self { app, runtime } = self;
+        app.finish().await;
+        runtime.shutdown_background();
+    }
+}
+
+impl Deref for Replica {
+    type Target = TestApp;
+
+    fn deref(&self) -> &TestApp {
+        &self.app
+    }
+}
+
+/// Checks the events of a run that was resumed after so many steps each time: without gaps, one beginning, one end. Returns them.
+pub(super) async fn resumed_events(app: &TestApp, run: &Value, resumed: &[u64]) -> Vec<Value> {
+    let events = app.events_after(run, 0).await;
+    let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+    let of = |wanted: &str| types.iter().filter(|found| **found == wanted).count();
+    assert_eq!((types[0], of("run.started")), ("run.started", 1), "{types:?}");
+    let expected: Vec<_> = (2..)
+        .zip(resumed)
+        .map(|(attempts, steps)| json!({"attempts": attempts, "step_count": steps}))
+        .collect();
+    let told = events.iter().filter(|event| event["type"] == "run.resumed");
+    assert_eq!(
+        told.map(|event| &event["data"]).collect::<Vec<_>>(),
+        expected.iter().collect::<Vec<_>>(),
+        "{types:?}"
+    );
+    let terminal = ["run.completed", "run.stopped", "run.failed", "run.cancelled"].map(of);
+    assert_eq!(terminal.iter().sum::<usize>(), 1, "{types:?}");
+    assert!(
+        terminal.contains(&1) && types[types.len() - 1].starts_with("run."),
+        "{types:?}"
+    );
+    events
+}
+
+/// The steps of a run without what differs each time.
+pub(super) async fn steps_of(app: &TestApp, run: &Value) -> Value {
+    let mut steps = app.get(&format!("/v1/runs/{}/steps", id(run))).await["data"].clone();
+    without(
+        &mut steps,
+        &[
+            "step_id",
+            "id",
+            "started_at",
+            "completed_at",
+            "duration_ms",
+            "created_at",
+            "agent_id",
+            "execution_id",
+        ],
+    );
+    steps
+}
+
+/// Removes fields at every depth.
+fn without(value: &mut Value, names: &[&str]) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !names.contains(&name.as_str()));
+            fields.values_mut().for_each(|value| without(value, names));
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| without(value, names)),
+        _ => (),
+    }
+}
+
+/// The execution of which the events tell; exactly one.
+pub(super) fn execution_of(events: &[Value]) -> &Value {
+    let begun: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"] == "execution.started")
+        .collect();
+    assert_eq!(begun.len(), 1, "{events:#?}");
+    &begun[0]["data"]["execution_id"]
+}
+
+/// The messages of the session that a run has made.
+pub(super) async fn messages_of(app: &TestApp, run: &Value) -> Vec<Value> {
+    let session = app
+        .get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
+        .await;
+    session["message_history_state"]["messages"].as_array().unwrap().clone()
+}

@@ -1,0 +1,222 @@
+//! Threads and the runs on them: each continues what the one before has published, and one at a time moves the thread.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::on_every_store;
+use crate::support::answer::read;
+use crate::support::databases::TestDatabase;
+use crate::support::gated::{GatedApp, id, request};
+
+on_every_store!(
+    a_thread_is_made_by_its_first_run_and_moved_by_each,
+    a_run_that_fails_moves_nothing,
+    a_busy_thread_refuses_a_run_and_names_the_other,
+    runs_wait_for_their_thread_in_order,
+    an_interrupted_run_gives_way_with_what_it_has,
+    a_fork_leaves_the_thread_alone,
+    a_thread_that_was_moved_meanwhile_stays_there,
+    a_thread_that_was_taken_away_begins_anew
+);
+
+async fn on_thread(app: &GatedApp, text: &str) -> Value {
+    let body = request("sync", text, json!({"thread": "t"}));
+    app.post("/v1/runs", &body).await.ok()
+}
+
+async fn at(app: &GatedApp) -> Value {
+    app.get("/v1/threads/t").await["session_id"].clone()
+}
+
+async fn a_thread_is_made_by_its_first_run_and_moved_by_each(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let first = on_thread(&app, "one").await;
+    assert_eq!(
+        (&first["thread"], &first["base_session_id"], &first["status"]),
+        (&json!("t"), &Value::Null, &json!("completed"))
+    );
+    assert_eq!(at(&app).await, first["session_id"]);
+    let version = app.get("/v1/threads/t").await["version"].as_u64().unwrap();
+    let second = app.begin("two", json!({"thread": "t"})).await;
+    let second = app.ended(&second).await;
+    assert_eq!(second["base_session_id"], first["session_id"]);
+    assert_eq!(at(&app).await, second["session_id"]);
+    assert_eq!(app.get("/v1/threads/t").await["version"], version + 1);
+    let streamed = app
+        .stream(json!({"agent": "echo", "input": "three", "thread": "t"}))
+        .await;
+    let third = &streamed.last().unwrap()["data"];
+    assert_eq!(third["base_session_id"], second["session_id"]);
+    let messages = app
+        .get(&format!(
+            "/v1/sessions/{}/messages",
+            third["session_id"].as_str().unwrap()
+        ))
+        .await;
+    assert_eq!(messages["total"], 6);
+
+    app.run(None, "elsewhere").await;
+    let listed = app.get("/v1/runs?thread=t").await;
+    let ids: Vec<_> = listed["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| &run["run_id"])
+        .collect();
+    assert_eq!(ids, [&third["run_id"], &second["run_id"], &first["run_id"]]);
+    assert_eq!(app.get("/v1/runs?thread=none").await["data"], json!([]));
+    app.try_get("/v1/runs?thread=a%20b")
+        .await
+        .assert_problem("invalid_parameter");
+    app.finish().await;
+}
+
+async fn a_run_that_fails_moves_nothing(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let first = on_thread(&app, "one").await;
+    app.put_agent(
+        "broken",
+        json!({"model": "mock/m", "system_prompt": "{{ variables.none }}"}),
+    )
+    .await;
+    let failing = request("sync", "two", json!({"thread": "t", "agent": "broken"}));
+    assert_eq!(app.post("/v1/runs", &failing).await.ok()["status"], "failed");
+    assert_eq!(at(&app).await, first["session_id"]);
+    assert_eq!(on_thread(&app, "three").await["base_session_id"], first["session_id"]);
+    app.finish().await;
+}
+
+async fn a_busy_thread_refuses_a_run_and_names_the_other(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let first = app.begin("wait", json!({"thread": "t"})).await;
+    app.gate.until_waiting(1).await;
+    for mode in ["sync", "async", "stream"] {
+        for more in [json!({"thread": "t"}), json!({"thread": "t", "if_busy": "reject"})] {
+            let refused = app.post("/v1/runs", &request(mode, "two", more)).await;
+            refused.assert_problem("thread_busy");
+            assert_eq!(refused.json()["run_id"], first["run_id"], "{mode}");
+        }
+    }
+    // Another thread is not busy.
+    let other = app.begin("hi", json!({"thread": "t2"})).await;
+    assert_eq!(app.ended(&other).await["status"], "completed");
+    app.gate.open(1);
+    assert_eq!(app.ended(&first).await["status"], "completed");
+    assert_eq!(on_thread(&app, "two").await["base_session_id"], first["session_id"]);
+    app.finish().await;
+}
+
+async fn runs_wait_for_their_thread_in_order(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let first = app.begin("wait", json!({"thread": "t"})).await;
+    app.gate.until_waiting(1).await;
+    let queued = json!({"thread": "t", "if_busy": "queue"});
+    let second = app.begin("two", queued.clone()).await;
+    let third = app.begin("three", queued.clone()).await;
+    for run in [&second, &third] {
+        let shown = app.shown(run).await;
+        assert_eq!(
+            (&shown["status"], &shown["attempts"]),
+            (&json!("queued"), &json!(0)),
+            "{shown:#}"
+        );
+    }
+    let fourth = request("sync", "four", queued);
+    let opening = async { app.gate.open(1) };
+    let (fourth, ()) = tokio::join!(app.post("/v1/runs", &fourth), opening);
+    let fourth = fourth.ok();
+    let [first, second, third] = [
+        app.ended(&first).await,
+        app.ended(&second).await,
+        app.ended(&third).await,
+    ];
+    assert_eq!(second["base_session_id"], first["session_id"]);
+    assert_eq!(third["base_session_id"], second["session_id"]);
+    assert_eq!(fourth["base_session_id"], third["session_id"]);
+    assert_eq!(at(&app).await, fourth["session_id"]);
+    app.finish().await;
+}
+
+async fn an_interrupted_run_gives_way_with_what_it_has(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let first = app.begin("wait", json!({"thread": "t"})).await;
+    app.gate.until_waiting(1).await;
+    let second = app.begin("two", json!({"thread": "t", "if_busy": "interrupt"})).await;
+    let (first, second) = (app.ended(&first).await, app.ended(&second).await);
+    assert_eq!(
+        (&first["status"], &first["stop_reason"]),
+        (&json!("stopped"), &json!("user_requested"))
+    );
+    assert_eq!(
+        (&second["status"], &second["base_session_id"]),
+        (&json!("completed"), &first["session_id"])
+    );
+    assert_eq!(at(&app).await, second["session_id"]);
+    app.finish().await;
+}
+
+async fn a_fork_leaves_the_thread_alone(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let root = on_thread(&app, "root").await;
+    let first = app.begin("wait", json!({"thread": "t"})).await;
+    app.gate.until_waiting(1).await;
+    let forked = app.begin("aside", json!({"thread": "t", "if_busy": "fork"})).await;
+    let forked = app.ended(&forked).await;
+    assert_eq!(
+        (&forked["status"], &forked["base_session_id"]),
+        (&json!("completed"), &root["session_id"])
+    );
+    assert_eq!(at(&app).await, root["session_id"]);
+    app.gate.open(1);
+    let first = app.ended(&first).await;
+    assert_eq!(first["base_session_id"], root["session_id"]);
+    assert_eq!(at(&app).await, first["session_id"]);
+    app.finish().await;
+}
+
+async fn a_thread_that_was_moved_meanwhile_stays_there(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let root = on_thread(&app, "root").await;
+    let elsewhere = app.run(None, "elsewhere").await["session_id"].clone();
+    let working = app.begin("wait", json!({"thread": "t"})).await;
+    app.gate.until_waiting(1).await;
+    let put = json!({"session_id": elsewhere, "expected_session_id": root["session_id"]});
+    app.put("/v1/threads/t", &put).await.ok();
+    app.gate.open(1);
+    let ended = app.ended(&working).await;
+    assert_eq!(
+        (&ended["status"], &ended["base_session_id"]),
+        (&json!("completed"), &root["session_id"])
+    );
+    app.get(&format!("/v1/sessions/{}", ended["session_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(at(&app).await, elsewhere);
+
+    let rejecting = app.begin("wait", json!({"thread": "t", "conflict": "reject"})).await;
+    app.gate.until_waiting(1).await;
+    app.put("/v1/threads/t", &json!({"session_id": root["session_id"]}))
+        .await
+        .ok();
+    app.gate.open(1);
+    let ended = app.ended(&rejecting).await;
+    assert_eq!(ended["status"], "failed", "{ended:#}");
+    assert_eq!(at(&app).await, root["session_id"]);
+    app.finish().await;
+}
+
+async fn a_thread_that_was_taken_away_begins_anew(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let first = on_thread(&app, "one").await;
+    let deleted = read(app.request(Method::DELETE, "/v1/threads/t")).await;
+    assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+    app.get(&format!("/v1/sessions/{}", first["session_id"].as_str().unwrap()))
+        .await;
+    let second = on_thread(&app, "two").await;
+    assert_eq!(
+        (&second["base_session_id"], &second["status"]),
+        (&Value::Null, &json!("completed"))
+    );
+    assert_ne!(id(&second), id(&first));
+    assert_eq!(at(&app).await, second["session_id"]);
+    app.finish().await;
+}

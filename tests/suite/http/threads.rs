@@ -1,0 +1,150 @@
+//! Threads that are moved by hand: made, moved only from where they are expected, listed and taken away.
+
+use reqwest::{Method, header};
+use serde_json::{Value, json};
+
+use super::service::Service;
+use crate::support::answer::{Answer, read, with_json};
+
+const ID: &str = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
+
+on_every_store! {
+    a_thread_is_made_moved_shown_and_taken_away,
+    a_thread_is_moved_only_from_where_it_is_expected,
+    a_new_thread_is_made_only_where_there_is_none,
+    a_thread_points_to_sessions_that_are_there,
+    threads_are_listed_by_name_in_pages,
+}
+
+async fn session(service: &Service) -> Value {
+    service.run_with(json!({"input": "hi"})).await["session_id"].clone()
+}
+
+async fn make_new(service: &Service, name: &str, session: &Value) -> Answer {
+    let request = service.request(Method::PUT, &format!("/v1/threads/{name}"));
+    let request = request.header(header::IF_NONE_MATCH, "*");
+    read(with_json(request, &json!({"session_id": session}))).await
+}
+
+async fn a_thread_is_made_moved_shown_and_taken_away(service: &Service) {
+    let (first, second) = (session(service).await, session(service).await);
+    let name = "support:17@acme.example-a_b";
+    let path = format!("/v1/threads/{name}");
+    let made = service.put(&path, &json!({"session_id": first})).await.ok();
+    assert_eq!(
+        (&made["name"], &made["session_id"], &made["version"]),
+        (&json!(name), &first, &json!(1))
+    );
+    assert_eq!(made["created_at"], made["updated_at"]);
+    assert_eq!(service.get(&path).await, made);
+    let moved = service.put(&path, &json!({"session_id": second})).await.ok();
+    assert_eq!((&moved["session_id"], &moved["version"]), (&second, &json!(2)));
+    assert_eq!(moved["created_at"], made["created_at"]);
+    assert_eq!(service.get(&path).await, moved);
+    let deleted = read(service.request(Method::DELETE, &path)).await;
+    assert_eq!((deleted.status.as_u16(), deleted.text().as_str()), (204, ""));
+    for method in [Method::DELETE, Method::GET] {
+        read(service.request(method, &path))
+            .await
+            .assert_problem("thread_not_found");
+    }
+    service.get(&format!("/v1/sessions/{}", second.as_str().unwrap())).await;
+}
+
+async fn a_thread_is_moved_only_from_where_it_is_expected(service: &Service) {
+    let (first, second) = (session(service).await, session(service).await);
+    let put = async |to: &Value, expected: &Value| {
+        let body = json!({"session_id": to, "expected_session_id": expected});
+        service.put("/v1/threads/t", &body).await
+    };
+    // There is nothing that it could be moved from.
+    for expected in [&first, &Value::Null] {
+        let answer = put(&first, expected).await;
+        answer.assert_problem("thread_moved");
+        assert_eq!(answer.json().get("session_id"), None);
+    }
+    service.put("/v1/threads/t", &json!({"session_id": first})).await.ok();
+    for expected in [&second, &Value::Null] {
+        let answer = put(&second, expected).await;
+        answer.assert_problem("thread_moved");
+        assert_eq!(answer.json()["session_id"], first);
+    }
+    assert_eq!(put(&second, &first).await.ok()["version"], 2);
+    assert_eq!(service.get("/v1/threads/t").await["session_id"], second);
+}
+
+async fn a_new_thread_is_made_only_where_there_is_none(service: &Service) {
+    let (first, second) = (session(service).await, session(service).await);
+    assert_eq!(make_new(service, "t", &first).await.ok()["session_id"], first);
+    let answer = make_new(service, "t", &second).await;
+    answer.assert_problem("thread_moved");
+    assert_eq!(answer.json()["session_id"], first);
+    assert_eq!(service.get("/v1/threads/t").await["version"], 1);
+}
+
+async fn a_thread_points_to_sessions_that_are_there(service: &Service) {
+    let put = async |body: Value| service.put("/v1/threads/t", &body).await;
+    put(json!({"session_id": ID})).await.assert_problem("session_not_found");
+    let running = json!({"input": "hi", "model": "mock/gated"});
+    let working = service.post("/v1/runs", &running);
+    let watching = async {
+        service.gate.until_waiting(1).await;
+        let run = service.get("/v1/runs?status=running").await["data"][0].clone();
+        let answer = put(json!({"session_id": run["session_id"]})).await;
+        answer.assert_problem("session_not_committed");
+        assert_eq!(answer.json()["run_id"], run["run_id"]);
+        service.gate.open(1);
+    };
+    let (answer, ()) = tokio::join!(working, watching);
+    answer.ok();
+    for (body, code, pointer) in [
+        (json!({}), "missing_field", "/session_id"),
+        (json!({"session_id": null}), "invalid_field", "/session_id"),
+        (json!({"session_id": "x"}), "malformed_id", "/session_id"),
+        (
+            json!({"session_id": ID, "expected_session_id": "x"}),
+            "malformed_id",
+            "/expected_session_id",
+        ),
+        (json!({"session_id": ID, "version": 1}), "unknown_field", "/version"),
+    ] {
+        let answer = put(body.clone()).await;
+        answer.assert_problem(code);
+        assert_eq!(answer.json()["errors"][0]["pointer"], pointer, "{body}");
+    }
+    for name in ["a%20b", "caf%C3%A9", &"x".repeat(129)] {
+        let answer = service
+            .put(&format!("/v1/threads/{name}"), &json!({"session_id": ID}))
+            .await;
+        answer.assert_problem("invalid_field");
+        assert_eq!(answer.json()["errors"][0]["pointer"], "name", "{name}");
+    }
+    assert_eq!(service.get("/v1/threads").await["data"], json!([]));
+}
+
+async fn threads_are_listed_by_name_in_pages(service: &Service) {
+    let session = session(service).await;
+    let longest = "z".repeat(128);
+    for name in ["b", "a:1", &longest, "a"] {
+        make_new(service, name, &session).await.ok();
+    }
+    let mut path = "/v1/threads?limit=2".to_owned();
+    let mut names = Vec::new();
+    loop {
+        let page = service.get(&path).await;
+        let rows = page["data"].as_array().unwrap();
+        assert!((1..=2).contains(&rows.len()), "{page:#}");
+        names.extend(rows.iter().map(|thread| thread["name"].as_str().unwrap().to_owned()));
+        let Some(cursor) = page["next_cursor"].as_str() else {
+            break;
+        };
+        path = format!("/v1/threads?limit=2&cursor={cursor}");
+    }
+    assert_eq!(names, ["a", "a:1", "b", &longest]);
+    // The name before the last one is the cursor, also where it is as long as can be.
+    let page = service.get("/v1/threads?limit=200").await;
+    assert_eq!(
+        (page["data"].as_array().unwrap().len(), &page["next_cursor"]),
+        (4, &Value::Null)
+    );
+}

@@ -1,0 +1,235 @@
+//! Workers that go away: in order, and their runs go on elsewhere at once; without a warning, and they go on when the lease expires.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::binary::{Ended, Home, PATIENCE};
+use super::service::Service;
+use crate::end_to_end::on_every_store;
+use crate::support::databases::TestDatabase;
+use crate::support::gate::Gate;
+use crate::support::gated::numbers;
+use crate::support::mock_model::{MockModel, Reply, last_user_text};
+
+on_every_store!(
+    a_worker_that_is_told_to_end_hands_its_runs_back,
+    a_run_between_its_steps_is_handed_back_before_the_grace_is_over,
+    runs_of_a_killed_worker_are_taken_over,
+    what_is_short_finishes_and_what_lives_here_only_is_cancelled,
+);
+
+/// A model that calls a tool, then waits at the gate if the input says so.
+async fn model(gate: &Arc<Gate>) -> MockModel {
+    let gate = Arc::clone(gate);
+    MockModel::start(move |request| {
+        let messages = request["messages"].as_array().unwrap();
+        let is_first = messages.last().unwrap()["role"] == "user";
+        let call = || Reply::call("c", "calculator", &json!({"expression": "6*7"}));
+        let held = || Reply::Held(Arc::clone(&gate), "done".to_owned());
+        match last_user_text(request).as_str() {
+            "call, then wait" if is_first => call(),
+            "call" => call(),
+            text if text.contains("wait") => held(),
+            text => Reply::text(&format!("echo: {text}")),
+        }
+    })
+    .await
+}
+
+/// A home whose leases outlast every test.
+fn home(database: &TestDatabase, mock: &MockModel, grace: &str) -> Home {
+    let home = Home::new(database.url())
+        .with_mock(mock)
+        .variable("AGENT_RUNTIME__QUEUE__POLL_INTERVAL", "50ms")
+        .variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", grace);
+    for durability in ["step", "session"] {
+        let agent = format!(
+            "name = '{durability}'\nmodel = 'mock/m'\ntools = ['calculator']\ndurability = '{durability}'\n[budget]\nmax_steps = 100000\n"
+        );
+        home.write(&format!("config/agents/{durability}.toml"), &agent);
+    }
+    home
+}
+
+const LONG_LEASE: &str = "queue.lease=10m";
+
+async fn start(home: &Home, more: &[&str]) -> Service {
+    Service::start_with(home, &[&["--set", LONG_LEASE], more].concat()).await
+}
+
+/// Waits for the end, which must be in order.
+async fn end(service: Service) -> Ended {
+    let ended = service.end_within(PATIENCE).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("did not end"), "{}", ended.stderr);
+    ended
+}
+
+/// The types of a run's events, which have no gap; of each of these there is one.
+async fn types_of(service: &Service, run: &Value) -> Vec<String> {
+    let events = service.follow(run, 0).await.rest().await;
+    assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+    let types: Vec<_> = events
+        .iter()
+        .map(|event| event["type"].as_str().unwrap().to_owned())
+        .collect();
+    for single in [
+        "run.started",
+        "execution.started",
+        "execution.ended",
+        "session.committed",
+        "run.completed",
+    ] {
+        assert_eq!(
+            types.iter().filter(|found| *found == single).count(),
+            1,
+            "{single}: {types:?}"
+        );
+    }
+    types
+}
+
+async fn a_worker_that_is_told_to_end_hands_its_runs_back(database: TestDatabase) {
+    let gate = Gate::new();
+    let mock = model(&gate).await;
+    let home = home(&database, &mock, "200ms");
+    // One place: the second run waits, and is nobody's attempt.
+    let first = start(&home, &["--set", "queue.concurrency=1"]).await;
+    let run = first.begin("step", "call, then wait").await;
+    gate.until_waiting(1).await;
+    let waiting = first.begin("session", "wait").await;
+    let second = start(&home, &["--set", "queue.concurrency=1"]).await;
+    // It takes the run that waits, and has no place left.
+    gate.until_waiting(2).await;
+    let third = start(&home, &[]).await;
+    let asked = mock.requests().len();
+    first.signal("TERM");
+    end(first).await;
+    gate.until_waiting(2).await;
+    assert_eq!(mock.requests().len(), asked + 1, "the completed step is not made again");
+    gate.open(2);
+    let ended = third.ended(&run).await;
+    assert_eq!(
+        (
+            &ended["status"],
+            &ended["attempts"],
+            &ended["step_count"],
+            &ended["output_text"]
+        ),
+        (&json!("completed"), &json!(1), &json!(2), &json!("done")),
+        "{ended:#}"
+    );
+    let types = types_of(&third, &run).await;
+    assert_eq!(
+        types.iter().filter(|found| *found == "run.resumed").count(),
+        1,
+        "{types:?}"
+    );
+    assert_eq!(third.ended(&waiting).await["status"], "completed");
+    second.stop().await;
+    third.stop().await;
+}
+
+async fn a_run_between_its_steps_is_handed_back_before_the_grace_is_over(database: TestDatabase) {
+    let gate = Gate::new();
+    let mock = model(&gate).await;
+    // Half of the grace passes before runs are asked to pause.
+    let home = home(&database, &mock, "4s");
+    let first = start(&home, &[]).await;
+    let run = first.begin("step", "call").await;
+    first.follow(&run, 0).await.until("step.completed").await;
+    first.signal("TERM");
+    let ended = end(first).await;
+    assert!(!ended.stderr.contains("outlast the shutdown grace"), "{}", ended.stderr);
+    let second = start(&home, &[]).await;
+    let mut events = second.follow(&run, 0).await;
+    let resumed = events.until("run.resumed").await;
+    assert_eq!(resumed["data"]["attempts"], 1);
+    assert!(resumed["data"]["step_count"].as_u64().unwrap() >= 1, "{resumed:#}");
+    let path = format!("/v1/runs/{}/stop", run["run_id"].as_str().unwrap());
+    second.call(reqwest::Method::POST, &path, None).await;
+    assert_eq!(second.ended(&run).await["status"], "stopped");
+    let events = second.follow(&run, 0).await.rest().await;
+    let completed = events.iter().filter(|event| event["type"] == "step.completed");
+    let completed: Vec<_> = completed
+        .map(|event| event["data"]["step_number"].as_u64().unwrap())
+        .collect();
+    assert_eq!(
+        completed,
+        (1..=completed.len() as u64).collect::<Vec<_>>(),
+        "each step once"
+    );
+    second.stop().await;
+}
+
+async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
+    let gate = Gate::new();
+    let mock = model(&gate).await;
+    let home = home(&database, &mock, "200ms");
+    let short = ["--set", "queue.lease=2s"];
+    let first = Service::start_with(&home, &short).await;
+    let durable = first.begin("step", "call, then wait").await;
+    let plain = first.begin("session", "call, then wait").await;
+    gate.until_waiting(2).await;
+    first.kill();
+    gate.until_waiting(0).await;
+    gate.open(2);
+    let second = Service::start_with(&home, &short).await;
+    for (run, asked_again) in [(&durable, 1), (&plain, 2)] {
+        let ended = second.ended(run).await;
+        assert_eq!(
+            (&ended["status"], &ended["attempts"]),
+            (&json!("completed"), &json!(2)),
+            "{asked_again}"
+        );
+        assert_eq!(
+            (&ended["step_count"], &ended["usage"]["total_tokens"]),
+            (&json!(2), &json!(30)),
+            "{asked_again}"
+        );
+    }
+    assert_eq!(mock.requests().len(), 4 + 1 + 2);
+    types_of(&second, &durable).await;
+    second.stop().await;
+}
+
+async fn what_is_short_finishes_and_what_lives_here_only_is_cancelled(database: TestDatabase) {
+    let gate = Gate::new();
+    let mock = model(&gate).await;
+    let home = home(&database, &mock, "5s");
+    let first = start(&home, &["--set", "queue.concurrency=2"]).await;
+    let short = first.begin("session", "wait").await;
+    gate.until_waiting(1).await;
+    let long = first.begin("session", "wait on").await;
+    gate.until_waiting(2).await;
+    let queued = first.begin("session", "wait for a place").await;
+    let mut light = first.stream(json!({"input": "wait here"})).await;
+    let light_run = light.until("run.started").await["data"].clone();
+    gate.until_waiting(3).await;
+    first.signal("TERM");
+    first.until_closed().await;
+    // The first one that waits is the first to pass.
+    gate.open(1);
+    let light = light.rest().await;
+    assert_eq!(light.last().unwrap()["type"], "run.cancelled");
+    end(first).await;
+    gate.until_waiting(0).await;
+    assert_eq!(mock.requests().len(), 3, "nothing is begun any more");
+
+    gate.open(2);
+    let second = start(&home, &[]).await;
+    for (run, status) in [
+        (&short, "completed"),
+        (&long, "completed"),
+        (&queued, "completed"),
+        (&light_run, "cancelled"),
+    ] {
+        assert_eq!(second.ended(run).await["status"], status);
+    }
+    for run in [&short, &long, &queued] {
+        assert_eq!(second.ended(run).await["attempts"], 1);
+    }
+    assert_eq!(mock.requests().len(), 5);
+    second.stop().await;
+}

@@ -1,0 +1,89 @@
+//! The commands that remove: sweeping by hand, deleting a tenant, and what they refuse.
+
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::binary::{GLANCE, Home, PATIENCE};
+use super::service::Service;
+use crate::end_to_end::on_every_store;
+use crate::support::databases::TestDatabase;
+
+on_every_store!(
+    a_sweep_removes_what_its_dry_run_told,
+    the_service_sweeps_by_itself,
+    a_tenant_is_deleted_with_all_that_it_has,
+);
+
+/// Reads what the command printed, by name.
+fn figure(printed: &str, name: &str) -> u64 {
+    let line = printed.lines().find_map(|line| line.trim().strip_prefix(name)).unwrap();
+    line.trim().parse().unwrap()
+}
+
+async fn runs(home: &Home, count: usize) {
+    for _ in 0..count {
+        home.succeed(&["run", "What is 1 + 1?"]).await;
+    }
+}
+
+async fn a_sweep_removes_what_its_dry_run_told(database: TestDatabase) {
+    let home = Home::new(database.url());
+    runs(&home, 2).await;
+    let kept = home.succeed(&["gc"]).await;
+    assert!(kept.starts_with("removed:\n"), "{kept}");
+    assert_eq!((figure(&kept, "sessions"), figure(&kept, "bytes")), (0, 0));
+    let rules = ["--set", "retention.max_age=1ms", "--set", "retention.min_age=0s"];
+    let planned = home.succeed(&[&["gc", "--dry-run"][..], &rules].concat()).await;
+    assert_eq!((figure(&planned, "sessions"), figure(&planned, "runs")), (2, 2));
+    assert_eq!(database.number("select count(*) from sessions").await, 2);
+    let swept = home.succeed(&[&["gc"][..], &rules].concat()).await;
+    assert_eq!(planned.replace("would remove", "removed"), swept);
+    for table in ["sessions", "runs", "history_segments", "states"] {
+        assert_eq!(
+            database.number(&format!("select count(*) from {table}")).await,
+            0,
+            "{table}"
+        );
+    }
+}
+
+async fn the_service_sweeps_by_itself(database: TestDatabase) {
+    let home = Home::new(database.url())
+        .variable("AGENT_RUNTIME__RETENTION__MAX_AGE", "1ms")
+        .variable("AGENT_RUNTIME__RETENTION__MIN_AGE", "0s")
+        .variable("AGENT_RUNTIME__RETENTION__INTERVAL", "100ms");
+    runs(&home, 1).await;
+    let service = Service::start(&home).await;
+    let swept = async {
+        while database.number("select count(*) from sessions").await > 0 {
+            sleep(GLANCE).await;
+        }
+    };
+    timeout(PATIENCE, swept).await.unwrap();
+    service.stop().await;
+}
+
+async fn a_tenant_is_deleted_with_all_that_it_has(database: TestDatabase) {
+    let home = Home::new(database.url());
+    runs(&home, 1).await;
+    let complaint = home.fail(&["tenants", "delete", "default"]).await;
+    assert!(complaint.contains("--yes"), "{complaint}");
+    home.succeed(&["keys", "create", "--tenant", "default"]).await;
+    let complaint = home.fail(&["tenants", "delete", "default", "--yes"]).await;
+    assert!(complaint.contains("make a key of another tenant first"), "{complaint}");
+    let key = home.succeed(&["keys", "create", "--tenant", "other"]).await;
+    assert_eq!(database.number("select count(*) from sessions").await, 1);
+    let said = home.succeed(&["tenants", "delete", "default", "--yes"]).await;
+    assert!(said.starts_with("removed the tenant default: "), "{said}");
+    for table in ["sessions", "runs", "history_segments", "states", "agent_versions"] {
+        assert_eq!(
+            database.number(&format!("select count(*) from {table}")).await,
+            0,
+            "{table}"
+        );
+    }
+    let service = Service::start(&home).await.with_key(key.trim());
+    let sessions: Value = service.get("/v1/sessions").await;
+    assert_eq!(sessions["data"], json!([]));
+    service.stop().await;
+}

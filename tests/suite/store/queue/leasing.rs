@@ -1,0 +1,185 @@
+//! Leases: they are taken, kept, lost and given back.
+
+use std::collections::BTreeSet;
+
+use agent_runtime::record::RunStatus;
+use agent_runtime::store::{Lease, RenewedLease, open};
+use futures_util::future::join_all;
+
+use super::fixtures::{at, ids, queued_run, steering, terms, worker};
+use crate::store::fixtures::{Fixture, tenant};
+use crate::support::databases::TestDatabase;
+
+on_both_engines!(
+    a_leased_run_says_that_it_runs,
+    a_lease_is_taken_over_when_it_has_expired_and_no_sooner,
+    renewed_leases_last_and_lost_ones_are_missing,
+    a_run_that_is_given_back_waits_again,
+    expired_leases_go_before_what_waits,
+    nobody_leases_a_run_twice,
+    a_run_that_can_t_be_read_keeps_nobody_from_the_others,
+    the_database_tells_the_time,
+);
+
+async fn a_leased_run_says_that_it_runs(fixture: Fixture) {
+    let run = fixture.enqueue_new().await;
+    let leased = fixture.lease_one().await;
+    assert_eq!(leased.request, run.request);
+    assert_eq!(
+        (leased.control, leased.moves_thread, leased.is_taken_over),
+        (None, false, false)
+    );
+    assert_eq!(
+        (leased.summary.status, leased.summary.attempts),
+        (RunStatus::Running, 1)
+    );
+    assert_eq!(leased.summary.started_at, Some(at(0)));
+    let stored = fixture
+        .store
+        .run_lookup(&fixture.tenant, run.summary.run_id)
+        .await
+        .unwrap();
+    assert_eq!(stored.unwrap().summary, leased.summary);
+}
+
+async fn a_lease_is_taken_over_when_it_has_expired_and_no_sooner(fixture: Fixture) {
+    fixture.enqueue_new().await;
+    let first = fixture.lease_one().await;
+    assert_eq!(fixture.lease_at(100, 10).await, [], "it lasts to its last instant");
+    let taken = fixture.lease_at(101, 10).await.remove(0);
+    assert!(taken.lease.fence > first.lease.fence && taken.is_taken_over);
+    assert_eq!((taken.summary.attempts, taken.summary.started_at), (2, Some(at(0))));
+    assert_eq!(
+        fixture
+            .store
+            .lease_renew(std::slice::from_ref(&first.lease), at(500))
+            .await
+            .unwrap(),
+        []
+    );
+    assert!(!fixture.store.lease_release(&first.lease).await.unwrap());
+}
+
+async fn renewed_leases_last_and_lost_ones_are_missing(fixture: Fixture) {
+    let store = &fixture.store;
+    for name in ["acme", "other", "acme", "acme", "other"] {
+        fixture.enqueue(&queued_run(&tenant(name))).await;
+    }
+    let leased = fixture.lease(5).await;
+    let leases: Vec<Lease> = leased.iter().map(|run| run.lease.clone()).collect();
+    let lost = Lease {
+        fence: leases[1].fence + 1,
+        ..leases[1].clone()
+    };
+    let message = steering("a");
+    store
+        .message_insert(&leases[3].tenant, leases[3].run_id, &message)
+        .await
+        .unwrap();
+    let asked = [leases[0].clone(), lost, leases[3].clone()];
+    let mut renewed = store.lease_renew(&asked, at(200)).await.unwrap();
+    renewed.sort_by_key(|renewed| renewed.has_messages);
+    let expected = |lease: &Lease, has_messages| RenewedLease {
+        lease: lease.clone(),
+        control: None,
+        has_messages,
+    };
+    assert_eq!(renewed, [expected(&leases[0], false), expected(&leases[3], true)]);
+    assert_eq!(store.lease_renew(&[], at(200)).await.unwrap(), []);
+    let expired: BTreeSet<_> = ids(&fixture.lease_at(101, 10).await).into_iter().collect();
+    assert_eq!(expired, [1, 2, 4].map(|index| leases[index].run_id).into());
+    // One that nobody has taken over can be renewed after its time.
+    assert_eq!(store.lease_renew(&leases[..1], at(400)).await.unwrap().len(), 1);
+    assert_eq!(fixture.lease_at(202, 10).await.len(), 4);
+}
+
+async fn a_run_that_is_given_back_waits_again(fixture: Fixture) {
+    let run = fixture.enqueue_new().await;
+    let leased = fixture.lease_one().await;
+    assert!(fixture.store.lease_release(&leased.lease).await.unwrap());
+    assert!(
+        !fixture.store.lease_release(&leased.lease).await.unwrap(),
+        "it is given back once"
+    );
+    let summary = fixture
+        .store
+        .run_lookup(&fixture.tenant, run.summary.run_id)
+        .await
+        .unwrap()
+        .unwrap()
+        .summary;
+    assert_eq!(
+        (summary.status, summary.attempts, summary.started_at),
+        (RunStatus::Queued, 0, Some(at(0)))
+    );
+    assert_eq!(
+        fixture
+            .store
+            .lease_renew(std::slice::from_ref(&leased.lease), at(200))
+            .await
+            .unwrap(),
+        []
+    );
+    let again = fixture.lease_at(1, 10).await.remove(0);
+    assert!(again.lease.fence > leased.lease.fence);
+    assert_eq!((again.summary.attempts, again.is_taken_over), (1, false));
+}
+
+async fn expired_leases_go_before_what_waits(fixture: Fixture) {
+    let first = fixture.enqueue_new().await.summary.run_id;
+    fixture.lease_one().await;
+    let mut urgent = queued_run(&fixture.tenant);
+    urgent.priority = 100;
+    fixture.enqueue(&urgent).await;
+    let second = urgent.summary.run_id;
+    assert_eq!(ids(&fixture.lease_at(101, 1).await), [first]);
+    assert_eq!(ids(&fixture.lease_at(102, 10).await), [second]);
+    let mut urgent = queued_run(&fixture.tenant);
+    urgent.priority = 100;
+    fixture.enqueue(&urgent).await;
+    let third = urgent.summary.run_id;
+    assert_eq!(ids(&fixture.lease_at(300, 10).await), [second, first, third]);
+}
+
+async fn nobody_leases_a_run_twice(fixture: Fixture) {
+    let mut waiting = BTreeSet::new();
+    for _ in 0..60 {
+        waiting.insert(fixture.enqueue_new().await.summary.run_id);
+    }
+    let another = open(fixture.database.url(), TestDatabase::settings()).await.unwrap();
+    let terms: Vec<_> = (0..12).map(|_| terms(worker(), 0, 100)).collect();
+    let stores = [&fixture.store, &another];
+    let leasing = terms.iter().enumerate().map(|(index, terms)| async move {
+        let mut mine = Vec::new();
+        loop {
+            let leased = stores[index % 2].run_lease(terms, 3).await.unwrap();
+            if leased.is_empty() {
+                return mine;
+            }
+            assert!(leased.len() <= 3);
+            mine.extend(ids(&leased));
+        }
+    });
+    let leased: Vec<_> = join_all(leasing).await.into_iter().flatten().collect();
+    assert_eq!(leased.len(), 60);
+    assert_eq!(leased.into_iter().collect::<BTreeSet<_>>(), waiting);
+    another.close().await;
+}
+
+async fn a_run_that_can_t_be_read_keeps_nobody_from_the_others(fixture: Fixture) {
+    fixture.enqueue_new().await;
+    fixture
+        .database
+        .execute("update run_queue set schema_version = 99")
+        .await
+        .unwrap();
+    let good = fixture.enqueue_new().await;
+    assert_eq!(ids(&fixture.lease(10).await), [good.summary.run_id]);
+}
+
+async fn the_database_tells_the_time(fixture: Fixture) {
+    let before = crate::store::fixtures::now();
+    let told = fixture.store.lease_time().await.unwrap();
+    // Server and test share a machine; SQLite tells milliseconds.
+    assert!((told - before).abs() < chrono::TimeDelta::minutes(1), "{told} {before}");
+}

@@ -1,0 +1,17 @@
+//! What the queue promises: on which terms runs are accepted, leased, kept, given back and ended, and what is kept of them meanwhile.
+
+pub(crate) mod fixtures;
+
+mod accepting;
+mod controlling;
+mod ending;
+mod leasing;
+mod progress;
+mod threads;
+
+mod fairness;
+mod lease_protocol;
+
+mod cuts;
+mod signs;
+mod statements;

@@ -1,0 +1,117 @@
+//! What is kept of runs at work: their journals and their events.
+
+use std::sync::Arc;
+
+use agent_runtime::record::RunEvent;
+
+use super::fixtures::{events, failed_end, journal, queued_run};
+use crate::store::fixtures::{Fixture, run_id, tenant};
+
+on_both_engines!(
+    a_journal_is_read_in_order_and_by_its_run,
+    nothing_is_appended_after_a_takeover,
+    a_repeated_attempt_appends_nothing_twice,
+    events_are_read_from_anywhere,
+);
+
+async fn a_journal_is_read_in_order_and_by_its_run(fixture: Fixture) {
+    let store = &fixture.store;
+    fixture.enqueue(&queued_run(&fixture.tenant)).await;
+    fixture.enqueue(&queued_run(&tenant("other"))).await;
+    let leased = fixture.lease(2).await;
+    for (index, run) in leased.iter().enumerate() {
+        let last = 3 + index as u64;
+        assert!(store.journal_append(&run.lease, &journal(1, 1)).await.unwrap());
+        assert!(store.journal_append(&run.lease, &journal(2, last)).await.unwrap());
+        assert!(store.journal_append(&run.lease, &[]).await.unwrap());
+        let read = store.journal_read(&run.lease.tenant, run.lease.run_id).await.unwrap();
+        assert_eq!(read, journal(1, last));
+    }
+    let (first, second) = (&leased[0].lease, &leased[1].lease);
+    assert_eq!(store.journal_read(&first.tenant, second.run_id).await.unwrap(), []);
+    store.run_record(&first.tenant, &failed_end(&leased[0])).await.unwrap();
+    assert_eq!(store.journal_read(&first.tenant, first.run_id).await.unwrap(), []);
+    assert_eq!(
+        store.journal_read(&second.tenant, second.run_id).await.unwrap(),
+        journal(1, 4)
+    );
+}
+
+async fn nothing_is_appended_after_a_takeover(fixture: Fixture) {
+    let store = &fixture.store;
+    let run = fixture.enqueue_new().await.summary.run_id;
+    let first = fixture.lease_one().await.lease;
+    let second = fixture.lease_at(101, 1).await.remove(0).lease;
+    for (lease, kept) in [(&first, false), (&second, true)] {
+        assert_eq!(store.journal_append(lease, &journal(1, 2)).await.unwrap(), kept);
+        assert_eq!(store.journal_append(lease, &[]).await.unwrap(), kept);
+        assert_eq!(store.event_append(lease, &events(run, 1, 2)).await.unwrap(), kept);
+        assert_eq!(store.event_append(lease, &[]).await.unwrap(), kept);
+        let rows = i64::from(kept);
+        assert_eq!(
+            (fixture.count("run_journal").await, fixture.count("run_events").await),
+            (2 * rows, rows)
+        );
+    }
+}
+
+async fn a_repeated_attempt_appends_nothing_twice(fixture: Fixture) {
+    let (store, tenant_id) = (&fixture.store, &fixture.tenant);
+    let run = fixture.enqueue_new().await.summary.run_id;
+    let lease = fixture.lease_one().await.lease;
+    for _ in 0..2 {
+        assert!(store.journal_append(&lease, &journal(1, 3)).await.unwrap());
+    }
+    assert_eq!(store.journal_read(tenant_id, run).await.unwrap(), journal(1, 3));
+    // The first attempt took effect, and there are more events by the second; a shorter one comes late.
+    for last in [2, 4, 3] {
+        assert!(store.event_append(&lease, &events(run, 1, last)).await.unwrap());
+    }
+    assert_eq!(
+        store.event_read(tenant_id, run, 0, 100).await.unwrap(),
+        events(run, 1, 4)
+    );
+    // Rows that overlap are read without gaps and without repetitions.
+    assert!(store.event_append(&lease, &events(run, 4, 6)).await.unwrap());
+    assert_eq!(
+        store.event_read(tenant_id, run, 0, 100).await.unwrap(),
+        events(run, 1, 6)
+    );
+    assert_eq!(store.event_last(tenant_id, run).await.unwrap(), 6);
+}
+
+async fn events_are_read_from_anywhere(fixture: Fixture) {
+    let (store, tenant_id) = (&fixture.store, &fixture.tenant);
+    let run = fixture.enqueue_new().await.summary.run_id;
+    assert_eq!(store.event_last(tenant_id, run).await.unwrap(), 0);
+    assert_eq!(store.event_read(tenant_id, run, 0, 10).await.unwrap(), []);
+    let leased = fixture.lease_one().await;
+    for (from, to) in [(1, 3), (4, 4), (5, 9)] {
+        assert!(store.event_append(&leased.lease, &events(run, from, to)).await.unwrap());
+    }
+    let mut end = failed_end(&leased);
+    end.events = events(run, 10, 12);
+    store.run_record(tenant_id, &end).await.unwrap();
+    assert_eq!(store.event_last(tenant_id, run).await.unwrap(), 12);
+    for after in 0..=13 {
+        let mut seen: Vec<Arc<RunEvent>> = Vec::new();
+        loop {
+            let last = seen.last().map_or(after, |event| event.sequence);
+            let page = store.event_read(tenant_id, run, last, 2).await.unwrap();
+            // About as many as asked for: to the end of a row.
+            assert!(page.len() <= 6, "{page:?}");
+            if page.is_empty() {
+                break;
+            }
+            seen.extend(page);
+        }
+        assert_eq!(seen, events(run, after + 1, 12), "{after}");
+    }
+    assert_eq!(store.event_read(tenant_id, run_id(), 0, 10).await.unwrap(), []);
+    assert_eq!(store.event_read(&tenant("other"), run, 0, 10).await.unwrap(), []);
+    assert_eq!(
+        store.event_read(tenant_id, run, 0, 0).await.unwrap(),
+        events(run, 1, 3),
+        "at least one"
+    );
+}

@@ -1,0 +1,171 @@
+//! Sessions that a caller removes: what is refused, what goes along, and what is left for those that continue them.
+
+use agent_runtime::store::{CommitError, ConflictPolicy, SessionRemoval, ThreadExpectation};
+
+use super::super::fixtures::{Fixture, now, session_id, tenant};
+use super::super::subagents::{family, subagent};
+use super::rules::queue;
+use super::{aged, older_than};
+
+on_both_engines!(
+    a_session_goes_with_its_family_and_its_run,
+    a_continued_session_is_refused_or_goes_with_all_that_continues_it,
+    a_session_in_use_is_refused,
+    sessions_of_others_are_not_found,
+    a_removed_rival_is_a_conflict_as_long_as_it_is_continued,
+);
+
+async fn remove(fixture: &Fixture, id: agent_runtime::ids::SessionId, descendants: bool) -> SessionRemoval {
+    fixture
+        .store
+        .session_remove(&fixture.tenant, id, descendants, now())
+        .await
+        .unwrap()
+}
+
+async fn a_session_goes_with_its_family_and_its_run(fixture: Fixture) {
+    let other = fixture.root(&["other"]).await;
+    let before = [fixture.count("history_segments").await, fixture.count("states").await];
+    let commit = family(&fixture, None);
+    let committed = fixture.store.session_commit(&commit).await.unwrap();
+    let SessionRemoval::Removed(figures) = remove(&fixture, commit.draft.session_id, false).await else {
+        panic!("it stays")
+    };
+    assert_eq!((figures.sessions, figures.segments, figures.runs), (4, 4, 1));
+    assert!(figures.bytes > 0);
+    for bundle in std::iter::once(&committed.session).chain(&committed.children) {
+        let id = bundle.head.session_id;
+        assert_eq!(fixture.store.session_lookup(&fixture.tenant, id).await.unwrap(), None);
+        assert_eq!(fixture.store.session_verify(&fixture.tenant, id).await.unwrap(), None);
+        assert_eq!(
+            fixture.store.message_list(&fixture.tenant, id, 0, 9).await.unwrap(),
+            None
+        );
+    }
+    let run_id = commit.draft.run_id.unwrap();
+    assert_eq!(fixture.store.run_lookup(&fixture.tenant, run_id).await.unwrap(), None);
+    assert_eq!(
+        remove(&fixture, commit.draft.session_id, false).await,
+        SessionRemoval::NotFound
+    );
+    fixture.assert_whole(&other, 1).await;
+    let after = [fixture.count("history_segments").await, fixture.count("states").await];
+    assert_eq!(before, after);
+}
+
+async fn a_continued_session_is_refused_or_goes_with_all_that_continues_it(fixture: Fixture) {
+    let root = fixture.publish(&aged(fixture.commit(None, &["root"]), now(), 9)).await;
+    let middle = fixture
+        .publish(&aged(fixture.commit(Some(&root), &["middle"]), now(), 5))
+        .await;
+    let tip = fixture.child(&middle, &["tip"]).await;
+    // One that continues the session of a subagent hangs on the subagent's starter, too.
+    let mut commit = fixture.commit(Some(&root), &["run"]);
+    let child = subagent(&commit, commit.draft.session_id, None, &["task"]);
+    commit.children = vec![child];
+    let starter = fixture.store.session_commit(&commit).await.unwrap();
+    let of_child = fixture
+        .child(&std::sync::Arc::new(starter.children[0].clone()), &["more"])
+        .await;
+    let starter_id = starter.session.head.session_id;
+    assert_eq!(
+        remove(&fixture, starter_id, false).await,
+        SessionRemoval::HasDescendants
+    );
+
+    // The middle is removed by its age: what continues it hangs on the root all the same.
+    let root_id = root.head.session_id;
+    let name = "main".parse().unwrap();
+    let put = fixture
+        .store
+        .thread_put(&fixture.tenant, &name, root_id, ThreadExpectation::Anything, now());
+    put.await.unwrap();
+    assert_eq!(fixture.sweep(older_than(3), now(), 10).await.sessions, 1);
+    fixture.store.thread_delete(&fixture.tenant, &name).await.unwrap();
+    assert_eq!(
+        fixture.line(tip.head.session_id).await,
+        [
+            (tip.head.session_id, true),
+            (middle.head.session_id, false),
+            (root_id, true)
+        ]
+    );
+    fixture.assert_whole(&tip, 3).await;
+    assert_eq!(
+        remove(&fixture, middle.head.session_id, true).await,
+        SessionRemoval::NotFound
+    );
+    assert_eq!(remove(&fixture, root_id, false).await, SessionRemoval::HasDescendants);
+    fixture.assert_whole(&of_child, 2).await;
+
+    let SessionRemoval::Removed(figures) = remove(&fixture, root_id, true).await else {
+        panic!("it stays")
+    };
+    assert_eq!((figures.sessions, figures.segments), (5, 6));
+    for table in [
+        "sessions",
+        "removed_sessions",
+        "history_segments",
+        "history_branches",
+        "states",
+        "runs",
+    ] {
+        assert_eq!(fixture.count(table).await, 0, "{table}");
+    }
+}
+
+async fn a_session_in_use_is_refused(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    let tip = fixture.child(&root, &["tip"]).await;
+    let (root_id, tip_id) = (root.head.session_id, tip.head.session_id);
+    let name = "main".parse().unwrap();
+    let put = fixture
+        .store
+        .thread_put(&fixture.tenant, &name, tip_id, ThreadExpectation::Anything, now());
+    put.await.unwrap();
+    for (id, descendants) in [(tip_id, false), (tip_id, true), (root_id, true)] {
+        assert_eq!(remove(&fixture, id, descendants).await, SessionRemoval::InUse);
+    }
+    fixture.store.thread_delete(&fixture.tenant, &name).await.unwrap();
+    let run = queue(&fixture, Some(tip_id)).await;
+    assert_eq!(remove(&fixture, tip_id, false).await, SessionRemoval::InUse);
+    assert_eq!(remove(&fixture, root_id, true).await, SessionRemoval::InUse);
+    let leave = format!("delete from run_queue where run_id = {run}");
+    fixture.database.execute(&leave).await.unwrap();
+    assert!(matches!(
+        remove(&fixture, root_id, true).await,
+        SessionRemoval::Removed(_)
+    ));
+}
+
+async fn sessions_of_others_are_not_found(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    let other = tenant("other");
+    let removal = fixture
+        .store
+        .session_remove(&other, root.head.session_id, true, now())
+        .await;
+    assert_eq!(removal.unwrap(), SessionRemoval::NotFound);
+    assert_eq!(remove(&fixture, session_id(), false).await, SessionRemoval::NotFound);
+    fixture.assert_whole(&root, 1).await;
+}
+
+async fn a_removed_rival_is_a_conflict_as_long_as_it_is_continued(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    let rival = fixture
+        .publish(&aged(fixture.commit(Some(&root), &["rival"]), now(), 9))
+        .await;
+    let tip = fixture.child(&rival, &["tip"]).await;
+    assert_eq!(fixture.sweep(older_than(5), now(), 10).await.sessions, 1);
+    let mut late = fixture.commit(Some(&root), &["late"]);
+    late.conflict = ConflictPolicy::Reject;
+    let refused = fixture.store.session_commit(&late).await;
+    assert!(
+        matches!(refused, Err(CommitError::Conflict { run_id: None })),
+        "{refused:?}"
+    );
+    remove(&fixture, tip.head.session_id, false).await;
+    let published = fixture.publish(&late).await;
+    assert_eq!(published.head.position, rival.head.position);
+    fixture.assert_whole(&published, 2).await;
+}

@@ -1,0 +1,45 @@
+//! Deliveries as rows, put into the outbox past the store.
+
+use std::fmt::Write as _;
+
+use agent_runtime::clock::Timestamp;
+use agent_runtime::ids::RunId;
+use agent_runtime::record::NewDelivery;
+
+use super::databases::{Engine, TestDatabase};
+
+/// Puts a message into the outbox of the tenant `acme`, due when it was written.
+pub(crate) async fn insert(database: &TestDatabase, run_id: RunId, delivery: &NewDelivery) {
+    let text = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    let id = |id: uuid::Uuid| match database.engine {
+        Engine::Postgres => format!("'{id}'"),
+        Engine::Sqlite => format!("x'{}'", id.simple()),
+    };
+    let hex = delivery.body.bytes().fold(String::new(), |mut hex, byte| {
+        write!(hex, "{byte:02x}").unwrap();
+        hex
+    });
+    let payload = match database.engine {
+        Engine::Postgres => format!(r"'\x{hex}'"),
+        Engine::Sqlite => format!("x'{hex}'"),
+    };
+    let at = time(database, delivery.created_at);
+    let sql = format!(
+        "insert into webhook_deliveries (
+            tenant, delivery_id, run_id, event, url, secret, status, created_at, due_at, schema_version, encoding, payload)
+        values ('acme', {}, {}, {}, {}, {}, 'pending', {at}, {at}, 1, 0, {payload})",
+        id(delivery.delivery_id.as_uuid()),
+        id(run_id.as_uuid()),
+        text(delivery.event.as_str()),
+        text(&delivery.url),
+        delivery.secret.as_deref().map_or("null".to_owned(), text),
+    );
+    database.execute(&sql).await.unwrap();
+}
+
+fn time(database: &TestDatabase, time: Timestamp) -> String {
+    match database.engine {
+        Engine::Postgres => format!("'{}'", time.to_rfc3339()),
+        Engine::Sqlite => time.timestamp_micros().to_string(),
+    }
+}

@@ -1,0 +1,271 @@
+//! What becomes of a message: it is delivered, or sent again later and later, or given up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use agent_runtime::clock::Clock as _;
+use agent_runtime::record::{DeliveryRecord, DeliveryStatus};
+use agent_runtime::tenant::TenantId;
+use agent_runtime::webhooks::SenderSettings;
+use chrono::TimeDelta;
+
+use super::outbox_setup::{LOCAL_SENDER, Outbox, SETTINGS};
+use crate::support::wait::until;
+use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
+
+/// A receiver that answers the status it is told to.
+async fn obedient() -> (WebhookReceiver, Arc<AtomicU16>) {
+    let status = Arc::new(AtomicU16::new(503));
+    let told = Arc::clone(&status);
+    let receiver =
+        WebhookReceiver::start(move |_| Reaction::Status(told.load(Ordering::SeqCst), "no".to_owned())).await;
+    (receiver, status)
+}
+
+/// How long a delivery waits for its next attempt, from now on.
+fn waits(outbox: &Outbox, record: &DeliveryRecord) -> Duration {
+    (record.due_at.unwrap() - outbox.clock.now()).to_std().unwrap()
+}
+
+#[tokio::test]
+async fn a_message_is_delivered_once() {
+    for status in [200, 201, 204, 299] {
+        let receiver = WebhookReceiver::start(move |_| Reaction::Status(status, String::new())).await;
+        let outbox = Outbox::open().await;
+        let _worker = outbox.work(LOCAL_SENDER);
+        let id = outbox.write(&receiver.url("/ends?of=runs")).await;
+        let written = outbox.read(id).await;
+        outbox.wake();
+        let expected = DeliveryRecord {
+            status: DeliveryStatus::Delivered,
+            attempts: 1,
+            response_status: Some(status),
+            due_at: None,
+            delivered_at: Some(outbox.clock.now()),
+            ..written
+        };
+        assert_eq!(outbox.until_attempted(id, 1).await, expected);
+        let [message] = &receiver.received()[..] else {
+            panic!("{:?}", receiver.received())
+        };
+        assert_eq!(message.header("webhook-id"), id.to_string());
+        assert_eq!(
+            message.header("webhook-timestamp"),
+            outbox.clock.now().timestamp().to_string()
+        );
+        assert_eq!(message.header("content-type"), "application/json");
+        assert!(!message.headers.contains_key("webhook-signature"));
+        assert_eq!(message.json()["data"]["words"], "Zürich");
+        // A year later there is nothing more to send: another message comes alone.
+        outbox.clock.advance(TimeDelta::days(365));
+        let next = outbox.write(&receiver.url("/next")).await;
+        outbox.wake();
+        outbox.until_attempted(next, 1).await;
+        assert_eq!(receiver.received().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_fails_is_sent_later_and_later_and_then_given_up() {
+    let (receiver, _) = obedient().await;
+    let outbox = Outbox::open().await;
+    let _worker = outbox.work(LOCAL_SENDER);
+    let id = outbox.write(&receiver.url("/")).await;
+    outbox.wake();
+    for (attempts, whole) in [(1, 8), (2, 16), (3, 20)] {
+        let record = outbox.until_attempted(id, attempts).await;
+        assert_eq!(record.status, DeliveryStatus::Pending);
+        assert_eq!(record.response_status, Some(503));
+        assert_eq!(record.error.as_deref(), Some("it answered with status 503"));
+        let whole = Duration::from_secs(whole);
+        let waits = waits(&outbox, &record);
+        assert!((whole / 2..=whole).contains(&waits), "{attempts}: {waits:?}");
+        // A moment before, only what was written since is sent.
+        outbox
+            .clock
+            .advance(TimeDelta::from_std(waits).unwrap() - TimeDelta::microseconds(1));
+        let marker = outbox.write(&receiver.url("/marker")).await;
+        outbox.wake();
+        outbox.until_attempted(marker, 1).await;
+        assert_eq!(outbox.read(id).await, record);
+        outbox.advance(TimeDelta::microseconds(1));
+    }
+    let dead = outbox.until_attempted(id, 4).await;
+    assert_eq!((dead.status, dead.due_at), (DeliveryStatus::Dead, None));
+    assert_eq!(dead.error.as_deref(), Some("it answered with status 503"));
+    let messages = receiver.received();
+    let own = messages.iter().filter(|message| message.path == "/");
+    let ids: Vec<_> = own.map(|message| message.header("webhook-id")).collect();
+    assert_eq!(ids, vec![id.to_string(); 4], "one id over all attempts");
+}
+
+#[tokio::test]
+async fn a_receiver_that_asks_for_more_time_gets_it() {
+    // The date is 15 seconds after the clock's.
+    for (status, retry_after, expected) in [
+        (429, "15", Some(15)),
+        (503, "Fri, 02 Jan 2026 03:04:20 GMT", Some(15)),
+        (503, "3600", Some(20)),
+        (503, "1", None),
+        (503, "soon", None),
+    ] {
+        let receiver = WebhookReceiver::start(move |_| Reaction::RetryAfter(status, retry_after.to_owned())).await;
+        let outbox = Outbox::open().await;
+        let _worker = outbox.work(LOCAL_SENDER);
+        let id = outbox.write(&receiver.url("/")).await;
+        outbox.wake();
+        let record = outbox.until_attempted(id, 1).await;
+        let waits = waits(&outbox, &record);
+        let own = SETTINGS.retry_base_delay / 2..=SETTINGS.retry_base_delay;
+        match expected {
+            Some(seconds) => assert_eq!(waits, Duration::from_secs(seconds), "{retry_after}"),
+            None => assert!(own.contains(&waits), "{retry_after}: {waits:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_gone_hears_nothing_more() {
+    let receiver = WebhookReceiver::start(|_| Reaction::RetryAfter(410, "5".to_owned())).await;
+    let outbox = Outbox::open().await;
+    let _worker = outbox.work(LOCAL_SENDER);
+    let id = outbox.write(&receiver.url("/")).await;
+    outbox.wake();
+    let record = outbox.until_attempted(id, 1).await;
+    assert_eq!((record.status, record.due_at), (DeliveryStatus::Dead, None));
+    assert_eq!(record.response_status, Some(410));
+}
+
+#[tokio::test]
+async fn a_dead_message_that_is_restarted_begins_anew() {
+    let (receiver, status) = obedient().await;
+    status.store(410, Ordering::SeqCst);
+    let outbox = Outbox::open().await;
+    let _worker = outbox.work(LOCAL_SENDER);
+    let id = outbox.write(&receiver.url("/")).await;
+    outbox.wake();
+    outbox.until_attempted(id, 1).await;
+    status.store(200, Ordering::SeqCst);
+    outbox.clock.advance(TimeDelta::days(1));
+    let tenant: TenantId = "acme".parse().unwrap();
+    let restarted = outbox.store.delivery_restart(&tenant, id, outbox.clock.now()).await;
+    assert!(restarted.unwrap().is_some());
+    outbox.wake();
+    let delivered = outbox.until_attempted(id, 1).await;
+    assert_eq!(delivered.status, DeliveryStatus::Delivered);
+    let messages = receiver.received();
+    let [first, second] = &messages[..] else {
+        panic!("{messages:?}")
+    };
+    assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
+    assert_ne!(first.header("webhook-timestamp"), second.header("webhook-timestamp"));
+}
+
+#[tokio::test]
+async fn whatever_keeps_a_message_from_its_receiver_is_told_and_tried_again() {
+    let elsewhere = WebhookReceiver::content().await;
+    let quick = SenderSettings {
+        timeout: Duration::from_millis(200),
+        ..LOCAL_SENDER
+    };
+    let guarded = SenderSettings {
+        allow_private_addresses: false,
+        ..LOCAL_SENDER
+    };
+    let location = elsewhere.url("/");
+    let cases = [
+        (Reaction::Hang, quick, "it did not answer in time", None),
+        (Reaction::HangInside, quick, "it did not answer in time", None),
+        (Reaction::Break, LOCAL_SENDER, "the connection to it broke", None),
+        (
+            Reaction::Redirect(location),
+            LOCAL_SENDER,
+            "it answered with a redirect (status 307), which is not followed",
+            Some(307),
+        ),
+        (
+            Reaction::Status(200, "x".repeat(1_025)),
+            LOCAL_SENDER,
+            "its answer has more than 1024 bytes",
+            None,
+        ),
+        (
+            Reaction::Status(404, String::new()),
+            LOCAL_SENDER,
+            "it answered with status 404",
+            Some(404),
+        ),
+        (
+            Reaction::Status(204, String::new()),
+            guarded,
+            "its address is not public",
+            None,
+        ),
+    ];
+    for (reaction, sender, expected, status) in cases {
+        let receiver = WebhookReceiver::start(move |_| reaction.clone()).await;
+        let outbox = Outbox::open().await;
+        let _worker = outbox.work(sender);
+        let id = outbox.write(&format!("http://localhost:{}/", receiver.port())).await;
+        outbox.wake();
+        let record = outbox.until_attempted(id, 1).await;
+        assert_eq!(record.error.as_deref(), Some(expected));
+        assert_eq!(
+            (record.status, record.response_status),
+            (DeliveryStatus::Pending, status)
+        );
+        assert!(record.due_at.unwrap() > outbox.clock.now(), "{expected}");
+        assert_eq!(receiver.received().len(), usize::from(!expected.contains("public")));
+    }
+    assert!(elsewhere.received().is_empty());
+}
+
+#[tokio::test]
+async fn a_message_that_may_not_be_sent_as_it_stands_is_not_sent_otherwise() {
+    let receiver = WebhookReceiver::content().await;
+    let guarded = SenderSettings {
+        allow_private_addresses: false,
+        ..LOCAL_SENDER
+    };
+    for (sender, secret, expected) in [
+        (guarded, None, "the address can't be used: its address is not public"),
+        (
+            LOCAL_SENDER,
+            Some("lost"),
+            "there is no secret \"lost\" to sign it with",
+        ),
+    ] {
+        let outbox = Outbox::open().await;
+        let _worker = outbox.work(sender);
+        let now = outbox.clock.now();
+        let id = outbox.write_signed(&receiver.url("/"), secret, now).await;
+        outbox.wake();
+        let record = outbox.until_attempted(id, 1).await;
+        assert!(
+            record.error.as_ref().unwrap().starts_with(expected),
+            "{:?}",
+            record.error
+        );
+        assert_eq!((record.status, record.response_status), (DeliveryStatus::Pending, None));
+    }
+    assert!(receiver.received().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_behind_a_failure_is_for_the_operator() {
+    let outbox = Outbox::open().await;
+    let _worker = outbox.work(LOCAL_SENDER);
+    // Nobody listens there once the receiver is gone.
+    let receiver = WebhookReceiver::content().await;
+    let url = receiver.url("/hooks?token=hunter2");
+    drop(receiver);
+    let id = outbox.write(&url).await;
+    until("somebody listens there", async || {
+        outbox.wake();
+        outbox.read(id).await.error.is_some()
+    })
+    .await;
+    let record = outbox.until_attempted(id, 1).await;
+    assert_eq!(record.error.as_deref(), Some("it can't be reached"));
+}

@@ -1,0 +1,176 @@
+//! Workers beside each other, and workers that end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agent_runtime::clock::Clock as _;
+use agent_runtime::record::DeliveryStatus;
+use agent_runtime::webhooks::SenderSettings;
+use chrono::TimeDelta;
+use tokio_util::sync::CancellationToken;
+
+use super::outbox_setup::{LOCAL_SENDER, Outbox, SETTINGS};
+use crate::support::databases::Engine;
+use crate::support::wait::until;
+use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
+
+async fn two_workers_share(engine: Engine) {
+    let Some(outbox) = Outbox::open_on(engine).await else {
+        return;
+    };
+    let receiver = WebhookReceiver::content().await;
+    let mut ids = Vec::new();
+    for _ in 0..60 {
+        ids.push(outbox.write(&receiver.url("/")).await);
+    }
+    let workers = [outbox.work(LOCAL_SENDER), outbox.work(LOCAL_SENDER)];
+    for id in &ids {
+        until("a message is left", async || {
+            outbox.wake();
+            outbox.read(*id).await.status == DeliveryStatus::Delivered
+        })
+        .await;
+        assert_eq!(outbox.read(*id).await.attempts, 1);
+    }
+    for worker in workers {
+        worker.end().await;
+    }
+    let mut counts = BTreeMap::new();
+    for message in receiver.received() {
+        *counts.entry(message.header("webhook-id").to_owned()).or_insert(0) += 1;
+    }
+    assert_eq!(counts.len(), 60);
+    assert!(counts.values().all(|count| *count == 1), "{counts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_workers_never_send_the_same_message_on_sqlite() {
+    two_workers_share(Engine::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_workers_never_send_the_same_message_on_postgres() {
+    two_workers_share(Engine::Postgres).await;
+}
+
+#[tokio::test]
+async fn what_a_killed_worker_had_on_its_way_comes_again_when_its_lease_has_ended() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let receiver = WebhookReceiver::start(move |_| match counted.fetch_add(1, Ordering::SeqCst) {
+        0 => Reaction::Hang,
+        _ => Reaction::Status(200, String::new()),
+    })
+    .await;
+    let outbox = Outbox::open().await;
+    let id = outbox.write(&receiver.url("/")).await;
+    let killed = outbox.work(LOCAL_SENDER);
+    until("nothing was sent", async || receiver.received().len() == 1).await;
+    killed.kill().await;
+    let left = outbox.read(id).await;
+    assert_eq!((left.status, left.attempts), (DeliveryStatus::Pending, 1));
+    assert_eq!(left.due_at, Some(outbox.lease_end()));
+
+    let _heir = outbox.work(LOCAL_SENDER);
+    outbox.advance(TimeDelta::seconds(30) - TimeDelta::microseconds(1));
+    let marker = outbox.write(&receiver.url("/marker")).await;
+    outbox.wake();
+    outbox.until_attempted(marker, 1).await;
+    assert_eq!(outbox.read(id).await, left, "no sooner");
+    outbox.advance(TimeDelta::microseconds(1));
+    let delivered = outbox.until_attempted(id, 2).await;
+    assert_eq!(delivered.status, DeliveryStatus::Delivered);
+    let own = receiver.received().into_iter().filter(|message| message.path == "/");
+    let ids: Vec<_> = own.map(|message| message.header("webhook-id").to_owned()).collect();
+    assert_eq!(ids, vec![id.to_string(); 2]);
+}
+
+#[tokio::test]
+async fn a_worker_that_ends_lets_messages_on_their_way_arrive_and_sends_no_others() {
+    let answered = CancellationToken::new();
+    let held = answered.clone();
+    let receiver = WebhookReceiver::start(move |_| Reaction::StatusAfter(200, held.clone())).await;
+    let outbox = Outbox::open().await;
+    let worker = outbox.work(LOCAL_SENDER);
+    let id = outbox.write(&receiver.url("/")).await;
+    outbox.wake();
+    until("nothing was sent", async || receiver.received().len() == 1).await;
+    worker.stop();
+    let left = outbox.write(&receiver.url("/")).await;
+    outbox.wake();
+    answered.cancel();
+    worker.end().await;
+    assert_eq!(outbox.read(id).await.status, DeliveryStatus::Delivered);
+    assert_eq!(outbox.read(left).await.attempts, 0);
+    let _next = outbox.work(LOCAL_SENDER);
+    assert_eq!(outbox.until_attempted(left, 1).await.status, DeliveryStatus::Delivered);
+}
+
+#[tokio::test]
+async fn a_worker_that_ends_does_not_wait_for_a_receiver_that_hangs() {
+    let receiver = WebhookReceiver::start(|_| Reaction::Hang).await;
+    let outbox = Outbox::open().await;
+    let patient = SenderSettings {
+        timeout: Duration::from_mins(10),
+        ..LOCAL_SENDER
+    };
+    let worker = outbox.work(patient);
+    let id = outbox.write(&receiver.url("/")).await;
+    outbox.wake();
+    until("nothing was sent", async || receiver.received().len() == 1).await;
+    worker.end().await;
+    let left = outbox.read(id).await;
+    assert_eq!((left.status, left.attempts), (DeliveryStatus::Pending, 1));
+    assert_eq!(left.due_at, Some(outbox.clock.now() + TimeDelta::seconds(620)));
+}
+
+#[tokio::test]
+async fn slow_receivers_take_no_more_than_their_places() {
+    let slow = WebhookReceiver::start(|_| Reaction::Hang).await;
+    let quick = WebhookReceiver::content().await;
+    let outbox = Outbox::open().await;
+    for _ in 1..SETTINGS.concurrency {
+        outbox.write(&slow.url("/")).await;
+    }
+    let _worker = outbox.work(LOCAL_SENDER);
+    until("the slow ones are not asked", async || {
+        slow.received().len() == SETTINGS.concurrency - 1
+    })
+    .await;
+    for _ in 0..5 {
+        let id = outbox.write(&quick.url("/")).await;
+        outbox.wake();
+        assert_eq!(outbox.until_attempted(id, 1).await.status, DeliveryStatus::Delivered);
+    }
+}
+
+#[tokio::test]
+async fn never_are_more_messages_on_their_way_than_allowed() {
+    let slow = WebhookReceiver::start(|_| Reaction::Hang).await;
+    let outbox = Outbox::open().await;
+    let mut ids = Vec::new();
+    for _ in 0..=SETTINGS.concurrency {
+        ids.push(outbox.write(&slow.url("/")).await);
+    }
+    let cut = SenderSettings {
+        timeout: Duration::from_millis(300),
+        ..LOCAL_SENDER
+    };
+    let _worker = outbox.work(cut);
+    until("too few are sent", async || {
+        slow.received().len() >= SETTINGS.concurrency
+    })
+    .await;
+    let mut begun = 0;
+    for id in &ids {
+        let record = outbox.read(*id).await;
+        begun += usize::from(record.attempts == 1 && record.error.is_none());
+    }
+    assert!(begun <= SETTINGS.concurrency, "{begun} are on their way");
+    // The last one takes the place of the first that was cut.
+    for id in &ids {
+        until("one is never sent", async || outbox.read(*id).await.error.is_some()).await;
+    }
+}
