@@ -10,7 +10,7 @@ use agent_runtime::agent::ports::{
     Model, ModelEvent, ModelRequest, ModelStream, Tool, ToolCatalog as _, ToolContext, ToolError, ToolOutput, ToolSpec,
 };
 use agent_runtime::agent::state::{AgentState, ExecutionBudget, FinishReason, ModelResponse};
-use agent_runtime::agent::{AgentEvent, AgentLoop, ErrorPolicy, EventSink, ExecutionControl};
+use agent_runtime::agent::{AgentEvent, AgentLoop, CallSeed, ErrorPolicy, EventSink, ExecutionControl};
 use agent_runtime::clock::{Clock as _, SystemClock};
 use agent_runtime::ids::{AgentId, UuidV7Source};
 use agent_runtime::json::Value;
@@ -75,13 +75,15 @@ async fn run(per_step: usize) -> AgentState {
         max_corrections: 2,
         compiler: Arc::new(ConversationWithCurrentTrace),
         hooks: Arc::clone(&hooks),
-        control,
+        control: Arc::clone(&control),
+        call_seed: CallSeed::of_call("bench"),
+        journal: None,
         variables: Arc::default(),
         ids: Arc::new(UuidV7Source),
         events: Arc::new(Deaf),
     });
     let state = AgentState::new(AgentId::generate(&UuidV7Source), clock.now());
-    let agent_loop = AgentLoop::new(Box::new(driver), hooks, Arc::new(Deaf), clock, Arc::new(UuidV7Source));
+    let agent_loop = AgentLoop::new(Box::new(driver), hooks, Arc::new(Deaf), control, Arc::new(UuidV7Source));
     agent_loop.run(state, vec![(*message(0)).clone()]).await
 }
 

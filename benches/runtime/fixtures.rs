@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_runtime::agent::Durability;
 use agent_runtime::clock::{Clock as _, SystemClock};
 use agent_runtime::ids::{AgentId, BranchId, MessageId, RunId, SessionId, UuidV7Source};
 use agent_runtime::json::{Object, Unread};
@@ -10,7 +11,7 @@ use agent_runtime::message::{Coverage, Message, MessageTags, Role, Section};
 use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::record::{RunMode, RunRecord, RunStatus, RunSummary};
 use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext};
-use agent_runtime::store::{self, Commit, ConflictPolicy, Store, StoreSettings};
+use agent_runtime::store::{self, Commit, ConflictPolicy, RunEnd, Store, StoreSettings};
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::Usage;
 
@@ -66,7 +67,14 @@ pub(crate) fn turn(parent: Option<&Arc<Bundle>>) -> Commit {
     };
     Commit {
         tenant: TenantId::anonymous(),
-        run: Some((record(&draft, answer), Vec::new())),
+        run: Some(RunEnd {
+            record: record(&draft, answer),
+            steps: Vec::new(),
+            lease: None,
+            events: Vec::new(),
+            deliveries: Vec::new(),
+        }),
+        thread: None,
         draft,
         conflict: ConflictPolicy::Fork,
         children: Vec::new(),
@@ -138,10 +146,14 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
         agent_version: None,
         model: "demo/bench".parse().unwrap(),
         mode: RunMode::Sync,
+        durability: Durability::Session,
+        thread: None,
+        attempts: 1,
         status: RunStatus::Completed,
         stop_reason: None,
         usage: Usage::default(),
         step_count: 1,
+        event_count: 12,
         error: None,
         metadata: Object::new(),
         created_at: now,

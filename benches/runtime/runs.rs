@@ -12,7 +12,7 @@ use agent_runtime::json::Object;
 use agent_runtime::message::{ContentPart, Role, Section};
 use agent_runtime::record::{RunMode, RunStatus};
 use agent_runtime::run::{InputMessage, OnDisconnect, RunRequest};
-use agent_runtime::store::ConflictPolicy;
+use agent_runtime::store::{ConflictPolicy, IfBusy};
 use agent_runtime::tenant::TenantId;
 use criterion::Criterion;
 use serde_json::json;
@@ -83,6 +83,12 @@ async fn run(app: &App, words: &str) {
             metadata: Object::new(),
         }],
         mode: RunMode::Sync,
+        durability: None,
+        priority: 0,
+        thread: None,
+        if_busy: IfBusy::Reject,
+        webhook: None,
+        idempotency: None,
         model: None,
         budget: ExecutionBudget::default(),
         metadata: Object::new(),
@@ -95,7 +101,7 @@ async fn run(app: &App, words: &str) {
         .start(TenantId::anonymous(), request)
         .await
         .unwrap();
-    let record = handle.result().await;
+    let record = handle.result().await.unwrap();
     assert_eq!(
         record.summary.status,
         RunStatus::Completed,

@@ -81,6 +81,30 @@ impl Client {
         Ok(answer)
     }
 
+    /// Has a run accepted that nobody waits for, and returns its id.
+    pub(crate) async fn enqueue(&self, ask: Ask<'_>) -> Result<uuid::Uuid> {
+        #[derive(Deserialize)]
+        struct Accepted {
+            run_id: uuid::Uuid,
+        }
+        let answer = self.call(Method::POST, "/v1/runs", Some(&ask.body("async"))).await?;
+        let accepted: Accepted = serde_json::from_slice(&answer).context("the answer to an asynchronous run")?;
+        Ok(accepted.run_id)
+    }
+
+    /// Reads the events of a run from the first on.
+    pub(crate) async fn events(
+        &self,
+        run_id: uuid::Uuid,
+    ) -> Result<impl Stream<Item = reqwest::Result<Bytes>> + Unpin> {
+        let path = format!("/v1/runs/{run_id}/events");
+        let response = self.request(Method::GET, &path, None).send().await?;
+        Ok(response
+            .error_for_status()
+            .context("read the events of a run")?
+            .bytes_stream())
+    }
+
     /// Starts a run whose events are read one by one.
     pub(crate) async fn stream(&self, ask: Ask<'_>) -> Result<EventReader<impl Stream<Item = reqwest::Result<Bytes>>>> {
         let response = self

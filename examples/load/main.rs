@@ -14,6 +14,8 @@ mod first_token;
 mod mock;
 mod postgres;
 mod procfs;
+mod queue;
+mod readers;
 mod report;
 mod rest;
 mod sample;
@@ -64,6 +66,15 @@ struct Options {
     /// How many streaming runs are open at once.
     #[arg(long, default_value_t = 1000)]
     streams: usize,
+    /// A Redis server, for readers at one replica of what another one does.
+    #[arg(long)]
+    redis: Option<String>,
+    /// How many runs wait in the queue before workers drain it.
+    #[arg(long, default_value_t = 10_000)]
+    queued: usize,
+    /// How many readers of events there are at once.
+    #[arg(long, default_value_t = 1000)]
+    readers: usize,
     /// Measures only these.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
@@ -80,6 +91,8 @@ enum Part {
     Bytes,
     FirstToken,
     Crowd,
+    Queue,
+    Readers,
     Depth,
 }
 
@@ -101,7 +114,7 @@ async fn main() -> Result<()> {
         "give --postgres URL, --sqlite or both"
     );
     let files = procfs::open_files_limit()?;
-    let needed = 2 * u64::try_from(options.streams)? + 200;
+    let needed = 2 * u64::try_from(options.streams.max(options.readers))? + 200;
     ensure!(
         files >= needed,
         "{files} open files are allowed and {needed} are needed; see ulimit -n"
@@ -163,6 +176,12 @@ async fn on_postgres(
     }
     if options.wants(Part::Crowd) {
         crowd::measure(launcher, mock, &url, options.streams, report).await?;
+    }
+    if options.wants(Part::Queue) {
+        queue::measure(launcher, database, (options.queued, options.clients), report).await?;
+    }
+    if let (true, Some(redis)) = (options.wants(Part::Readers), &options.redis) {
+        readers::measure(launcher, &url, redis, options.readers, report).await?;
     }
     if options.wants(Part::Depth) {
         depth::measure(launcher, mock, database, options.depth, report).await?;

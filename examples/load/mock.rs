@@ -25,8 +25,13 @@ use crate::wire_counter::{Passed, WireCounter};
 pub(crate) const FAST: &str = "mock";
 /// Waits, then answers token by token.
 pub(crate) const PACED: &str = "paced";
+/// Answers like the paced one, with [`SLOW_PAUSE`] before each token.
+pub(crate) const SLOW: &str = "slow";
 /// Sends one token, then waits for the gate.
 pub(crate) const HELD: &str = "held";
+
+/// The pause of the slow provider.
+pub(crate) const SLOW_PAUSE: Duration = Duration::from_millis(250);
 
 /// What precedes a probe's number in the words of the user.
 const PROBE: &[u8] = b"probe-";
@@ -106,7 +111,7 @@ impl MockModel {
     /// Lists the providers with their base URLs.
     pub(crate) fn providers(&self) -> impl Iterator<Item = (&'static str, String)> {
         let address = self.address;
-        [FAST, PACED, HELD]
+        [FAST, PACED, SLOW, HELD]
             .into_iter()
             .map(move |name| (name, format!("http://{address}/{name}/v1")))
     }
@@ -157,23 +162,31 @@ async fn complete(State(shared): State<Arc<Shared>>, Path(provider): Path<String
     }
     let answer = match provider.as_str() {
         FAST => Body::from(shared.frames.whole.clone()),
-        PACED | HELD => slow_answer(shared, provider == HELD, probe),
+        PACED => slow_answer(shared.pace, shared, false, probe),
+        HELD => slow_answer(shared.pace, shared, true, probe),
+        SLOW => {
+            let pace = Pace {
+                next: SLOW_PAUSE,
+                ..shared.pace
+            };
+            slow_answer(pace, shared, false, probe)
+        }
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
     ([(header::CONTENT_TYPE, "text/event-stream")], answer).into_response()
 }
 
-fn slow_answer(shared: Arc<Shared>, held: bool, probe: Option<u64>) -> Body {
-    let last = shared.pace.tokens + 1;
+fn slow_answer(pace: Pace, shared: Arc<Shared>, held: bool, probe: Option<u64>) -> Body {
+    let last = pace.tokens + 1;
     let frames = stream::iter(0..=last).then(move |number| {
         let shared = Arc::clone(&shared);
         async move {
             match number {
                 0 => return Ok::<_, Infallible>(shared.frames.head.clone()),
-                1 => tokio::time::sleep(shared.pace.first).await,
+                1 => tokio::time::sleep(pace.first).await,
                 2 if held => wait_for_gate(&shared.gate).await,
                 _ if held => (),
-                _ => tokio::time::sleep(shared.pace.next).await,
+                _ => tokio::time::sleep(pace.next).await,
             }
             if let (1, Some(probe)) = (number, probe) {
                 lock(&shared.first_tokens).insert(probe, Instant::now());

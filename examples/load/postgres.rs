@@ -123,6 +123,33 @@ impl PostgresDatabase {
         Ok(sum.bind(session_id).fetch_one(&self.pool).await?)
     }
 
+    /// Counts the runs that are in the queue, waiting or at work.
+    pub(crate) async fn queue_length(&self) -> Result<i64> {
+        let length = sqlx::query_scalar("select count(*) from run_queue");
+        Ok(length.fetch_one(&self.pool).await?)
+    }
+
+    /// Counts the asynchronous runs that have completed.
+    pub(crate) async fn queued_runs_completed(&self) -> Result<usize> {
+        let count = sqlx::query_scalar("select count(*) from runs where mode = 'async' and status = 'completed'");
+        let count: i64 = count.fetch_one(&self.pool).await?;
+        Ok(usize::try_from(count)?)
+    }
+
+    /// Returns how long asynchronous runs have waited to be begun, but for so many of the first.
+    pub(crate) async fn queue_waits(&self, skipped: usize) -> Result<Vec<Duration>> {
+        let waits = sqlx::query_scalar(
+            "select extract(epoch from started_at - created_at)::float8 from runs
+                where mode = 'async' order by run_id offset $1",
+        );
+        let waits: Vec<f64> = waits.bind(i64::try_from(skipped)?).fetch_all(&self.pool).await?;
+        // The clocks of two processes are read: the younger time may be the smaller one by a little.
+        Ok(waits
+            .into_iter()
+            .map(|wait| Duration::from_secs_f64(wait.max(0.0)))
+            .collect())
+    }
+
     /// Drops the database and whatever still uses it.
     pub(crate) async fn remove(self) -> Result<()> {
         self.pool.close().await;

@@ -67,7 +67,7 @@ impl Launcher {
 
     /// Starts the service with further settings.
     pub(crate) async fn start_with(&self, store_url: &str, settings: &[(&str, &str)]) -> Result<Service> {
-        let log_path = self.folder.path().join("service.log");
+        let log_path = self.folder.path().join(format!("{}.log", uuid::Uuid::now_v7()));
         let began = Instant::now();
         let mut child = Command::new(&self.binary)
             .arg("serve")

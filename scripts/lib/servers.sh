@@ -1,9 +1,11 @@
 # shellcheck shell=bash
 # Private PostgreSQL and Redis servers for one command, on free loopback ports,
-# with their data in a temporary folder. Sourced by the scripts beside it; must
-# not touch a server it did not start.
+# with their data in a temporary folder, and a Python with the libraries that
+# tests check us with. Sourced by the scripts beside it; must not touch a server
+# it did not start.
 #
-# The only entry point is servers_run COMMAND [ARGUMENT...].
+# The entry points are servers_run COMMAND [ARGUMENT...], and servers_lend for a
+# command that starts and stops the servers by itself.
 
 # The oldest PostgreSQL that the service supports.
 readonly SERVERS_POSTGRES_MAJOR=15
@@ -14,6 +16,10 @@ readonly SERVERS_PORT_FIRST=15000 SERVERS_PORT_COUNT=15000
 readonly SERVERS_START_ATTEMPTS=8
 readonly SERVERS_START_SECONDS=60
 readonly SERVERS_STOP_SECONDS=20
+SERVERS_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+readonly SERVERS_ROOT
+# The libraries that tests have Python import, with their versions.
+readonly SERVERS_PYTHON_LIBRARIES=$SERVERS_ROOT/tests/suite/webhooks/requirements.txt
 
 SERVERS_DIR=
 SERVERS_POSTGRES_PID=
@@ -24,8 +30,25 @@ SERVERS_AS_USER=()
 
 # Runs a command while both servers are up and returns its exit status. The
 # command finds them in AGENT_RUNTIME_TEST_POSTGRES_URL (a superuser on the
-# maintenance database) and AGENT_RUNTIME_TEST_REDIS_URL.
+# maintenance database) and AGENT_RUNTIME_TEST_REDIS_URL, and the Python in
+# AGENT_RUNTIME_TEST_PYTHON, unless its libraries can't be had.
 servers_run() {
+    servers_prepare
+    servers_prepare_python
+    servers_start_postgres
+    servers_start_redis
+    servers_command "$@"
+}
+
+# Runs a command that starts servers by itself, with three options more that
+# say where and how; removes the folder when it ends.
+servers_lend() {
+    servers_prepare
+    servers_command "$@" --folder "$SERVERS_DIR" --postgres-bin "$(servers_postgres_bin)" \
+        --launch "${SERVERS_AS_USER[*]}"
+}
+
+servers_prepare() {
     trap servers_stop EXIT
     trap 'servers_interrupt 129' HUP
     trap 'servers_interrupt 130' INT
@@ -34,9 +57,9 @@ servers_run() {
     servers_install_missing
     servers_raise_open_files
     servers_prepare_folder
-    servers_start_postgres
-    servers_start_redis
+}
 
+servers_command() {
     # A background job is awaited by a builtin that signals interrupt; bash
     # makes such a job ignore SIGINT, which env undoes.
     local status=0
@@ -53,9 +76,12 @@ servers_install_missing() {
     local packages=()
     servers_postgres_bin >/dev/null || packages+=(postgresql)
     command -v redis-server >/dev/null || packages+=(redis-server)
+    # Tests of TLS make their certificates with it.
+    command -v openssl >/dev/null || packages+=(openssl)
     # The documents' commands are run as they stand, with curl.
     command -v curl >/dev/null || packages+=(curl)
     command -v setpriv >/dev/null || packages+=(util-linux)
+    python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || packages+=(python3-venv)
     [[ ${#packages[@]} -gt 0 ]] || return 0
 
     local as_root=()
@@ -96,6 +122,24 @@ servers_postgres_bin() {
         newest=$(dirname "$(readlink -f "$bin")")
     fi
     [[ -n $newest ]] && printf '%s\n' "$newest"
+}
+
+# Makes a virtual environment with the libraries, once for a list of them. What
+# needs it fails or is left out without it, as the suite is told.
+servers_prepare_python() {
+    local folder=${CARGO_TARGET_DIR:-$SERVERS_ROOT/target}/test-python
+    if ! cmp -s "$SERVERS_PYTHON_LIBRARIES" "$folder/requirements.txt" || [[ ! -x $folder/bin/python ]]; then
+        servers_say "installing the Python libraries of the tests"
+        if ! python3 -m venv --clear "$folder" >&2 ||
+            ! "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
+                --requirement "$SERVERS_PYTHON_LIBRARIES" >&2; then
+            servers_say "the Python libraries of the tests can't be installed"
+            return 0
+        fi
+        # Last, so that a half-made environment is made again.
+        cp "$SERVERS_PYTHON_LIBRARIES" "$folder/requirements.txt"
+    fi
+    export AGENT_RUNTIME_TEST_PYTHON=$folder/bin/python
 }
 
 # A suite that opens many sockets in one process outgrows Debian's soft limit of 1024.

@@ -1,0 +1,72 @@
+//! The files that a replica reads. They give it short times, so that a mishap is followed by what it causes within the suite's time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use super::{CHARGE, MARK};
+use crate::servers::postgres_url;
+
+/// The agent that all runs use.
+pub(crate) const AGENT: &str = "worker";
+
+/// What is particular to one replica.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// Its number.
+    pub(crate) number: usize,
+    /// Where it listens.
+    pub(crate) port: u16,
+    /// Where it finds PostgreSQL.
+    pub(crate) postgres_port: u16,
+    /// Where it finds Redis.
+    pub(crate) redis_port: u16,
+}
+
+/// Writes the files of a replica and returns its configuration's path.
+pub(crate) fn write(folder: &Path, settings: &Settings) -> Result<PathBuf> {
+    let agents = folder.join("agents");
+    fs::create_dir_all(&agents)?;
+    let agent = format!("name = \"{AGENT}\"\nmodel = \"scripted/m\"\ntools = [\"{MARK}\", \"{CHARGE}\"]\n");
+    fs::write(agents.join("worker.toml"), agent)?;
+    let script = folder.join("script.toml");
+    fs::write(&script, include_str!("script.toml"))?;
+    let Settings {
+        number,
+        port,
+        postgres_port,
+        redis_port,
+    } = settings;
+    let text = format!(
+        r#"
+[http]
+listen = "127.0.0.1:{port}"
+keep_alive_interval = "1s"
+[store]
+url = "{store}"
+max_connections = 12
+acquire_timeout = "3s"
+[board]
+url = "redis://127.0.0.1:{redis_port}/"
+[agents]
+directory = "{agents}"
+[providers.scripted]
+kind = "scripted"
+script = "{script}"
+[runs]
+shutdown_grace = "500ms"
+[queue]
+lease = "3s"
+max_attempts = 50
+[log]
+filter = "info"
+"#,
+        store = postgres_url(*postgres_port),
+        agents = agents.display(),
+        script = script.display(),
+    );
+    let path = folder.join(format!("replica-{number}.toml"));
+    fs::write(&path, text)?;
+    Ok(path)
+}
