@@ -28,6 +28,10 @@ bench *ARGS:
 bench-load *ARGS:
     ./scripts/bench {{ARGS}}
 
+# Kill, freeze and cut off replicas while runs are at work, and check every promise.
+faults *ARGS:
+    ./scripts/faults {{ARGS}}
+
 # Run everything that CI runs.
 ci:
     bash .ci/run
