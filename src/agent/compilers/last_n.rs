@@ -6,8 +6,8 @@ use crate::message::Role;
 
 /// Sends the newest turns that have no more messages together than allowed; the newest one is sent whatever its length.
 ///
-/// A turn is what an execution added. Among messages that no execution added it is what was asked and what was answered. The summary
-/// is sent as well and not counted. Turns leave at the front, so the prefix of requests changes and a provider's cache of it is lost.
+/// A turn is what an execution added. Among messages that no execution added it is what was asked and what was answered. Results belong
+/// to the turn of their calls, whoever brought them. The summary is sent as well and not counted. Turns leave at the front, so the prefix of requests changes and a provider's cache of it is lost.
 #[derive(Debug, Clone, Copy)]
 pub struct LastN {
     messages: usize,
@@ -42,6 +42,9 @@ impl Compiler for LastN {
 }
 
 fn is_same_turn(left: &Placed, right: &Placed) -> bool {
+    if right.is_result() {
+        return true;
+    }
     let (left, right) = (&left.message, &right.message);
     if left.tags.execution_id.is_some() || right.tags.execution_id.is_some() {
         return left.tags.execution_id == right.tags.execution_id;

@@ -53,16 +53,16 @@ impl Compiler for TokenWindow {
                 kept.push(block);
             }
         }
-        let mut messages: Vec<Placed> = kept.into_iter().rev().flatten().cloned().collect();
+        kept.reverse();
         if reading.summary.is_none() {
             // An answer without its question tells little, and some providers refuse a conversation that begins with one.
-            let headless =
-                |placed: &&Placed| !is_pinned(placed) && !matches!(placed.message.role, Role::System | Role::User);
-            let headless = messages.iter().take_while(headless).count();
-            if headless < messages.len() {
-                messages.drain(..headless);
+            let is_head =
+                |placed: &Placed| is_pinned(placed) || matches!(placed.message.role, Role::System | Role::User);
+            if let Some(head) = kept.iter().position(|block| block.iter().any(is_head)) {
+                kept.drain(..head);
             }
         }
+        let messages = kept.into_iter().flatten().cloned().collect();
         Reading { messages, ..reading }.into_messages()
     }
 }

@@ -335,6 +335,26 @@ fn calls_and_results_are_chosen_together() {
     check(&json!({"kind": "conversation"}), &lines, &wanted);
 }
 
+#[test]
+fn results_that_another_execution_brought_stay_with_their_calls() {
+    let [ask, result] = work("late").map(|line| Line {
+        is_output: false,
+        tags: MessageTags::default(),
+        ..line
+    });
+    let brought = |execution| [user("x").of(1), ask.clone().of(1), result.clone().of(execution)];
+    let whole = ["user: x", "assistant: call late", "tool: result late"];
+    // Of an earlier execution, and as input of the current one.
+    for execution in [2, CURRENT] {
+        check(&json!({"kind": "last_n", "messages": 1}), &brought(execution), &whole);
+        check(
+            &json!({"kind": "token_window", "max_tokens": 1}),
+            &brought(execution),
+            &whole[1..],
+        );
+    }
+}
+
 fn any_line() -> impl Strategy<Value = Line> {
     let ids = prop::sample::subsequence(vec!["a", "b", "c"], 0..3);
     let sections = prop::sample::select(vec!["messages", "messages", "messages", "buffer", "summary"]);
