@@ -43,7 +43,8 @@ pub struct App {
     pub sessions: Arc<Sessions>,
     /// Reads and writes everything.
     pub store: Arc<dyn Store>,
-    board: Arc<dyn Board>,
+    /// Shows live runs.
+    pub board: Arc<dyn Board>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     outbox: Arc<OutboxWorker>,

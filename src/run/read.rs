@@ -2,8 +2,10 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio::time::timeout;
 
 use super::service::RunService;
 use crate::board::BoardFuture;
@@ -12,9 +14,32 @@ use crate::record::{RunRecord, RunStatus, RunSummary, StepRecord};
 use crate::store::{Page, RunFilter, StoreError};
 use crate::tenant::TenantId;
 
+/// How long a run that has begun elsewhere may be on its way to the board. Its caller may know of it before the board does.
+const ON_ITS_WAY: Duration = Duration::from_secs(1);
+
 impl RunService {
     /// Reads a run, live or ended.
     pub async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
+        let found = self.find_run(tenant, run_id).await?;
+        if found.is_some() || !self.is_new(run_id) {
+            return Ok(found);
+        }
+        let shown = self.ports.board.run_change(tenant, run_id);
+        if let Some(found) = self.find_run(tenant, run_id).await? {
+            return Ok(Some(found));
+        }
+        // Whichever comes first: the next look is at the run itself.
+        let _ = timeout(ON_ITS_WAY, shown).await;
+        self.find_run(tenant, run_id).await
+    }
+
+    /// Tells whether a run of this name may have begun elsewhere just now.
+    fn is_new(&self, run_id: RunId) -> bool {
+        let begun = run_id.as_uuid().get_timestamp().map(|time| time.to_unix());
+        begun.is_some_and(|(seconds, _)| self.ports.clock.now().timestamp().abs_diff(seconds.cast_signed()) <= 1)
+    }
+
+    async fn find_run(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
         let is_here = self.active.find(tenant, run_id).is_some();
         if is_here && let Some(live) = shown(self.ports.board.run_lookup(tenant, run_id)).await {
             return Ok(Some(live.record()));
@@ -107,6 +132,10 @@ impl RunService {
 fn matches(filter: &RunFilter, run: &RunSummary) -> bool {
     filter.status.is_none_or(|status| run.status == status)
         && filter.agent.as_ref().is_none_or(|agent| run.agent == *agent)
+        && filter
+            .thread
+            .as_ref()
+            .is_none_or(|thread| run.thread.as_ref() == Some(thread))
         && filter
             .base_session_id
             .is_none_or(|base| run.base_session_id == Some(base))

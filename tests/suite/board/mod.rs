@@ -59,7 +59,7 @@ fn new_session_id() -> SessionId {
     SessionId::generate(&UuidV7Source)
 }
 
-fn new_run(base: Option<SessionId>) -> Arc<LiveRun> {
+pub(crate) fn new_run(base: Option<SessionId>) -> Arc<LiveRun> {
     let now = SystemClock.now();
     Arc::new(LiveRun::begun(RunSummary {
         run_id: RunId::generate(&UuidV7Source),

@@ -56,18 +56,22 @@ async fn a_thread_is_made_by_its_first_run_and_moved_by_each(database: TestDatab
     assert_eq!(messages["total"], 6);
 
     app.run(None, "elsewhere").await;
-    let listed = app.get("/v1/runs?thread=t").await;
-    let ids: Vec<_> = listed["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|run| &run["run_id"])
-        .collect();
-    assert_eq!(ids, [&third["run_id"], &second["run_id"], &first["run_id"]]);
-    assert_eq!(app.get("/v1/runs?thread=none").await["data"], json!([]));
+    let at_work = app.begin("wait", json!({"thread": "other"})).await;
+    app.gate.until_waiting(1).await;
+    let listed = async |thread: &str| -> Vec<Value> {
+        let listed = app.get(&format!("/v1/runs?thread={thread}")).await;
+        let runs = listed["data"].as_array().unwrap().iter();
+        runs.map(|run| run["run_id"].clone()).collect()
+    };
+    let wanted = [third, &second, &first].map(|run| run["run_id"].clone());
+    assert_eq!(listed("t").await, wanted);
+    assert_eq!(listed("other").await, [at_work["run_id"].clone()]);
+    assert!(listed("none").await.is_empty());
     app.try_get("/v1/runs?thread=a%20b")
         .await
         .assert_problem("invalid_parameter");
+    app.gate.open(1);
+    app.ended(&at_work).await;
     app.finish().await;
 }
 

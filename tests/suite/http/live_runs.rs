@@ -1,9 +1,15 @@
 //! Runs at work: seen by others, left by their callers, too many at once.
 
+use std::time::Duration;
+
+use agent_runtime::ids::{RunId, UuidV7Source};
+use agent_runtime::tenant::TenantId;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
+use tokio::time::sleep;
 
 use super::service::{MAX_RUNS, Service};
+use crate::board::new_run;
 
 on_every_store! {
     a_run_is_seen_while_it_works_and_its_session_is_not,
@@ -77,6 +83,23 @@ async fn a_run_that_shall_go_on_outlives_its_connection(service: &Service) {
         service.gate.open(1);
         service.until_counts((count, count)).await;
     }
+}
+
+#[tokio::test]
+async fn a_run_is_found_as_soon_as_its_caller_knows_it() {
+    let service = Service::start().await;
+    let run = new_run(None);
+    let path = format!("/v1/runs/{}", run.summary.run_id);
+    let showing = async {
+        // The board of another process tells of it a little later than that process told its caller.
+        sleep(Duration::from_millis(100)).await;
+        let tenant = TenantId::anonymous();
+        service.app.board.run_open(&tenant, run, false).await.unwrap().unwrap();
+    };
+    let (shown, ()) = tokio::join!(service.get(&path), showing);
+    assert_eq!(shown["status"], "running");
+    let unknown = format!("/v1/runs/{}", RunId::generate(&UuidV7Source));
+    service.try_get(&unknown).await.assert_problem("run_not_found");
 }
 
 #[tokio::test]
