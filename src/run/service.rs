@@ -148,9 +148,16 @@ impl RunService {
 
     /// Returns the number of runs that are at work.
     pub fn active_runs(&self) -> usize {
-        self.settings
+        let alone = self
+            .settings
             .max_concurrent
-            .saturating_sub(self.permits.available_permits())
+            .saturating_sub(self.permits.available_permits());
+        let leased = self
+            .settings
+            .queue
+            .concurrency
+            .saturating_sub(self.places.available_permits());
+        alone + leased
     }
 
     /// Takes no more runs and lets those at work finish within the grace. In the middle of it, runs of the queue that keep their steps
