@@ -141,9 +141,9 @@ impl RunService {
     }
 
     /// Reads what callers want of a run at work. What can't be read now comes with the renewal of the lease.
-    async fn look(&self, active: &ActiveRun) {
+    async fn look(&self, active: &Arc<ActiveRun>) {
         if active.lease().is_some() {
-            self.renew_leases(std::slice::from_ref(&active.run_id)).await;
+            self.renew_leases(std::slice::from_ref(active)).await;
         }
     }
 

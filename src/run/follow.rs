@@ -20,14 +20,12 @@ use crate::store::StoreError;
 use crate::tenant::TenantId;
 
 /// The most events of one read.
-const BATCH: usize = 256;
-const BATCH_ROWS: u32 = 256;
+const BATCH: u32 = 256;
 /// How long a follower waits for a sign before it looks for itself: at first, and at most when there is nothing again and again.
 const POLL: Duration = Duration::from_secs(1);
 const LONGEST_POLL: Duration = Duration::from_secs(5);
 /// How long the last events of an ended run may be on their way, before they are taken for lost.
 const STRAGGLERS: Duration = Duration::from_secs(1);
-
 /// How long events that a reader was shown may be nowhere, before they are taken for lost.
 const LOST: Duration = Duration::from_secs(10);
 
@@ -237,7 +235,9 @@ impl Follower {
     /// another worker would find: what was told is not told otherwise afterwards.
     async fn look_at_board(&self, here: Option<&ActiveRun>) -> Vec<Arc<RunEvent>> {
         let board = &self.service.ports.board;
-        let shown = board.event_read(&self.tenant, self.run_id, self.after, BATCH).await;
+        let shown = board
+            .event_read(&self.tenant, self.run_id, self.after, BATCH as usize)
+            .await;
         let mut shown = shown.unwrap_or_default();
         if let Some(tenure) = here.and_then(|active| active.tenure.as_ref()) {
             let shared = board.event_shared(&self.tenant, self.run_id);
@@ -251,10 +251,10 @@ impl Follower {
     /// A reader may have been shown more than a worker that died could share. Such a reader begins again where another worker has gone
     /// on, which is where it learns that what it has since then does not count.
     async fn look_back(&mut self) -> Result<Found, StoreError> {
-        if !self.is_ahead().await? {
+        let Some(last) = self.last_known().await?.filter(|last| *last < self.after) else {
             self.ahead_since = None;
             return Ok(Found::Nothing);
-        }
+        };
         let since = *self.ahead_since.get_or_insert_with(Instant::now);
         let resumption = self.newest_resumption().await?;
         if let Some(number) = resumption.filter(|number| *number <= self.after && self.looked_back_to < *number) {
@@ -265,28 +265,19 @@ impl Follower {
         // What the reader names may be on its way to a board that was emptied. Otherwise it was never told, or is lost, and the reader
         // goes on from what there is.
         if since.elapsed() > LOST {
-            self.after = self.last_known().await?;
+            self.after = last;
         }
         Ok(Found::Nothing)
     }
 
-    /// Tells whether the reader has been shown more than there is. Of a board that is away nobody knows.
-    async fn is_ahead(&self) -> Result<bool, StoreError> {
-        let is_board_there = self
-            .service
-            .ports
-            .board
-            .event_last(&self.tenant, self.run_id)
-            .await
-            .is_ok();
-        Ok(is_board_there && self.last_known().await? < self.after)
-    }
-
-    async fn last_known(&self) -> Result<u64, StoreError> {
+    /// Returns the number of the last event that there is. While the board is away nobody knows.
+    async fn last_known(&self) -> Result<Option<u64>, StoreError> {
         let ports = &self.service.ports;
-        let shown = ports.board.event_last(&self.tenant, self.run_id).await;
+        let Ok(shown) = ports.board.event_last(&self.tenant, self.run_id).await else {
+            return Ok(None);
+        };
         let kept = ports.store.event_last(&self.tenant, self.run_id).await?;
-        Ok(kept.max(shown.unwrap_or_default()))
+        Ok(Some(kept.max(shown)))
     }
 
     /// Finds the number of the newest `run.resumed`.
@@ -294,13 +285,13 @@ impl Follower {
         let ports = &self.service.ports;
         let (mut newest, mut after) = (None, 0);
         loop {
-            let shown = ports.board.event_read(&self.tenant, self.run_id, after, BATCH).await;
+            let shown = ports
+                .board
+                .event_read(&self.tenant, self.run_id, after, BATCH as usize)
+                .await;
             let mut events = shown.unwrap_or_default();
             if events.is_empty() {
-                events = ports
-                    .store
-                    .event_read(&self.tenant, self.run_id, after, BATCH_ROWS)
-                    .await?;
+                events = ports.store.event_read(&self.tenant, self.run_id, after, BATCH).await?;
             }
             let Some(last) = events.last().map(|event| event.sequence) else {
                 return Ok(newest);
@@ -315,9 +306,7 @@ impl Follower {
 
     async fn look_at_store(&self) -> Result<Found, StoreError> {
         let store = &self.service.ports.store;
-        let events = store
-            .event_read(&self.tenant, self.run_id, self.after, BATCH_ROWS)
-            .await?;
+        let events = store.event_read(&self.tenant, self.run_id, self.after, BATCH).await?;
         Ok(if events.is_empty() {
             Found::Nothing
         } else {

@@ -109,9 +109,7 @@ impl LiveEvents {
     fn restore_steps<'a>(&self, steps: impl IntoIterator<Item = &'a Arc<StepExecution>>) {
         let mut state = self.state();
         for (step, number) in steps.into_iter().zip(1..) {
-            state.run.summary.step_count = number;
-            state.run.summary.usage = state.run.summary.usage + step.step.usage();
-            state.run.steps.push(Arc::new(StepRecord::new(number, step)));
+            state.add_step(number, step);
         }
         self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
     }
@@ -201,6 +199,14 @@ impl LiveEvents {
     }
 }
 
+impl LiveState {
+    fn add_step(&mut self, number: u64, step: &StepExecution) {
+        self.run.summary.step_count = number;
+        self.run.summary.usage = self.run.summary.usage + step.step.usage();
+        self.run.steps.push(Arc::new(StepRecord::new(number, step)));
+    }
+}
+
 impl EventSink for LiveEvents {
     fn emit(&self, event: AgentEvent) {
         self.tell(RunEventPayload::Agent(event));
@@ -209,12 +215,7 @@ impl EventSink for LiveEvents {
     fn step_recorded(&self, step_number: usize, step: &Arc<StepExecution>) {
         {
             let mut state = self.state();
-            state.run.summary.step_count = step_number as u64;
-            state.run.summary.usage = state.run.summary.usage + step.step.usage();
-            state
-                .run
-                .steps
-                .push(Arc::new(StepRecord::new(step_number as u64, step)));
+            state.add_step(step_number as u64, step);
             self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
         }
         self.emit(AgentEvent::step_completed(step_number, step));

@@ -203,17 +203,26 @@ impl RunService {
         let at_work = self.active.add(&active);
         let cancel = OnDeparture::Cancel(active.cancellation.clone());
         let (sender, result) = oneshot::channel();
-        let handle = self.handle(plan, summary, OnDeparture::of(plan.request.on_disconnect, cancel));
+        let handle = self.handle(
+            &plan.tenant,
+            summary,
+            OnDeparture::of(plan.request.on_disconnect, cancel),
+        );
         let (board, clock) = (Arc::clone(&self.ports.board), Arc::clone(&self.ports.clock));
         let live = LiveEvents::new(active, at_work, run, board, clock).with_result(sender);
         Ok((handle.with_result(result), live))
     }
 
     /// Makes the caller's side of a run.
-    pub(super) fn handle(self: &Arc<Self>, plan: &RunPlan, accepted: RunSummary, departure: OnDeparture) -> RunHandle {
+    pub(super) fn handle(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        accepted: RunSummary,
+        departure: OnDeparture,
+    ) -> RunHandle {
         let caller = Caller {
             service: Arc::clone(self),
-            tenant: plan.tenant.clone(),
+            tenant: tenant.clone(),
             run_id: accepted.run_id,
             is_done: AtomicBool::new(false),
             departure,

@@ -1,7 +1,6 @@
 //! Accepting a run into the queue. Once it is accepted nothing of it is lost.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use crate::board::RunSignal;
 use crate::ids::RunId;
 use crate::record::{RunMode, RunStatus};
 use crate::run::error::Refusal;
-use crate::run::handle::{Caller, OnDeparture, RunHandle};
+use crate::run::handle::{OnDeparture, RunHandle};
 use crate::run::plan::RunPlan;
 use crate::run::request::RequestKey;
 use crate::run::service::RunService;
@@ -63,7 +62,7 @@ impl RunService {
                 if let Some(interrupted) = interrupted {
                     self.tell(&plan.tenant, interrupted, RunSignal::Look).await;
                 }
-                let handle = self.handle(&plan, run.summary.clone(), departure(&plan));
+                let handle = self.handle(&plan.tenant, run.summary.clone(), departure(&plan));
                 self.begin_at_once(plan, run, lease.zip(place));
                 Ok(handle)
             }
@@ -158,14 +157,8 @@ impl RunService {
         }
         let run = self.run_lookup(tenant, run_id).await?;
         let record = run.ok_or(Refusal::UnknownRun { run_id })?;
-        let caller = Caller {
-            service: Arc::clone(self),
-            tenant: tenant.clone(),
-            run_id,
-            is_done: AtomicBool::new(false),
-            departure: OnDeparture::GoOn,
-        };
-        Ok(RunHandle::new(record.summary.clone(), caller).replayed(record))
+        let handle = self.handle(tenant, record.summary.clone(), OnDeparture::GoOn);
+        Ok(handle.replayed(record))
     }
 
     async fn refuse_full_queue(&self) -> Result<(), Refusal> {

@@ -33,11 +33,11 @@ impl RunService {
         plan: Option<Box<RunPlan>>,
         place: Option<OwnedSemaphorePermit>,
     ) {
-        let accepted = AcceptedRequest::from_json(&leased.request);
-        let webhook = accepted
-            .as_ref()
-            .ok()
-            .and_then(|accepted| accepted.request.webhook.clone());
+        let planned = match plan {
+            Some(plan) => Ok(Planned::Before(plan)),
+            None => AcceptedRequest::from_json(&leased.request).map(|accepted| Planned::Now(Box::new(accepted))),
+        };
+        let webhook = planned.as_ref().ok().and_then(Planned::webhook);
         let live = match self.take_up(&leased, webhook).await {
             Ok(live) => Arc::new(live),
             Err(error) => {
@@ -46,17 +46,7 @@ impl RunService {
                 return;
             }
         };
-        let performed = match plan {
-            Some(plan) => self.work_on(&leased, Ok(Planned::Before(plan)), &live).await,
-            None => {
-                self.work_on(
-                    &leased,
-                    accepted.map(|accepted| Planned::Now(Box::new(accepted))),
-                    &live,
-                )
-                .await
-            }
-        };
+        let performed = self.work_on(&leased, planned, &live).await;
         self.conclude(&live, performed, place).await;
     }
 
@@ -182,4 +172,14 @@ enum Planned {
     Before(Box<RunPlan>),
     /// What was accepted earlier, or elsewhere.
     Now(Box<AcceptedRequest>),
+}
+
+impl Planned {
+    fn webhook(&self) -> Option<RunWebhook> {
+        let request = match self {
+            Self::Before(plan) => &plan.request,
+            Self::Now(accepted) => &accepted.request,
+        };
+        request.webhook.clone()
+    }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 
-use crate::ids::RunId;
 use crate::run::active::{ActiveRun, Tenure};
 use crate::run::service::RunService;
 use crate::store::{RenewedLease, Store, StoreError};
@@ -26,7 +25,6 @@ impl RunService {
             let runs = self.active.leased();
             if !runs.is_empty() && renewed.elapsed() >= renewal {
                 renewed = Instant::now();
-                let runs: Vec<RunId> = runs.iter().map(|run| run.run_id).collect();
                 self.renew_leases(&runs).await;
             }
             for tenure in runs.iter().filter_map(|run| run.tenure.as_ref()) {
@@ -58,16 +56,14 @@ impl RunService {
     }
 
     /// Renews the leases of runs at work, and does what their callers want. A run whose lease is lost, or may be, is let go.
-    pub(in crate::run) async fn renew_leases(&self, runs: &[RunId]) {
+    pub(in crate::run) async fn renew_leases(&self, runs: &[Arc<ActiveRun>]) {
         self.read_lease_time().await;
-        let held = self.active.leased();
-        let held: Vec<_> = held.into_iter().filter(|run| runs.contains(&run.run_id)).collect();
-        let leases: Vec<_> = held.iter().filter_map(|run| run.lease().cloned()).collect();
+        let leases: Vec<_> = runs.iter().filter_map(|run| run.lease().cloned()).collect();
         let asked = Instant::now();
         let renewing = self.ports.store.lease_renew(&leases, self.lease_terms().until);
         match timeout(self.settings.queue.lease / 3, renewing).await {
             Ok(Ok(renewed)) => {
-                for run in &held {
+                for run in runs {
                     let renewed = renewed.iter().find(|renewed| Some(&renewed.lease) == run.lease());
                     self.renewed(run, renewed, asked + self.settings.queue.lease).await;
                 }
