@@ -21,12 +21,7 @@ use crate::store::Scope;
 
 /// Makes the router of the whole interface.
 pub fn router(state: HttpState, limits: &HttpLimits) -> Router {
-    let keys = KeyCache::new(Arc::clone(&state.store), Arc::clone(&state.clock));
-    let api = Arc::new(Api {
-        service: state,
-        limits: limits.clone(),
-        keys,
-    });
+    let api = api(state, limits);
     let scoped = |scope| from_fn_with_state((Arc::clone(&api), scope), require_scope);
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
     let routes = OpenApiRouter::<Arc<Api>>::new()
@@ -38,25 +33,26 @@ pub fn router(state: HttpState, limits: &HttpLimits) -> Router {
         .merge(running().route_layer(scoped(Scope::RunsWrite)))
         .merge(following().route_layer(scoped(Scope::SessionsRead)));
     let (routes, _) = routes.split_for_parts();
-    routes
-        .merge(documentation())
-        .fallback(route_not_found)
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(CatchPanicLayer::custom(answer_panic))
-        .layer(from_fn_with_state(Arc::clone(&api), limit_head))
-        .layer(from_fn_with_state(Arc::clone(&api), observe))
-        .with_state(api)
+    guarded(routes.merge(documentation()), api)
 }
 
 /// Makes the router of a process that answers probes only.
 pub fn probe_router(state: HttpState, limits: &HttpLimits) -> Router {
+    let (routes, _) = open().split_for_parts();
+    guarded(routes, api(state, limits))
+}
+
+fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
     let keys = KeyCache::new(Arc::clone(&state.store), Arc::clone(&state.clock));
-    let api = Arc::new(Api {
+    Arc::new(Api {
         service: state,
         limits: limits.clone(),
         keys,
-    });
-    let (routes, _) = open().split_for_parts();
+    })
+}
+
+/// Puts around routes what every request passes.
+fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Router {
     routes
         .fallback(route_not_found)
         .method_not_allowed_fallback(method_not_allowed)
