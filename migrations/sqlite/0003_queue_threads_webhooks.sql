@@ -76,6 +76,8 @@ create table run_messages (
     received_at integer not null,
     schema_version integer not null,
     encoding integer not null,
+    -- The bytes of the message as JSON, which count towards what a run takes.
+    size integer not null,
     tenant text not null,
     message_key text not null,
     status text not null check (status in ('received', 'applied', 'too_late')),

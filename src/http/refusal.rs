@@ -56,6 +56,9 @@ impl From<Refusal> for Problem {
             Refusal::ThreadBusy { run_id } => Self::new(ProblemCode::ThreadBusy, detail).with_run(Some(run_id)),
             Refusal::OtherRequest { .. } => Self::new(ProblemCode::IdempotencyKeyReused, detail),
             Refusal::UnknownRun { .. } => Self::new(ProblemCode::RunNotFound, detail),
+            Refusal::TooMuchSaid { run_id } => {
+                Self::new(ProblemCode::TooManySteeringMessages, detail).with_run(Some(run_id))
+            }
             Refusal::Unreachable { .. } => {
                 Self::new(ProblemCode::RunUnreachable, detail).with_retry_after(STORE_RETRY_AFTER)
             }

@@ -12,7 +12,9 @@ mod view;
 pub use self::delivery::{DeliveryRecord, DeliveryStatus, NewDelivery};
 pub use self::event::{RunEvent, RunEventPayload};
 pub use self::run::{RunError, RunMode, RunPhase, RunRecord, RunStatus, RunSummary};
-pub use self::steering::{MAX_MESSAGE_KEY_BYTES, RunControl, SteeringMessage, SteeringStatus};
+pub use self::steering::{
+    MAX_MESSAGE_KEY_BYTES, MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunControl, SteeringMessage, SteeringStatus,
+};
 pub use self::step::{StepRecord, ToolExecutionRecord};
 pub use self::subagent::SubagentRecord;
 pub use self::thread::{ParseThreadNameError, ThreadName, ThreadRecord};

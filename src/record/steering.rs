@@ -6,6 +6,10 @@ use crate::message::Message;
 
 /// The longest key of a message to a run at work, in bytes.
 pub const MAX_MESSAGE_KEY_BYTES: usize = 128;
+/// The most messages that a run takes from its callers, whatever becomes of them.
+pub const MAX_RUN_MESSAGES: usize = 1_000;
+/// The most bytes that these messages have together, as JSON.
+pub const MAX_RUN_MESSAGES_BYTES: usize = 16 * 1024 * 1024;
 
 /// A message to a run at work, under the sender's key, by which a repeated one is known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,6 +18,14 @@ pub struct SteeringMessage {
     pub key: String,
     /// The message; its id is given when it is received.
     pub message: Message,
+}
+
+impl SteeringMessage {
+    /// Returns the bytes of the message as JSON.
+    pub fn size(&self) -> usize {
+        // What can't be written finds no room anywhere.
+        serde_json::to_vec(&self.message).map_or(usize::MAX, |json| json.len())
+    }
 }
 
 /// What has become of a message to a run at work.

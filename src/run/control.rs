@@ -15,7 +15,7 @@ use crate::board::{AddressedSignal, RunSignal};
 use crate::ids::{MessageId, RunId};
 use crate::message::{Message, MessageTags};
 use crate::record::{RunControl, RunRecord, SteeringMessage, SteeringStatus};
-use crate::store::StoreError;
+use crate::store::{MessagePut, StoreError};
 use crate::tenant::TenantId;
 
 /// What a stop or a cancellation is answered with.
@@ -79,11 +79,15 @@ impl RunService {
         };
         let active = self.active.find(tenant, run_id);
         if let Some(active) = active.filter(|active| active.tenure.is_none()) {
-            return Ok(active.inbox.add(message));
+            return active.inbox.add(message).ok_or(Refusal::TooMuchSaid { run_id });
         }
-        if let Some(status) = self.ports.store.message_insert(tenant, run_id, &message).await? {
-            self.tell(tenant, run_id, RunSignal::Look).await;
-            return Ok(status);
+        match self.ports.store.message_insert(tenant, run_id, &message).await? {
+            MessagePut::Known(status) => {
+                self.tell(tenant, run_id, RunSignal::Look).await;
+                return Ok(status);
+            }
+            MessagePut::Full => return Err(Refusal::TooMuchSaid { run_id }),
+            MessagePut::NoRun => (),
         }
         let run = self.known(tenant, run_id).await?;
         if run.summary.status.is_terminal() {
@@ -135,7 +139,9 @@ impl RunService {
             RunSignal::Look => self.look(&active).await,
             RunSignal::Control(control) => active.control(control),
             RunSignal::Message(message) => {
-                active.inbox.add(*message);
+                if active.inbox.add(*message).is_none() {
+                    tracing::warn!(%run_id, "a message to a run is dropped: it has as many as it takes");
+                }
             }
         }
     }
@@ -147,16 +153,24 @@ impl RunService {
         }
     }
 
-    /// Hands messages of the store to the run.
+    /// Hands messages of the store to the run: at first all of them, and then those that nobody has applied.
     pub(super) async fn fetch_messages(&self, active: &ActiveRun) -> Result<(), StoreError> {
-        let messages = self.ports.store.run_message_list(&active.tenant, active.run_id).await?;
-        // One that was applied is applied again where the run begins anew.
-        let waiting = messages
-            .into_iter()
-            .filter(|message| message.status != SteeringStatus::TooLate);
+        let (store, inbox) = (&self.ports.store, &active.inbox);
+        let waiting = if inbox.is_filled() {
+            store.waiting_message_list(&active.tenant, active.run_id).await?
+        } else {
+            let messages = store.run_message_list(&active.tenant, active.run_id).await?;
+            // One that was applied is applied again where the run begins anew.
+            let waiting = messages
+                .into_iter()
+                .filter(|message| message.status != SteeringStatus::TooLate);
+            waiting.map(|message| message.message).collect()
+        };
         for message in waiting {
-            active.inbox.add(message.message);
+            // The store has seen to it that there is room.
+            inbox.add(message);
         }
+        inbox.filled();
         Ok(())
     }
 

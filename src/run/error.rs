@@ -6,6 +6,7 @@ use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::{ModelLookupError, UnknownTool};
 use crate::agent::{AnswerShapeError, PromptError};
 use crate::ids::{RunId, SessionId};
+use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES};
 use crate::session::HistoryFault;
 use crate::store::StoreError;
 
@@ -105,6 +106,14 @@ pub enum Refusal {
     #[error("there is no run {run_id}")]
     UnknownRun {
         /// The id.
+        run_id: RunId,
+    },
+    /// The run has as many messages of its callers as it takes.
+    #[error(
+        "the run {run_id} takes no more messages: at most {MAX_RUN_MESSAGES} of together {MAX_RUN_MESSAGES_BYTES} bytes"
+    )]
+    TooMuchSaid {
+        /// The run.
         run_id: RunId,
     },
     /// The run is at work in another process that can't be reached now.

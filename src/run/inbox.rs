@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::agent::Inbox;
 use crate::ids::MessageId;
 use crate::message::Message;
-use crate::record::{SteeringMessage, SteeringStatus};
+use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, SteeringMessage, SteeringStatus};
 
 /// Keeps messages, each key once, until the loop takes them.
 #[derive(Debug, Default)]
@@ -15,29 +15,44 @@ pub(super) struct SteeringInbox(Mutex<Messages>);
 #[derive(Debug, Default)]
 struct Messages {
     known: BTreeMap<String, SteeringStatus>,
+    /// The bytes of all that are known, as JSON.
+    size: usize,
     waiting: Vec<SteeringMessage>,
     /// Keys of messages that are applied, and of which the store has not heard.
     untold: Vec<String>,
+    /// Whether all messages that the store has kept for the run are known.
+    is_filled: bool,
     is_closed: bool,
 }
 
 impl SteeringInbox {
-    /// Adds a message unless one of its key is known; returns what has become of that one.
-    pub(super) fn add(&self, message: SteeringMessage) -> SteeringStatus {
+    /// Adds a message unless one of its key is known; returns what has become of that one. `None` when the run has as many as it takes.
+    pub(super) fn add(&self, message: SteeringMessage) -> Option<SteeringStatus> {
         let mut messages = self.messages();
         if let Some(status) = messages.known.get(&message.key) {
-            return *status;
+            return Some(*status);
         }
-        let status = if messages.is_closed {
-            SteeringStatus::TooLate
-        } else {
-            SteeringStatus::Received
-        };
-        messages.known.insert(message.key.clone(), status);
-        if status == SteeringStatus::Received {
-            messages.waiting.push(message);
+        if messages.is_closed {
+            return Some(SteeringStatus::TooLate);
         }
-        status
+        let size = messages.size.saturating_add(message.size());
+        if messages.known.len() >= MAX_RUN_MESSAGES || size > MAX_RUN_MESSAGES_BYTES {
+            return None;
+        }
+        messages.size = size;
+        messages.known.insert(message.key.clone(), SteeringStatus::Received);
+        messages.waiting.push(message);
+        Some(SteeringStatus::Received)
+    }
+
+    /// Tells whether all messages that the store has kept for the run were added, so that only new ones are to be looked for.
+    pub(super) fn is_filled(&self) -> bool {
+        self.messages().is_filled
+    }
+
+    /// Notes that they were.
+    pub(super) fn filled(&self) {
+        self.messages().is_filled = true;
     }
 
     /// Notes that messages are applied which the conversation holds already: another worker may have added them, and the step that would
@@ -117,13 +132,40 @@ mod tests {
         let inbox = SteeringInbox::default();
         let (held, other) = (message("held"), message("other"));
         for message in [&held, &other] {
-            assert_eq!(inbox.add(message.clone()), SteeringStatus::Received);
+            assert_eq!(inbox.add(message.clone()), Some(SteeringStatus::Received));
         }
         inbox.settle(|id| id == held.message.id);
         assert_eq!(inbox.take_untold(), ["held"]);
         inbox.close();
-        assert_eq!(inbox.add(held), SteeringStatus::Applied);
-        assert_eq!(inbox.add(other), SteeringStatus::TooLate);
+        assert_eq!(inbox.add(held), Some(SteeringStatus::Applied));
+        assert_eq!(inbox.add(other), Some(SteeringStatus::TooLate));
         assert!(inbox.take().is_empty());
+    }
+
+    #[test]
+    fn no_more_messages_are_taken_than_fit() {
+        let inbox = SteeringInbox::default();
+        for number in 0..MAX_RUN_MESSAGES {
+            assert_eq!(inbox.add(message(&number.to_string())), Some(SteeringStatus::Received));
+            // What was taken counts all the same.
+            inbox.take();
+        }
+        assert_eq!(inbox.add(message("more")), None);
+        assert_eq!(inbox.add(message("7")), Some(SteeringStatus::Applied));
+
+        let inbox = SteeringInbox::default();
+        let mut long = message("long");
+        let words = "a".repeat(MAX_RUN_MESSAGES_BYTES - long.size());
+        long.message = Message::text(
+            long.message.id,
+            Role::User,
+            format!("long{words}"),
+            Timestamp::UNIX_EPOCH,
+        );
+        assert_eq!(long.size(), MAX_RUN_MESSAGES_BYTES);
+        assert_eq!(inbox.add(long), Some(SteeringStatus::Received));
+        assert_eq!(inbox.add(message("more")), None);
+        inbox.close();
+        assert_eq!(inbox.add(message("more")), Some(SteeringStatus::TooLate));
     }
 }

@@ -55,8 +55,8 @@ pub use self::open::{OpenError, StoreSettings, migrate, open};
 pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, OutboxStore};
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
 pub use self::queue::{
-    Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseTerms, LeasedRun, NewQueuedRun,
-    QueueStore, RenewedLease, SteeringRecord, ThreadMove,
+    Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseTerms, LeasedRun, MessagePut,
+    NewQueuedRun, QueueStore, RenewedLease, SteeringRecord, ThreadMove,
 };
 pub use self::retention::{
     Ancestor, RemovalFigures, RemovedSession, RetentionRules, RetentionStore, SessionRemoval, SweepPlace,

@@ -166,6 +166,17 @@ pub struct SteeringRecord {
     pub status: SteeringStatus,
 }
 
+/// What became of a message that was to be kept for a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessagePut {
+    /// It is kept, or one of its key was before: what has become of that one.
+    Known(SteeringStatus),
+    /// The run has as many messages as it takes.
+    Full,
+    /// The run is not in the queue and has no message of the key.
+    NoRun,
+}
+
 /// Keeps the runs that have not ended, and leases them.
 pub trait QueueStore: Send + Sync + fmt::Debug {
     /// Tells the time by which leases are judged, that of the database: replicas need not agree on theirs.
@@ -210,17 +221,22 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     /// Says how a run shall end; a cancellation wins over a stop. Tells whether the run is in the queue, waiting or at work.
     fn run_control<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, control: RunControl) -> StoreFuture<'a, bool>;
 
-    /// Keeps a message for a run, unless one of its key is kept already; returns what has become of that one. `None` when the run is
-    /// not in the queue and has no message of the key.
+    /// Keeps a message for a run, unless one of its key is kept already. A run takes
+    /// [`MAX_RUN_MESSAGES`](crate::record::MAX_RUN_MESSAGES) of together
+    /// [`MAX_RUN_MESSAGES_BYTES`](crate::record::MAX_RUN_MESSAGES_BYTES), also when they come at once.
     fn message_insert<'a>(
         &'a self,
         tenant: &'a TenantId,
         run_id: RunId,
         message: &'a SteeringMessage,
-    ) -> StoreFuture<'a, Option<SteeringStatus>>;
+    ) -> StoreFuture<'a, MessagePut>;
 
     /// Lists the messages to a run, in the order of their arrival.
     fn run_message_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Vec<SteeringRecord>>;
+
+    /// Lists the messages to a run that are not applied, in the order of their arrival.
+    fn waiting_message_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId)
+    -> StoreFuture<'a, Vec<SteeringMessage>>;
 
     /// Notes that messages are applied. Tells whether the lease is in force.
     fn message_apply<'a>(&'a self, lease: &'a Lease, keys: &'a [String]) -> StoreFuture<'a, bool>;

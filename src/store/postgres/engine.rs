@@ -20,6 +20,7 @@ use crate::store::traits::StoreFuture;
 impl Engine for PostgresStore {
     const SKIP_LOCKED: &'static str = " for update skip locked";
     const SHARE: &'static str = " for share";
+    const LOCK: &'static str = " for update";
     const TIME: &'static str = "select clock_timestamp()";
 
     /// The lock on the empty table is held against removals until the transaction ends, and taken before its snapshot.

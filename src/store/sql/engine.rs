@@ -23,6 +23,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     const SKIP_LOCKED: &'static str;
     /// Ends a search for a row that must stay as it is until the statement, or its transaction, has ended.
     const SHARE: &'static str;
+    /// Ends a search for a row that nobody else may share or change until the transaction has ended.
+    const LOCK: &'static str;
     /// Reads the database's time.
     const TIME: &'static str;
 

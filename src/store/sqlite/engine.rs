@@ -23,6 +23,7 @@ impl Engine for SqliteStore {
     /// Nobody else writes.
     const SKIP_LOCKED: &'static str = "";
     const SHARE: &'static str = "";
+    const LOCK: &'static str = "";
     const TIME: &'static str = "select cast(round(unixepoch('subsec') * 1000) as integer) * 1000";
 
     /// Nobody else writes.

@@ -19,6 +19,7 @@ on_every_store!(
     a_run_that_somebody_waits_for_is_steered_as_well,
     a_run_that_has_not_begun_reads_its_messages_when_it_does,
     a_message_to_an_ended_run_is_too_late,
+    a_run_takes_no_more_messages_than_it_can_hold,
     a_stopped_run_stops_those_who_work_for_it
 );
 
@@ -169,6 +170,35 @@ async fn a_message_to_an_ended_run_is_too_late(database: TestDatabase) {
         }
         assert_eq!(app.shown(run).await, *run);
     }
+    app.finish().await;
+}
+
+async fn a_run_takes_no_more_messages_than_it_can_hold(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    // A request has at most 10 MiB, so one fits and another one does not.
+    let long = "a".repeat(9 * 1024 * 1024);
+    let steering = async |run: &Value| {
+        let said = app.steer(run, "m-1", &long).await;
+        assert_eq!(said.json(), json!({"id": "m-1", "status": "received"}));
+        let refused = app.steer(run, "m-2", &long).await;
+        refused.assert_problem("too_many_steering_messages");
+        assert_eq!(refused.json()["run_id"], run["run_id"]);
+        assert_eq!(app.steer(run, "m-1", &long).await.json()["status"], "received");
+        assert_eq!(app.steer(run, "m-3", "be brief").await.json()["status"], "received");
+        app.tell(run, "cancel").await;
+    };
+    let queued = app.begin("wait", json!({})).await;
+    app.gate.until_waiting(1).await;
+    steering(&queued).await;
+    app.ended(&queued).await;
+    let light = json!({"agent": "echo", "input": "wait"});
+    let light = app.post("/v1/runs", &light);
+    let (light, ()) = tokio::join!(light, async {
+        app.gate.until_waiting(1).await;
+        let run = app.get("/v1/runs?status=running").await["data"][0].clone();
+        steering(&run).await;
+    });
+    assert_eq!(light.ok()["status"], "cancelled");
     app.finish().await;
 }
 

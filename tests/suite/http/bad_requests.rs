@@ -14,6 +14,7 @@ pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ("too_many_runs", "live_runs"),
     ("invalid_header", "bad_headers"),
     ("thread_moved", "threads"),
+    ("too_many_steering_messages", "../end_to_end/steering"),
     ("thread_busy", "../end_to_end/threads"),
     ("idempotency_key_reused", "../end_to_end/idempotency"),
     ("queue_full", "live_runs"),

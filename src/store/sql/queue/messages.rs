@@ -3,11 +3,11 @@
 use super::lease::is_leased;
 use crate::clock::Timestamp;
 use crate::ids::RunId;
-use crate::record::{SteeringMessage, SteeringStatus};
-use crate::store::codec::{EncodeError, encode_steering};
+use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, SteeringMessage, SteeringStatus};
+use crate::store::codec::{EncodeError, Payload, encode_steering};
 use crate::store::error::StoreError;
-use crate::store::queue::{Lease, SteeringRecord};
-use crate::store::rows::{SteeringRow, StoredTime};
+use crate::store::queue::{Lease, MessagePut, SteeringRecord};
+use crate::store::rows::{SteeringRow, StoredTime, stored_count};
 use crate::store::sql::connection::{Connection, Ended};
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
@@ -16,33 +16,34 @@ use crate::tenant::TenantId;
 const INSERT: &str = "insert message";
 const APPLY: &str = "apply messages";
 
-/// Keeps a message while its run is in the queue; the lock keeps the run from ending meanwhile.
+/// Keeps a message while its run is in the queue; the lock keeps the run from ending meanwhile, and has others who bring messages wait.
 pub(super) async fn message_insert<E: Engine>(
     engine: &E,
     tenant: &TenantId,
     run_id: RunId,
     message: &SteeringMessage,
-) -> Result<Option<SteeringStatus>, StoreError> {
+) -> Result<MessagePut, StoreError> {
     let payload = encode_steering(&message.message).map_err(|error: EncodeError| StoreError::Failed {
         operation: INSERT,
         source: error.into(),
     })?;
-    let received_at: Timestamp = message.message.created_at;
-    let statement = "insert into run_messages (
-            tenant, run_id, message_key, received_at, schema_version, encoding, payload, status, position)
-        select $1, $2, $3, $4, $5, $6, $7, 'received', (
-            select coalesce(max(position), 0) + 1 from run_messages where tenant = $1 and run_id = $2)
-        from (select 1 from run_queue where tenant = $1 and run_id = $2";
-    let mut insert = Statement::new(INSERT, statement)
-        .bind_run_key(tenant, run_id)
-        .bind(message.key.as_str())
-        .bind(StoredTime(received_at))
-        .bind_payload(Some(&payload));
-    insert.push(E::SHARE);
-    insert.push(") queued where true on conflict (tenant, run_id, message_key) do nothing");
-    if insert.execute(engine).await? > 0 {
-        return Ok(Some(SteeringStatus::Received));
-    }
+    let new = NewMessage {
+        tenant: tenant.clone(),
+        run_id,
+        key: message.key.clone(),
+        received_at: message.message.created_at,
+        size: stored_count(message.size() as u64),
+        payload,
+    };
+    let is_queued = match engine
+        .transact(INSERT, move |connection| {
+            Box::pin(insert_in_txn(connection, new, E::LOCK))
+        })
+        .await?
+    {
+        Insertion::Kept => return Ok(MessagePut::Known(SteeringStatus::Received)),
+        Insertion::Refused { is_queued } => is_queued,
+    };
     let statement = "select message_key, schema_version, encoding, payload, status from run_messages
         where tenant = $1 and run_id = $2 and message_key = $3";
     let row: Option<SteeringRow> = Statement::new(INSERT, statement)
@@ -50,7 +51,78 @@ pub(super) async fn message_insert<E: Engine>(
         .bind(message.key.as_str())
         .fetch_optional(engine)
         .await?;
-    row.map(|row| row.status()).transpose()
+    Ok(match row {
+        Some(row) => MessagePut::Known(row.status()?),
+        None if is_queued => MessagePut::Full,
+        None => MessagePut::NoRun,
+    })
+}
+
+/// A message ready for its row.
+struct NewMessage {
+    tenant: TenantId,
+    run_id: RunId,
+    key: String,
+    received_at: Timestamp,
+    size: i64,
+    payload: Payload,
+}
+
+enum Insertion {
+    Kept,
+    /// One of its key is there, or there is no room, or the run is not in the queue.
+    Refused {
+        is_queued: bool,
+    },
+}
+
+async fn insert_in_txn(
+    mut connection: Connection<'_>,
+    new: NewMessage,
+    lock: &'static str,
+) -> Result<Ended<Insertion>, sqlx::Error> {
+    let statement = "select 1 from run_queue where tenant = $1 and run_id = $2";
+    let mut select = Statement::new(INSERT, statement).bind_run_key(&new.tenant, new.run_id);
+    select.push(lock);
+    let queued: Option<(i32,)> = connection.fetch_optional(select).await?;
+    if queued.is_none() {
+        return Ok(Ended::Undone(Insertion::Refused { is_queued: false }));
+    }
+    // A statement of its own, so that it sees what others have brought before it got the lock.
+    let statement = "insert into run_messages (
+            tenant, run_id, message_key, received_at, schema_version, encoding, payload, size, status, position)
+        select $1, $2, $3, $4, $5, $6, $7, $8, 'received', kept.position + 1
+        from (
+            select count(*) as count, coalesce(sum(size), 0) as size, coalesce(max(position), 0) as position
+            from run_messages where tenant = $1 and run_id = $2
+        ) kept
+        where kept.count < $9 and kept.size + $8 <= $10
+        on conflict (tenant, run_id, message_key) do nothing";
+    let insert = Statement::new(INSERT, statement)
+        .bind_run_key(&new.tenant, new.run_id)
+        .bind(new.key.as_str())
+        .bind(StoredTime(new.received_at))
+        .bind_payload(Some(&new.payload))
+        .bind(new.size)
+        .bind(stored_count(MAX_RUN_MESSAGES as u64))
+        .bind(stored_count(MAX_RUN_MESSAGES_BYTES as u64));
+    Ok(if connection.execute(insert).await? > 0 {
+        Ended::Kept(Insertion::Kept)
+    } else {
+        Ended::Undone(Insertion::Refused { is_queued: true })
+    })
+}
+
+/// Begins a list of messages.
+macro_rules! message_list {
+    ($condition:literal) => {
+        concat!(
+            "select message_key, schema_version, encoding, payload, status from run_messages
+            where tenant = $1 and run_id = $2",
+            $condition,
+            " order by position"
+        )
+    };
 }
 
 /// Lists the messages to a run.
@@ -59,14 +131,25 @@ pub(super) async fn run_message_list(
     tenant: &TenantId,
     run_id: RunId,
 ) -> Result<Vec<SteeringRecord>, StoreError> {
-    let statement = "select message_key, schema_version, encoding, payload, status from run_messages
-        where tenant = $1 and run_id = $2
-        order by position, received_at, message_key";
-    let rows: Vec<SteeringRow> = Statement::new("list messages", statement)
+    let rows: Vec<SteeringRow> = Statement::new("list messages", message_list!(""))
         .bind_run_key(tenant, run_id)
         .fetch_all(engine)
         .await?;
     rows.into_iter().map(SteeringRecord::try_from).collect()
+}
+
+/// Lists the messages to a run that are not applied.
+pub(super) async fn waiting_message_list(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    run_id: RunId,
+) -> Result<Vec<SteeringMessage>, StoreError> {
+    let rows: Vec<SteeringRow> = Statement::new("list waiting messages", message_list!(" and status = 'received'"))
+        .bind_run_key(tenant, run_id)
+        .fetch_all(engine)
+        .await?;
+    let records = rows.into_iter().map(SteeringRecord::try_from);
+    records.map(|record| record.map(|record| record.message)).collect()
 }
 
 /// Notes that messages are applied.

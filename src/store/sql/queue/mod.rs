@@ -22,10 +22,10 @@ pub(crate) use self::lease::leased_columns;
 use super::engine::Engine;
 use crate::clock::Timestamp;
 use crate::ids::RunId;
-use crate::record::{RunControl, RunEvent, SteeringMessage, SteeringStatus};
+use crate::record::{RunControl, RunEvent, SteeringMessage};
 use crate::store::queue::{
-    Enqueued, IdempotencyKey, JournalRecord, KnownRequest, Lease, LeaseChoice, LeaseTerms, LeasedRun, NewQueuedRun,
-    QueueStore, RenewedLease, SteeringRecord,
+    Enqueued, IdempotencyKey, JournalRecord, KnownRequest, Lease, LeaseChoice, LeaseTerms, LeasedRun, MessagePut,
+    NewQueuedRun, QueueStore, RenewedLease, SteeringRecord,
 };
 use crate::store::traits::StoreFuture;
 use crate::tenant::TenantId;
@@ -78,12 +78,20 @@ impl<E: Engine> QueueStore for E {
         tenant: &'a TenantId,
         run_id: RunId,
         message: &'a SteeringMessage,
-    ) -> StoreFuture<'a, Option<SteeringStatus>> {
+    ) -> StoreFuture<'a, MessagePut> {
         Box::pin(messages::message_insert(self, tenant, run_id, message))
     }
 
     fn run_message_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Vec<SteeringRecord>> {
         Box::pin(messages::run_message_list(self, tenant, run_id))
+    }
+
+    fn waiting_message_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        run_id: RunId,
+    ) -> StoreFuture<'a, Vec<SteeringMessage>> {
+        Box::pin(messages::waiting_message_list(self, tenant, run_id))
     }
 
     fn message_apply<'a>(&'a self, lease: &'a Lease, keys: &'a [String]) -> StoreFuture<'a, bool> {

@@ -1,7 +1,8 @@
 //! What callers want of runs that have not ended: to stop or cancel them, and to say something to them.
 
-use agent_runtime::record::{RunControl, SteeringStatus};
-use agent_runtime::store::SteeringRecord;
+use agent_runtime::message::{Message, Role};
+use agent_runtime::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunControl, SteeringStatus};
+use agent_runtime::store::{MessagePut, SteeringRecord};
 
 use super::fixtures::{at, failed_end, steering};
 use crate::store::fixtures::{Fixture, run_id, tenant};
@@ -10,6 +11,8 @@ on_both_engines!(
     a_cancellation_wins_over_a_stop,
     what_is_not_in_the_queue_is_not_controlled,
     messages_are_kept_once_and_in_order,
+    a_run_takes_so_many_messages,
+    a_run_takes_so_many_bytes_of_messages_also_at_once,
     messages_are_applied_under_the_lease_only,
     messages_that_wait_at_the_end_are_too_late,
 );
@@ -66,11 +69,12 @@ async fn messages_are_kept_once_and_in_order(fixture: Fixture) {
     let messages = ["b", "a", "c"].map(steering);
     for message in &messages {
         let status = store.message_insert(tenant_id, run, message).await.unwrap();
-        assert_eq!(status, Some(SteeringStatus::Received));
+        assert_eq!(status, MessagePut::Known(SteeringStatus::Received));
     }
     // Another message of a key changes nothing.
     let status = store.message_insert(tenant_id, run, &steering("a")).await.unwrap();
-    assert_eq!(status, Some(SteeringStatus::Received));
+    assert_eq!(status, MessagePut::Known(SteeringStatus::Received));
+    assert_eq!(store.waiting_message_list(tenant_id, run).await.unwrap(), messages);
     let expected = messages.map(|message| SteeringRecord {
         message,
         status: SteeringStatus::Received,
@@ -79,10 +83,64 @@ async fn messages_are_kept_once_and_in_order(fixture: Fixture) {
     for (tenant_id, run) in [(tenant_id, run_id()), (&tenant("other"), run)] {
         assert_eq!(
             store.message_insert(tenant_id, run, &steering("a")).await.unwrap(),
-            None
+            MessagePut::NoRun
         );
         assert_eq!(store.run_message_list(tenant_id, run).await.unwrap(), []);
+        assert_eq!(store.waiting_message_list(tenant_id, run).await.unwrap(), []);
     }
+}
+
+async fn a_run_takes_so_many_messages(fixture: Fixture) {
+    let (store, tenant_id) = (&fixture.store, &fixture.tenant);
+    let run = fixture.enqueue_new().await.summary.run_id;
+    let lease = fixture.lease_one().await.lease;
+    let insert = async |key: &str| store.message_insert(tenant_id, run, &steering(key)).await.unwrap();
+    for number in 0..MAX_RUN_MESSAGES {
+        let put = insert(&number.to_string()).await;
+        assert_eq!(put, MessagePut::Known(SteeringStatus::Received), "{number}");
+    }
+    assert_eq!(insert("more").await, MessagePut::Full);
+    // Those that are applied count as well.
+    assert!(store.message_apply(&lease, &["7".to_owned()]).await.unwrap());
+    assert_eq!(insert("more").await, MessagePut::Full);
+    assert_eq!(insert("7").await, MessagePut::Known(SteeringStatus::Applied));
+    let kept = store.run_message_list(tenant_id, run).await.unwrap();
+    assert_eq!(kept.len(), MAX_RUN_MESSAGES);
+    let waiting = store.waiting_message_list(tenant_id, run).await.unwrap();
+    assert_eq!(waiting.len(), MAX_RUN_MESSAGES - 1);
+    // Another run has room of its own.
+    let other = fixture.enqueue_new().await.summary.run_id;
+    let put = store.message_insert(tenant_id, other, &steering("more")).await;
+    assert_eq!(put.unwrap(), MessagePut::Known(SteeringStatus::Received));
+}
+
+async fn a_run_takes_so_many_bytes_of_messages_also_at_once(fixture: Fixture) {
+    let (store, tenant_id) = (&fixture.store, &fixture.tenant);
+    let run = fixture.enqueue_new().await.summary.run_id;
+    let of_bytes = |key: usize, bytes: usize| {
+        let mut message = steering("words");
+        message.key = key.to_string();
+        let words = "a".repeat(bytes - message.size());
+        let text = format!("{}{words}", message.message.joined_text());
+        message.message = Message::text(message.message.id, Role::User, text, message.message.created_at);
+        assert_eq!(message.size(), bytes);
+        message
+    };
+    // Each takes a fourth: no more than four fit, whoever comes first.
+    let messages: Vec<_> = (0..12).map(|key| of_bytes(key, MAX_RUN_MESSAGES_BYTES / 4)).collect();
+    let puts = messages
+        .iter()
+        .map(|message| store.message_insert(tenant_id, run, message));
+    let puts = futures_util::future::try_join_all(puts).await.unwrap();
+    let kept = puts
+        .iter()
+        .filter(|put| **put == MessagePut::Known(SteeringStatus::Received));
+    assert_eq!(kept.count(), 4, "{puts:?}");
+    assert_eq!(puts.iter().filter(|put| **put == MessagePut::Full).count(), 8);
+    let records = store.run_message_list(tenant_id, run).await.unwrap();
+    assert_eq!(records.len(), 4);
+    let smallest = store.message_insert(tenant_id, run, &steering("small")).await;
+    assert_eq!(smallest.unwrap(), MessagePut::Full);
 }
 
 async fn messages_are_applied_under_the_lease_only(fixture: Fixture) {
@@ -121,7 +179,10 @@ async fn messages_are_applied_under_the_lease_only(fixture: Fixture) {
         ]
     );
     let status = store.message_insert(tenant_id, run, &steering("b")).await.unwrap();
-    assert_eq!(status, Some(SteeringStatus::Applied));
+    assert_eq!(status, MessagePut::Known(SteeringStatus::Applied));
+    let waiting = store.waiting_message_list(tenant_id, run).await.unwrap();
+    let waiting: Vec<_> = waiting.iter().map(|message| message.key.as_str()).collect();
+    assert_eq!(waiting, ["c"]);
     let renewed = store.lease_renew(&[second], at(300)).await.unwrap();
     assert!(renewed[0].has_messages);
 }
@@ -136,9 +197,9 @@ async fn messages_that_wait_at_the_end_are_too_late(fixture: Fixture) {
     store.message_apply(&leased.lease, &["a".to_owned()]).await.unwrap();
     store.run_record(tenant_id, &failed_end(&leased)).await.unwrap();
     for (key, status) in [
-        ("a", Some(SteeringStatus::Applied)),
-        ("b", Some(SteeringStatus::TooLate)),
-        ("c", None),
+        ("a", MessagePut::Known(SteeringStatus::Applied)),
+        ("b", MessagePut::Known(SteeringStatus::TooLate)),
+        ("c", MessagePut::NoRun),
     ] {
         let answer = store.message_insert(tenant_id, run, &steering(key)).await.unwrap();
         assert_eq!(answer, status, "{key}");

@@ -75,8 +75,8 @@ pub(super) async fn add_remains(fixture: &Fixture, hours: i64) -> String {
         values ({run_id}, 1, 2, {at}, 1, 0, '{tenant}', {payload});
         insert into run_journal (run_id, sequence, schema_version, encoding, tenant, scope, payload)
         values ({run_id}, 1, 1, 0, '{tenant}', '', {payload});
-        insert into run_messages (run_id, position, received_at, schema_version, encoding, tenant, message_key, status, payload)
-        values ({run_id}, 1, {at}, 1, 0, '{tenant}', 'key', 'applied', {payload});
+        insert into run_messages (run_id, position, received_at, schema_version, encoding, size, tenant, message_key, status, payload)
+        values ({run_id}, 1, {at}, 1, 0, 1, '{tenant}', 'key', 'applied', {payload});
         insert into webhook_deliveries (
             delivery_id, run_id, created_at, schema_version, encoding, tenant, status, event, url, payload)
         values ({delivery}, {run_id}, {at}, 1, 0, '{tenant}', 'dead', 'run.completed', 'https://example.com', {payload});
