@@ -72,6 +72,7 @@ pub(crate) fn turn(parent: Option<&Arc<Bundle>>) -> Commit {
             steps: Vec::new(),
             lease: None,
             events: Vec::new(),
+            applied: Vec::new(),
             deliveries: Vec::new(),
         }),
         thread: None,

@@ -1,6 +1,6 @@
 //! Messages to a run at work, on their way to its model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::agent::Inbox;
@@ -19,7 +19,7 @@ struct Messages {
     size: usize,
     waiting: Vec<SteeringMessage>,
     /// Keys of messages that are applied, and of which the store has not heard.
-    untold: Vec<String>,
+    untold: BTreeSet<String>,
     /// Whether all messages that the store has kept for the run are known.
     is_filled: bool,
     is_closed: bool,
@@ -65,14 +65,17 @@ impl SteeringInbox {
         messages.apply(&held);
     }
 
-    /// Returns the keys of messages that are applied and not told yet.
-    pub(super) fn take_untold(&self) -> Vec<String> {
-        std::mem::take(&mut self.messages().untold)
+    /// Returns the keys of messages that are applied, and of which the store has not heard for certain.
+    pub(super) fn untold(&self) -> Vec<String> {
+        self.messages().untold.iter().cloned().collect()
     }
 
-    /// Puts keys back that could not be told.
-    pub(super) fn put_back(&self, keys: Vec<String>) {
-        self.messages().untold.extend(keys);
+    /// Notes that the store has heard of them.
+    pub(super) fn told(&self, keys: &[String]) {
+        let mut messages = self.messages();
+        for key in keys {
+            messages.untold.remove(key);
+        }
     }
 
     /// Takes no more messages: what waits comes too late.
@@ -94,7 +97,7 @@ impl Messages {
     fn apply(&mut self, taken: &[SteeringMessage]) {
         for message in taken {
             self.known.insert(message.key.clone(), SteeringStatus::Applied);
-            self.untold.push(message.key.clone());
+            self.untold.insert(message.key.clone());
         }
     }
 }
@@ -135,7 +138,9 @@ mod tests {
             assert_eq!(inbox.add(message.clone()), Some(SteeringStatus::Received));
         }
         inbox.settle(|id| id == held.message.id);
-        assert_eq!(inbox.take_untold(), ["held"]);
+        assert_eq!(inbox.untold(), ["held"]);
+        inbox.told(&["held".to_owned()]);
+        assert_eq!(inbox.untold(), Vec::<String>::new());
         inbox.close();
         assert_eq!(inbox.add(held), Some(SteeringStatus::Applied));
         assert_eq!(inbox.add(other), Some(SteeringStatus::TooLate));

@@ -40,7 +40,6 @@ impl RunService {
         exported: Exported,
         ended: Outcome,
     ) -> Performed {
-        self.keep_applied(&live.active).await;
         let steps = without_messages(ended.steps.clone());
         let end = self.run_end(live, ended.record.clone(), steps);
         let ended = ended.with_record(end.record.clone());
@@ -79,7 +78,6 @@ impl RunService {
                 is_stored: true,
             };
         }
-        self.keep_applied(&live.active).await;
         let end = self.run_end(live, outcome.record.clone(), outcome.steps.clone());
         let outcome = outcome.with_record(end.record.clone());
         match self.record_patiently(live, &end).await {
@@ -164,6 +162,7 @@ impl RunService {
             steps,
             lease: live.active.lease().cloned(),
             events: live.active.tenure.as_ref().map(Tenure::unkept).unwrap_or_default(),
+            applied: live.active.inbox.untold(),
         }
     }
 

@@ -16,6 +16,7 @@ pub(crate) struct NewEnd {
     pub(crate) lease: Option<Lease>,
     pub(crate) thread: Option<ThreadName>,
     pub(crate) events: Option<NewEvents>,
+    pub(crate) applied: Vec<String>,
     pub(crate) deliveries: Vec<(NewDelivery, Payload)>,
 }
 
@@ -38,6 +39,7 @@ impl NewEnd {
             lease: end.lease.clone(),
             thread: end.record.summary.thread.clone(),
             events: NewEvents::new(&end.events)?,
+            applied: end.applied.clone(),
             deliveries: deliveries.collect::<Result<_, _>>()?,
         })
     }

@@ -235,6 +235,8 @@ pub struct RunEnd {
     pub lease: Option<Lease>,
     /// The events that are not kept yet, but for the last ones, which are made from the record and the session.
     pub events: Vec<Arc<RunEvent>>,
+    /// The keys of messages to a run of the queue that are applied, where that is not noted yet; all others that wait come too late.
+    pub applied: Vec<String>,
     /// Who is to hear of it.
     pub deliveries: Vec<NewDelivery>,
 }

@@ -90,16 +90,18 @@ impl RunService {
         Ok(())
     }
 
-    /// Notes which messages a run has applied. What can't be noted now is noted later; at its end all others come too late.
-    pub(in crate::run) async fn keep_applied(&self, run: &ActiveRun) {
+    /// Notes which messages a run has applied. What can't be noted now is noted later, at the latest with its end.
+    async fn keep_applied(&self, run: &ActiveRun) {
         let Some(lease) = run.lease() else { return };
-        let applied = run.inbox.take_untold();
+        let applied = run.inbox.untold();
         if applied.is_empty() {
             return;
         }
-        if let Err(error) = self.ports.store.message_apply(lease, &applied).await {
-            tracing::debug!(run_id = %run.run_id, error = &error as &dyn std::error::Error, "applied messages are noted later");
-            run.inbox.put_back(applied);
+        match self.ports.store.message_apply(lease, &applied).await {
+            Ok(_) => run.inbox.told(&applied),
+            Err(error) => {
+                tracing::debug!(run_id = %run.run_id, error = &error as &dyn std::error::Error, "applied messages are noted later");
+            }
         }
     }
 

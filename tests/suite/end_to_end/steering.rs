@@ -7,7 +7,7 @@ use reqwest::StatusCode;
 use serde_json::json;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
+use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gate::Gate;
 use crate::support::gated::{GatedApp, id};
 use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
@@ -19,6 +19,7 @@ on_every_store!(
     a_run_that_somebody_waits_for_is_steered_as_well,
     a_run_that_has_not_begun_reads_its_messages_when_it_does,
     a_message_to_an_ended_run_is_too_late,
+    a_message_that_the_session_holds_is_applied_whatever_befell_the_store,
     a_run_takes_no_more_messages_than_it_can_hold,
     a_stopped_run_stops_those_who_work_for_it
 );
@@ -170,6 +171,45 @@ async fn a_message_to_an_ended_run_is_too_late(database: TestDatabase) {
         }
         assert_eq!(app.shown(run).await, *run);
     }
+    app.finish().await;
+}
+
+/// Has the store refuse to note what becomes of messages while their run is in the queue.
+async fn refuse_notes(database: &TestDatabase) {
+    let queued = "exists (select 1 from run_queue q where q.tenant = new.tenant and q.run_id = new.run_id)";
+    let trigger = match database.engine {
+        Engine::Sqlite => format!(
+            "create trigger refuse_notes before update on run_messages when {queued}
+            begin select raise(abort, 'not now'); end"
+        ),
+        Engine::Postgres => format!(
+            "create function refuse_notes() returns trigger language plpgsql as
+            $$begin if {queued} then raise exception 'not now'; end if; return new; end$$;
+            create trigger refuse_notes before update on run_messages for each row execute function refuse_notes()"
+        ),
+    };
+    database.execute(&trigger).await.unwrap();
+}
+
+async fn a_message_that_the_session_holds_is_applied_whatever_befell_the_store(database: TestDatabase) {
+    let (app, mock, gate) = with_subagent(&database).await;
+    refuse_notes(&database).await;
+    let body = json!({"agent": "lead", "input": "begin", "mode": "async"});
+    let run = app.post("/v1/runs", &body).await.json();
+    gate.until_waiting(1).await;
+    let path = format!("/v1/runs/{}", id(&run));
+    let steer = async || {
+        let message = json!({"id": "m-1", "input": "be brief"});
+        app.post(&format!("{path}/steer"), &message).await.json()["status"].clone()
+    };
+    assert_eq!(steer().await, "received");
+    gate.open(1);
+    until("the run does not end", async || {
+        app.get(&path).await["status"] == "completed"
+    })
+    .await;
+    assert_eq!(occurrences(&app, &mock, &run, "be brief").await, (1, 1));
+    assert_eq!(steer().await, "applied");
     app.finish().await;
 }
 

@@ -246,6 +246,7 @@ pub(crate) fn run_end(record: RunRecord, steps: Vec<StepRecord>) -> RunEnd {
         steps,
         lease: None,
         events: Vec::new(),
+        applied: Vec::new(),
         deliveries: Vec::new(),
     }
 }

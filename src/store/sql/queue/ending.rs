@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use super::events::events_conflict;
+use super::messages::apply_on_conn;
 use crate::ids::RunId;
 use crate::record::{RunStatus, ThreadName};
 use crate::store::error::StoreError;
@@ -162,6 +163,7 @@ async fn run_end(
     end: &NewEnd,
     thread_moved: Option<bool>,
 ) -> Result<(), sqlx::Error> {
+    apply_on_conn(connection, tenant, RunId::from_uuid(end.run.run_id), &end.applied).await?;
     let update = match connection {
         Connection::Postgres(_) => concat!(
             "with journal as (",

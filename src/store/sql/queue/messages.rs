@@ -178,13 +178,24 @@ async fn apply_in_txn(
     if leased.is_none() {
         return Ok(Ended::Undone(false));
     }
-    for key in &keys {
+    apply_on_conn(&mut connection, &lease.tenant, lease.run_id, &keys).await?;
+    Ok(Ended::Kept(true))
+}
+
+/// Notes that messages are applied, for whoever holds the lease or has just ended the run.
+pub(super) async fn apply_on_conn(
+    connection: &mut Connection<'_>,
+    tenant: &TenantId,
+    run_id: RunId,
+    keys: &[String],
+) -> Result<(), sqlx::Error> {
+    for key in keys {
         let statement = "update run_messages set status = 'applied'
             where tenant = $1 and run_id = $2 and message_key = $3 and status = 'received'";
         let update = Statement::new(APPLY, statement)
-            .bind_run_key(&lease.tenant, lease.run_id)
+            .bind_run_key(tenant, run_id)
             .bind(key.as_str());
         connection.execute(update).await?;
     }
-    Ok(Ended::Kept(true))
+    Ok(())
 }

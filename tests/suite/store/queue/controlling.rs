@@ -2,9 +2,9 @@
 
 use agent_runtime::message::{Message, Role};
 use agent_runtime::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunControl, SteeringStatus};
-use agent_runtime::store::{MessagePut, SteeringRecord};
+use agent_runtime::store::{MessagePut, Recorded, RunEnd, SteeringRecord};
 
-use super::fixtures::{at, failed_end, steering};
+use super::fixtures::{at, commit_of, failed_end, steering};
 use crate::store::fixtures::{Fixture, run_id, tenant};
 
 on_both_engines!(
@@ -15,6 +15,7 @@ on_both_engines!(
     a_run_takes_so_many_bytes_of_messages_also_at_once,
     messages_are_applied_under_the_lease_only,
     messages_that_wait_at_the_end_are_too_late,
+    messages_that_the_end_has_applied_are_so,
 );
 
 async fn a_cancellation_wins_over_a_stop(fixture: Fixture) {
@@ -203,5 +204,37 @@ async fn messages_that_wait_at_the_end_are_too_late(fixture: Fixture) {
     ] {
         let answer = store.message_insert(tenant_id, run, &steering(key)).await.unwrap();
         assert_eq!(answer, status, "{key}");
+    }
+}
+
+async fn messages_that_the_end_has_applied_are_so(fixture: Fixture) {
+    let (store, tenant_id) = (&fixture.store, &fixture.tenant);
+    for is_committed in [true, false] {
+        let run = fixture.enqueue_new().await.summary.run_id;
+        let leased = fixture.lease_one().await;
+        for key in ["a", "b", "c"] {
+            store.message_insert(tenant_id, run, &steering(key)).await.unwrap();
+        }
+        store.message_apply(&leased.lease, &["a".to_owned()]).await.unwrap();
+        let applied = vec!["a".to_owned(), "c".to_owned(), "unheard of".to_owned()];
+        if is_committed {
+            let mut commit = commit_of(&fixture, &leased);
+            commit.run = commit.run.map(|end| RunEnd { applied, ..end });
+            store.session_commit(&commit).await.unwrap();
+        } else {
+            let end = RunEnd {
+                applied,
+                ..failed_end(&leased)
+            };
+            assert_eq!(store.run_record(tenant_id, &end).await.unwrap(), Recorded::Now);
+        }
+        for (key, status) in [
+            ("a", SteeringStatus::Applied),
+            ("b", SteeringStatus::TooLate),
+            ("c", SteeringStatus::Applied),
+        ] {
+            let answer = store.message_insert(tenant_id, run, &steering(key)).await.unwrap();
+            assert_eq!(answer, MessagePut::Known(status), "{key}, {is_committed}");
+        }
     }
 }
