@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::{MessageId, RunId};
 use crate::message::Message;
+
+/// Separates these hashes from all others.
+const DOMAIN: &str = "agent-runtime 2026-11 id of a message to a run";
 
 /// The longest key of a message to a run at work, in bytes.
 pub const MAX_MESSAGE_KEY_BYTES: usize = 128;
@@ -16,11 +20,23 @@ pub const MAX_RUN_MESSAGES_BYTES: usize = 16 * 1024 * 1024;
 pub struct SteeringMessage {
     /// The sender's name for it, unique in the run.
     pub key: String,
-    /// The message; its id is given when it is received.
+    /// The message; its id is [`SteeringMessage::id`].
     pub message: Message,
 }
 
 impl SteeringMessage {
+    /// Returns the id of the message that a run is sent under this key: the same whenever and by whom it is asked, so the message is
+    /// found in the run's session.
+    pub fn id(run_id: RunId, key: &str) -> MessageId {
+        let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
+        // The id of the run has a fixed length, so the two can't be shifted.
+        hasher.update(run_id.as_uuid().as_bytes());
+        hasher.update(key.as_bytes());
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
+        MessageId::from_uuid(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
     /// Returns the bytes of the message as JSON.
     pub fn size(&self) -> usize {
         // What can't be written finds no room anywhere.
@@ -68,5 +84,20 @@ impl RunControl {
             Self::Stop => "stop",
             Self::Cancel => "cancel",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_message_tells_its_run_and_its_key() {
+        let [run, other] = [1, 2].map(|id| RunId::from_uuid(uuid::Uuid::from_u128(id)));
+        let id = SteeringMessage::id(run, "m-1");
+        assert_eq!(id, SteeringMessage::id(run, "m-1"));
+        assert_ne!(id, SteeringMessage::id(other, "m-1"));
+        assert_ne!(id, SteeringMessage::id(run, "m-2"));
+        assert_eq!(id.to_string().parse(), Ok(id));
     }
 }

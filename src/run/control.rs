@@ -14,7 +14,7 @@ use super::service::RunService;
 use crate::board::{AddressedSignal, RunSignal};
 use crate::ids::{MessageId, RunId};
 use crate::message::{Message, MessageTags};
-use crate::record::{RunControl, RunRecord, SteeringMessage, SteeringStatus};
+use crate::record::{RunControl, RunRecord, RunSummary, SteeringMessage, SteeringStatus};
 use crate::store::{MessagePut, StoreError};
 use crate::tenant::TenantId;
 
@@ -74,8 +74,8 @@ impl RunService {
         message: InputMessage,
     ) -> Result<SteeringStatus, Refusal> {
         let message = SteeringMessage {
+            message: self.steering_message(SteeringMessage::id(run_id, &key), message),
             key,
-            message: self.steering_message(message),
         };
         let active = self.active.find(tenant, run_id);
         if let Some(active) = active.filter(|active| active.tenure.is_none()) {
@@ -91,7 +91,7 @@ impl RunService {
         }
         let run = self.known(tenant, run_id).await?;
         if run.summary.status.is_terminal() {
-            return Ok(SteeringStatus::TooLate);
+            return self.late_status(tenant, &run.summary, message.message.id).await;
         }
         if self.tell(tenant, run_id, RunSignal::Message(Box::new(message))).await {
             Ok(SteeringStatus::Received)
@@ -192,8 +192,27 @@ impl RunService {
         run.ok_or(Refusal::UnknownRun { run_id })
     }
 
-    fn steering_message(&self, message: InputMessage) -> Message {
-        let id = MessageId::generate(&*self.ports.ids);
+    /// Finds out what has become of a message when nobody has kept its status: the session of the run holds it or does not. A run
+    /// without a session has applied nothing that lasts.
+    async fn late_status(
+        &self,
+        tenant: &TenantId,
+        run: &RunSummary,
+        message_id: MessageId,
+    ) -> Result<SteeringStatus, Refusal> {
+        if !run.status.has_session() {
+            return Ok(SteeringStatus::TooLate);
+        }
+        let messages = self.ports.store.new_message_list(tenant, run.session_id).await?;
+        let is_held = messages.is_some_and(|messages| messages.iter().any(|message| message.id == message_id));
+        Ok(if is_held {
+            SteeringStatus::Applied
+        } else {
+            SteeringStatus::TooLate
+        })
+    }
+
+    fn steering_message(&self, id: MessageId, message: InputMessage) -> Message {
         Message {
             name: message.name,
             metadata: message.metadata,

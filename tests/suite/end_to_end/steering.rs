@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use agent_runtime::json::Value;
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use super::on_every_store;
+use crate::support::answer::read;
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gate::Gate;
 use crate::support::gated::{GatedApp, id};
@@ -18,6 +19,7 @@ on_every_store!(
     a_message_is_read_at_the_next_step_and_only_once,
     a_run_that_somebody_waits_for_is_steered_as_well,
     a_run_that_has_not_begun_reads_its_messages_when_it_does,
+    a_message_to_a_light_run_that_publishes_nothing_is_too_late,
     a_message_to_an_ended_run_is_too_late,
     a_message_that_the_session_holds_is_applied_whatever_befell_the_store,
     a_run_takes_no_more_messages_than_it_can_hold,
@@ -34,7 +36,11 @@ async fn with_subagent(database: &TestDatabase) -> (TestApp, MockModel, Arc<Gate
         }
         let messages = request["messages"].as_array().unwrap();
         if messages.iter().any(|message| message["role"] == "tool") {
-            return Reply::text(&format!("heard: {}", last_user_text(request)));
+            let heard = format!("heard: {}", last_user_text(request));
+            if heard.starts_with("heard: wait") {
+                return Reply::Held(Arc::clone(&behind), heard);
+            }
+            return Reply::text(&heard);
         }
         Reply::call("c1", "research", &json!({"task": "look"}))
     });
@@ -126,6 +132,43 @@ async fn a_run_that_somebody_waits_for_is_steered_as_well(database: TestDatabase
     let ended = ended.ok();
     assert_eq!(ended["output_text"], "heard: be brief");
     assert_eq!(occurrences(&app, &mock, &ended, "be brief").await, (1, 1));
+    app.until_stored(id(&ended)).await;
+    // The process has forgotten the run; its session has not.
+    assert_eq!(database.number("select count(*) from run_messages").await, 0);
+    let path = format!("/v1/runs/{}/steer", id(&ended));
+    for (key, status) in [("m-1", "applied"), ("m-2", "too_late")] {
+        let late = app.post(&path, &json!({"id": key, "input": "once more"})).await;
+        assert_eq!(
+            (late.status, late.json()),
+            (StatusCode::OK, json!({"id": key, "status": status})),
+            "{key}"
+        );
+    }
+    app.finish().await;
+}
+
+async fn a_message_to_a_light_run_that_publishes_nothing_is_too_late(database: TestDatabase) {
+    let (app, _mock, gate) = with_subagent(&database).await;
+    let body = json!({"agent": "lead", "input": "begin"});
+    let running = app.post("/v1/runs", &body);
+    let steer = async |run: &Value| {
+        let message = json!({"id": "m-1", "input": "wait, be brief"});
+        let path = format!("/v1/runs/{}/steer", id(run));
+        app.post(&path, &message).await.json()["status"].clone()
+    };
+    let steering = async {
+        gate.until_waiting(1).await;
+        let run = app.get("/v1/runs?status=running").await["data"][0].clone();
+        assert_eq!(steer(&run).await, "received");
+        gate.open(1);
+        until("the message is not applied", async || steer(&run).await == "applied").await;
+        read(app.request(Method::POST, &format!("/v1/runs/{}/cancel", id(&run)))).await;
+    };
+    let (ended, ()) = tokio::join!(running, steering);
+    let ended = ended.ok();
+    assert_eq!(ended["status"], "cancelled");
+    app.until_stored(id(&ended)).await;
+    until("the run is remembered", async || steer(&ended).await == "too_late").await;
     app.finish().await;
 }
 
