@@ -149,6 +149,7 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
         mode: RunMode::Sync,
         durability: Durability::Session,
         thread: None,
+        thread_moved: None,
         attempts: 1,
         status: RunStatus::Completed,
         stop_reason: None,

@@ -145,6 +145,9 @@ pub struct RunSummary {
     /// The thread that it continues and moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadName>,
+    /// Whether its end has moved the thread to its session; none where it was not to, or has not ended so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_moved: Option<bool>,
     /// How often a worker has begun it.
     #[serde(default)]
     pub attempts: u32,

@@ -39,6 +39,9 @@ pub struct RunSummaryView {
     durability: Durability,
     /// The thread that it continues and moves.
     thread: Option<ThreadName>,
+    /// Whether its end has moved the thread to its session; null where it was not to, or has not ended so, and in messages to webhooks,
+    /// which are written before.
+    thread_moved: Option<bool>,
     /// How often a worker has begun it.
     attempts: u32,
     /// Where it stands.
@@ -94,6 +97,7 @@ impl From<RunSummary> for RunSummaryView {
             mode: run.mode,
             durability: run.durability,
             thread: run.thread,
+            thread_moved: run.thread_moved,
             attempts: run.attempts,
             status: run.status,
             stop_reason: run.stop_reason,

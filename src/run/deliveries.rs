@@ -95,6 +95,7 @@ mod tests {
             mode: RunMode::Async,
             durability: Durability::default(),
             thread: None,
+            thread_moved: None,
             attempts: 1,
             status,
             stop_reason: None,

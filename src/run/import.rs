@@ -96,10 +96,10 @@ impl RunService {
             children: Vec::new(),
         };
         match self.ports.sessions.commit(&commit).await {
-            Ok(bundle) => Ok(Imported {
+            Ok(published) => Ok(Imported {
                 bundle: Bundle {
                     history,
-                    ..(*bundle).clone()
+                    ..(*published.bundle).clone()
                 },
                 is_replay: false,
             }),

@@ -81,6 +81,12 @@ impl Outcome {
         }
     }
 
+    /// Notes whether the commit has moved the run's thread.
+    pub(super) fn with_thread_moved(mut self, thread_moved: Option<bool>) -> Self {
+        self.record.summary.thread_moved = thread_moved;
+        self
+    }
+
     /// Replaces the record by the one that is stored.
     pub(super) fn with_record(self, record: RunRecord) -> Self {
         Self { record, ..self }
@@ -223,7 +229,7 @@ impl Failure {
                 "store_unavailable",
                 "the store is unavailable, so the session is most likely not published; read the run once the store is back",
             ),
-            CommitError::ThreadMoved => return Self::conflict(None),
+            CommitError::ThreadMoved => return Self::thread_moved(),
             CommitError::Exists | CommitError::LeaseLost | CommitError::Store(_) => {
                 ("store_failed", "the session can't be published")
             }
@@ -246,6 +252,16 @@ impl Failure {
     /// Returns what the caller reads.
     pub(super) fn into_error(self) -> RunError {
         self.error
+    }
+
+    fn thread_moved() -> Self {
+        let error = RunError {
+            code: "thread_moved".to_owned(),
+            message: "the thread was moved elsewhere while the run worked".to_owned(),
+            phase: RunPhase::Commit,
+            conflicting_run_id: None,
+        };
+        Self { error }
     }
 
     fn conflict(run_id: Option<RunId>) -> Self {

@@ -244,6 +244,7 @@ impl RunService {
             mode: plan.request.mode,
             durability: plan.durability,
             thread: plan.request.thread.clone(),
+            thread_moved: None,
             attempts: u32::from(is_running),
             status,
             stop_reason: None,

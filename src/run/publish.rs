@@ -1,7 +1,6 @@
 //! Publishing a run: its session and record in one transaction, or its record alone. An unavailable store is tried again.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
@@ -15,8 +14,7 @@ use super::outcome::{Failure, Outcome};
 use super::plan::RunPlan;
 use super::service::RunService;
 use crate::record::{RunRecord, StepRecord};
-use crate::session::Bundle;
-use crate::store::{Commit, CommitError, Recorded, RunEnd, StoreError, ThreadMove};
+use crate::store::{Commit, CommitError, Published, Recorded, RunEnd, StoreError, ThreadMove};
 
 /// How long the end of a run is tried to be stored before it is given up, where nobody else would take the run over.
 const RECORD_PATIENCE: Duration = Duration::from_mins(5);
@@ -53,9 +51,9 @@ impl RunService {
         };
         let cancellation = &live.active.cancellation;
         match self.commit_patiently(&commit, live).await {
-            Ok(bundle) => {
-                live.tell_committed(&bundle.head);
-                Performed::Ended(ended.committed())
+            Ok(published) => {
+                live.tell_committed(&published.bundle.head);
+                Performed::Ended(ended.with_thread_moved(published.thread_moved).committed())
             }
             Err(CommitError::LeaseLost) => Performed::Left,
             Err(CommitError::Store(error)) if error.is_transient() && cancellation.is_cancelled() => {
@@ -169,7 +167,7 @@ impl RunService {
     /// The work is done and paid for: a store that is away for a moment must not lose it. A repeated commit is safe.
     ///
     /// A caller that goes away while it is tried again wants no session any more, and a run that another worker has is that one's.
-    async fn commit_patiently(&self, commit: &Commit, live: &LiveEvents) -> Result<Arc<Bundle>, CommitError> {
+    async fn commit_patiently(&self, commit: &Commit, live: &LiveEvents) -> Result<Published, CommitError> {
         let active = &live.active;
         let attempt = || self.ports.sessions.commit(commit);
         let is_transient = |error: &CommitError| {

@@ -39,6 +39,15 @@ pub struct Sessions {
     clock: Arc<dyn Clock>,
 }
 
+/// A session that was published.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// Its bundle.
+    pub bundle: Arc<Bundle>,
+    /// Whether its thread points to it; none where no thread was to be moved.
+    pub thread_moved: Option<bool>,
+}
+
 #[derive(Debug, Clone)]
 struct Entry {
     bundle: Arc<Bundle>,
@@ -143,7 +152,7 @@ impl Sessions {
     }
 
     /// Publishes a session and keeps its bundle and those of its subagents, since they are likely to be continued.
-    pub async fn commit(&self, commit: &Commit) -> Result<Arc<Bundle>, CommitError> {
+    pub async fn commit(&self, commit: &Commit) -> Result<Published, CommitError> {
         let seen = self.look();
         let committed = self.store.session_commit(commit).await?;
         for child in committed.children {
@@ -151,7 +160,10 @@ impl Sessions {
         }
         let bundle = Arc::new(committed.session);
         self.keep(&commit.tenant, &bundle, seen);
-        Ok(bundle)
+        Ok(Published {
+            bundle,
+            thread_moved: commit.thread.as_ref().map(|_| committed.thread_moved),
+        })
     }
 
     /// Removes a session with its subagents' and, if wanted, with all that continues it; none of them is read from here afterwards.

@@ -44,7 +44,7 @@ mod sqlite;
 mod driver_error;
 mod migration;
 
-pub use self::cache::Sessions;
+pub use self::cache::{Published, Sessions};
 pub use self::codec::{
     DecodeError, EncodeError, EncodedSegment, Payload, StateModel, StoredPayload, decode_agent_state,
     decode_state_addition, encode_agent_state, encode_state_addition,

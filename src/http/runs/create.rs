@@ -69,18 +69,15 @@ fn stream(handle: RunHandle, keep_alive: Duration) -> Response {
     events::respond(run_id, 0, handle.into_events(), keep_alive)
 }
 
-/// A lost race for the base is the caller's wish come true, so it answers as the early refusal does: with the run that won.
+/// A lost race for the base or the thread is the caller's wish come true, so it answers as the early refusal does: with the run that won.
 fn result(run: RunRecord) -> Result<Response, Problem> {
-    let conflict = run
-        .summary
-        .error
-        .as_ref()
-        .filter(|error| error.code == ProblemCode::BaseSessionConflict.as_str());
-    match conflict {
-        Some(error) => {
-            Err(Problem::new(ProblemCode::BaseSessionConflict, error.message.clone())
-                .with_run(error.conflicting_run_id))
-        }
+    let lost = run.summary.error.as_ref().and_then(|error| {
+        let races = [ProblemCode::BaseSessionConflict, ProblemCode::ThreadMoved];
+        let race = races.into_iter().find(|race| error.code == race.as_str());
+        Some((race?, error))
+    });
+    match lost {
+        Some((race, error)) => Err(Problem::new(race, error.message.clone()).with_run(error.conflicting_run_id)),
         None => Ok(Json(RunView::from(run)).into_response()),
     }
 }

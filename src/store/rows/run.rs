@@ -40,6 +40,7 @@ pub(crate) struct RunSummaryRow {
     attempts: i32,
     durability: String,
     thread: Option<String>,
+    thread_moved: Option<bool>,
 }
 
 from_row!(RunSummaryRow {
@@ -70,6 +71,7 @@ from_row!(RunSummaryRow {
     attempts,
     durability,
     thread,
+    thread_moved,
 });
 
 impl TryFrom<RunSummaryRow> for RunSummary {
@@ -109,6 +111,7 @@ impl TryFrom<RunSummaryRow> for RunSummary {
                 .map(|thread| thread.parse())
                 .transpose()
                 .map_err(|error: ParseThreadNameError| name.corrupt("thread", error))?,
+            thread_moved: row.thread_moved,
             error: error.map_err(|error| name.corrupt("error", error))?,
             metadata: serde_json::from_str(&row.metadata).map_err(|error| name.corrupt("metadata", error))?,
             created_at: row.created_at.0,

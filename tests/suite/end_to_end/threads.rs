@@ -35,6 +35,8 @@ async fn a_thread_is_made_by_its_first_run_and_moved_by_each(database: TestDatab
         (&first["thread"], &first["base_session_id"], &first["status"]),
         (&json!("t"), &Value::Null, &json!("completed"))
     );
+    assert_eq!(first["thread_moved"], true);
+    assert_eq!(app.shown(&first).await, first);
     assert_eq!(at(&app).await, first["session_id"]);
     let version = app.get("/v1/threads/t").await["version"].as_u64().unwrap();
     let second = app.begin("two", json!({"thread": "t"})).await;
@@ -84,7 +86,8 @@ async fn a_run_that_fails_moves_nothing(database: TestDatabase) {
     )
     .await;
     let failing = request("sync", "two", json!({"thread": "t", "agent": "broken"}));
-    assert_eq!(app.post("/v1/runs", &failing).await.ok()["status"], "failed");
+    let failed = app.post("/v1/runs", &failing).await.ok();
+    assert_eq!((&failed["status"], &failed["thread_moved"]), (&json!("failed"), &Value::Null));
     assert_eq!(at(&app).await, first["session_id"]);
     assert_eq!(on_thread(&app, "three").await["base_session_id"], first["session_id"]);
     app.finish().await;
@@ -170,6 +173,7 @@ async fn a_fork_leaves_the_thread_alone(database: TestDatabase) {
         (&forked["status"], &forked["base_session_id"]),
         (&json!("completed"), &root["session_id"])
     );
+    assert_eq!(forked["thread_moved"], Value::Null);
     assert_eq!(at(&app).await, root["session_id"]);
     app.gate.open(1);
     let first = app.ended(&first).await;
@@ -192,6 +196,9 @@ async fn a_thread_that_was_moved_meanwhile_stays_there(database: TestDatabase) {
         (&ended["status"], &ended["base_session_id"]),
         (&json!("completed"), &root["session_id"])
     );
+    assert_eq!(ended["thread_moved"], false);
+    let events = app.events_after(&ended, 0).await;
+    assert_eq!(events.last().unwrap()["data"], ended);
     app.get(&format!("/v1/sessions/{}", ended["session_id"].as_str().unwrap()))
         .await;
     assert_eq!(at(&app).await, elsewhere);
@@ -204,7 +211,28 @@ async fn a_thread_that_was_moved_meanwhile_stays_there(database: TestDatabase) {
     app.gate.open(1);
     let ended = app.ended(&rejecting).await;
     assert_eq!(ended["status"], "failed", "{ended:#}");
+    assert_eq!(ended["thread_moved"], Value::Null);
+    assert_eq!(
+        ended["error"],
+        json!({
+            "code": "thread_moved",
+            "message": "the thread was moved elsewhere while the run worked",
+            "phase": "commit",
+        })
+    );
     assert_eq!(at(&app).await, root["session_id"]);
+
+    // A synchronous run is refused in the end.
+    let fresh = app.run(None, "fresh").await["session_id"].clone();
+    app.put("/v1/threads/t", &json!({"session_id": fresh})).await.ok();
+    let body = request("sync", "wait", json!({"thread": "t", "conflict": "reject"}));
+    let (refused, ()) = tokio::join!(app.post("/v1/runs", &body), async {
+        app.gate.until_waiting(1).await;
+        app.put("/v1/threads/t", &json!({"session_id": elsewhere})).await.ok();
+        app.gate.open(1);
+    });
+    refused.assert_problem("thread_moved");
+    assert_eq!(at(&app).await, elsewhere);
     app.finish().await;
 }
 

@@ -263,6 +263,7 @@ pub(crate) fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus
             mode: RunMode::Sync,
             durability: Durability::Session,
             thread: None,
+            thread_moved: None,
             attempts: 1,
             status,
             stop_reason: Some(StopReason::Completed),
