@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Api;
 use super::auth::Caller;
 use super::codes::ProblemCode;
-use super::idempotency::KeyedRequest;
+use super::idempotency::{KeyedRequest, mark_replay};
 use super::paging::{Cursor, ListPage, take_cursor, take_limit};
 use super::parameters::{PathParameters, QueryParameters};
 use super::problem::{Problem, ProblemBody};
@@ -19,6 +20,7 @@ use crate::agent::WebhookEvent;
 use crate::clock::Timestamp;
 use crate::ids::{DeliveryId, RunId};
 use crate::record::{DeliveryRecord, DeliveryStatus};
+use crate::run::Redelivered;
 use crate::store::{DeliveryFilter, Page};
 
 /// A message to a webhook, without what it says.
@@ -122,14 +124,14 @@ pub(super) async fn redeliver(
     path: PathParameters,
     query: QueryParameters,
     KeyedRequest(key): KeyedRequest,
-) -> Result<(StatusCode, Json<DeliveryView>), Problem> {
+) -> Result<Response, Problem> {
     query.finish()?;
     let delivery_id: DeliveryId = path.id("delivery_id")?;
-    let runs = &api.service.runs;
-    runs.check_key(&tenant, key.as_ref(), delivery_id.as_uuid()).await?;
-    let delivery = runs.redeliver(&tenant, delivery_id).await?;
-    let delivery = delivery.ok_or_else(|| delivery_not_found(delivery_id))?;
-    Ok((StatusCode::ACCEPTED, Json(delivery.into())))
+    let redelivered = api.service.runs.redeliver(&tenant, delivery_id, key.as_ref()).await?;
+    let Redelivered { delivery, is_replay } = redelivered.ok_or_else(|| delivery_not_found(delivery_id))?;
+    let mut response = (StatusCode::ACCEPTED, Json(DeliveryView::from(delivery))).into_response();
+    mark_replay(&mut response, is_replay);
+    Ok(response)
 }
 
 fn delivery_not_found(delivery_id: DeliveryId) -> Problem {

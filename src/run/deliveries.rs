@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
+use super::error::Refusal;
+use super::request::RequestKey;
 use super::service::RunService;
 use crate::agent::{RunWebhook, WebhookEvent};
 use crate::clock::Timestamp;
 use crate::ids::{DeliveryId, IdSource};
 use crate::record::{DeliveryRecord, NewDelivery, RunRecord, RunStatus, RunView};
-use crate::store::StoreError;
+use crate::store::Restarted;
 use crate::tenant::TenantId;
 
 /// A message, in the form that the Standard Webhooks specification recommends.
@@ -20,17 +22,41 @@ struct Message {
     data: RunView,
 }
 
+/// A message that is sent again.
+#[derive(Debug)]
+pub struct Redelivered {
+    /// The message as it stands.
+    pub delivery: DeliveryRecord,
+    /// Whether an earlier request was the one that has it sent.
+    pub is_replay: bool,
+}
+
 impl RunService {
-    /// Has a message sent again from its first attempt on, whatever became of it. Returns it, if there is one.
+    /// Has a message sent again from its first attempt on, whatever became of it. Returns it, if there is one. A repeated request sends
+    /// nothing: it is answered with the message as it stands.
     pub async fn redeliver(
         &self,
         tenant: &TenantId,
         delivery_id: DeliveryId,
-    ) -> Result<Option<DeliveryRecord>, StoreError> {
-        let now = self.ports.clock.now();
-        let delivery = self.ports.store.delivery_restart(tenant, delivery_id, now).await?;
-        self.ports.outbox.notify_one();
-        Ok(delivery)
+        key: Option<&RequestKey>,
+    ) -> Result<Option<Redelivered>, Refusal> {
+        let (store, now) = (&self.ports.store, self.ports.clock.now());
+        let claim = key.map(|key| self.stored_key(key));
+        let restarted = store.delivery_restart(tenant, delivery_id, claim.as_ref(), now).await?;
+        let (delivery, is_replay) = match restarted {
+            Restarted::Now(delivery) => {
+                self.ports.outbox.notify_one();
+                (Some(delivery), false)
+            }
+            Restarted::Known(known) => {
+                if let Some(key) = key.filter(|key| key.digest != known.digest) {
+                    return Err(Refusal::OtherRequest { key: key.key.clone() });
+                }
+                (store.delivery_lookup(tenant, delivery_id).await?, true)
+            }
+            Restarted::Missing => (None, false),
+        };
+        Ok(delivery.map(|delivery| Redelivered { delivery, is_replay }))
     }
 }
 

@@ -33,6 +33,7 @@ mod work;
 pub use self::agent_checks::AgentChecks;
 pub use self::agents::AgentDirectory;
 pub use self::control::ControlAnswer;
+pub use self::deliveries::Redelivered;
 pub use self::error::{Refusal, UnusableAgent};
 pub use self::follow::Followed;
 pub use self::handle::RunHandle;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::query::Page;
-use super::queue::LeaseTerms;
+use super::queue::{IdempotencyKey, KnownRequest, LeaseTerms};
 use super::traits::StoreFuture;
 use crate::clock::Timestamp;
 use crate::ids::{DeliveryId, RunId, WorkerId};
@@ -45,6 +45,17 @@ pub struct DeliveryFilter {
     pub run_id: Option<RunId>,
 }
 
+/// What became of a delivery that was to be sent again.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Restarted {
+    /// It is sent again.
+    Now(DeliveryRecord),
+    /// An earlier request had the key.
+    Known(KnownRequest),
+    /// There is no such delivery.
+    Missing,
+}
+
 /// Keeps deliveries.
 pub trait OutboxStore: Send + Sync + fmt::Debug {
     /// Takes deliveries that are due; others may take them from `terms.until` on, unless they are over by then.
@@ -74,11 +85,13 @@ pub trait OutboxStore: Send + Sync + fmt::Debug {
         page: Page<DeliveryId>,
     ) -> StoreFuture<'a, Vec<DeliveryRecord>>;
 
-    /// Has a delivery sent again from its first attempt on, whatever became of it. Returns it, if there is one.
+    /// Has a delivery sent again from its first attempt on, whatever became of it, unless an earlier request had the key. The key is taken
+    /// with it, both or nothing.
     fn delivery_restart<'a>(
         &'a self,
         tenant: &'a TenantId,
         delivery_id: DeliveryId,
+        key: Option<&'a IdempotencyKey>,
         now: Timestamp,
-    ) -> StoreFuture<'a, Option<DeliveryRecord>>;
+    ) -> StoreFuture<'a, Restarted>;
 }

@@ -1,15 +1,17 @@
 //! The outbox. Lists read no message.
 
 use super::columns::delivery_columns;
+use super::connection::{Connection, Ended};
 use super::engine::Engine;
+use super::queue::{key_claim_statement, key_lookup};
 use super::statement::Statement;
 use crate::clock::Timestamp;
 use crate::ids::{DeliveryId, WorkerId};
 use crate::record::{DeliveryRecord, DeliveryStatus};
 use crate::store::error::StoreError;
-use crate::store::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, OutboxStore};
+use crate::store::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, OutboxStore, Restarted};
 use crate::store::query::Page;
-use crate::store::queue::LeaseTerms;
+use crate::store::queue::{IdempotencyKey, LeaseTerms};
 use crate::store::rows::{DeliveryRow, DueDeliveryRow, StoredTime};
 use crate::store::traits::StoreFuture;
 use crate::tenant::TenantId;
@@ -50,9 +52,10 @@ impl<E: Engine> OutboxStore for E {
         &'a self,
         tenant: &'a TenantId,
         delivery_id: DeliveryId,
+        key: Option<&'a IdempotencyKey>,
         now: Timestamp,
-    ) -> StoreFuture<'a, Option<DeliveryRecord>> {
-        Box::pin(delivery_restart(self, tenant, delivery_id, now))
+    ) -> StoreFuture<'a, Restarted> {
+        Box::pin(delivery_restart(self, tenant, delivery_id, key, now))
     }
 }
 
@@ -170,8 +173,48 @@ async fn delivery_restart(
     engine: &impl Engine,
     tenant: &TenantId,
     delivery_id: DeliveryId,
+    key: Option<&IdempotencyKey>,
     now: Timestamp,
-) -> Result<Option<DeliveryRecord>, StoreError> {
+) -> Result<Restarted, StoreError> {
+    loop {
+        let (owner, claim) = (tenant.clone(), key.cloned());
+        let attempt = engine.transact(RESTART, move |connection| {
+            Box::pin(restart_in_txn(connection, owner, delivery_id, claim, now))
+        });
+        match (attempt.await?, key) {
+            (RestartAttempt::Done(row), _) => return Ok(Restarted::Now((*row).try_into()?)),
+            (RestartAttempt::KeyTaken, Some(key)) => {
+                if let Some(known) = key_lookup(engine, tenant, &key.key).await? {
+                    return Ok(Restarted::Known(known));
+                }
+                // It expired and was swept in between: the next attempt gets it.
+            }
+            (RestartAttempt::Missing | RestartAttempt::KeyTaken, _) => return Ok(Restarted::Missing),
+        }
+    }
+}
+
+const RESTART: &str = "restart delivery";
+
+enum RestartAttempt {
+    Done(Box<DeliveryRow>),
+    KeyTaken,
+    Missing,
+}
+
+async fn restart_in_txn(
+    mut connection: Connection<'_>,
+    tenant: TenantId,
+    delivery_id: DeliveryId,
+    key: Option<IdempotencyKey>,
+    now: Timestamp,
+) -> Result<Ended<RestartAttempt>, sqlx::Error> {
+    if let Some(key) = &key {
+        let claim = key_claim_statement(&tenant, key, delivery_id.as_uuid(), now);
+        if connection.execute(claim).await? == 0 {
+            return Ok(Ended::Undone(RestartAttempt::KeyTaken));
+        }
+    }
     // Without an owner, what comes of an attempt under way is not recorded any more.
     let statement = concat!(
         "update webhook_deliveries
@@ -181,11 +224,12 @@ async fn delivery_restart(
         returning ",
         delivery_columns!()
     );
-    let rows: Vec<DeliveryRow> = Statement::new("restart delivery", statement)
+    let restart = Statement::new(RESTART, statement)
         .bind(tenant.as_str())
         .bind(delivery_id.as_uuid())
-        .bind(StoredTime(now))
-        .execute_returning(engine)
-        .await?;
-    rows.into_iter().next().map(DeliveryRecord::try_from).transpose()
+        .bind(StoredTime(now));
+    Ok(match connection.fetch_optional(restart).await? {
+        Some(row) => Ended::Kept(RestartAttempt::Done(Box::new(row))),
+        None => Ended::Undone(RestartAttempt::Missing),
+    })
 }

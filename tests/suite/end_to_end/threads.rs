@@ -87,7 +87,10 @@ async fn a_run_that_fails_moves_nothing(database: TestDatabase) {
     .await;
     let failing = request("sync", "two", json!({"thread": "t", "agent": "broken"}));
     let failed = app.post("/v1/runs", &failing).await.ok();
-    assert_eq!((&failed["status"], &failed["thread_moved"]), (&json!("failed"), &Value::Null));
+    assert_eq!(
+        (&failed["status"], &failed["thread_moved"]),
+        (&json!("failed"), &Value::Null)
+    );
     assert_eq!(at(&app).await, first["session_id"]);
     assert_eq!(on_thread(&app, "three").await["base_session_id"], first["session_id"]);
     app.finish().await;

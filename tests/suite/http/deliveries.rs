@@ -24,6 +24,7 @@ on_every_store! {
     the_end_of_a_run_is_told_as_the_api_shows_it,
     only_the_ends_that_are_wanted_are_told,
     a_dead_message_is_listed_and_sent_again_by_hand,
+    a_request_to_send_again_is_answered_twice_and_done_once,
     deliveries_are_listed_in_pages,
 }
 
@@ -156,6 +157,47 @@ async fn a_dead_message_is_listed_and_sent_again_by_hand(service: &Service) {
     read(service.request(Method::POST, missing))
         .await
         .assert_problem("delivery_not_found");
+}
+
+async fn a_request_to_send_again_is_answered_twice_and_done_once(service: &Service) {
+    let receiver = WebhookReceiver::content().await;
+    put_agent(service, &receiver.url("/")).await;
+    let mut deliveries = Vec::new();
+    for _ in 0..2 {
+        let run = service.run_with(json!({"agent": "told", "input": "hi"})).await;
+        deliveries.push((until_status(service, &run, "delivered").await, run));
+    }
+    let [(delivery, run), (other, _)] = &deliveries[..] else {
+        panic!("{deliveries:?}")
+    };
+    let redeliver = async |delivery: &Value, key: &str| {
+        let path = format!(
+            "/v1/webhooks/deliveries/{}/redeliver",
+            delivery["delivery_id"].as_str().unwrap()
+        );
+        read(service.request(Method::POST, &path).header("idempotency-key", key)).await
+    };
+    let first = redeliver(delivery, "k").await;
+    assert_eq!((first.status.as_u16(), first.header("idempotency-replayed")), (202, ""));
+    assert_eq!(first.json()["status"], "pending");
+    let delivered = until_status(service, run, "delivered").await;
+    for _ in 0..2 {
+        let again = redeliver(delivery, "k").await;
+        assert_eq!(
+            (again.status.as_u16(), again.header("idempotency-replayed")),
+            (202, "true")
+        );
+        // It is not sent again, so it stays as it is.
+        assert_eq!(again.json(), delivered);
+    }
+    assert_eq!(receiver.received().len(), 3);
+    redeliver(other, "k").await.assert_problem("idempotency_key_reused");
+    // What was refused has no key.
+    let missing = json!({"delivery_id": "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11"});
+    redeliver(&missing, "k-2").await.assert_problem("delivery_not_found");
+    let sent = redeliver(other, "k-2").await;
+    assert_eq!((sent.status.as_u16(), sent.header("idempotency-replayed")), (202, ""));
+    until("it is not sent", async || receiver.received().len() == 4).await;
 }
 
 async fn deliveries_are_listed_in_pages(service: &Service) {

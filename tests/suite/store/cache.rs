@@ -26,7 +26,11 @@ on_both_engines!(
 async fn a_hot_session_needs_no_database(fixture: Fixture) {
     let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::new(SystemClock));
     let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap().bundle;
-    let child = sessions.commit(&fixture.commit(Some(&root), &["child"])).await.unwrap().bundle;
+    let child = sessions
+        .commit(&fixture.commit(Some(&root), &["child"]))
+        .await
+        .unwrap()
+        .bundle;
     fixture
         .database
         .execute("delete from sessions; delete from history_segments")
@@ -80,7 +84,11 @@ async fn a_small_cache_stays_small(fixture: Fixture) {
     let mut tip = sessions.commit(&fixture.commit(None, &[&text])).await.unwrap().bundle;
     let first = tip.head.session_id;
     for _ in 0..8 {
-        tip = sessions.commit(&fixture.commit(Some(&tip), &[&text])).await.unwrap().bundle;
+        tip = sessions
+            .commit(&fixture.commit(Some(&tip), &[&text]))
+            .await
+            .unwrap()
+            .bundle;
     }
     assert!(sessions.cached_bytes() <= 64 << 10, "{}", sessions.cached_bytes());
     assert_eq!(
@@ -124,7 +132,11 @@ async fn a_bundle_weighs_what_it_takes_in_memory(fixture: Fixture) {
     let root = sessions.commit(&commit).await.unwrap().bundle;
     let of_one = sessions.cached_bytes();
     assert!((at_least..=2 * at_least).contains(&of_one), "{of_one}, {at_least}");
-    let child = sessions.commit(&fixture.commit(Some(&root), &["more"])).await.unwrap().bundle;
+    let child = sessions
+        .commit(&fixture.commit(Some(&root), &["more"]))
+        .await
+        .unwrap()
+        .bundle;
     let of_two = sessions.cached_bytes();
     assert!((2 * of_one..2 * of_one + 4096).contains(&of_two), "{of_two}, {of_one}");
 
@@ -173,7 +185,11 @@ async fn a_session_that_another_process_removes_is_believed_for_seconds_only(fix
 async fn a_session_that_this_process_removes_is_gone_at_once(fixture: Fixture) {
     let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::new(SystemClock));
     let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap().bundle;
-    let child = sessions.commit(&fixture.commit(Some(&root), &["child"])).await.unwrap().bundle;
+    let child = sessions
+        .commit(&fixture.commit(Some(&root), &["child"]))
+        .await
+        .unwrap()
+        .bundle;
     let other = sessions.commit(&fixture.commit(None, &["other"])).await.unwrap().bundle;
     let removal = sessions
         .remove(&fixture.tenant, root.head.session_id, true)

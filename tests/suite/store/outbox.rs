@@ -6,7 +6,10 @@ use agent_runtime::agent::WebhookEvent;
 use agent_runtime::clock::Timestamp;
 use agent_runtime::ids::{DeliveryId, RunId, UuidV7Source, WorkerId};
 use agent_runtime::record::{DeliveryRecord, DeliveryStatus, NewDelivery};
-use agent_runtime::store::{DeliveryFilter, DeliveryOutcome, DueDelivery, LeaseTerms, Page};
+use agent_runtime::session::hash_definition;
+use agent_runtime::store::{
+    DeliveryFilter, DeliveryOutcome, DueDelivery, IdempotencyKey, KnownRequest, LeaseTerms, Page, Restarted,
+};
 use chrono::TimeDelta;
 
 use super::fixtures::{Fixture, now, run_id, tenant};
@@ -19,6 +22,7 @@ on_both_engines!(
     an_outcome_counts_from_the_worker_that_has_the_delivery,
     what_is_over_is_not_sent_again,
     a_restarted_delivery_begins_anew,
+    a_delivery_is_restarted_once_under_a_key,
     deliveries_list_by_status_and_run,
     a_message_that_can_t_be_read_leaves_the_others_alone,
 );
@@ -216,9 +220,9 @@ async fn a_restarted_delivery_begins_anew(fixture: Fixture) {
     let time = now();
     let written = write(&fixture, run_id(), time).await;
     let id = written.delivery_id;
-    let restart = |tenant, now| fixture.store.delivery_restart(tenant, id, now);
+    let restart = |tenant, now| fixture.store.delivery_restart(tenant, id, None, now);
     let foreign = tenant("other");
-    assert_eq!(restart(&foreign, time).await.unwrap(), None);
+    assert_eq!(restart(&foreign, time).await.unwrap(), Restarted::Missing);
     let owner = terms(time);
     lease(&fixture, &owner, 1).await;
     let later = time + TimeDelta::seconds(1);
@@ -228,7 +232,7 @@ async fn a_restarted_delivery_begins_anew(fixture: Fixture) {
     };
     assert_eq!(
         restart(&fixture.tenant, later).await.unwrap(),
-        Some(restarted.clone()),
+        Restarted::Now(restarted.clone()),
         "while it is sent"
     );
     let outcome = failed(later);
@@ -245,9 +249,46 @@ async fn a_restarted_delivery_begins_anew(fixture: Fixture) {
     };
     let recorded = fixture.store.delivery_record(&fixture.tenant, id, owner.worker, &dead);
     assert!(recorded.await.unwrap());
-    assert_eq!(restart(&fixture.tenant, later).await.unwrap(), Some(restarted.clone()));
+    assert_eq!(
+        restart(&fixture.tenant, later).await.unwrap(),
+        Restarted::Now(restarted.clone())
+    );
     assert_eq!(lookup(&fixture, id).await, restarted);
     assert_eq!(lease(&fixture, &terms(later), 1).await[0].record.attempts, 1);
+}
+
+async fn a_delivery_is_restarted_once_under_a_key(fixture: Fixture) {
+    let time = now();
+    let id = write(&fixture, run_id(), time).await.delivery_id;
+    let later = time + TimeDelta::seconds(1);
+    let key = IdempotencyKey {
+        key: "k".to_owned(),
+        digest: hash_definition(b"again"),
+        expires_at: time + TimeDelta::hours(1),
+    };
+    let restart = |id, now| fixture.store.delivery_restart(&fixture.tenant, id, Some(&key), now);
+    // What was refused leaves no key behind.
+    let nowhere = DeliveryId::generate(&UuidV7Source);
+    assert_eq!(restart(nowhere, time).await.unwrap(), Restarted::Missing);
+    let known = Restarted::Known(KnownRequest {
+        resource_id: id.as_uuid(),
+        digest: key.digest,
+    });
+    let at_once = futures_util::future::join_all((0..4).map(|_| restart(id, time))).await;
+    let at_once: Vec<_> = at_once.into_iter().map(Result::unwrap).collect();
+    assert_eq!(
+        at_once.iter().filter(|restarted| **restarted == known).count(),
+        3,
+        "{at_once:?}"
+    );
+    lease(&fixture, &terms(time), 1).await;
+    let sent = lookup(&fixture, id).await;
+    assert_eq!(sent.attempts, 1);
+    assert_eq!(restart(id, later).await.unwrap(), known);
+    assert_eq!(lookup(&fixture, id).await, sent);
+    // After its time the key is free.
+    let expired = key.expires_at + TimeDelta::seconds(1);
+    assert!(matches!(restart(id, expired).await.unwrap(), Restarted::Now(_)));
 }
 
 async fn deliveries_list_by_status_and_run(fixture: Fixture) {

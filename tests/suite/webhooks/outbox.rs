@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agent_runtime::clock::Clock as _;
 use agent_runtime::record::{DeliveryRecord, DeliveryStatus};
+use agent_runtime::store::Restarted;
 use agent_runtime::tenant::TenantId;
 use agent_runtime::webhooks::SenderSettings;
 use chrono::TimeDelta;
@@ -149,8 +150,9 @@ async fn a_dead_message_that_is_restarted_begins_anew() {
     status.store(200, Ordering::SeqCst);
     outbox.clock.advance(TimeDelta::days(1));
     let tenant: TenantId = "acme".parse().unwrap();
-    let restarted = outbox.store.delivery_restart(&tenant, id, outbox.clock.now()).await;
-    assert!(restarted.unwrap().is_some());
+    let now = outbox.clock.now();
+    let restarted = outbox.store.delivery_restart(&tenant, id, None, now).await;
+    assert!(matches!(restarted.unwrap(), Restarted::Now(_)));
     outbox.wake();
     let delivered = outbox.until_attempted(id, 1).await;
     assert_eq!(delivered.status, DeliveryStatus::Delivered);

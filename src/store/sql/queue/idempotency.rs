@@ -56,7 +56,7 @@ pub(super) async fn idempotency_lookup(
 }
 
 /// Takes a key that nobody has, or that has expired; changes no row otherwise.
-pub(super) fn key_claim_statement<'v>(
+pub(crate) fn key_claim_statement<'v>(
     tenant: &'v TenantId,
     key: &'v IdempotencyKey,
     resource_id: Uuid,
@@ -77,7 +77,7 @@ pub(super) fn key_claim_statement<'v>(
 }
 
 /// Finds what a key stands for.
-pub(super) async fn key_lookup(
+pub(crate) async fn key_lookup(
     engine: &impl Engine,
     tenant: &TenantId,
     key: &str,

@@ -18,6 +18,7 @@ use futures_util::stream::BoxStream;
 
 pub(crate) use self::ending::{end_insert, lease_end, run_record};
 pub(crate) use self::enqueue::{Attempt, enqueue_in_txn, next_turn};
+pub(crate) use self::idempotency::{key_claim_statement, key_lookup};
 pub(crate) use self::lease::leased_columns;
 use super::engine::Engine;
 use crate::clock::Timestamp;
