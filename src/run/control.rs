@@ -100,6 +100,19 @@ impl RunService {
         }
     }
 
+    /// Has a run give way that was told to stop: where it waits it ends at once, and where it works as soon as it hears. Whoever interrupts
+    /// it does not wait for that.
+    pub(super) fn interrupt(self: &Arc<Self>, tenant: &TenantId, run_id: RunId) {
+        let (service, tenant) = (Arc::clone(self), tenant.clone());
+        self.tasks.spawn(async move {
+            if let Err(error) = service.end_waiting(&tenant, run_id).await {
+                // A worker ends it when its turn comes.
+                tracing::debug!(%run_id, error = &error as &dyn std::error::Error, "an interrupted run ends later");
+            }
+            service.tell(&tenant, run_id, RunSignal::Look).await;
+        });
+    }
+
     /// Ends a run that waits in the queue, here and now: nobody waits for a worker to be told that nothing is to be done.
     async fn end_waiting(self: &Arc<Self>, tenant: &TenantId, run_id: RunId) -> Result<(), StoreError> {
         let (service, tenant) = (Arc::clone(self), tenant.clone());

@@ -8,7 +8,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::request::AcceptedRequest;
-use crate::board::RunSignal;
 use crate::ids::RunId;
 use crate::record::{RunMode, RunStatus};
 use crate::run::error::Refusal;
@@ -60,7 +59,7 @@ impl RunService {
             Enqueued::Accepted { lease, interrupted } => {
                 self.waiting.add();
                 if let Some(interrupted) = interrupted {
-                    self.tell(&plan.tenant, interrupted, RunSignal::Look).await;
+                    self.interrupt(&plan.tenant, interrupted);
                 }
                 let handle = self.handle(&plan.tenant, run.summary.clone(), departure(&plan));
                 self.begin_at_once(plan, run, lease.zip(place));

@@ -14,6 +14,7 @@ on_every_store!(
     a_busy_thread_refuses_a_run_and_names_the_other,
     runs_wait_for_their_thread_in_order,
     an_interrupted_run_gives_way_with_what_it_has,
+    an_interrupted_run_that_waits_gives_way_without_a_worker,
     a_fork_leaves_the_thread_alone,
     a_thread_that_was_moved_meanwhile_stays_there,
     a_thread_that_was_taken_away_begins_anew
@@ -162,6 +163,34 @@ async fn an_interrupted_run_gives_way_with_what_it_has(database: TestDatabase) {
         (&json!("completed"), &first["session_id"])
     );
     assert_eq!(at(&app).await, second["session_id"]);
+    app.finish().await;
+}
+
+async fn an_interrupted_run_that_waits_gives_way_without_a_worker(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[("queue.concurrency", "1")]).await;
+    let root = on_thread(&app, "root").await;
+    let blocking = app.begin("wait", json!({})).await;
+    app.gate.until_waiting(1).await;
+    // The only place is taken, so this one waits.
+    let first = app.begin("one", json!({"thread": "t"})).await;
+    assert_eq!(app.shown(&first).await["status"], "queued");
+    let second = app.begin("two", json!({"thread": "t", "if_busy": "interrupt"})).await;
+    let first = app.ended(&first).await;
+    assert_eq!(
+        (&first["status"], &first["stop_reason"], &first["thread_moved"]),
+        (&json!("stopped"), &json!("user_requested"), &json!(true))
+    );
+    assert_eq!(first["base_session_id"], root["session_id"]);
+    assert_eq!(app.shown(&blocking).await["status"], "running");
+    assert_eq!(app.shown(&second).await["status"], "queued");
+    app.gate.open(1);
+    let second = app.ended(&second).await;
+    assert_eq!(
+        (&second["status"], &second["base_session_id"]),
+        (&json!("completed"), &first["session_id"])
+    );
+    assert_eq!(at(&app).await, second["session_id"]);
+    app.ended(&blocking).await;
     app.finish().await;
 }
 
