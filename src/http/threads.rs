@@ -122,7 +122,7 @@ pub(super) async fn get_thread(
 ///
 /// It is moved only where it is as `expected_session_id` says, or, with `If-None-Match: *`, where it does not exist.
 #[utoipa::path(put, path = "/v1/threads/{name}", tag = "threads", params(
-    ("name" = String, Path, description = "1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`"),
+    ("name" = String, Path, description = "1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, but neither `.` nor `..`"),
     ("If-None-Match" = Option<String>, Header, description = "`*`: the thread must not exist"),
 ), request_body = PutThread, responses(
     (status = 200, body = ThreadView),

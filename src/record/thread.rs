@@ -12,7 +12,7 @@ use crate::ids::SessionId;
 /// The longest name of a thread, in bytes.
 const MAX_LENGTH: usize = 128;
 
-/// Names a thread of a tenant: 1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`.
+/// Names a thread of a tenant: 1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, but neither `.` nor `..`, which no address can hold.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String)]
@@ -20,7 +20,7 @@ pub struct ThreadName(Arc<str>);
 
 /// A text that can't name a thread.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a thread's name has 1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`")]
+#[error("a thread's name has 1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, and is neither `.` nor `..`")]
 pub struct ParseThreadNameError;
 
 /// A thread: where it points to.
@@ -51,7 +51,8 @@ impl FromStr for ThreadName {
     fn from_str(text: &str) -> Result<Self, ParseThreadNameError> {
         let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.' | b':' | b'@');
         let valid = (1..=MAX_LENGTH).contains(&text.len()) && text.bytes().all(allowed);
-        if valid {
+        // Clients take these two for steps along the path, also when they are escaped.
+        if valid && !matches!(text, "." | "..") {
             Ok(Self(Arc::from(text)))
         } else {
             Err(ParseThreadNameError)
@@ -82,5 +83,20 @@ impl fmt::Display for ThreadName {
 impl fmt::Debug for ThreadName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ThreadName({})", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_that_an_address_can_hold() {
+        for name in ["a", "...", ".a", "a.", "-", "A:b@c_d-9.", &"x".repeat(MAX_LENGTH)] {
+            assert_eq!(name.parse::<ThreadName>().as_ref().map(ThreadName::as_str), Ok(name));
+        }
+        for name in ["", ".", "..", "a b", "a/b", "%2e", "café", &"x".repeat(MAX_LENGTH + 1)] {
+            assert_eq!(name.parse::<ThreadName>(), Err(ParseThreadNameError), "{name}");
+        }
     }
 }

@@ -150,6 +150,8 @@ const BAD_RUNS: &[(&str, &str, &str)] = &[
     (r#"{"input": "hi", "priority": "high"}"#, "invalid_field", "/priority"),
     (r#"{"input": "hi", "thread": ""}"#, "invalid_field", "/thread"),
     (r#"{"input": "hi", "thread": "a b"}"#, "invalid_field", "/thread"),
+    (r#"{"input": "hi", "thread": "."}"#, "invalid_field", "/thread"),
+    (r#"{"input": "hi", "thread": ".."}"#, "invalid_field", "/thread"),
     (r#"{"input": "hi", "thread": "a/b"}"#, "invalid_field", "/thread"),
     (r#"{"input": "hi", "thread": "caf\u00e9"}"#, "invalid_field", "/thread"),
     (r#"{"input": "hi", "thread": 7}"#, "invalid_field", "/thread"),
