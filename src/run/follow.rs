@@ -5,12 +5,13 @@
 //! the end is told the end once more.
 
 use std::collections::VecDeque;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream};
-use futures_util::{Stream, StreamExt as _};
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use futures_util::{FutureExt as _, Stream, StreamExt as _};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::active::ActiveRun;
 use super::service::RunService;
@@ -28,14 +29,16 @@ const LONGEST_POLL: Duration = Duration::from_secs(5);
 const STRAGGLERS: Duration = Duration::from_secs(1);
 /// How long events that a reader was shown may be nowhere, before they are taken for lost.
 const LOST: Duration = Duration::from_secs(10);
+/// What a reader is told whom a process leaves that ends.
+const SHUTTING_DOWN: &str = "this replica is shutting down: another one has what follows";
 
 /// What somebody who follows a run is told.
 #[derive(Debug, Clone)]
 pub enum Followed {
     /// The next event. After the terminal one the stream ends.
     Event(Arc<RunEvent>),
-    /// What follows is no longer kept for a reader who is so far behind, or can't be read now. The stream ends; whoever comes back may
-    /// go on after the last event that it has.
+    /// What follows is no longer kept for a reader who is so far behind, can't be read now, or is another process's to tell, since this
+    /// one ends. The stream ends; whoever comes back may go on after the last event that it has.
     Dropped {
         /// Why, in words for the caller.
         reason: &'static str,
@@ -43,7 +46,7 @@ pub enum Followed {
 }
 
 impl RunService {
-    /// Reads a run; where it has not ended, waits for a change of its status, at most so long.
+    /// Reads a run; where it has not ended, waits for a change of its status, at most so long and until the service closes.
     pub async fn run_wait(
         &self,
         tenant: &TenantId,
@@ -59,24 +62,50 @@ impl RunService {
             };
             let status = run.summary.status;
             let has_changed = seen.is_some_and(|seen| seen != status);
-            if status.is_terminal() || has_changed || Instant::now() >= until {
+            if status.is_terminal() || has_changed || Instant::now() >= until || self.closing.is_cancelled() {
                 return Ok(Some(run));
             }
             seen = Some(status);
             // Whichever comes first: nothing is missed, since the next look is at the run itself.
-            let _ = timeout_at(until.min(Instant::now() + POLL), change).await;
+            tokio::select! {
+                () = change => (),
+                () = sleep_until(until.min(Instant::now() + POLL)) => (),
+                () = self.closing.cancelled() => (),
+            }
         }
     }
 
-    /// Waits for the end of a run. `None` when it is gone without one.
+    /// Waits for the end of a run. Returns the run as it stands when this process ends and lets go of it, and `None` when it is gone
+    /// without an end.
     pub(super) async fn end_of(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
         loop {
-            match self.run_wait(tenant, run_id, POLL * 60).await {
-                Ok(Some(run)) if !run.summary.status.is_terminal() => (),
+            let change = self.ports.board.run_change(tenant, run_id);
+            // Before the look, which so finds an end that came before.
+            let is_let_go = self.has_let_go(tenant, run_id);
+            let change = match self.run_lookup(tenant, run_id).await {
+                Ok(Some(run)) if !run.summary.status.is_terminal() && !is_let_go => change,
                 // The run goes on without the store for a while, and so does its caller.
-                Err(error) if error.is_transient() => sleep(POLL).await,
+                Err(error) if error.is_transient() && !is_let_go => pending().boxed(),
                 ended => return ended,
+            };
+            tokio::select! {
+                () = change => (),
+                () = sleep(POLL) => (),
+                () = self.let_go(tenant, run_id) => (),
             }
+        }
+    }
+
+    /// Tells whether those who follow the run have to go on elsewhere: this process ends, and does not work on it.
+    fn has_let_go(&self, tenant: &TenantId, run_id: RunId) -> bool {
+        self.ended.is_cancelled() || self.closing.is_cancelled() && self.active.find(tenant, run_id).is_none()
+    }
+
+    /// Waits until that may have come about.
+    async fn let_go(&self, tenant: &TenantId, run_id: RunId) {
+        match self.active.find(tenant, run_id) {
+            Some(_) => self.ended.cancelled().await,
+            None => self.closing.cancelled().await,
         }
     }
 
@@ -158,15 +187,19 @@ impl Follower {
                 return Some(Followed::Event(event));
             }
             let change = self.service.ports.board.run_change(&self.tenant, self.run_id);
+            // Before the look, which so finds all that was told before.
+            let is_let_go = self.service.has_let_go(&self.tenant, self.run_id);
             match self.look().await {
                 Ok(Found::Events(events)) => {
                     self.read.extend(events);
                     self.patience = POLL;
                 }
+                Ok(Found::Nothing) if is_let_go => return Some(self.dropped(SHUTTING_DOWN)),
                 Ok(Found::Nothing) => {
                     tokio::select! {
                         () = change => (),
                         () = sleep(self.patience) => (),
+                        () = self.service.let_go(&self.tenant, self.run_id) => (),
                     }
                     self.patience = (self.patience * 2).min(LONGEST_POLL);
                 }

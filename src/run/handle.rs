@@ -125,7 +125,7 @@ impl RunHandle {
         }
     }
 
-    /// Waits for the end of the run.
+    /// Waits for the end of the run. Where this process ends before a run that goes on elsewhere, returns the run as it stands.
     pub async fn result(self) -> Result<RunRecord, StoreError> {
         let Self {
             run_id,
@@ -136,7 +136,11 @@ impl RunHandle {
         } = self;
         let record = match result {
             Some(result) => result.await.ok().map(Arc::unwrap_or_clone),
-            None => caller.service.end_of(&caller.tenant, run_id).await?,
+            None => match caller.service.end_of(&caller.tenant, run_id).await {
+                // All that this process can still tell of it.
+                Err(error) if error.is_transient() => Some(accepted.clone()),
+                ended => ended?,
+            },
         };
         caller.done();
         // Only the end of the process drops a run's task without a result.

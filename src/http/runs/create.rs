@@ -30,7 +30,7 @@ use crate::run::RunHandle;
     ("Prefer" = Option<String>, Header, description = "`respond-async` (RFC 7240) makes a synchronous run asynchronous"),
 ), request_body = CreateRun, responses(
     (status = 200, description = "The result, or the stream of events", content((RunView = "application/json"), (String = "text/event-stream"))),
-    (status = 202, description = "The run is in the queue", body = RunView, headers(("Location" = String, description = "The path of the run"))),
+    (status = 202, description = "The run is in the queue, or goes on after the process that has accepted it", body = RunView, headers(("Location" = String, description = "The path of the run"))),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn create_run(
@@ -56,7 +56,7 @@ pub(in crate::http) async fn create_run(
     Ok(response)
 }
 
-/// Answers with the run as it was accepted, and says where it is found.
+/// Answers with a run that has not ended, and says where it is found.
 fn accepted(run: RunRecord) -> Result<Response, Problem> {
     let location = format!("/v1/runs/{}", run.summary.run_id);
     let location = HeaderValue::from_str(&location).map_err(Problem::internal)?;
@@ -78,6 +78,8 @@ fn result(run: RunRecord) -> Result<Response, Problem> {
     });
     match lost {
         Some((race, error)) => Err(Problem::new(race, error.message.clone()).with_run(error.conflicting_run_id)),
+        // It outlives this process: its caller is told where to follow it, and must not make it again.
+        None if !run.summary.status.is_terminal() => accepted(run),
         None => Ok(Json(RunView::from(run)).into_response()),
     }
 }

@@ -6,8 +6,10 @@ mod service;
 mod commands;
 mod configuration;
 mod crash;
+mod farewells;
 mod handover;
 mod keys;
+
 mod replicas;
 mod retention;
 mod shutdown;

@@ -103,10 +103,19 @@ impl Service {
     }
 
     /// Starts a streamed run of the agent `echo` and returns its events as they come.
-    pub(super) async fn stream(&self, mut body: Value) -> Events {
+    pub(super) async fn stream(&self, body: Value) -> Events {
+        self.stream_by(self.request(Method::POST, "/v1/runs"), body).await
+    }
+
+    /// Starts such a run with an idempotency key, so that it outlives its connection and its process.
+    pub(super) async fn stream_keyed(&self, body: Value, key: &str) -> Events {
+        let request = self.request(Method::POST, "/v1/runs").header("idempotency-key", key);
+        self.stream_by(request, body).await
+    }
+
+    async fn stream_by(&self, request: RequestBuilder, mut body: Value) -> Events {
         body["agent"] = json!("echo");
         body["mode"] = json!("stream");
-        let request = self.request(Method::POST, "/v1/runs");
         let request = request.header("content-type", "application/json");
         let response = request.body(body.to_string()).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
@@ -170,6 +179,11 @@ impl Service {
     /// Returns what it greeted with.
     pub(super) fn banner(&self) -> String {
         self.process.stdout()
+    }
+
+    /// Returns what it has logged so far.
+    pub(super) fn log(&self) -> String {
+        self.process.stderr()
     }
 
     /// Waits for the end of the process.

@@ -17,11 +17,11 @@ use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::wait::until;
 
 /// Two services that share everything.
-struct Pair {
-    mock: MockModel,
-    gate: Arc<Gate>,
-    here: Service,
-    there: Service,
+pub(super) struct Pair {
+    pub(super) mock: MockModel,
+    pub(super) gate: Arc<Gate>,
+    pub(super) here: Service,
+    pub(super) there: Service,
     // These go away after the services that use them.
     _redis: PrivateServer,
     _home: Home,
@@ -29,7 +29,7 @@ struct Pair {
 }
 
 /// Starts services in these roles, or tells why the test is skipped. No lease is renewed meanwhile, so nothing is learned by that.
-async fn pair(here: &str, there: &str) -> Option<Pair> {
+pub(super) async fn pair(here: &str, there: &str) -> Option<Pair> {
     let database = TestDatabase::postgres().await?;
     let redis = PrivateServer::start()?;
     let gate = Gate::new();

@@ -1,0 +1,124 @@
+//! A replica that ends has a last word for everybody who waits at it, and whoever goes on elsewhere misses nothing.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::binary::PATIENCE;
+use super::service::{Events, Service, read};
+use super::workers::{Pair, pair};
+use crate::support::gated::numbers;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_of_runs_of_another_replica_are_told_where_to_go_on() {
+    check_last_words("api", 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_of_runs_that_are_handed_back_are_told_where_to_go_on() {
+    // Without kept steps the other replica begins anew.
+    check_last_words("all", 4).await;
+}
+
+/// Ends a replica of this role while callers of all kinds wait at it, and goes on at another one.
+async fn check_last_words(role: &str, model_calls: usize) {
+    let Some(pair) = pair(role, "all").await else { return };
+    let Pair {
+        here,
+        there,
+        gate,
+        mock,
+        ..
+    } = pair;
+    let sync = begin(&here, "sync");
+    gate.until_waiting(1).await;
+    let runs = there.get("/v1/runs?status=running").await;
+    let run = runs["data"][0].clone();
+    let path = format!("/v1/runs/{}", run["run_id"].as_str().unwrap());
+    let polling = here.request(Method::GET, &format!("{path}?wait=60s"));
+    let poll = tokio::spawn(read(polling, None));
+    let mut stream = here.stream_keyed(json!({"input": "wait"}), "stream").await;
+    let streamed = stream.until("run.started").await;
+    let mut follower = here.follow(&run, 0).await;
+    let followed = vec![follower.until("run.started").await];
+    gate.until_waiting(2).await;
+
+    here.signal("TERM");
+    let (status, shown) = poll.await.unwrap();
+    assert_eq!(
+        (status, &shown["run_id"], &shown["status"]),
+        (StatusCode::OK, &run["run_id"], &json!("running"))
+    );
+    let (status, location, accepted) = sync.await.unwrap();
+    assert_eq!((status, location), (StatusCode::ACCEPTED, path), "{accepted:#}");
+    assert_eq!(accepted["run_id"], run["run_id"]);
+    assert!(
+        ["queued", "running"].contains(&accepted["status"].as_str().unwrap()),
+        "{accepted:#}"
+    );
+    let followed = until_dropped(followed, follower).await;
+    let read = until_dropped(vec![streamed.clone()], stream).await;
+    let ended = here.end_within(PATIENCE).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("connections cut"), "{}", ended.stderr);
+
+    let waiting = [(&run, followed), (&streamed, read)].map(async |(run, events)| {
+        let rest = there.follow(run, events.len() as u64).await;
+        (run, events, rest)
+    });
+    let waiting = futures_util::future::join_all(waiting).await;
+    gate.until_waiting(2).await;
+    gate.open(2);
+    for (run, mut events, rest) in waiting {
+        events.extend(rest.rest().await);
+        assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+        assert_eq!(events.last().unwrap()["type"], "run.completed");
+        assert_eq!(events, there.follow(run, 0).await.rest().await);
+        let ended = there.ended(run).await;
+        assert_eq!(
+            (&ended["status"], &ended["attempts"]),
+            (&json!("completed"), &json!(1)),
+            "{ended:#}"
+        );
+    }
+    assert_eq!(mock.requests().len(), model_calls);
+    there.stop().await;
+}
+
+/// Makes a run and waits for it; returns the answer with its `Location`.
+fn begin(service: &Service, key: &str) -> JoinHandle<(StatusCode, String, Value)> {
+    let request = service.request(Method::POST, "/v1/runs").header("idempotency-key", key);
+    let body = json!({"agent": "echo", "input": "wait"});
+    let request = request
+        .header("content-type", "application/json")
+        .body(body.to_string());
+    tokio::spawn(async move {
+        let answer = request.send().await.unwrap();
+        let location = answer
+            .headers()
+            .get("location")
+            .map(|value| value.to_str().unwrap().to_owned());
+        (
+            answer.status(),
+            location.unwrap_or_default(),
+            serde_json::from_str(&answer.text().await.unwrap()).unwrap(),
+        )
+    })
+}
+
+/// Adds the events of a run up to the farewell, which must name the last of them.
+async fn until_dropped(mut events: Vec<Value>, rest: Events) -> Vec<Value> {
+    events.extend(rest.rest().await);
+    let dropped = events.pop().unwrap();
+    assert_eq!(dropped["type"], "stream.dropped", "{dropped:#}");
+    assert!(
+        dropped["data"]["reason"].as_str().unwrap().contains("shutting down"),
+        "{dropped:#}"
+    );
+    assert_eq!(
+        dropped["data"]["after"],
+        events.last().unwrap()["sequence"],
+        "{dropped:#}"
+    );
+    events
+}
