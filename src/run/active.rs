@@ -23,8 +23,6 @@ pub(super) struct ActiveRun {
     pub(super) cancellation: CancellationToken,
     /// Cancelled when the run shall end with what it has.
     pub(super) stop: CancellationToken,
-    /// Cancelled when the run shall go on elsewhere after its present step.
-    pub(super) pause: CancellationToken,
     /// Messages that its model has not seen yet.
     pub(super) inbox: Arc<SteeringInbox>,
     /// Who hears how it ends.
@@ -39,8 +37,8 @@ pub(super) struct Tenure {
     pub(super) lease: Lease,
     /// Whether the run's end moves its thread.
     pub(super) moves_thread: bool,
-    /// Cancelled when this process shall let go of the run at once, whatever it is doing.
-    pub(super) departure: CancellationToken,
+    /// By what this process is told to let go of the run.
+    handover: Handover,
     /// Whether another worker has the run.
     is_lost: AtomicBool,
     /// Whether the run's end is on its way to the store, and the lease with it.
@@ -49,6 +47,15 @@ pub(super) struct Tenure {
     expires: Mutex<Instant>,
     /// Events that the store has not yet.
     unkept: Mutex<Vec<Arc<RunEvent>>>,
+}
+
+/// How runs of the queue leave this process when it ends, those as well that come while it does.
+#[derive(Debug, Default)]
+pub(super) struct Handover {
+    /// Cancelled when they shall go on elsewhere after their present step.
+    pub(super) pause: CancellationToken,
+    /// Cancelled when this process lets go of them at once, whatever they are doing.
+    pub(super) departure: CancellationToken,
 }
 
 /// All runs at work in this process.
@@ -89,7 +96,6 @@ impl ActiveRun {
             run_id,
             cancellation: cancellation.child_token(),
             stop: CancellationToken::new(),
-            pause: CancellationToken::new(),
             inbox: Arc::default(),
             webhook,
             tenure,
@@ -112,16 +118,15 @@ impl ActiveRun {
     /// Waits until this process shall let go of the run; for ever for a run that lives here only.
     pub(super) async fn departed(&self) {
         match &self.tenure {
-            Some(tenure) => tenure.departure.cancelled().await,
+            Some(tenure) => tenure.handover.departure.cancelled().await,
             None => std::future::pending().await,
         }
     }
 
-    /// Lets go of the run, so that another worker may take it up at once.
-    pub(super) fn hand_back(&self) {
-        if let Some(tenure) = &self.tenure {
-            tenure.departure.cancel();
-        }
+    /// Returns what is cancelled when the run shall go on elsewhere after its present step; never for one that lives here only.
+    pub(super) fn pause(&self) -> CancellationToken {
+        let tenure = self.tenure.as_ref();
+        tenure.map_or_else(CancellationToken::new, |tenure| tenure.handover.pause.clone())
     }
 
     /// Tells whether another worker has the run, or may have it by now.
@@ -131,13 +136,22 @@ impl ActiveRun {
 }
 
 impl Tenure {
-    /// Takes up a lease that expires then.
-    pub(super) fn new(lease: Lease, moves_thread: bool, expires: Instant, unkept: Vec<Arc<RunEvent>>) -> Self {
+    /// Takes up a lease that expires then. It is handed over when all of this process are.
+    pub(super) fn new(
+        lease: Lease,
+        moves_thread: bool,
+        expires: Instant,
+        unkept: Vec<Arc<RunEvent>>,
+        all: &Handover,
+    ) -> Self {
         Self {
             unkept: Mutex::new(unkept),
             lease,
             moves_thread,
-            departure: CancellationToken::new(),
+            handover: Handover {
+                pause: all.pause.child_token(),
+                departure: all.departure.child_token(),
+            },
             is_lost: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
             expires: Mutex::new(expires),
@@ -167,7 +181,7 @@ impl Tenure {
     /// Notes that another worker has the run: everything here ends at once.
     pub(super) fn lose(&self) {
         self.is_lost.store(true, Ordering::Release);
-        self.departure.cancel();
+        self.handover.departure.cancel();
     }
 
     /// Adds an event that was told.

@@ -102,7 +102,7 @@ impl RunService {
             Arc::clone(&self.ports.clock),
         )
         .with_stop(active.stop.clone())
-        .with_pause(active.pause.clone())
+        .with_pause(active.pause())
         .with_spent(spent);
         let RunSummary { run_id, session_id, .. } = live.summary();
         Work {

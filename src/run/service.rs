@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::active::ActiveRuns;
+use super::active::{ActiveRuns, Handover};
 use super::agents::AgentDirectory;
 use super::queue::{LeaseClock, WaitingCount};
 use crate::agent::hooks::HookRegistry;
@@ -102,6 +102,8 @@ pub struct RunService {
     pub(super) tasks: TaskTracker,
     /// Cancels all runs that live in this process only.
     pub(super) cancellation: CancellationToken,
+    /// Hands back all runs of the queue.
+    pub(super) handover: Handover,
     /// Cancelled when no run is begun any more.
     pub(super) closing: CancellationToken,
     /// Cancelled when all runs have ended, and what serves them ends as well.
@@ -123,6 +125,7 @@ impl RunService {
             active: Arc::default(),
             tasks: TaskTracker::new(),
             cancellation: CancellationToken::new(),
+            handover: Handover::default(),
             closing: CancellationToken::new(),
             ended: CancellationToken::new(),
             background: TaskTracker::new(),
@@ -160,7 +163,7 @@ impl RunService {
         alone + leased
     }
 
-    /// Takes no more runs and lets those at work finish within the grace. In the middle of it, runs of the queue that keep their steps
+    /// Takes no more runs and lets those at work finish within the grace; what was leased and has not begun is handed back. In the middle of it, runs of the queue that keep their steps
     /// are handed back after the step that they are in; at its end all runs of the queue are handed back, and the others cancelled.
     pub async fn shut_down(&self, grace: Duration) {
         self.permits.close();
@@ -168,9 +171,7 @@ impl RunService {
         self.closing.cancel();
         self.tasks.close();
         if timeout(grace / 2, self.tasks.wait()).await.is_err() {
-            for run in self.active.leased() {
-                run.pause.cancel();
-            }
+            self.handover.pause.cancel();
             if timeout(grace / 2, self.tasks.wait()).await.is_err() {
                 self.cut_runs().await;
             }
@@ -186,9 +187,7 @@ impl RunService {
         let runs = self.tasks.len();
         tracing::warn!(runs, "handing back and cancelling runs that outlast the shutdown grace");
         self.cancellation.cancel();
-        for run in self.active.leased() {
-            run.hand_back();
-        }
+        self.handover.departure.cancel();
         if timeout(LAST_WORDS, self.tasks.wait()).await.is_err() {
             tracing::error!(runs = self.tasks.len(), "runs did not end when they were cancelled");
         }

@@ -18,7 +18,7 @@ use crate::run::live::LiveEvents;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::plan::{Base, RunPlan};
 use crate::run::service::RunService;
-use crate::store::{LeasedRun, StoreError};
+use crate::store::{Lease, LeasedRun, StoreError};
 
 /// The most events that are read at once.
 const BATCH: usize = 1_000;
@@ -33,6 +33,10 @@ impl RunService {
         plan: Option<Box<RunPlan>>,
         place: Option<OwnedSemaphorePermit>,
     ) {
+        // One that is cancelled has nothing left to do but to end.
+        if self.closing.is_cancelled() && leased.control != Some(RunControl::Cancel) {
+            return self.release(&leased.lease).await;
+        }
         let planned = match plan {
             Some(plan) => Ok(Planned::Before(plan)),
             None => AcceptedRequest::from_json(&leased.request).map(|accepted| Planned::Now(Box::new(accepted))),
@@ -41,9 +45,8 @@ impl RunService {
         let live = match self.take_up(&leased, webhook).await {
             Ok(live) => Arc::new(live),
             Err(error) => {
-                // The lease expires, and the run is taken up again.
                 tracing::warn!(run_id = %leased.lease.run_id, error = &error as &dyn Error, "a run can't be taken up");
-                return;
+                return self.let_go_of(&leased.lease).await;
             }
         };
         let performed = self.work_on(&leased, planned, &live).await;
@@ -71,7 +74,7 @@ impl RunService {
             let earlier = self.earlier_events(leased).await;
             earlier.inspect_err(|_| self.ports.board.run_release(&tenant, run_id))?
         };
-        let tenure = Tenure::new(lease, leased.moves_thread, expires, unkept);
+        let tenure = Tenure::new(lease, leased.moves_thread, expires, unkept, &self.handover);
         let active = ActiveRun::new(tenant.clone(), run_id, &CancellationToken::new(), webhook, Some(tenure));
         if let Some(control) = leased.control {
             active.control(control);
@@ -141,8 +144,7 @@ impl RunService {
         self.perform_safely(&plan, live).await
     }
 
-    /// Lets go of a run that this process does not end. When the process ends, another one may take the run at once; otherwise its lease
-    /// expires, so that what can't be done is not tried again and again without a pause.
+    /// Lets go of a run that this process does not end.
     pub(in crate::run) async fn leave(&self, live: &LiveEvents) {
         let active = &live.active;
         let now_here = self.active.find(&active.tenant, active.run_id);
@@ -151,10 +153,21 @@ impl RunService {
             return;
         };
         self.keep(active).await;
-        if !self.closing.is_cancelled() {
+        self.let_go_of(lease).await;
+    }
+
+    /// When the process ends, another one may take the run at once; otherwise its lease expires, so that what can't be done is not tried
+    /// again and again without a pause.
+    async fn let_go_of(&self, lease: &Lease) {
+        if self.closing.is_cancelled() {
+            self.release(lease).await;
+        } else {
             tracing::warn!(run_id = %lease.run_id, "a run is left until its lease expires");
-            return;
         }
+    }
+
+    /// Gives a run back to the queue, as if it had not been leased.
+    async fn release(&self, lease: &Lease) {
         match self.ports.store.lease_release(lease).await {
             Ok(true) => tracing::info!(run_id = %lease.run_id, "a run is handed back to the queue"),
             Ok(false) => tracing::info!(run_id = %lease.run_id, "another worker has a run that was to be handed back"),

@@ -9,7 +9,7 @@ mod crash;
 mod farewells;
 mod handover;
 mod keys;
-
+mod late_leases;
 mod replicas;
 mod retention;
 mod shutdown;

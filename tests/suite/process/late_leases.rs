@@ -1,0 +1,82 @@
+//! Runs that are leased in the very moment when their worker is told to end.
+
+use std::sync::Arc;
+
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+use super::binary::{Home, PATIENCE};
+use super::service::Service;
+use crate::support::databases::TestDatabase;
+use crate::support::gate::Gate;
+use crate::support::mock_model::{MockModel, Reply};
+use crate::support::wait::until;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_leased_too_late_is_handed_back() {
+    // The answer to the lease is held back, so that it comes after the signal.
+    check_handed_back("runs", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_taken_up_too_late_is_handed_back() {
+    // What an earlier worker has told is held back, so that the run is leased before the signal and taken up after it.
+    check_handed_back("run_events", 1).await;
+}
+
+/// Holds back what a worker reads or writes of a table, ends it meanwhile, and looks at what it has left. So many workers have handed
+/// the run back before.
+async fn check_handed_back(table: &str, earlier: usize) {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let gate = Gate::new();
+    let behind = Arc::clone(&gate);
+    let mock = MockModel::start(move |_| Reply::Held(Arc::clone(&behind), "done".to_owned())).await;
+    let home = Home::new(database.url())
+        .with_mock(&mock)
+        .variable("AGENT_RUNTIME__QUEUE__LEASE", "10m")
+        .variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "100ms");
+    let api = Service::start_with(&home, &["--role", "api"]).await;
+    let run = api.begin("echo", "wait").await;
+    for _ in 0..earlier {
+        let worker = Service::start_with(&home, &["--role", "worker"]).await;
+        gate.until_waiting(1).await;
+        worker.stop().await;
+        gate.until_waiting(0).await;
+    }
+
+    let mut holding = PgConnection::connect(database.url()).await.unwrap();
+    let mode = if table == "runs" {
+        "share row exclusive"
+    } else {
+        "access exclusive"
+    };
+    let hold = format!("begin; lock table {table} in {mode} mode");
+    sqlx::raw_sql(AssertSqlSafe(hold)).execute(&mut holding).await.unwrap();
+    let worker = Service::start_with(&home, &["--role", "worker"]).await;
+    let held = format!("select count(*) from pg_locks where not granted and relation = '{table}'::regclass");
+    until("nothing is held back", async || database.number(&held).await > 0).await;
+    worker.signal("TERM");
+    until("the grace is not over", async || {
+        worker.log().contains("outlast the shutdown grace")
+    })
+    .await;
+    sqlx::raw_sql("rollback").execute(&mut holding).await.unwrap();
+    let ended = worker.end_within(PATIENCE).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("did not end"), "{}", ended.stderr);
+    let waiting = "select count(*) from run_queue where leased_until is null and attempts = 0";
+    assert_eq!(database.number(waiting).await, 1, "{}", ended.stderr);
+    assert_eq!(mock.requests().len(), earlier, "nothing was begun");
+
+    let worker = Service::start_with(&home, &["--role", "worker"]).await;
+    gate.open(1);
+    let ended = api.ended(&run).await;
+    assert_eq!(
+        (ended["status"].as_str(), ended["attempts"].as_u64()),
+        (Some("completed"), Some(1)),
+        "{ended:#}"
+    );
+    worker.stop().await;
+    api.stop().await;
+}
