@@ -5,16 +5,16 @@
 //! the end is told the end once more.
 
 use std::collections::VecDeque;
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream};
-use futures_util::{FutureExt as _, Stream, StreamExt as _};
-use tokio::time::{Instant, sleep, sleep_until};
+use futures_util::{Stream, StreamExt as _};
+use tokio::time::{Instant, sleep_until};
 
 use super::active::ActiveRun;
 use super::service::RunService;
+use super::shared_looks::Place;
 use crate::ids::RunId;
 use crate::record::{RunEvent, RunEventPayload, RunRecord};
 use crate::store::StoreError;
@@ -46,69 +46,6 @@ pub enum Followed {
 }
 
 impl RunService {
-    /// Reads a run; where it has not ended, waits for a change of its status, at most so long and until the service closes.
-    pub async fn run_wait(
-        &self,
-        tenant: &TenantId,
-        run_id: RunId,
-        wait: Duration,
-    ) -> Result<Option<RunRecord>, StoreError> {
-        let until = Instant::now() + wait;
-        let mut seen = None;
-        loop {
-            let change = self.ports.board.run_change(tenant, run_id);
-            let Some(run) = self.run_lookup(tenant, run_id).await? else {
-                return Ok(None);
-            };
-            let status = run.summary.status;
-            let has_changed = seen.is_some_and(|seen| seen != status);
-            if status.is_terminal() || has_changed || Instant::now() >= until || self.closing.is_cancelled() {
-                return Ok(Some(run));
-            }
-            seen = Some(status);
-            // Whichever comes first: nothing is missed, since the next look is at the run itself.
-            tokio::select! {
-                () = change => (),
-                () = sleep_until(until.min(Instant::now() + POLL)) => (),
-                () = self.closing.cancelled() => (),
-            }
-        }
-    }
-
-    /// Waits for the end of a run. Returns the run as it stands when this process ends and lets go of it, and `None` when it is gone
-    /// without an end.
-    pub(super) async fn end_of(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
-        loop {
-            let change = self.ports.board.run_change(tenant, run_id);
-            // Before the look, which so finds an end that came before.
-            let is_let_go = self.has_let_go(tenant, run_id);
-            let change = match self.run_lookup(tenant, run_id).await {
-                Ok(Some(run)) if !run.summary.status.is_terminal() && !is_let_go => change,
-                // The run goes on without the store for a while, and so does its caller.
-                Err(error) if error.is_transient() && !is_let_go => pending().boxed(),
-                ended => return ended,
-            };
-            tokio::select! {
-                () = change => (),
-                () = sleep(POLL) => (),
-                () = self.let_go(tenant, run_id) => (),
-            }
-        }
-    }
-
-    /// Tells whether those who follow the run have to go on elsewhere: this process ends, and does not work on it.
-    fn has_let_go(&self, tenant: &TenantId, run_id: RunId) -> bool {
-        self.ended.is_cancelled() || self.closing.is_cancelled() && self.active.find(tenant, run_id).is_none()
-    }
-
-    /// Waits until that may have come about.
-    async fn let_go(&self, tenant: &TenantId, run_id: RunId) {
-        match self.active.find(tenant, run_id) {
-            Some(_) => self.ended.cancelled().await,
-            None => self.closing.cancelled().await,
-        }
-    }
-
     /// Streams the events of a run that follow on the one with the number `after`; none when there is no such run.
     pub async fn follow(
         self: &Arc<Self>,
@@ -134,6 +71,10 @@ impl RunService {
             after,
             read: VecDeque::new(),
             patience: POLL,
+            is_signed: true,
+            seen_at: Instant::now(),
+            place: None,
+            missing_since: None,
             ahead_since: None,
             is_at_end: false,
             looked_back_to: 0,
@@ -157,6 +98,14 @@ struct Follower {
     read: VecDeque<Arc<RunEvent>>,
     /// How long the next look is waited for.
     patience: Duration,
+    /// Whether the next look follows on a sign, so that none will do that was taken before it.
+    is_signed: bool,
+    /// When the last look was taken, by this reader or another.
+    seen_at: Instant,
+    /// Where those meet who have read as far.
+    place: Option<Arc<MeetingPlace>>,
+    /// Since when the run is nowhere.
+    missing_since: Option<Instant>,
     /// Since when the reader has been shown more than there is.
     ahead_since: Option<Instant>,
     /// Whether the last event that was passed on is one of the last of the run.
@@ -177,6 +126,27 @@ enum Found {
     Gap(&'static str),
 }
 
+/// Where readers meet who have read as far.
+type MeetingPlace = Place<(TenantId, RunId, u64), Sight>;
+
+/// What there is for all readers who have read as far.
+#[derive(Debug, Clone)]
+pub(super) enum Sight {
+    Events(Vec<Arc<RunEvent>>),
+    /// Nothing yet.
+    Nothing,
+    /// The readers have been shown more than there is. The newest resumption of the run is this one.
+    Ahead {
+        last: u64,
+        resumption: Option<u64>,
+    },
+    /// All is read but the end of the run.
+    Ended(Arc<RunRecord>),
+    /// The run is nowhere.
+    Missing,
+    Unreadable(Arc<StoreError>),
+}
+
 impl Follower {
     async fn next(&mut self) -> Option<Followed> {
         while !self.is_over {
@@ -187,20 +157,22 @@ impl Follower {
                 return Some(Followed::Event(event));
             }
             let change = self.service.ports.board.run_change(&self.tenant, self.run_id);
+            let asked = Instant::now();
             // Before the look, which so finds all that was told before.
             let is_let_go = self.service.has_let_go(&self.tenant, self.run_id);
-            match self.look().await {
+            let after = if self.is_signed { asked } else { self.seen_at };
+            match self.look(after).await {
                 Ok(Found::Events(events)) => {
                     self.read.extend(events);
-                    self.patience = POLL;
+                    (self.patience, self.is_signed) = (POLL, true);
                 }
                 Ok(Found::Nothing) if is_let_go => return Some(self.dropped(SHUTTING_DOWN)),
                 Ok(Found::Nothing) => {
-                    tokio::select! {
-                        () = change => (),
-                        () = sleep(self.patience) => (),
-                        () = self.service.let_go(&self.tenant, self.run_id) => (),
-                    }
+                    self.is_signed = tokio::select! {
+                        () = change => true,
+                        () = sleep_until(self.seen_at + self.patience) => false,
+                        () = self.service.let_go(&self.tenant, self.run_id) => true,
+                    };
                     self.patience = (self.patience * 2).min(LONGEST_POLL);
                 }
                 Ok(Found::Gap(reason)) => return Some(self.dropped(reason)),
@@ -218,29 +190,69 @@ impl Follower {
         Followed::Dropped { reason }
     }
 
-    async fn look(&mut self) -> Result<Found, StoreError> {
-        let here = self.service.active.find(&self.tenant, self.run_id);
-        let shown = self.look_at_board(here.as_deref()).await;
-        if !shown.is_empty() {
-            return Ok(Found::Events(shown));
-        }
-        if let Some(active) = here {
+    /// Looks for more. Another reader's look will do if it was taken after the instant.
+    async fn look(&mut self, after: Instant) -> Result<Found, StoreError> {
+        if let Some(active) = self.service.active.find(&self.tenant, self.run_id) {
+            self.seen_at = Instant::now();
             return self.look_here(&active).await;
         }
-        let Some(run) = self.service.run_lookup(&self.tenant, self.run_id).await? else {
-            return Ok(Found::Gap(
-                "the process that worked on the run is gone, and the run with it",
-            ));
-        };
-        match self.look_at_store().await? {
-            Found::Events(events) => Ok(Found::Events(events)),
-            _ if run.summary.status.is_terminal() => self.look_at_end(run).await,
-            _ => self.look_back().await,
+        let key = (self.tenant.clone(), self.run_id, self.after);
+        let place = self.service.following_looks.place(key);
+        let seen = place.see(after, self.see()).await;
+        self.place = Some(place);
+        self.seen_at = seen.at;
+        if !matches!(seen.value, Sight::Missing) {
+            self.missing_since = None;
+        }
+        match seen.value {
+            Sight::Events(events) => Ok(Found::Events(events)),
+            Sight::Ended(run) => self.look_at_end(Arc::unwrap_or_clone(run)).await,
+            Sight::Ahead { last, resumption } => Ok(self.go_back(last, resumption)),
+            Sight::Nothing => {
+                self.ahead_since = None;
+                Ok(Found::Nothing)
+            }
+            // A board that was emptied is filled again by the process that works on the run, if there is one.
+            Sight::Missing if self.missing_since.get_or_insert_with(Instant::now).elapsed() < LOST => {
+                Ok(Found::Nothing)
+            }
+            Sight::Missing => Ok(Found::Gap(
+                "nothing is known of the run: the process that works on it is gone, or can't be reached",
+            )),
+            Sight::Unreadable(error) => Err(StoreError::shared(&error)),
         }
     }
 
-    /// Looks for events of a run of this process of which the board has shown none.
+    /// Looks at a run that this process does not work on, for all who have read as far.
+    async fn see(&self) -> Sight {
+        self.try_see()
+            .await
+            .unwrap_or_else(|error| Sight::Unreadable(Arc::new(error)))
+    }
+
+    async fn try_see(&self) -> Result<Sight, StoreError> {
+        let shown = self.look_at_board(None).await;
+        if !shown.is_empty() {
+            return Ok(Sight::Events(shown));
+        }
+        let Some(run) = self.service.run_lookup(&self.tenant, self.run_id).await? else {
+            return Ok(Sight::Missing);
+        };
+        if let Found::Events(events) = self.look_at_store().await? {
+            return Ok(Sight::Events(events));
+        }
+        if run.summary.status.is_terminal() {
+            return Ok(Sight::Ended(Arc::new(run)));
+        }
+        self.see_ahead().await
+    }
+
+    /// Looks at a run of this process.
     async fn look_here(&mut self, active: &ActiveRun) -> Result<Found, StoreError> {
+        let shown = self.look_at_board(Some(active)).await;
+        if !shown.is_empty() {
+            return Ok(Found::Events(shown));
+        }
         let board = &self.service.ports.board;
         let last = board.event_last(&self.tenant, self.run_id).await.unwrap_or_default();
         if last < self.after {
@@ -284,23 +296,35 @@ impl Follower {
     /// A reader may have been shown more than a worker that died could share. Such a reader begins again where another worker has gone
     /// on, which is where it learns that what it has since then does not count.
     async fn look_back(&mut self) -> Result<Found, StoreError> {
-        let Some(last) = self.last_known().await?.filter(|last| *last < self.after) else {
+        let Sight::Ahead { last, resumption } = self.see_ahead().await? else {
             self.ahead_since = None;
             return Ok(Found::Nothing);
         };
-        let since = *self.ahead_since.get_or_insert_with(Instant::now);
+        Ok(self.go_back(last, resumption))
+    }
+
+    /// Looks whether readers have been shown more than there is.
+    async fn see_ahead(&self) -> Result<Sight, StoreError> {
+        let Some(last) = self.last_known().await?.filter(|last| *last < self.after) else {
+            return Ok(Sight::Nothing);
+        };
         let resumption = self.newest_resumption().await?;
+        Ok(Sight::Ahead { last, resumption })
+    }
+
+    fn go_back(&mut self, last: u64, resumption: Option<u64>) -> Found {
+        let since = *self.ahead_since.get_or_insert_with(Instant::now);
         if let Some(number) = resumption.filter(|number| *number <= self.after && self.looked_back_to < *number) {
             self.looked_back_to = number;
             self.after = number - 1;
-            return Ok(Found::Events(Vec::new()));
+            return Found::Events(Vec::new());
         }
         // What the reader names may be on its way to a board that was emptied. Otherwise it was never told, or is lost, and the reader
         // goes on from what there is.
         if since.elapsed() > LOST {
             self.after = last;
         }
-        Ok(Found::Nothing)
+        Found::Nothing
     }
 
     /// Returns the number of the last event that there is. While the board is away nobody knows.

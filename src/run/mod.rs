@@ -27,7 +27,9 @@ mod remove;
 mod request;
 mod restore;
 mod service;
+mod shared_looks;
 mod subagents;
+mod wait;
 mod work;
 
 pub use self::agent_checks::AgentChecks;

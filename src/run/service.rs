@@ -10,14 +10,18 @@ use tokio_util::task::TaskTracker;
 
 use super::active::{ActiveRuns, Handover};
 use super::agents::AgentDirectory;
+use super::follow::Sight;
 use super::queue::{LeaseClock, WaitingCount};
+use super::shared_looks::{self, SharedLooks};
+use super::wait::Look;
 use crate::agent::hooks::HookRegistry;
 use crate::agent::ports::{EnvironmentRuntime, ModelCatalog, ToolCatalog};
 use crate::agent::state::ExecutionBudget;
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::ids::{IdSource, WorkerId};
+use crate::ids::{IdSource, RunId, WorkerId};
 use crate::store::{Sessions, Store};
+use crate::tenant::TenantId;
 use crate::usage::PriceTable;
 
 /// How long runs that are cancelled at shutdown may take to store their records.
@@ -98,6 +102,10 @@ pub struct RunService {
     pub(super) lease_clock: LeaseClock,
     pub(super) waiting: WaitingCount,
     pub(super) active: Arc<ActiveRuns>,
+    /// What those have seen who wait for a change of a run.
+    pub(super) waiting_looks: SharedLooks<(TenantId, RunId), Look>,
+    /// What those have seen who follow a run from the event of a number on.
+    pub(super) following_looks: SharedLooks<(TenantId, RunId, u64), Sight>,
     /// The runs, and what callers have left to be done.
     pub(super) tasks: TaskTracker,
     /// Cancels all runs that live in this process only.
@@ -116,6 +124,7 @@ impl RunService {
     pub fn new(ports: RunPorts, settings: RunSettings) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(settings.max_concurrent));
         let places = Arc::new(Semaphore::new(settings.queue.concurrency));
+        let looks = Arc::new(Semaphore::new(shared_looks::AT_ONCE));
         Arc::new(Self {
             permits,
             places,
@@ -123,6 +132,8 @@ impl RunService {
             lease_clock: LeaseClock::new(Arc::clone(&ports.clock)),
             waiting: WaitingCount::default(),
             active: Arc::default(),
+            waiting_looks: SharedLooks::new(&looks),
+            following_looks: SharedLooks::new(&looks),
             tasks: TaskTracker::new(),
             cancellation: CancellationToken::new(),
             handover: Handover::default(),

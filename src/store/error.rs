@@ -1,5 +1,7 @@
 //! What can go wrong in a store.
 
+use std::sync::Arc;
+
 use crate::ids::RunId;
 
 /// A failed operation of a store: nothing was written.
@@ -50,6 +52,24 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Makes an error of one that several have met.
+    pub fn shared(error: &Arc<Self>) -> Self {
+        let source = Box::new(Arc::clone(error));
+        match **error {
+            Self::Unavailable { operation, .. } => Self::Unavailable { operation, source },
+            Self::Failed { operation, .. } => Self::Failed { operation, source },
+            Self::Corrupt {
+                table, column, ref id, ..
+            } => Self::Corrupt {
+                table,
+                column,
+                id: id.clone(),
+                source,
+            },
+            Self::Schema { found, needed } => Self::Schema { found, needed },
+        }
+    }
+
     /// Tells whether trying again may help.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable { .. })

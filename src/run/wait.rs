@@ -1,0 +1,96 @@
+//! Waiting for runs: for a change of their status, and for their end. One look serves all who wait for the same run.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::service::RunService;
+use crate::ids::RunId;
+use crate::record::RunRecord;
+use crate::store::StoreError;
+use crate::tenant::TenantId;
+
+/// How long a sign is waited for before there is a look without one.
+const POLL: Duration = Duration::from_secs(1);
+
+/// What a look at a run has seen.
+pub(super) type Look = Result<Option<Arc<RunRecord>>, Arc<StoreError>>;
+
+impl RunService {
+    /// Reads a run; where it has not ended, waits for a change of its status, at most so long and until the service closes.
+    pub async fn run_wait(
+        &self,
+        tenant: &TenantId,
+        run_id: RunId,
+        wait: Duration,
+    ) -> Result<Option<RunRecord>, StoreError> {
+        if wait.is_zero() {
+            return self.run_lookup(tenant, run_id).await;
+        }
+        let until = Instant::now() + wait;
+        let place = self.waiting_looks.place((tenant.clone(), run_id));
+        let (mut shown, mut after) = (None, None);
+        loop {
+            let change = self.ports.board.run_change(tenant, run_id);
+            let now = Instant::now();
+            let look = async {
+                let run = self.run_lookup(tenant, run_id).await.map_err(Arc::new)?;
+                Ok(run.map(Arc::new))
+            };
+            let seen = place.see(after.unwrap_or(now), look).await;
+            let Some(run) = seen.value.map_err(|error| StoreError::shared(&error))? else {
+                return Ok(None);
+            };
+            let status = run.summary.status;
+            let has_changed = shown.is_some_and(|shown| shown != status);
+            if status.is_terminal() || has_changed || now >= until || self.closing.is_cancelled() {
+                return Ok(Some(Arc::unwrap_or_clone(run)));
+            }
+            shown = Some(status);
+            // Whichever comes first: nothing is missed, since the next look is at the run itself. Without a sign another's look will do.
+            after = tokio::select! {
+                () = change => None,
+                () = sleep_until(until) => None,
+                () = self.closing.cancelled() => None,
+                () = sleep_until(seen.at + POLL) => Some(seen.at),
+            };
+        }
+    }
+
+    /// Waits for the end of a run. Returns the run as it stands when this process ends and lets go of it, and `None` when it is gone
+    /// without an end.
+    pub(super) async fn end_of(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
+        loop {
+            let change = self.ports.board.run_change(tenant, run_id);
+            // Before the look, which so finds an end that came before.
+            let is_let_go = self.has_let_go(tenant, run_id);
+            let change = match self.run_lookup(tenant, run_id).await {
+                Ok(Some(run)) if !run.summary.status.is_terminal() && !is_let_go => change,
+                // The run goes on without the store for a while, and so does its caller.
+                Err(error) if error.is_transient() && !is_let_go => pending().boxed(),
+                ended => return ended,
+            };
+            tokio::select! {
+                () = change => (),
+                () = sleep(POLL) => (),
+                () = self.let_go(tenant, run_id) => (),
+            }
+        }
+    }
+
+    /// Tells whether those who follow the run have to go on elsewhere: this process ends, and does not work on it.
+    pub(super) fn has_let_go(&self, tenant: &TenantId, run_id: RunId) -> bool {
+        self.ended.is_cancelled() || self.closing.is_cancelled() && self.active.find(tenant, run_id).is_none()
+    }
+
+    /// Waits until that may have come about.
+    pub(super) async fn let_go(&self, tenant: &TenantId, run_id: RunId) {
+        match self.active.find(tenant, run_id) {
+            Some(_) => self.ended.cancelled().await,
+            None => self.closing.cancelled().await,
+        }
+    }
+}
