@@ -21,7 +21,7 @@ use super::publish::Stored;
 use super::request::RunRequest;
 use super::service::RunService;
 use super::subagents::restore_children;
-use crate::record::{RunEventPayload, RunRecord};
+use crate::record::RunRecord;
 use crate::tenant::TenantId;
 
 /// How this process is done with a run.
@@ -62,7 +62,7 @@ impl RunService {
     /// Runs the plan to its end: exactly one terminal event and one result, whatever happens.
     async fn execute(self: Arc<Self>, plan: RunPlan, live: LiveEvents, permit: OwnedSemaphorePermit) {
         let live = Arc::new(live);
-        live.tell(RunEventPayload::Started(Box::new(live.summary())));
+        live.tell_started();
         let performed = self.perform_safely(&plan, &live).await;
         self.conclude(&live, performed, Some(permit)).await;
     }

@@ -30,7 +30,7 @@ struct LiveState {
     run: LiveRun,
     /// The number of the last event.
     sequence: u64,
-    /// Whether an earlier worker has told events.
+    /// Whether an earlier worker has told events, or has died before any of them was shared.
     is_resumed: bool,
     /// Takes the result; none when nobody waits for it.
     result: Option<oneshot::Sender<Arc<RunRecord>>>,
@@ -69,20 +69,27 @@ impl LiveEvents {
         self
     }
 
-    /// Goes on after the events of an earlier worker.
+    /// Goes on after the events of an earlier worker. Those of one that was taken over may be lost, and still have been read.
     #[must_use]
-    pub(super) fn following(self, last: u64) -> Self {
+    pub(super) fn following(self, last: u64, is_taken_over: bool) -> Self {
         {
             let mut state = self.state();
             state.sequence = last;
-            state.is_resumed = last > 0;
+            state.is_resumed = last > 0 || is_taken_over;
         }
         self
     }
 
-    /// Tells whether an earlier worker has told events of the run.
+    /// Tells whether an earlier worker has begun the run.
     pub(super) fn is_resumed(&self) -> bool {
         self.state().is_resumed
+    }
+
+    /// Tells that the run begins, unless that was told already.
+    pub(super) fn tell_started(&self) {
+        if self.state().sequence == 0 {
+            self.tell(RunEventPayload::Started(Box::new(self.summary())));
+        }
     }
 
     /// Tells that the run goes on, after what an earlier worker has completed.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::request::{AcceptedRequest, RequestError};
 use crate::agent::RunWebhook;
 use crate::board::LiveRun;
-use crate::record::{RunControl, RunEvent, RunEventPayload, RunStatus};
+use crate::record::{RunControl, RunEvent, RunStatus};
 use crate::run::active::{ActiveRun, Tenure};
 use crate::run::error::Refusal;
 use crate::run::execute::Performed;
@@ -81,7 +81,7 @@ impl RunService {
         }
         let at_work = self.active.add(&active);
         let (board, clock) = (Arc::clone(&self.ports.board), Arc::clone(&self.ports.clock));
-        Ok(LiveEvents::new(active, at_work, run, board, clock).following(last))
+        Ok(LiveEvents::new(active, at_work, run, board, clock).following(last, leased.is_taken_over))
     }
 
     /// Returns the number of the last event that was told, and the events that only the board has.
@@ -107,9 +107,7 @@ impl RunService {
         planned: Result<Planned, RequestError>,
         live: &Arc<LiveEvents>,
     ) -> Performed {
-        if !live.is_resumed() {
-            live.tell(RunEventPayload::Started(Box::new(live.summary())));
-        }
+        live.tell_started();
         let failed = |failure: Failure| Performed::Ended(Outcome::failed(live, &failure));
         if leased.control == Some(RunControl::Cancel) {
             return Performed::Ended(Outcome::cancelled(live));

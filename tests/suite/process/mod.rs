@@ -10,6 +10,7 @@ mod farewells;
 mod handover;
 mod keys;
 mod late_leases;
+mod lost_events;
 mod replicas;
 mod retention;
 mod shutdown;

@@ -23,9 +23,9 @@ pub(super) struct Pair {
     pub(super) here: Service,
     pub(super) there: Service,
     // These go away after the services that use them.
-    _redis: PrivateServer,
-    _home: Home,
-    _database: TestDatabase,
+    pub(super) redis: PrivateServer,
+    pub(super) home: Home,
+    pub(super) database: TestDatabase,
 }
 
 /// Starts services in these roles, or tells why the test is skipped. No lease is renewed meanwhile, so nothing is learned by that.
@@ -55,9 +55,9 @@ pub(super) async fn pair(here: &str, there: &str) -> Option<Pair> {
         gate,
         here,
         there,
-        _redis: redis,
-        _home: home,
-        _database: database,
+        redis,
+        home,
+        database,
     })
 }
 

@@ -1,0 +1,103 @@
+//! Events that are lost with those who kept them: whoever follows a run is told how it goes on, and how it ends.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::service::Service;
+use super::workers::{Pair, pair};
+use crate::support::gated::numbers;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_events_are_all_lost_begins_with_its_start() {
+    let Some(pair) = pair("api", "worker").await else {
+        return;
+    };
+    let Pair {
+        here,
+        there,
+        gate,
+        redis,
+        home,
+        database,
+        ..
+    } = pair;
+    let run = here.begin("echo", "wait").await;
+    gate.until_waiting(1).await;
+    let mut follower = here.follow(&run, 0).await;
+    let mut followed = vec![follower.until("run.started").await];
+    there.kill();
+    gate.until_waiting(0).await;
+    redis.command(&["FLUSHALL"]);
+    let lost = "delete from run_events; update run_queue set leased_until = now() - interval '1 minute'";
+    database.execute(lost).await.unwrap();
+    let heir = Service::start_with(&home, &["--role", "worker"]).await;
+    gate.until_waiting(1).await;
+    gate.open(1);
+    let ended = here.ended(&run).await;
+    assert_eq!(
+        (&ended["status"], &ended["attempts"]),
+        (&json!("completed"), &json!(2)),
+        "{ended:#}"
+    );
+
+    let all = here.follow(&run, 0).await.rest().await;
+    assert_eq!(numbers(&all), (1..=all.len() as u64).collect::<Vec<_>>());
+    assert_eq!(
+        (&all[0]["type"], &all[1]["type"]),
+        (&json!("run.started"), &json!("run.resumed"))
+    );
+    // Who has read events that are lost is told how it ends, and of no number twice without what comes before it.
+    followed.extend(follower.rest().await);
+    for pair in numbers(&followed).windows(2) {
+        assert!(pair[1] <= pair[0] + 1, "a gap: {pair:?}");
+    }
+    assert_eq!(followed.last(), all.last());
+    heir.stop().await;
+    here.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_from_elsewhere_is_told_the_end_whatever_is_lost() {
+    let Some(pair) = pair("all", "all").await else { return };
+    let Pair {
+        here,
+        there,
+        gate,
+        redis,
+        ..
+    } = pair;
+    let mut caller = here.stream(json!({"input": "wait"})).await;
+    let run = caller.until("run.started").await["data"].clone();
+    gate.until_waiting(1).await;
+    let mut follower = there.follow(&run, 0).await;
+    follower.until("run.started").await;
+    redis.command(&["FLUSHALL"]);
+    gate.open(1);
+    let told = caller.rest().await;
+    let rest = follower.rest().await;
+    assert_eq!(rest.last(), told.last());
+    // Nothing but the record and the session is left of it.
+    redis.command(&["FLUSHALL"]);
+    assert_eq!(there.follow(&run, 0).await.rest().await, told[told.len() - 2..]);
+
+    // The same of a run whose end nobody can tell.
+    let mut caller = here.stream(json!({"input": "wait"})).await;
+    let run = caller.until("run.started").await["data"].clone();
+    gate.until_waiting(1).await;
+    let mut follower = there.follow(&run, 0).await;
+    follower.until("run.started").await;
+    here.kill();
+    redis.command(&["FLUSHALL"]);
+    let last = follower.rest().await.pop().unwrap();
+    assert_eq!(last["type"], "stream.dropped");
+    assert!(
+        last["data"]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("gone, or can't be reached"),
+        "{last:#}"
+    );
+    let path = format!("/v1/runs/{}", run["run_id"].as_str().unwrap());
+    assert_eq!(there.call(Method::GET, &path, None).await.1["code"], "run_not_found");
+    there.stop().await;
+}
