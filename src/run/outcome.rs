@@ -6,12 +6,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::Refusal;
 use super::live::LiveEvents;
+use crate::agent::AgentEvent;
 use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::{EnvironmentError, ToolSetError};
 use crate::agent::state::{AgentError, AgentState, ErrorKind, ExecutionStatus, StopReason, StopSignal};
 use crate::ids::RunId;
-use crate::record::{RunError, RunPhase, RunRecord, RunStatus, RunSummary, StepRecord};
+use crate::record::{RunError, RunEventPayload, RunPhase, RunRecord, RunStatus, RunSummary, StepRecord};
 use crate::store::{CommitError, StoreError};
+use crate::usage::Usage;
 
 /// The final record of a run.
 #[derive(Debug)]
@@ -20,6 +22,23 @@ pub(super) struct Outcome {
     pub(super) steps: Vec<StepRecord>,
     /// Whether the commit has stored the record.
     pub(super) is_committed: bool,
+}
+
+/// What the steps have cost that workers have made before, and nobody goes on with.
+#[derive(Debug, Default)]
+pub(super) struct Spent {
+    usage: Usage,
+    steps: u64,
+}
+
+impl Spent {
+    /// Counts the step that an event tells of.
+    pub(super) fn count(&mut self, event: &RunEventPayload) {
+        if let RunEventPayload::Agent(AgentEvent::StepCompleted { usage, .. }) = event {
+            self.usage = self.usage + *usage;
+            self.steps += 1;
+        }
+    }
 }
 
 impl Outcome {
@@ -57,6 +76,14 @@ impl Outcome {
         summary.status = RunStatus::Cancelled;
         summary.stop_reason = Some(StopReason::UserRequested);
         Self::without_output(live, summary)
+    }
+
+    /// Adds what was spent before.
+    pub(super) fn after(mut self, spent: &Spent) -> Self {
+        let summary = &mut self.record.summary;
+        summary.usage = summary.usage + spent.usage;
+        summary.step_count += spent.steps;
+        self
     }
 
     fn without_output(live: &LiveEvents, mut summary: RunSummary) -> Self {

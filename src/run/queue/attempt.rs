@@ -10,18 +10,21 @@ use tokio_util::sync::CancellationToken;
 use super::request::{AcceptedRequest, RequestError};
 use crate::agent::RunWebhook;
 use crate::board::LiveRun;
+use crate::ids::RunId;
 use crate::record::{RunControl, RunEvent, RunStatus};
 use crate::run::active::{ActiveRun, Tenure};
 use crate::run::error::Refusal;
 use crate::run::execute::Performed;
 use crate::run::live::LiveEvents;
-use crate::run::outcome::{Failure, Outcome};
+use crate::run::outcome::{Failure, Outcome, Spent};
 use crate::run::plan::{Base, RunPlan};
 use crate::run::service::RunService;
 use crate::store::{Lease, LeasedRun, StoreError};
+use crate::tenant::TenantId;
 
 /// The most events that are read at once.
 const BATCH: usize = 1_000;
+const BATCH_ROWS: u32 = 1_000;
 /// The fence of a run's first lease.
 const FIRST_FENCE: u64 = 1;
 
@@ -100,6 +103,43 @@ impl RunService {
         }
     }
 
+    /// Counts what earlier workers have told of their steps: nobody goes on with them, and they were paid for all the same.
+    async fn spent_before(&self, leased: &LeasedRun) -> Spent {
+        let (tenant, run_id) = (&leased.lease.tenant, leased.lease.run_id);
+        let mut spent = Spent::default();
+        if leased.lease.fence == FIRST_FENCE {
+            return spent;
+        }
+        let mut after = 0;
+        loop {
+            let events = self.events_kept(tenant, run_id, after).await;
+            let events = events.unwrap_or_else(|error| {
+                tracing::warn!(%run_id, error = &error as &dyn Error, "what earlier workers have spent can't be read");
+                Vec::new()
+            });
+            let Some(last) = events.last() else { return spent };
+            after = last.sequence;
+            for event in &events {
+                spent.count(&event.payload);
+            }
+        }
+    }
+
+    /// Reads events of earlier workers: the newest of them may be on the board only.
+    async fn events_kept(
+        &self,
+        tenant: &TenantId,
+        run_id: RunId,
+        after: u64,
+    ) -> Result<Vec<Arc<RunEvent>>, StoreError> {
+        let kept = self.ports.store.event_read(tenant, run_id, after, BATCH_ROWS).await?;
+        if !kept.is_empty() {
+            return Ok(kept);
+        }
+        let shown = self.ports.board.event_read(tenant, run_id, after, BATCH).await;
+        Ok(shown.unwrap_or_default())
+    }
+
     /// Plans the run again, unless it was accepted here a moment ago, and performs it.
     async fn work_on(
         self: &Arc<Self>,
@@ -110,10 +150,11 @@ impl RunService {
         live.tell_started();
         let failed = |failure: Failure| Performed::Ended(Outcome::failed(live, &failure));
         if leased.control == Some(RunControl::Cancel) {
-            return Performed::Ended(Outcome::cancelled(live));
+            return Performed::Ended(Outcome::cancelled(live).after(&self.spent_before(leased).await));
         }
         if leased.summary.attempts > self.settings.queue.max_attempts {
-            return failed(Failure::exhausted(leased.summary.attempts - 1));
+            let exhausted = Failure::exhausted(leased.summary.attempts - 1);
+            return Performed::Ended(Outcome::failed(live, &exhausted).after(&self.spent_before(leased).await));
         }
         let plan = match planned {
             Ok(Planned::Before(plan)) => plan,

@@ -16,6 +16,7 @@ on_every_store!(
     a_worker_that_is_told_to_end_hands_its_runs_back,
     a_run_between_its_steps_is_handed_back_before_the_grace_is_over,
     runs_of_a_killed_worker_are_taken_over,
+    what_was_spent_is_known_of_a_run_that_is_cancelled_after_it_was_handed_back,
     what_is_short_finishes_and_what_lives_here_only_is_cancelled,
 );
 
@@ -191,6 +192,33 @@ async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
     }
     assert_eq!(mock.requests().len(), 4 + 1 + 2);
     types_of(&second, &durable).await;
+    second.stop().await;
+}
+
+async fn what_was_spent_is_known_of_a_run_that_is_cancelled_after_it_was_handed_back(database: TestDatabase) {
+    let gate = Gate::new();
+    let mock = model(&gate).await;
+    let home = home(&database, &mock, "200ms");
+    let first = start(&home, &[]).await;
+    let durable = first.begin("step", "call, then wait").await;
+    let plain = first.begin("session", "call, then wait").await;
+    let unbegun = first.begin("session", "wait").await;
+    gate.until_waiting(3).await;
+    first.signal("TERM");
+    end(first).await;
+    let second = start(&home, &["--role", "api"]).await;
+    for (run, steps, tokens) in [(&durable, 1, 15), (&plain, 1, 15), (&unbegun, 0, 0)] {
+        let path = format!("/v1/runs/{}/cancel", run["run_id"].as_str().unwrap());
+        second.call(reqwest::Method::POST, &path, None).await;
+        let ended = second.ended(run).await;
+        assert_eq!(
+            (&ended["status"], &ended["step_count"], &ended["usage"]["total_tokens"]),
+            (&json!("cancelled"), &json!(steps), &json!(tokens)),
+            "{ended:#}"
+        );
+        let events = second.follow(run, 0).await.rest().await;
+        assert_eq!(events.last().unwrap()["data"], ended);
+    }
     second.stop().await;
 }
 
