@@ -100,15 +100,22 @@ fn print_banner(app: &App, config: &Config, address: SocketAddr, has_keys: bool)
         ""
     };
     let body = r#"{"agent": "demo", "input": "What is 17 * 23?"}"#;
+    let (version, store, agents) = (env!("CARGO_PKG_VERSION"), &config.store.url, agents.join(", "));
+    if config.queue.role == Role::Worker {
+        return print_line(format_args!(
+            "agent-runtime {version}\n  \
+             listening on  http://{address}  (probes only: /healthz and /readyz)\n  \
+             role          worker: takes runs from the queue; the API is at replicas of the role api or all\n  \
+             store         {store}\n  \
+             agents        {agents}"
+        ));
+    }
     print_line(format_args!(
-        "agent-runtime {}\n  \
+        "agent-runtime {version}\n  \
          listening on  http://{address}  (API: http://{address}/docs)\n  \
-         store         {}\n  \
-         agents        {}\n\
+         store         {store}\n  \
+         agents        {agents}\n\
          Try:\n  \
-         curl -s http://{address}/v1/runs {key}-H 'content-type: application/json' -d '{body}'",
-        env!("CARGO_PKG_VERSION"),
-        config.store.url,
-        agents.join(", "),
+         curl -s http://{address}/v1/runs {key}-H 'content-type: application/json' -d '{body}'"
     ))
 }

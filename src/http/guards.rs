@@ -84,6 +84,14 @@ pub(super) fn route_not_found() -> Ready<Problem> {
     ))
 }
 
+/// Answers for the interface where a process only takes runs from the queue.
+pub(super) fn no_api_here() -> Ready<Problem> {
+    ready(Problem::new(
+        ProblemCode::RouteNotFound,
+        "this replica has the role `worker` and answers /healthz and /readyz only; ask one of the role `api` or `all`",
+    ))
+}
+
 /// Answers to methods that a route does not have; the header `Allow` names those that it has.
 pub(super) fn method_not_allowed() -> Ready<Problem> {
     ready(Problem::new(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::{from_fn_with_state, map_response};
-use axum::routing::get;
+use axum::routing::{any, get};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use super::auth::require_scope;
 use super::docs::{self, ApiDescription};
-use super::guards::{answer_panic, limit_head, limit_time, method_not_allowed, route_not_found};
+use super::guards::{answer_panic, limit_head, limit_time, method_not_allowed, no_api_here, route_not_found};
 use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
 use super::observe::observe;
@@ -39,7 +39,7 @@ pub fn router(state: HttpState, limits: &HttpLimits) -> Router {
 /// Makes the router of a process that answers probes only.
 pub fn probe_router(state: HttpState, limits: &HttpLimits) -> Router {
     let (routes, _) = open().split_for_parts();
-    guarded(routes, api(state, limits))
+    guarded(routes.route("/{*path}", any(no_api_here)), api(state, limits))
 }
 
 fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {

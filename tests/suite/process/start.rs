@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::binary::{GLANCE, Home, PATIENCE};
@@ -52,6 +53,42 @@ async fn a_store_of_a_newer_version_is_refused(database: TestDatabase) {
             "{complaint}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_says_that_it_answers_probes_only() {
+    let home = Home::with_file();
+    let worker = Service::start_with(&home, &["--role", "worker"]).await;
+    let banner = worker.banner();
+    assert!(banner.contains("(probes only: /healthz and /readyz)\n"), "{banner}");
+    assert!(banner.contains("role          worker"), "{banner}");
+    assert!(!banner.contains("/docs") && !banner.contains("curl"), "{banner}");
+    for path in ["/healthz", "/readyz"] {
+        worker.get(path).await;
+    }
+    for (method, path) in [
+        (Method::GET, "/v1/agents"),
+        (Method::POST, "/v1/runs"),
+        (Method::GET, "/openapi.json"),
+        (Method::GET, "/nothing"),
+    ] {
+        let (status, problem) = worker.call(method, path, None).await;
+        assert_eq!(
+            (status, &problem["code"]),
+            (StatusCode::NOT_FOUND, &json!("route_not_found"))
+        );
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(
+            detail.contains("role `worker`") && detail.contains("`api` or `all`"),
+            "{path}: {detail}"
+        );
+    }
+    let (status, problem) = worker.call(Method::POST, "/healthz", None).await;
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::METHOD_NOT_ALLOWED, &json!("method_not_allowed"))
+    );
+    worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
