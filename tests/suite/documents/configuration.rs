@@ -25,11 +25,13 @@ const PAGES: [&str; 15] = [
     "docs/hooks.md",
     "docs/subagents.md",
 ];
-const SECTIONS: [&str; 12] = [
+pub(super) const SECTIONS: [&str; 14] = [
     "http",
     "store",
     "board",
     "runs",
+    "queue",
+    "idempotency",
     "models",
     "providers",
     "prices",

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::blocks::{code_spans, read};
+use super::blocks::{code_spans, read, spans_of};
 
 fn documents() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -74,18 +74,60 @@ fn every_relative_link_leads_somewhere() {
     }
 }
 
+/// Tells whether a test, named by its path below `tests/suite/`, is there.
+fn is_test(name: &str) -> bool {
+    let parts: Vec<&str> = name.split("::").collect();
+    let Some((test, file)) = parts.split_last().filter(|(_, file)| file.len() > 1) else {
+        return false;
+    };
+    let path = format!("{}/tests/suite/{}.rs", env!("CARGO_MANIFEST_DIR"), file.join("/"));
+    fs::read_to_string(path).is_ok_and(|source| source.contains(&format!("fn {test}(")))
+}
+
 #[test]
 fn every_test_that_a_document_names_exists() {
+    assert!(is_test("documents::links::every_test_that_a_document_names_exists"));
+    assert!(!is_test("documents::links::no_such_test") && !is_test("documents::nowhere::is_test"));
     let mut named = 0;
-    let pages = ["README.md", "docs/guarantees.md"].map(|page| code_spans(&read(page)));
-    for span in pages.into_iter().flatten() {
-        let parts: Vec<&str> = span.split("::").collect();
-        let Some((test, file)) = parts.split_last().filter(|(_, file)| file.len() > 1) else {
-            continue;
-        };
-        let source = read(&format!("tests/suite/{}.rs", file.join("/")));
-        assert!(source.contains(&format!("fn {test}")), "there is no test {span}");
-        named += 1;
+    for page in [
+        "README.md",
+        "docs/guarantees.md",
+        "docs/operations.md",
+        "docs/deployment.md",
+        "docs/events.md",
+    ] {
+        for span in code_spans(&read(page)).iter().filter(|span| span.contains("::")) {
+            assert!(is_test(span), "{page}: there is no test {span}");
+            named += 1;
+        }
     }
-    assert!(named >= 16, "{named}");
+    assert!(named >= 80, "{named}");
+}
+
+/// Where the checks of the fault suite stand, as a page of `docs/` links them.
+const FAULTS: &str = "](../examples/faults/";
+
+#[test]
+fn every_promise_has_what_shows_it_beside_it() {
+    let mut shown = 0;
+    for page in ["README.md", "docs/guarantees.md"] {
+        let text = read(page);
+        let mut column = None;
+        for line in text.lines() {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            if !line.starts_with('|') {
+                column = None;
+            } else if let Some(at) = cells.iter().position(|cell| ["shown by", "test"].contains(cell)) {
+                column = Some(at);
+            } else if let Some(at) = column.filter(|_| !line.starts_with("|-")) {
+                let is_shown = spans_of(cells[at]).any(|span| is_test(&span)) || cells[at].contains(FAULTS);
+                assert!(is_shown, "{page}: nothing shows {line}");
+                shown += 1;
+            } else {
+                let is_promise = cells[0] == "promise";
+                assert!(!is_promise, "{page}: a table of promises says nothing of what shows them");
+            }
+        }
+    }
+    assert!(shown > 60, "{shown}");
 }

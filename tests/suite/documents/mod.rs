@@ -3,6 +3,7 @@
 mod blocks;
 mod commands;
 mod configuration;
+mod configuration_keys;
 mod examples;
 mod hooks;
 mod known;
