@@ -9,6 +9,7 @@ mod hooks;
 mod known;
 mod links;
 mod reference;
+mod run_errors;
 mod service;
 mod webhook;
 mod words;

@@ -218,6 +218,17 @@ fn the_table_of_events_names_every_type_with_its_data() {
 }
 
 #[test]
+fn the_reasons_why_readers_are_dropped_are_those_of_the_code() {
+    let (_, table) = marked(EVENTS_PAGE, "reasons").remove(0);
+    let source = read("src/run/follow.rs");
+    let shown = column(&table, 0);
+    for reason in &shown {
+        assert!(source.contains(&format!("\"{reason}\"")), "nobody is told {reason:?}");
+    }
+    assert!(shown.len() >= 3);
+}
+
+#[test]
 fn every_problem_that_a_document_links_exists() {
     let mut linked = 0;
     for name in [

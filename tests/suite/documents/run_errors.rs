@@ -1,0 +1,57 @@
+//! Compares docs/problems/run-errors.md with the code: each error that can end a run has its row, and each row its error.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::blocks::{read, spans_of, tables};
+
+const PAGE: &str = "docs/problems/run-errors.md";
+/// Where errors of runs are made. No other text in these files has the form of a code.
+const SOURCES: [&str; 5] = [
+    "src/run/outcome.rs",
+    "src/agent/ports/model.rs",
+    "src/agent/hooks/stack.rs",
+    "src/agent/recorder.rs",
+    "src/agent/drivers",
+];
+
+/// The sources of a file, or of all files of a folder, without their tests.
+fn sources(path: &Path) -> String {
+    if path.is_dir() {
+        let entries = fs::read_dir(path).unwrap();
+        return entries.map(|entry| sources(&entry.unwrap().path())).collect();
+    }
+    let source = fs::read_to_string(path).unwrap();
+    let (code, _) = source.split_once("#[cfg(test)]").unwrap_or((&source, ""));
+    code.to_owned()
+}
+
+fn is_code(text: &str) -> bool {
+    text.contains('_') && text.bytes().all(|c| c.is_ascii_lowercase() || c == b'_')
+}
+
+#[test]
+fn the_page_on_errors_of_runs_has_the_codes_of_the_code() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source: String = SOURCES.iter().map(|path| sources(&root.join(path))).collect();
+    let lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let texts = lines.flat_map(|line| line.split('"').skip(1).step_by(2));
+    // Errors of tools have a table of their own, in docs/api.md.
+    let of_runs = texts.filter(|text| is_code(text) && !text.starts_with("tool_"));
+    let made: BTreeSet<String> = of_runs.map(str::to_owned).collect();
+    let (_, table) = tables(&read(PAGE))
+        .into_iter()
+        .find(|(mark, _)| mark == "run errors")
+        .unwrap();
+    let shown: BTreeSet<String> = table
+        .iter()
+        .flat_map(|row| spans_of(&row[0]).collect::<Vec<_>>())
+        .collect();
+    assert_eq!(shown, made);
+    assert!(shown.len() > 25, "{shown:?}");
+    for row in &table {
+        let is_phase = |phase: &str| ["load", "execute", "commit", "any"].contains(&phase);
+        assert!(row[1].split(", ").all(is_phase), "{row:?}");
+    }
+}
