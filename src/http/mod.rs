@@ -20,6 +20,7 @@ mod observe;
 
 mod codes;
 mod connection;
+mod described;
 mod headers;
 mod idempotency;
 mod input;

@@ -11,6 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::require_scope;
+use super::described::complete;
 use super::docs::{self, ApiDescription};
 use super::guards::{answer_panic, limit_head, limit_time, method_not_allowed, no_api_here, route_not_found};
 use super::key_cache::KeyCache;
@@ -72,6 +73,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         .merge(following());
     let mut description = ApiDescription::openapi();
     description.merge(routes.into_openapi());
+    complete(&mut description);
     description
 }
 

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{AgentId, ExecutionId, StepId};
 
-/// Where a message came from (document 001, "Message Metadata Tagging").
+// Document 001, "Message Metadata Tagging".
+/// Where a message came from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct MessageTags {
     /// The step that produced the message; none for input.

@@ -11,7 +11,8 @@ use crate::usage::Cost;
 /// The longest time that a budget may name: a year.
 const MAX_SECONDS: f64 = 31_536_000.0;
 
-/// Limits of one execution; an absent limit does not bind (document 001, "`ExecutionBudget`").
+// Document 001, "`ExecutionBudget`".
+/// Limits of one execution; an absent limit does not bind.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExecutionBudget {

@@ -15,7 +15,8 @@ use crate::ids::ExecutionId;
 use crate::json::Unread;
 use crate::usage::Usage;
 
-/// Where an execution stands (document 001, "`ExecutionStatus` Lifecycle").
+// Document 001, "`ExecutionStatus` Lifecycle".
+/// Where an execution stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStatus {

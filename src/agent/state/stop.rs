@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Object;
 
-/// Why an execution stops, highest priority first (document 001, "Continuation and Stop Signals").
+// Document 001, "Continuation and Stop Signals".
+/// Why an execution stops, highest priority first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {

@@ -29,8 +29,14 @@ use crate::run::RunHandle;
     ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request, 1 to 255 visible ASCII characters: sent again, it is answered with the same run"),
     ("Prefer" = Option<String>, Header, description = "`respond-async` (RFC 7240) makes a synchronous run asynchronous"),
 ), request_body = CreateRun, responses(
-    (status = 200, description = "The result, or the stream of events", content((RunView = "application/json"), (String = "text/event-stream"))),
-    (status = 202, description = "The run is in the queue, or goes on after the process that has accepted it", body = RunView, headers(("Location" = String, description = "The path of the run"))),
+    (status = 200, description = "The result, or the stream of events, each of which holds a `RunEvent`, or `StreamDropped` at last",
+        content((RunView = "application/json"), (String = "text/event-stream")),
+        headers(("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"))),
+    (status = 202, description = "The run is in the queue, or goes on after the process that has accepted it", body = RunView, headers(
+        ("Location" = String, description = "The path of the run"),
+        ("Preference-Applied" = Option<String>, description = "`respond-async` where the header `Prefer` asked for it"),
+        ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
+    )),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn create_run(

@@ -27,7 +27,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
     ("after" = Option<u64>, Query, description = "The number of the last event that the reader has; by default 0, so that the first event comes first"),
     ("Last-Event-ID" = Option<u64>, Header, description = "The same, as readers of server-sent events say it; it wins over `after`"),
 ), responses(
-    (status = 200, description = "The events", content((String = "text/event-stream"))),
+    (status = 200, description = "The events, each of which holds a `RunEvent`, or `StreamDropped` at last", content((String = "text/event-stream"))),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn follow_run(

@@ -21,7 +21,11 @@ use crate::run::Imported;
 #[utoipa::path(post, path = "/v1/sessions", tag = "sessions", params(
     ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request: sent again, it is answered with the same session"),
 ), request_body = ImportSession, responses(
-    (status = 201, body = SessionView, headers(("Location" = String, description = "The path of the session"))),
+    (status = 201, body = SessionView, headers(
+        ("Location" = String, description = "The path of the session"),
+        ("ETag" = String, description = "The root hash of the session"),
+        ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
+    )),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn import_session(

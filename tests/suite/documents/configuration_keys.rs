@@ -102,7 +102,10 @@ fn the_tables_say_which_values_a_key_takes() {
         if let Some(range_shown) = range(values) {
             assert_eq!(range(&said()), Some(range_shown), "{key}");
             bounded += 1;
-        } else if ["integer", "boolean", "amount"].iter().any(|kind| values.starts_with(kind)) {
+        } else if ["integer", "boolean", "amount"]
+            .iter()
+            .any(|kind| values.starts_with(kind))
+        {
             assert_eq!(said(), values, "{key}");
             bounded += 1;
         } else if spans_of(values).next().is_some() {

@@ -125,7 +125,10 @@ fn every_promise_has_what_shows_it_beside_it() {
                 shown += 1;
             } else {
                 let is_promise = cells[0] == "promise";
-                assert!(!is_promise, "{page}: a table of promises says nothing of what shows them");
+                assert!(
+                    !is_promise,
+                    "{page}: a table of promises says nothing of what shows them"
+                );
             }
         }
     }

@@ -80,14 +80,81 @@ fn the_description_has_every_route_and_all_its_references_resolve() {
 #[test]
 fn every_route_of_the_description_tells_of_its_problems_and_itself() {
     let description = serde_json::to_value(openapi()).unwrap();
+    let mut told = BTreeSet::new();
     for (path, item) in description["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            let has_problem = ["default", "503"]
-                .iter()
-                .any(|status| !operation["responses"][status].is_null());
-            assert!(has_problem || path == "/healthz", "{method} {path}");
-            assert!(operation["summary"].is_string(), "{method} {path} has no summary");
+            let place = format!("{method} {path}");
+            assert!(operation["summary"].is_string(), "{place} has no summary");
+            let responses = operation["responses"].as_object().unwrap();
+            assert!(
+                responses.contains_key("500") && !responses.contains_key("default"),
+                "{place}"
+            );
+            // Only probes need no key.
+            let is_open = operation["security"].as_array().is_some_and(Vec::is_empty);
+            assert_eq!(is_open, !path.starts_with("/v1/"), "{place}");
+            assert_eq!(is_open, !responses.contains_key("401"), "{place}");
+            for (status, response) in responses {
+                let Some(schema) = response["content"]["application/problem+json"].get("schema") else {
+                    continue;
+                };
+                let codes = schema["allOf"][1]["properties"]["code"]["enum"].as_array().unwrap();
+                assert!(!codes.is_empty(), "{place} {status}");
+                for code in codes {
+                    let code = code.as_str().unwrap();
+                    assert_eq!(ProblemCode::find(code).unwrap().status().as_str(), status, "{place}");
+                    told.insert(code.to_owned());
+                }
+                let may_help_later = ["429", "503"].contains(&status.as_str());
+                assert_eq!(
+                    !response["headers"]["Retry-After"].is_null(),
+                    may_help_later,
+                    "{place} {status}"
+                );
+            }
         }
+    }
+    // These are answered where there is no route.
+    for code in ["route_not_found", "method_not_allowed"] {
+        assert!(told.insert(code.to_owned()), "{code}");
+    }
+    let known: BTreeSet<String> = ProblemCode::ALL.iter().map(|code| code.as_str().to_owned()).collect();
+    assert_eq!(told, known);
+}
+
+#[test]
+fn the_description_names_the_headers_of_answers_and_the_events_of_streams() {
+    let description = serde_json::to_value(openapi()).unwrap();
+    let responses = |path: &str, method: &str| description["paths"][path][method]["responses"].clone();
+    let runs = responses("/v1/runs", "post");
+    for (status, headers) in [
+        ("200", &["Idempotency-Replayed"][..]),
+        ("202", &["Idempotency-Replayed", "Location", "Preference-Applied"]),
+    ] {
+        let named: Vec<&String> = runs[status]["headers"].as_object().unwrap().keys().collect();
+        assert_eq!(named, headers, "{status}");
+    }
+    assert!(responses("/v1/sessions", "post")["201"]["headers"]["Idempotency-Replayed"].is_object());
+    for (response, events) in [
+        (&runs["200"], ["RunEvent", "StreamDropped"]),
+        (
+            &responses("/v1/runs/{run_id}/events", "get")["200"],
+            ["RunEvent", "StreamDropped"],
+        ),
+    ] {
+        assert!(response["content"]["text/event-stream"].is_object(), "{response}");
+        for event in events {
+            assert!(response["description"].as_str().unwrap().contains(event), "{response}");
+            assert!(description["components"]["schemas"][event]["properties"]["data"].is_object());
+        }
+    }
+}
+
+#[test]
+fn the_description_cites_nothing_that_its_readers_do_not_have() {
+    let description = serde_json::to_string(&openapi()).unwrap();
+    for words in ["document 0", "documents 0", "ARCHITECTURE", "src/"] {
+        assert!(!description.contains(words), "{words}");
     }
 }
 

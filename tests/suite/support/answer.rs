@@ -1,6 +1,8 @@
 //! Answers of the service, read to their end.
 
-use agent_runtime::http::ProblemCode;
+use std::sync::LazyLock;
+
+use agent_runtime::http::{ProblemCode, openapi};
 use reqwest::{RequestBuilder, StatusCode, header};
 use serde_json::Value;
 
@@ -66,13 +68,43 @@ pub(crate) fn with_json(request: RequestBuilder, body: &Value) -> RequestBuilder
         .body(body.to_string())
 }
 
-/// Sends a request and reads its answer.
+/// Sends a request and reads its answer. A problem must be one that the description names for the route.
 pub(crate) async fn read(request: RequestBuilder) -> Answer {
-    let response = request.send().await.unwrap();
+    let (client, request) = request.build_split();
+    let request = request.unwrap();
+    let (method, path) = (
+        request.method().as_str().to_lowercase(),
+        request.url().path().to_owned(),
+    );
+    let response = client.execute(request).await.unwrap();
     let (status, headers) = (response.status(), response.headers().clone());
-    Answer {
+    let answer = Answer {
         status,
         headers,
         body: response.bytes().await.unwrap().to_vec(),
+    };
+    if answer.header("content-type") == "application/problem+json" {
+        assert_described(&method, &path, &answer.code());
     }
+    answer
+}
+
+/// Fails unless the description has the code among those that the route can answer. Of other addresses it says nothing.
+fn assert_described(method: &str, path: &str, code: &str) {
+    static DESCRIPTION: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(openapi()).unwrap());
+    let is_here = |template: &str| {
+        let (shown, asked): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
+        let mut parts = shown.iter().zip(&asked);
+        shown.len() == asked.len() && parts.all(|(shown, asked)| shown.starts_with('{') || shown == asked)
+    };
+    let mut routes = DESCRIPTION["paths"].as_object().unwrap().iter();
+    let Some((template, item)) = routes.find(|(template, _)| is_here(template)) else {
+        return;
+    };
+    let Some(operation) = item.get(method) else { return };
+    let named = operation["responses"].to_string().contains(&format!("\"{code}\""));
+    assert!(
+        named,
+        "{method} {template} answers {code}, and the description says nothing of it"
+    );
 }

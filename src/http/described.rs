@@ -1,0 +1,244 @@
+//! What the description says of all routes alike: the problems that each can answer, by status, and the events of a stream. Routes
+//! themselves say what they answer otherwise; nothing here decides what is answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::path::{Operation, ParameterIn};
+use utoipa::openapi::response::Response;
+use utoipa::openapi::schema::{AllOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
+
+use super::codes::ProblemCode::{self, *};
+
+/// Whatever is asked for.
+const ALWAYS: &[ProblemCode] = &[UriTooLong, HeadersTooLarge, InternalError];
+/// Where the answer depends on the store or on who asks.
+const WITH_SCOPE: &[ProblemCode] = &[
+    MissingApiKey,
+    InvalidApiKey,
+    MissingScope,
+    UnknownParameter,
+    InvalidUtf8,
+    NulCharacter,
+    AnswerTimeout,
+    StoreUnavailable,
+];
+/// Of a body that is sent.
+const WITH_BODY: &[ProblemCode] = &[
+    UnsupportedMediaType,
+    BodyTooLarge,
+    RequestTimeout,
+    MalformedBody,
+    MalformedJson,
+    JsonTooDeep,
+    JsonTooLarge,
+    DuplicateKey,
+    UnknownField,
+    InvalidField,
+];
+/// Of a body that has to be sent.
+const WITH_REQUIRED_BODY: &[ProblemCode] = &[EmptyBody, MissingField];
+/// Of a run that is looked for.
+const OF_RUN: &[ProblemCode] = &[RunNotFound];
+/// Of a session that is looked for.
+const OF_SESSION: &[ProblemCode] = &[SessionNotFound, SessionNotCommitted];
+/// Of a run that is reached for.
+const OF_CONTROL: &[ProblemCode] = &[RunNotFound, RunUnreachable];
+/// Of what an agent is made of.
+const OF_AGENT: &[ProblemCode] = &[
+    AgentNotFound,
+    UnknownModel,
+    ModelNotConfigured,
+    UnknownTool,
+    UnknownHook,
+    InvalidHook,
+    InvalidPrompt,
+    InvalidResponseFormat,
+];
+/// Of a run that is not accepted.
+const OF_ACCEPTANCE: &[ProblemCode] = &[
+    SessionNotFound,
+    SessionNotCommitted,
+    TooManyMessages,
+    InvalidHistory,
+    BaseSessionConflict,
+    ThreadBusy,
+    QueueFull,
+    TooManyRuns,
+    ShuttingDown,
+];
+
+/// Completes the description of every route.
+pub(super) fn complete(description: &mut OpenApi) {
+    for (path, item) in &mut description.paths.paths {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            let is_open = !path.starts_with("/v1/");
+            if is_open {
+                operation.security = Some(Vec::new());
+            }
+            tell_problems(operation, is_open);
+        }
+    }
+    if let Some(components) = &mut description.components {
+        components.schemas.insert("RunEvent".to_owned(), run_event().into());
+        components
+            .schemas
+            .insert("StreamDropped".to_owned(), stream_dropped().into());
+    }
+}
+
+/// Lists the codes of one route beside what all have.
+fn own(operation_id: &str) -> &'static [&'static [ProblemCode]] {
+    match operation_id {
+        "create_run" => &[OF_AGENT, OF_ACCEPTANCE],
+        "get_run" | "follow_run" | "list_steps" => &[OF_RUN],
+        "stop_run" | "cancel_run" => &[OF_CONTROL],
+        "steer_run" => &[OF_CONTROL, &[TooManyMessages]],
+        "get_session" | "list_messages" | "list_lineage" | "list_children" | "diff_sessions" | "verify_session" => {
+            &[OF_SESSION]
+        }
+        "import_session" => &[&[TooManyMessages, InvalidHistory, BaseSessionConflict]],
+        "delete_session" => &[OF_SESSION, &[SessionHasDescendants, SessionInUse]],
+        "get_thread" | "delete_thread" => &[&[ThreadNotFound]],
+        "put_thread" => &[OF_SESSION, &[ThreadMoved]],
+        "get_delivery" | "redeliver" => &[&[DeliveryNotFound]],
+        "get_agent" => &[&[AgentNotFound]],
+        "delete_agent" => &[&[AgentNotFound, AgentIsConfigured]],
+        "put_agent" => &[OF_AGENT],
+        "readyz" => &[&[StoreUnavailable]],
+        _ => &[],
+    }
+}
+
+fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
+    let id = operation.operation_id.as_deref().unwrap_or_default();
+    let mut codes: Vec<ProblemCode> = [&[ALWAYS], own(id)].concat().concat();
+    if !is_open {
+        codes.extend(WITH_SCOPE);
+    }
+    if operation.request_body.is_some() {
+        codes.extend([WITH_BODY, WITH_REQUIRED_BODY].concat());
+    }
+    for parameter in operation.parameters.iter().flatten() {
+        let RefOr::T(parameter) = parameter else { continue };
+        match (&parameter.parameter_in, parameter.name.as_str()) {
+            (ParameterIn::Query, "cursor") => codes.extend([InvalidCursor, InvalidParameter]),
+            (ParameterIn::Query, name) if name.ends_with("_id") => codes.extend([MalformedId, InvalidParameter]),
+            (ParameterIn::Query, _) => codes.push(InvalidParameter),
+            // A key is checked with the body, also where there need be none.
+            (ParameterIn::Header, "Idempotency-Key") => {
+                codes.extend([WITH_BODY, &[InvalidHeader, IdempotencyKeyReused]].concat());
+            }
+            (ParameterIn::Header, _) => codes.push(InvalidHeader),
+            (ParameterIn::Path, "name") => codes.push(InvalidField),
+            (ParameterIn::Path, _) => codes.push(MalformedId),
+            (ParameterIn::Cookie | ParameterIn::QueryString, _) => (),
+        }
+    }
+    codes.into_iter().map(ProblemCode::as_str).collect()
+}
+
+/// Puts a response for each status in the place of the general one.
+fn tell_problems(operation: &mut Operation, is_open: bool) {
+    let codes = codes_of(operation, is_open);
+    let mut by_status: BTreeMap<u16, Vec<ProblemCode>> = BTreeMap::new();
+    for code in codes.into_iter().filter_map(ProblemCode::find) {
+        by_status.entry(code.status().as_u16()).or_default().push(code);
+    }
+    let responses = &mut operation.responses.responses;
+    responses.remove("default");
+    for (status, codes) in by_status {
+        responses.insert(status.to_string(), problem(status, &codes).into());
+    }
+}
+
+fn problem(status: u16, codes: &[ProblemCode]) -> Response {
+    let lines: Vec<String> = codes
+        .iter()
+        .map(|code| format!("- `{}`: {}", code.as_str(), code.title()))
+        .collect();
+    let names = codes.iter().map(|code| code.as_str());
+    let code = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+    let schema = AllOfBuilder::new()
+        .item(Ref::from_schema_name("Problem"))
+        .item(ObjectBuilder::new().property("code", code));
+    let content = ContentBuilder::new().schema(Some(schema)).build();
+    let mut response = ResponseBuilder::new()
+        .description(lines.join("\n"))
+        .content("application/problem+json", content);
+    if matches!(status, 429 | 503) {
+        let seconds = ObjectBuilder::new().schema_type(Type::Integer);
+        let header = HeaderBuilder::new()
+            .schema(Some(seconds))
+            .description(Some("Seconds after which trying again may help"));
+        response = response.header("Retry-After", header.build());
+    }
+    if status == 401 {
+        let header = HeaderBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String)));
+        response = response.header("WWW-Authenticate", header.build());
+    }
+    response.build()
+}
+
+/// What the line `data` of an event holds.
+fn run_event() -> Schema {
+    envelope("What happened to a run, as the line `data` of a server-sent event says it.")
+        .property(
+            "sequence",
+            integer("The number of the event, from 1 without gaps; its `id`"),
+        )
+        .required("sequence")
+        .property(
+            "time",
+            text("When it happened").format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime))),
+        )
+        .required("time")
+        .property(
+            "data",
+            object("What is new, by type; with `run.started` and the terminal events it is the run"),
+        )
+        .required("data")
+        .into()
+}
+
+/// What the last event of a reader holds that is dropped.
+fn stream_dropped() -> Schema {
+    let data = object("Why, and where to go on")
+        .property("reason", text("Why, in words"))
+        .required("reason")
+        .property("after", integer("The number of the last event that was sent"))
+        .required("after");
+    envelope("The last event of a reader that is dropped, `stream.dropped`. It has no `id`: it is about the reader, not the run.")
+        .property("data", data)
+        .required("data")
+        .into()
+}
+
+fn envelope(description: &str) -> ObjectBuilder {
+    let uuid = text("The run").format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)));
+    object(description)
+        .property("run_id", uuid)
+        .required("run_id")
+        .property("type", text("The name of the event; the line `event`"))
+        .required("type")
+}
+
+fn text(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(description))
+}
+
+fn integer(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .description(Some(description))
+}
+
+fn object(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .description(Some(description))
+}
