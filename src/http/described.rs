@@ -92,8 +92,10 @@ pub(super) fn complete(description: &mut OpenApi) {
 /// Lists the codes of one route beside what all have.
 fn own(operation_id: &str) -> &'static [&'static [ProblemCode]] {
     match operation_id {
-        "create_run" => &[OF_AGENT, OF_ACCEPTANCE],
-        "get_run" | "follow_run" | "list_steps" => &[OF_RUN],
+        // The run of an earlier request with the key may have been removed since.
+        "create_run" => &[OF_AGENT, OF_ACCEPTANCE, OF_RUN],
+        "get_run" | "list_steps" => &[OF_RUN],
+        "follow_run" => &[OF_RUN, &[InvalidHeader]],
         "stop_run" | "cancel_run" => &[OF_CONTROL],
         "steer_run" => &[OF_CONTROL, &[TooManyMessages]],
         "get_session" | "list_messages" | "list_lineage" | "list_children" | "diff_sessions" | "verify_session" => {
@@ -102,7 +104,7 @@ fn own(operation_id: &str) -> &'static [&'static [ProblemCode]] {
         "import_session" => &[&[TooManyMessages, InvalidHistory, BaseSessionConflict]],
         "delete_session" => &[OF_SESSION, &[SessionHasDescendants, SessionInUse]],
         "get_thread" | "delete_thread" => &[&[ThreadNotFound]],
-        "put_thread" => &[OF_SESSION, &[ThreadMoved]],
+        "put_thread" => &[OF_SESSION, &[ThreadMoved, InvalidHeader]],
         "get_delivery" | "redeliver" => &[&[DeliveryNotFound]],
         "get_agent" => &[&[AgentNotFound]],
         "delete_agent" => &[&[AgentNotFound, AgentIsConfigured]],
@@ -131,10 +133,9 @@ fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
             (ParameterIn::Header, "Idempotency-Key") => {
                 codes.extend([WITH_BODY, &[InvalidHeader, IdempotencyKeyReused]].concat());
             }
-            (ParameterIn::Header, _) => codes.push(InvalidHeader),
             (ParameterIn::Path, "name") => codes.push(InvalidField),
             (ParameterIn::Path, _) => codes.push(MalformedId),
-            (ParameterIn::Cookie | ParameterIn::QueryString, _) => (),
+            (ParameterIn::Header | ParameterIn::Cookie | ParameterIn::QueryString, _) => (),
         }
     }
     codes.into_iter().map(ProblemCode::as_str).collect()

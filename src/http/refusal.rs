@@ -18,12 +18,11 @@ const SHUTDOWN_RETRY_AFTER: Duration = Duration::from_secs(5);
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable { .. } | StoreError::Schema { .. } => Self::new(
-                ProblemCode::StoreUnavailable,
-                "the store can't be reached; nothing was written",
-            )
-            .with_retry_after(STORE_RETRY_AFTER)
-            .with_cause(error),
+            StoreError::Unavailable { .. } | StoreError::Schema { .. } => {
+                Self::new(ProblemCode::StoreUnavailable, "the store can't be reached")
+                    .with_retry_after(STORE_RETRY_AFTER)
+                    .with_cause(error)
+            }
             StoreError::Failed { .. } | StoreError::Corrupt { .. } => Self::internal(error),
         }
     }

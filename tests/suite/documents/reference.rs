@@ -218,6 +218,27 @@ fn the_table_of_events_names_every_type_with_its_data() {
 }
 
 #[test]
+fn every_header_that_the_description_names_is_in_the_table() {
+    let description = serde_json::to_value(openapi()).unwrap();
+    let mut named = BTreeSet::new();
+    let operations = description["paths"].as_object().unwrap().values();
+    for operation in operations.flat_map(|item| item.as_object().unwrap().values()) {
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let headers = parameters.filter(|parameter| parameter["in"] == "header");
+        named.extend(headers.map(|header| header["name"].as_str().unwrap().to_owned()));
+        let responses = operation["responses"].as_object().unwrap().values();
+        let headers = responses.filter_map(|response| response["headers"].as_object());
+        named.extend(headers.flat_map(|headers| headers.keys().cloned()));
+    }
+    let (_, table) = marked(PAGE, "headers").remove(0);
+    let shown = column(&table, 0);
+    assert!(named.len() > 8 && named.is_subset(&shown), "{named:?}");
+    // These belong to every request or answer, and stand in no route.
+    let others: BTreeSet<_> = shown.difference(&named).map(String::as_str).collect();
+    assert_eq!(others, BTreeSet::from(["Authorization", "x-request-id"]));
+}
+
+#[test]
 fn the_reasons_why_readers_are_dropped_are_those_of_the_code() {
     let (_, table) = marked(EVENTS_PAGE, "reasons").remove(0);
     let source = read("src/run/follow.rs");
