@@ -69,6 +69,17 @@ const OF_ACCEPTANCE: &[ProblemCode] = &[
     ShuttingDown,
 ];
 
+/// Of a session that is not imported.
+const OF_IMPORT: &[ProblemCode] = &[
+    AgentNotFound,
+    UnknownModel,
+    ModelNotConfigured,
+    InvalidResponseFormat,
+    TooManyMessages,
+    InvalidHistory,
+    BaseSessionConflict,
+];
+
 /// Completes the description of every route.
 pub(super) fn complete(description: &mut OpenApi) {
     for (path, item) in &mut description.paths.paths {
@@ -93,7 +104,7 @@ pub(super) fn complete(description: &mut OpenApi) {
 fn own(operation_id: &str) -> &'static [&'static [ProblemCode]] {
     match operation_id {
         // The run of an earlier request with the key may have been removed since.
-        "create_run" => &[OF_AGENT, OF_ACCEPTANCE, OF_RUN],
+        "create_run" => &[OF_AGENT, OF_ACCEPTANCE, OF_RUN, &[MalformedId]],
         "get_run" | "list_steps" => &[OF_RUN],
         "follow_run" => &[OF_RUN, &[InvalidHeader]],
         "stop_run" | "cancel_run" => &[OF_CONTROL],
@@ -101,10 +112,10 @@ fn own(operation_id: &str) -> &'static [&'static [ProblemCode]] {
         "get_session" | "list_messages" | "list_lineage" | "list_children" | "diff_sessions" | "verify_session" => {
             &[OF_SESSION]
         }
-        "import_session" => &[&[TooManyMessages, InvalidHistory, BaseSessionConflict]],
+        "import_session" => &[OF_IMPORT],
         "delete_session" => &[OF_SESSION, &[SessionHasDescendants, SessionInUse]],
         "get_thread" | "delete_thread" => &[&[ThreadNotFound]],
-        "put_thread" => &[OF_SESSION, &[ThreadMoved, InvalidHeader]],
+        "put_thread" => &[OF_SESSION, &[ThreadMoved, InvalidHeader, MalformedId]],
         "get_delivery" | "redeliver" => &[&[DeliveryNotFound]],
         "get_agent" => &[&[AgentNotFound]],
         "delete_agent" => &[&[AgentNotFound, AgentIsConfigured]],
@@ -133,9 +144,8 @@ fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
             (ParameterIn::Header, "Idempotency-Key") => {
                 codes.extend([WITH_BODY, &[InvalidHeader, IdempotencyKeyReused]].concat());
             }
-            (ParameterIn::Path, "name") => codes.push(InvalidField),
-            (ParameterIn::Path, _) => codes.push(MalformedId),
-            (ParameterIn::Header | ParameterIn::Cookie | ParameterIn::QueryString, _) => (),
+            (ParameterIn::Path, name) if name != "name" => codes.push(MalformedId),
+            _ => (),
         }
     }
     codes.into_iter().map(ProblemCode::as_str).collect()
