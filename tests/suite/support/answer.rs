@@ -83,7 +83,8 @@ pub(crate) async fn read(request: RequestBuilder) -> Answer {
         headers,
         body: response.bytes().await.unwrap().to_vec(),
     };
-    if answer.header("content-type") == "application/problem+json" {
+    // An answer to HEAD has no body.
+    if answer.header("content-type") == "application/problem+json" && !answer.body.is_empty() {
         assert_described(&method, &path, &answer.code());
     }
     answer
@@ -95,7 +96,8 @@ fn assert_described(method: &str, path: &str, code: &str) {
     let is_here = |template: &str| {
         let (shown, asked): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
         let mut parts = shown.iter().zip(&asked);
-        shown.len() == asked.len() && parts.all(|(shown, asked)| shown.starts_with('{') || shown == asked)
+        let fits = |shown: &str, asked: &str| shown == asked || (shown.starts_with('{') && !asked.is_empty());
+        shown.len() == asked.len() && parts.all(|(shown, asked)| fits(shown, asked))
     };
     let mut routes = DESCRIPTION["paths"].as_object().unwrap().iter();
     let Some((template, item)) = routes.find(|(template, _)| is_here(template)) else {
