@@ -9,75 +9,74 @@ use utoipa::openapi::response::Response;
 use utoipa::openapi::schema::{AllOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
 
-use super::codes::ProblemCode::{self, *};
+use super::codes::ProblemCode as Code;
 
 /// Whatever is asked for.
-const ALWAYS: &[ProblemCode] = &[UriTooLong, HeadersTooLarge, InternalError];
+const ALWAYS: &[Code] = &[Code::UriTooLong, Code::HeadersTooLarge, Code::InternalError];
 /// Where the answer depends on the store or on who asks.
-const WITH_SCOPE: &[ProblemCode] = &[
-    MissingApiKey,
-    InvalidApiKey,
-    MissingScope,
-    UnknownParameter,
-    InvalidUtf8,
-    NulCharacter,
-    AnswerTimeout,
-    StoreUnavailable,
+const WITH_SCOPE: &[Code] = &[
+    Code::MissingApiKey,
+    Code::InvalidApiKey,
+    Code::MissingScope,
+    Code::UnknownParameter,
+    Code::InvalidUtf8,
+    Code::NulCharacter,
+    Code::StoreUnavailable,
 ];
 /// Of a body that is sent.
-const WITH_BODY: &[ProblemCode] = &[
-    UnsupportedMediaType,
-    BodyTooLarge,
-    RequestTimeout,
-    MalformedBody,
-    MalformedJson,
-    JsonTooDeep,
-    JsonTooLarge,
-    DuplicateKey,
-    UnknownField,
-    InvalidField,
+const WITH_BODY: &[Code] = &[
+    Code::UnsupportedMediaType,
+    Code::BodyTooLarge,
+    Code::RequestTimeout,
+    Code::MalformedBody,
+    Code::MalformedJson,
+    Code::JsonTooDeep,
+    Code::JsonTooLarge,
+    Code::DuplicateKey,
+    Code::UnknownField,
+    Code::InvalidField,
 ];
 /// Of a body that has to be sent.
-const WITH_REQUIRED_BODY: &[ProblemCode] = &[EmptyBody, MissingField];
+const WITH_REQUIRED_BODY: &[Code] = &[Code::EmptyBody, Code::MissingField];
 /// Of a run that is looked for.
-const OF_RUN: &[ProblemCode] = &[RunNotFound];
+const OF_RUN: &[Code] = &[Code::RunNotFound];
 /// Of a session that is looked for.
-const OF_SESSION: &[ProblemCode] = &[SessionNotFound, SessionNotCommitted];
+const OF_SESSION: &[Code] = &[Code::SessionNotFound, Code::SessionNotCommitted];
 /// Of a run that is reached for.
-const OF_CONTROL: &[ProblemCode] = &[RunNotFound, RunUnreachable];
+const OF_CONTROL: &[Code] = &[Code::RunNotFound, Code::RunUnreachable];
 /// Of what an agent is made of.
-const OF_AGENT: &[ProblemCode] = &[
-    AgentNotFound,
-    UnknownModel,
-    ModelNotConfigured,
-    UnknownTool,
-    UnknownHook,
-    InvalidHook,
-    InvalidPrompt,
-    InvalidResponseFormat,
+const OF_AGENT: &[Code] = &[
+    Code::AgentNotFound,
+    Code::UnknownModel,
+    Code::ModelNotConfigured,
+    Code::UnknownTool,
+    Code::UnknownHook,
+    Code::InvalidHook,
+    Code::InvalidPrompt,
+    Code::InvalidResponseFormat,
 ];
 /// Of a run that is not accepted.
-const OF_ACCEPTANCE: &[ProblemCode] = &[
-    SessionNotFound,
-    SessionNotCommitted,
-    TooManyMessages,
-    InvalidHistory,
-    BaseSessionConflict,
-    ThreadBusy,
-    QueueFull,
-    TooManyRuns,
-    ShuttingDown,
+const OF_ACCEPTANCE: &[Code] = &[
+    Code::SessionNotFound,
+    Code::SessionNotCommitted,
+    Code::TooManyMessages,
+    Code::InvalidHistory,
+    Code::BaseSessionConflict,
+    Code::ThreadBusy,
+    Code::QueueFull,
+    Code::TooManyRuns,
+    Code::ShuttingDown,
 ];
 
 /// Of a session that is not imported.
-const OF_IMPORT: &[ProblemCode] = &[
-    AgentNotFound,
-    UnknownModel,
-    ModelNotConfigured,
-    InvalidResponseFormat,
-    TooManyMessages,
-    InvalidHistory,
-    BaseSessionConflict,
+const OF_IMPORT: &[Code] = &[
+    Code::AgentNotFound,
+    Code::UnknownModel,
+    Code::ModelNotConfigured,
+    Code::InvalidResponseFormat,
+    Code::TooManyMessages,
+    Code::InvalidHistory,
+    Code::BaseSessionConflict,
 ];
 
 /// Completes the description of every route.
@@ -101,35 +100,39 @@ pub(super) fn complete(description: &mut OpenApi) {
 }
 
 /// Lists the codes of one route beside what all have.
-fn own(operation_id: &str) -> &'static [&'static [ProblemCode]] {
+fn own(operation_id: &str) -> &'static [&'static [Code]] {
     match operation_id {
         // The run of an earlier request with the key may have been removed since.
-        "create_run" => &[OF_AGENT, OF_ACCEPTANCE, OF_RUN, &[MalformedId]],
+        "create_run" => &[OF_AGENT, OF_ACCEPTANCE, OF_RUN, &[Code::MalformedId]],
         "get_run" | "list_steps" => &[OF_RUN],
-        "follow_run" => &[OF_RUN, &[InvalidHeader]],
+        "follow_run" => &[OF_RUN, &[Code::InvalidHeader]],
         "stop_run" | "cancel_run" => &[OF_CONTROL],
-        "steer_run" => &[OF_CONTROL, &[TooManyMessages]],
+        "steer_run" => &[OF_CONTROL, &[Code::TooManyMessages]],
         "get_session" | "list_messages" | "list_lineage" | "list_children" | "diff_sessions" | "verify_session" => {
             &[OF_SESSION]
         }
         "import_session" => &[OF_IMPORT],
-        "delete_session" => &[OF_SESSION, &[SessionHasDescendants, SessionInUse]],
-        "get_thread" | "delete_thread" => &[&[ThreadNotFound]],
-        "put_thread" => &[OF_SESSION, &[ThreadMoved, InvalidHeader, MalformedId]],
-        "get_delivery" | "redeliver" => &[&[DeliveryNotFound]],
-        "get_agent" => &[&[AgentNotFound]],
-        "delete_agent" => &[&[AgentNotFound, AgentIsConfigured]],
+        "delete_session" => &[OF_SESSION, &[Code::SessionHasDescendants, Code::SessionInUse]],
+        "get_thread" | "delete_thread" => &[&[Code::ThreadNotFound]],
+        "put_thread" => &[OF_SESSION, &[Code::ThreadMoved, Code::InvalidHeader, Code::MalformedId]],
+        "get_delivery" | "redeliver" => &[&[Code::DeliveryNotFound]],
+        "get_agent" => &[&[Code::AgentNotFound]],
+        "delete_agent" => &[&[Code::AgentNotFound, Code::AgentIsConfigured]],
         "put_agent" => &[OF_AGENT],
-        "readyz" => &[&[StoreUnavailable]],
+        "readyz" => &[&[Code::StoreUnavailable]],
         _ => &[],
     }
 }
 
 fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
     let id = operation.operation_id.as_deref().unwrap_or_default();
-    let mut codes: Vec<ProblemCode> = [&[ALWAYS], own(id)].concat().concat();
+    let mut codes: Vec<Code> = [&[ALWAYS], own(id)].concat().concat();
     if !is_open {
         codes.extend(WITH_SCOPE);
+    }
+    // A run takes as long as its budget allows.
+    if id != "create_run" {
+        codes.push(Code::AnswerTimeout);
     }
     if operation.request_body.is_some() {
         codes.extend([WITH_BODY, WITH_REQUIRED_BODY].concat());
@@ -137,25 +140,27 @@ fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
     for parameter in operation.parameters.iter().flatten() {
         let RefOr::T(parameter) = parameter else { continue };
         match (&parameter.parameter_in, parameter.name.as_str()) {
-            (ParameterIn::Query, "cursor") => codes.extend([InvalidCursor, InvalidParameter]),
-            (ParameterIn::Query, name) if name.ends_with("_id") => codes.extend([MalformedId, InvalidParameter]),
-            (ParameterIn::Query, _) => codes.push(InvalidParameter),
+            (ParameterIn::Query, "cursor") => codes.extend([Code::InvalidCursor, Code::InvalidParameter]),
+            (ParameterIn::Query, name) if name.ends_with("_id") || name == "subagent_of" => {
+                codes.extend([Code::MalformedId, Code::InvalidParameter]);
+            }
+            (ParameterIn::Query, _) => codes.push(Code::InvalidParameter),
             // A key is checked with the body, also where there need be none.
             (ParameterIn::Header, "Idempotency-Key") => {
-                codes.extend([WITH_BODY, &[InvalidHeader, IdempotencyKeyReused]].concat());
+                codes.extend([WITH_BODY, &[Code::InvalidHeader, Code::IdempotencyKeyReused]].concat());
             }
-            (ParameterIn::Path, name) if name != "name" => codes.push(MalformedId),
+            (ParameterIn::Path, name) if name != "name" => codes.push(Code::MalformedId),
             _ => (),
         }
     }
-    codes.into_iter().map(ProblemCode::as_str).collect()
+    codes.into_iter().map(Code::as_str).collect()
 }
 
 /// Puts a response for each status in the place of the general one.
 fn tell_problems(operation: &mut Operation, is_open: bool) {
     let codes = codes_of(operation, is_open);
-    let mut by_status: BTreeMap<u16, Vec<ProblemCode>> = BTreeMap::new();
-    for code in codes.into_iter().filter_map(ProblemCode::find) {
+    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in codes.into_iter().filter_map(Code::find) {
         by_status.entry(code.status().as_u16()).or_default().push(code);
     }
     let responses = &mut operation.responses.responses;
@@ -165,7 +170,7 @@ fn tell_problems(operation: &mut Operation, is_open: bool) {
     }
 }
 
-fn problem(status: u16, codes: &[ProblemCode]) -> Response {
+fn problem(status: u16, codes: &[Code]) -> Response {
     let lines: Vec<String> = codes
         .iter()
         .map(|code| format!("- `{}`: {}", code.as_str(), code.title()))
