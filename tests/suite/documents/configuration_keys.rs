@@ -22,7 +22,7 @@ fn keys() -> BTreeMap<String, Option<String>> {
             None => (line, true),
         };
         if let Some(header) = content.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            table = header.to_owned();
+            header.clone_into(&mut table);
         } else if let Some((key, value)) = content.split_once(" = ").filter(|(key, _)| !key.contains(' ')) {
             let key = general(&table, key);
             let is_named = key.contains("NAME") || key.contains("MODEL\"");
