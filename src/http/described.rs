@@ -63,6 +63,7 @@ const OF_ACCEPTANCE: &[Code] = &[
     Code::InvalidHistory,
     Code::BaseSessionConflict,
     Code::ThreadBusy,
+    Code::ThreadMoved,
     Code::QueueFull,
     Code::TooManyRuns,
     Code::ShuttingDown,
@@ -107,7 +108,7 @@ fn own(operation_id: &str) -> &'static [&'static [Code]] {
         "get_run" | "list_steps" => &[OF_RUN],
         "follow_run" => &[OF_RUN, &[Code::InvalidHeader]],
         "stop_run" | "cancel_run" => &[OF_CONTROL],
-        "steer_run" => &[OF_CONTROL, &[Code::TooManyMessages]],
+        "steer_run" => &[OF_CONTROL, &[Code::TooManyMessages, Code::TooManySteeringMessages]],
         "get_session" | "list_messages" | "list_lineage" | "list_children" | "diff_sessions" | "verify_session" => {
             &[OF_SESSION]
         }
