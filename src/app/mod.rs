@@ -221,10 +221,17 @@ fn hook_factories(config: &Config, sender: &Arc<WebhookSender>) -> anyhow::Resul
 }
 
 async fn open_board(config: &Config) -> anyhow::Result<Arc<dyn Board>> {
+    Ok(match open_shared_board(config).await? {
+        Some(board) => Arc::new(board),
+        None => Arc::new(InProcessBoard::new(settings::board(config))),
+    })
+}
+
+/// Opens the board that replicas share, if one is configured.
+pub async fn open_shared_board(config: &Config) -> anyhow::Result<Option<RedisBoard>> {
     let Some(url) = &config.board.url else {
-        return Ok(Arc::new(InProcessBoard::new(settings::board(config))));
+        return Ok(None);
     };
-    let settings = settings::redis_board(config)?;
-    let board = RedisBoard::open(url.expose(), settings).await;
-    Ok(Arc::new(board.with_context(|| format!("can't use the board {url}"))?))
+    let board = RedisBoard::open(url.expose(), settings::redis_board(config)?).await;
+    Ok(Some(board.with_context(|| format!("can't use the board {url}"))?))
 }

@@ -7,6 +7,7 @@ use clap::Subcommand;
 
 use super::output::{print_line, print_note};
 use crate::app;
+use crate::board::{Board as _, RedisBoard};
 use crate::config::Config;
 use crate::store::Store;
 use crate::tenant::TenantId;
@@ -30,13 +31,17 @@ pub(super) enum TenantsCommand {
 /// Runs the command against the configured store.
 pub(super) async fn manage(config: Config, command: TenantsCommand) -> anyhow::Result<()> {
     let TenantsCommand::Delete { name, yes } = command;
+    let board = app::open_shared_board(&config).await?;
     let store = app::open_store(&config).await?;
-    let done = delete(&*store, &name, yes).await;
+    let done = delete(&*store, board.as_ref(), &name, yes).await;
     store.close().await;
+    if let Some(board) = board {
+        board.close().await;
+    }
     done
 }
 
-async fn delete(store: &dyn Store, tenant: &TenantId, yes: bool) -> anyhow::Result<()> {
+async fn delete(store: &dyn Store, board: Option<&RedisBoard>, tenant: &TenantId, yes: bool) -> anyhow::Result<()> {
     require_other_keys(store, tenant).await?;
     if !yes {
         confirm(tenant)?;
@@ -49,7 +54,23 @@ async fn delete(store: &dyn Store, tenant: &TenantId, yes: bool) -> anyhow::Resu
         }
         rows += removed;
     }
-    Ok(print_line(format_args!("removed the tenant {tenant}: {rows} rows"))?)
+    print_line(format_args!("removed the tenant {tenant}: {rows} rows"))?;
+    match board {
+        Some(board) => Ok(delete_shared(board, tenant).await?),
+        None => Ok(()),
+    }
+}
+
+/// Nothing depends on what Redis holds, and all of it expires, so that it is away is no failure.
+async fn delete_shared(board: &RedisBoard, tenant: &TenantId) -> io::Result<()> {
+    match board.tenant_remove(tenant).await {
+        Ok(keys) => print_line(format_args!("removed from Redis: {keys} keys")),
+        Err(error) => print_line(format_args!(
+            "NOT removed from Redis, which is away ({}): what it holds of the tenant expires after `board.event_retention`, \
+             or say this again when it is back",
+            error.source
+        )),
+    }
 }
 
 /// A store without any key is open to everybody, so the last ones stay.

@@ -25,6 +25,7 @@ use crate::tenant::TenantId;
 const SHOW: &str = concat!(include_str!("index.lua"), include_str!("show.lua"));
 const KEEP: &str = concat!(include_str!("index.lua"), include_str!("keep.lua"));
 const APPEND: &str = include_str!("append.lua");
+const REMOVE: &str = include_str!("remove.lua");
 
 /// The most events of a run that the server keeps, about.
 const MAX_EVENTS: usize = 10_000;
@@ -144,6 +145,15 @@ pub(super) fn last_event(tenant: &TenantId, run_id: RunId) -> Cmd {
     let mut command = cmd("XREVRANGE");
     command.arg(events_key(tenant, run_id)).arg("+").arg("-");
     command.arg("COUNT").arg(1);
+    command
+}
+
+/// Returns the command that removes some keys of a tenant; it answers where the next one begins, `0` at the end, and how many are gone.
+pub(super) fn remove_some(tenant: &TenantId, from: &str) -> Cmd {
+    let mut command = cmd("EVAL");
+    command.arg(REMOVE).arg(1).arg(index_key(tenant));
+    // No character of a tenant's name means anything else in a pattern.
+    command.arg(from).arg(format!("{}:*", prefix(tenant)));
     command
 }
 

@@ -30,7 +30,7 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use self::keys::{index_key, run_key, session_key};
+use self::keys::{index_key, remove_some, run_key, session_key};
 use self::link::{Link, LinkError};
 use self::messages::Origin;
 use self::queue::{Opening, Queue};
@@ -221,6 +221,24 @@ impl RedisBoard {
         runs.sort_by_key(|run| std::cmp::Reverse(run.summary.run_id));
         runs.dedup_by_key(|run| run.summary.run_id);
         runs
+    }
+
+    /// Removes all that the server holds of a tenant; returns the number of keys. What processes at work hold they write again.
+    pub async fn tenant_remove(&self, tenant: &TenantId) -> Result<u64, BoardError> {
+        let (mut from, mut removed) = ("0".to_owned(), 0);
+        loop {
+            let request = Request::of(tenant, remove_some(tenant, &from));
+            let answer: Result<((String, u64),), _> = self.link.send(&request).await;
+            let ((next, gone),) = answer.map_err(|error| BoardError {
+                operation: "remove a tenant",
+                source: error.into(),
+            })?;
+            removed += gone;
+            if next == "0" {
+                return Ok(removed);
+            }
+            from = next;
+        }
     }
 
     async fn list_shared(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {

@@ -33,6 +33,8 @@ async fn check_sharing(here: &RedisBoard, there: &RedisBoard) {
     .await;
     here.run_close(&tenant, run.summary.run_id);
     until(vec![], async || listed(there, &tenant).await).await;
+    // Its events are left.
+    assert_eq!(there.tenant_remove(&tenant).await.unwrap(), 1);
 }
 
 async fn until_seen(board: &RedisBoard, tenant: &TenantId, run: &Arc<LiveRun>) {

@@ -5,8 +5,10 @@ use tokio::time::{sleep, timeout};
 
 use super::binary::{GLANCE, Home, PATIENCE};
 use super::service::Service;
+use crate::board::server::PrivateServer;
 use crate::end_to_end::on_every_store;
 use crate::support::databases::TestDatabase;
+use crate::support::mock_model::{MockModel, Reply};
 
 on_every_store!(
     a_sweep_removes_what_its_dry_run_told,
@@ -86,4 +88,32 @@ async fn a_tenant_is_deleted_with_all_that_it_has(database: TestDatabase) {
     let sessions: Value = service.get("/v1/sessions").await;
     assert_eq!(sessions["data"], json!([]));
     service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_is_removed_from_redis_as_well() {
+    let Some(mut redis) = PrivateServer::start() else {
+        return;
+    };
+    let mock = MockModel::start(|_| Reply::text("done")).await;
+    let home = Home::with_file()
+        .with_mock(&mock)
+        .variable("AGENT_RUNTIME__BOARD__URL", &redis.url());
+    let service = Service::start(&home).await;
+    let events = service.stream(json!({"input": "hi", "agent": "echo"})).await;
+    drop(events);
+    let keys = async || redis.command(&["DBSIZE"]);
+    let told = async {
+        while keys().await == ":0" {
+            sleep(GLANCE).await;
+        }
+    };
+    timeout(PATIENCE, told).await.unwrap();
+    service.stop().await;
+    let said = home.succeed(&["tenants", "delete", "default", "--yes"]).await;
+    assert!(said.contains("\nremoved from Redis: "), "{said}");
+    assert_eq!(keys().await, ":0");
+    redis.stop();
+    let said = home.succeed(&["tenants", "delete", "default", "--yes"]).await;
+    assert!(said.contains("\nNOT removed from Redis, which is away"), "{said}");
 }
