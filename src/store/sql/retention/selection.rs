@@ -7,22 +7,27 @@ use crate::clock::Timestamp;
 use crate::store::rows::StoredTime;
 use crate::store::sql::Statement;
 
-/// The condition that a thread points to a session of the given alias, or that a run in the queue begins from it.
+/// The condition that a thread points to a session of the given alias, or that a run in the queue begins from it. Both are looked up for
+/// each session: `offset` keeps a planner from reading all threads or the whole queue instead.
 macro_rules! in_use {
     ($alias:literal) => {
         concat!(
-            "(exists (select 1 from threads t where t.tenant = ",
+            "(exists (
+                select 1 from threads t
+                where t.tenant = ",
             $alias,
             ".tenant and t.session_id = ",
             $alias,
-            ".session_id) or (",
+            ".session_id
+                limit 1 offset 0)
+            or exists (
+                select 1 from runs r join run_queue q on q.tenant = r.tenant and q.run_id = r.run_id
+                where r.tenant = ",
             $alias,
-            ".tenant, ",
+            ".tenant and r.base_session_id = ",
             $alias,
-            ".session_id) in (
-                select r.tenant, r.base_session_id
-                from run_queue q join runs r on r.tenant = q.tenant and r.run_id = q.run_id
-                where r.base_session_id is not null))"
+            ".session_id
+                limit 1 offset 0))"
         )
     };
 }
@@ -196,6 +201,51 @@ impl<'a> Range<'a> {
                 .bind(until.0)
                 .bind(until.1)
                 .bind(limit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection};
+
+    use super::*;
+    use crate::store::sql::Engine as _;
+    use crate::store::sqlite::SqliteStore;
+
+    const MIGRATIONS: [&str; 3] = [
+        include_str!("../../../../migrations/sqlite/0001_sessions_runs_agents_keys.sql"),
+        include_str!("../../../../migrations/sqlite/0002_history_windows_and_subagents.sql"),
+        include_str!("../../../../migrations/sqlite/0003_queue_threads_webhooks.sql"),
+    ];
+
+    #[tokio::test]
+    async fn selections_scan_no_table_on_sqlite() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        for migration in MIGRATIONS {
+            sqlx::raw_sql(migration).execute(&mut connection).await.unwrap();
+        }
+        let family = [SqliteStore::TREE, FAMILY].concat();
+        for selection in [AGED, OVERTAKEN, &family] {
+            let explain = format!("explain query plan {selection}{COUNT}");
+            let plan = sqlx::query(AssertSqlSafe(explain))
+                .fetch_all(&mut connection)
+                .await
+                .unwrap();
+            let plan: Vec<String> = plan.iter().map(|row| row.get("detail")).collect();
+            let tables = ["r", "q", "t", "s", "k", "runs", "run_queue", "threads", "sessions"];
+            let scans = |line: &&String| {
+                let name = line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
+                name.is_some_and(|name| tables.contains(&name))
+            };
+            assert!(plan.iter().any(|line| line.contains("runs_by_base")), "{plan:#?}");
+            // The tree goes by the name of a table that it is made of.
+            let found: Vec<_> = plan
+                .iter()
+                .filter(scans)
+                .filter(|line| !line.ends_with("SCAN t"))
+                .collect();
+            assert!(found.is_empty(), "{plan:#?}");
         }
     }
 }
