@@ -187,6 +187,18 @@ pub struct RunRecord {
     pub value: Option<Value>,
 }
 
+impl RunSummary {
+    /// Notes when the work began. Machines differ in their clocks, and clocks are set back: no run begins before it was accepted.
+    pub fn begin(&mut self, at: Timestamp) {
+        self.started_at = Some(at.max(self.created_at));
+    }
+
+    /// Notes when the run ended, which is never before it began.
+    pub fn end(&mut self, at: Timestamp) {
+        self.completed_at = Some(at.max(self.started_at.unwrap_or(self.created_at)));
+    }
+}
+
 impl RunRecord {
     /// Returns the words of the final step.
     pub fn output_text(&self) -> String {

@@ -241,7 +241,7 @@ impl Drop for LiveEvents {
         let mut summary = self.summary();
         summary.status = RunStatus::Failed;
         summary.error = Some(Failure::panicked().into_error());
-        summary.completed_at = Some(self.clock.now());
+        summary.end(self.clock.now());
         summary.event_count = self.final_count(false);
         let run_id = summary.run_id;
         self.end(

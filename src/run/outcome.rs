@@ -52,7 +52,7 @@ impl Outcome {
         let by_error =
             summary.status == RunStatus::Failed || summary.stop_reason == Some(StopReason::RetryLimitReached);
         summary.error = by_error.then(|| execution_error(state));
-        summary.completed_at = Some(live.now());
+        summary.end(live.now());
         let output = state.current_response().to_vec();
         Self {
             record: RunRecord {
@@ -87,7 +87,7 @@ impl Outcome {
     }
 
     fn without_output(live: &LiveEvents, mut summary: RunSummary) -> Self {
-        summary.completed_at = Some(live.now());
+        summary.end(live.now());
         let record = RunRecord {
             summary,
             output: Vec::new(),

@@ -85,20 +85,17 @@ impl NewQueueRow {
 }
 
 fn prepare(run: &NewQueuedRun) -> Result<NewQueueRow, EncodeError> {
-    let summary = match run.lease {
-        Some(terms) => RunSummary {
-            status: RunStatus::Running,
-            started_at: Some(run.summary.started_at.unwrap_or(terms.now)),
-            attempts: 1,
-            ..run.summary.clone()
-        },
-        None => RunSummary {
-            status: RunStatus::Queued,
-            started_at: None,
-            attempts: 0,
-            ..run.summary.clone()
-        },
+    let mut summary = RunSummary {
+        status: RunStatus::Queued,
+        started_at: None,
+        attempts: 0,
+        ..run.summary.clone()
     };
+    if let Some(terms) = run.lease {
+        summary.status = RunStatus::Running;
+        summary.attempts = 1;
+        summary.begin(run.summary.started_at.unwrap_or(terms.now));
+    }
     let record = RunRecord {
         summary,
         output: Vec::new(),

@@ -66,7 +66,9 @@ impl RunService {
         }
         let mut summary = leased.summary.clone();
         summary.status = RunStatus::Running;
-        summary.started_at = summary.started_at.or_else(|| Some(self.ports.clock.now()));
+        if summary.started_at.is_none() {
+            summary.begin(self.ports.clock.now());
+        }
         let run = LiveRun::begun(summary).leased(lease.fence);
         if let Err(error) = self.ports.board.run_open(&tenant, Arc::new(run.clone()), false).await {
             tracing::warn!(%run_id, error = &error as &dyn Error, "a run begins without being shown on the board");

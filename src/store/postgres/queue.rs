@@ -78,7 +78,7 @@ macro_rules! lease_picked {
                 returning q.*, picked.is_expired
             ), r as (
                 update runs r set status = 'running', attempts = q.attempts,
-                    started_at = coalesce(r.started_at, $1),
+                    started_at = coalesce(r.started_at, greatest(r.created_at, $1)),
                     base_session_id = case
                         when q.fence = 1 and exists (
                             select from threads t where t.tenant = q.tenant and t.name = q.thread)

@@ -88,7 +88,7 @@ async fn lease(
     connection.execute(update).await?;
     // A run on a thread continues what the thread points to when it is leased first.
     let statement = "update runs set status = 'running', attempts = q.attempts,
-            started_at = coalesce(started_at, $3),
+            started_at = coalesce(started_at, max(created_at, $3)),
             base_session_id = case
                 when q.fence = 1 and exists (
                     select 1 from threads t where t.tenant = q.tenant and t.name = q.thread)

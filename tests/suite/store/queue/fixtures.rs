@@ -51,6 +51,7 @@ pub(crate) fn queued_run(tenant: &TenantId) -> NewQueuedRun {
             step_count: 0,
             event_count: 0,
             attempts: 0,
+            created_at: at(-1),
             started_at: None,
             completed_at: None,
             ..run_record(run_id(), session_id(), RunStatus::Queued).summary

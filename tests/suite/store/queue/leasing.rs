@@ -7,10 +7,11 @@ use agent_runtime::store::{Lease, RenewedLease, open};
 use futures_util::future::join_all;
 
 use super::fixtures::{at, ids, queued_run, steering, terms, worker};
-use crate::store::fixtures::{Fixture, tenant};
+use crate::store::fixtures::{Fixture, run_id, session_id, tenant};
 use crate::support::databases::TestDatabase;
 
 on_both_engines!(
+    no_run_begins_before_it_was_accepted,
     a_leased_run_says_that_it_runs,
     a_lease_is_taken_over_when_it_has_expired_and_no_sooner,
     renewed_leases_last_and_lost_ones_are_missing,
@@ -40,6 +41,19 @@ async fn a_leased_run_says_that_it_runs(fixture: Fixture) {
         .await
         .unwrap();
     assert_eq!(stored.unwrap().summary, leased.summary);
+}
+
+async fn no_run_begins_before_it_was_accepted(fixture: Fixture) {
+    let mut late = queued_run(&fixture.tenant);
+    late.summary.created_at = at(50);
+    fixture.enqueue(&late).await;
+    let leased = fixture.lease_one().await;
+    assert_eq!(leased.summary.started_at, Some(at(50)));
+    late.lease = Some(terms(worker(), 0, 30));
+    (late.summary.run_id, late.summary.session_id) = (run_id(), session_id());
+    fixture.enqueue(&late).await;
+    let found = fixture.store.run_lookup(&fixture.tenant, late.summary.run_id).await;
+    assert_eq!(found.unwrap().unwrap().summary.started_at, Some(at(50)));
 }
 
 async fn a_lease_is_taken_over_when_it_has_expired_and_no_sooner(fixture: Fixture) {
