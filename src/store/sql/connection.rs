@@ -6,8 +6,6 @@ use sqlx::{FromRow, PgConnection, SqliteConnection};
 
 use super::engine::EngineRow;
 use super::statement::Statement;
-use crate::record::ThreadName;
-use crate::tenant::TenantId;
 
 /// A connection of either engine on which a transaction is open.
 #[derive(Debug)]
@@ -61,7 +59,7 @@ impl Connection<'_> {
     }
 
     /// Waits until no other transaction decides who is active on the thread. What it reads afterwards is what they have left behind.
-    pub(crate) async fn thread_lock(&mut self, tenant: &TenantId, thread: &ThreadName) -> Result<(), sqlx::Error> {
+    pub(crate) async fn thread_lock(&mut self, tenant: &str, thread: &str) -> Result<(), sqlx::Error> {
         let Self::Postgres(connection) = self else {
             // There is one writer.
             return Ok(());
@@ -71,8 +69,8 @@ impl Connection<'_> {
             "lock thread",
             "select pg_advisory_xact_lock(hashtext($1), hashtext($2))",
         )
-        .bind(tenant.as_str())
-        .bind(thread.as_str());
+        .bind(tenant)
+        .bind(thread);
         lock.into_query().execute(&mut **connection).await?;
         Ok(())
     }

@@ -87,7 +87,7 @@ pub(crate) async fn lease_end(
     thread: Option<&ThreadName>,
 ) -> Result<bool, sqlx::Error> {
     if let Some(thread) = thread {
-        connection.thread_lock(&lease.tenant, thread).await?;
+        connection.thread_lock(lease.tenant.as_str(), thread.as_str()).await?;
     }
     let statement = "delete from run_queue where tenant = $1 and run_id = $2 and fence = $3";
     let delete = Statement::new(OPERATION, statement).bind_lease(lease);
@@ -105,7 +105,10 @@ pub(crate) async fn end_insert(
     if end.lease.is_some() {
         run_end(connection, tenant, end, thread_moved).await?;
         if let Some(thread) = &end.thread {
-            is_next_released = connection.execute(release_statement(tenant, thread)).await? > 0;
+            is_next_released = connection
+                .execute(release_statement(tenant.as_str(), thread.as_str()))
+                .await?
+                > 0;
         }
     }
     if let Some(events) = &end.events {
@@ -143,6 +146,9 @@ macro_rules! messages_end {
     };
 }
 
+/// What goes with a run's place in the queue.
+pub(super) const AFTERMATH: [&str; 2] = [journal_delete!(), messages_end!()];
+
 macro_rules! run_update {
     () => {
         "update runs set
@@ -175,7 +181,7 @@ async fn run_end(
         ),
         Connection::Sqlite(_) => {
             let run_id = RunId::from_uuid(end.run.run_id);
-            for statement in [journal_delete!(), messages_end!()] {
+            for statement in AFTERMATH {
                 let statement = Statement::new(OPERATION, statement).bind_run_key(tenant, run_id);
                 connection.execute(statement).await?;
             }
@@ -194,7 +200,7 @@ async fn run_end(
 }
 
 /// Lets the run begin that has waited longest for the thread, unless another is active.
-fn release_statement<'v>(tenant: &'v TenantId, thread: &'v ThreadName) -> Statement<'v> {
+pub(super) fn release_statement<'v>(tenant: &'v str, thread: &'v str) -> Statement<'v> {
     let statement = "update run_queue set is_held = false
         where tenant = $1 and run_id = (
             select run_id from run_queue
@@ -202,9 +208,7 @@ fn release_statement<'v>(tenant: &'v TenantId, thread: &'v ThreadName) -> Statem
                 select 1 from run_queue where tenant = $1 and thread = $2 and moves_thread and not is_held)
             order by run_id
             limit 1)";
-    Statement::new(OPERATION, statement)
-        .bind(tenant.as_str())
-        .bind(thread.as_str())
+    Statement::new(OPERATION, statement).bind(tenant).bind(thread)
 }
 
 fn events_statement<'v>(tenant: &'v TenantId, run_id: Uuid, events: &'v NewEvents) -> Statement<'v> {

@@ -2,7 +2,8 @@
 
 use uuid::Uuid;
 
-use super::idempotency::{key_claim_statement, key_lookup};
+use super::acceptance::insert;
+use super::idempotency::key_lookup;
 use crate::ids::RunId;
 use crate::record::{RunControl, ThreadName};
 use crate::store::error::StoreError;
@@ -11,8 +12,10 @@ use crate::store::queue::{Enqueued, IfBusy, KnownRequest, Lease, NewQueuedRun};
 use crate::store::rows::{StoredTime, from_row};
 use crate::store::sql::connection::{Connection, Ended};
 use crate::store::sql::engine::Engine;
-use crate::store::sql::runs::run_insert_statement;
 use crate::store::sql::statement::Statement;
+
+/// The fence of the lease that a run is accepted with.
+const FIRST_FENCE: u32 = 1;
 
 /// What became of an attempt to accept a run.
 #[derive(Debug)]
@@ -42,7 +45,7 @@ pub(super) async fn run_enqueue(engine: &impl Engine, run: &NewQueuedRun) -> Res
     loop {
         match engine.run_insert(NewQueueRow::new(run)?).await? {
             Attempt::Accepted { is_leased, interrupted } => {
-                let lease = is_leased.then(|| lease_of(run, 1));
+                let lease = is_leased.then(|| lease_of(run));
                 return Ok(Enqueued::Accepted { lease, interrupted });
             }
             Attempt::ThreadBusy(active) => return Ok(Enqueued::ThreadBusy(active)),
@@ -65,24 +68,21 @@ pub(crate) async fn enqueue_in_txn(
     mut connection: Connection<'_>,
     mut row: NewQueueRow,
 ) -> Result<Ended<Attempt>, sqlx::Error> {
-    if let Some(thread) = &row.thread {
-        connection.thread_lock(&row.tenant, thread).await?;
-    }
-    if let Some(key) = &row.idempotency {
-        let claim = key_claim_statement(&row.tenant, key, row.run.run_id, row.accepted_at);
-        if connection.execute(claim).await? == 0 {
-            return Ok(Ended::Undone(Attempt::KeyTaken));
-        }
-    }
     let mut interrupted = None;
     if let Some(thread) = row.thread.clone() {
-        connection.execute(thread_insert_statement(&row, &thread)).await?;
+        connection.thread_lock(row.tenant.as_str(), thread.as_str()).await?;
+        let Some(found) = look(&mut connection, &row, &thread).await? else {
+            return Err(sqlx::Error::RowNotFound);
+        };
+        // A repeated request is answered with its own run, which may be the one that is active.
+        if found.is_key_taken {
+            return Ok(Ended::Undone(Attempt::KeyTaken));
+        }
         // A run that was planned from elsewhere begins when a worker has planned it again.
-        if !begins_at_thread(&mut connection, &row, &thread).await? {
+        if found.session_id != row.run.base_session_id {
             row = row.unleased();
         }
-        let active = active_run(&mut connection, &row, &thread).await?;
-        match (row.if_busy, active) {
+        match (row.if_busy, found.active.map(RunId::from_uuid)) {
             (_, None) | (IfBusy::Fork, _) => (),
             (IfBusy::Reject, Some(active)) => return Ok(Ended::Undone(Attempt::ThreadBusy(active))),
             (IfBusy::Queue, Some(_)) => row = row.held(),
@@ -93,22 +93,59 @@ pub(crate) async fn enqueue_in_txn(
             }
         }
     }
-    let insert = run_insert_statement(OPERATION, &row.tenant, &row.run);
-    if connection.execute(insert).await? == 0 {
-        return Ok(Ended::Undone(Attempt::Exists));
+    if let Some(in_the_way) = insert(&mut connection, &row).await? {
+        return Ok(Ended::Undone(in_the_way));
     }
-    connection
-        .execute(queue_insert_statement(&row, row.owner().as_deref()))
-        .await?;
     let accepted = Attempt::Accepted {
         is_leased: row.lease.is_some(),
         interrupted,
     };
-    Ok(if row.is_free() || interrupted.is_some() {
+    // On PostgreSQL the rows come with their sign.
+    let is_told = row.is_free() && matches!(connection, Connection::Postgres(_));
+    Ok(if (row.is_free() && !is_told) || interrupted.is_some() {
         Ended::Signed(accepted)
     } else {
         Ended::Kept(accepted)
     })
+}
+
+/// What a run meets that is to be accepted on a thread.
+#[derive(Debug)]
+struct ThreadRow {
+    /// Where the thread points to.
+    session_id: Option<Uuid>,
+    /// The run that others on the thread wait for.
+    active: Option<Uuid>,
+    /// Whether an earlier request has the key.
+    is_key_taken: bool,
+}
+
+from_row!(ThreadRow {
+    session_id,
+    active,
+    is_key_taken,
+});
+
+async fn look(
+    connection: &mut Connection<'_>,
+    row: &NewQueueRow,
+    thread: &ThreadName,
+) -> Result<Option<ThreadRow>, sqlx::Error> {
+    let statement = "select
+            (select session_id from threads where tenant = $1 and name = $2) as session_id,
+            (select run_id from run_queue
+                where tenant = $1 and thread = $2 and moves_thread
+                order by is_held, run_id
+                limit 1) as active,
+            exists (
+                select 1 from idempotency_keys where tenant = $1 and key = $3 and expires_at > $4) as is_key_taken";
+    let key = row.idempotency.as_ref();
+    let look = Statement::new(OPERATION, statement)
+        .bind(row.tenant.as_str())
+        .bind(thread.as_str())
+        .bind(key.map(|key| key.key.as_str()))
+        .bind(StoredTime(row.accepted_at));
+    connection.fetch_optional(look).await
 }
 
 async fn known_request(engine: &impl Engine, run: &NewQueuedRun) -> Result<Option<KnownRequest>, StoreError> {
@@ -148,61 +185,22 @@ async fn earlier(engine: &impl Engine, run: &NewQueuedRun) -> Result<Option<Enqu
         .await?;
     Ok(row.map(|row| {
         let wanted = run.lease.map(|terms| terms.worker.to_string());
-        let is_leased = wanted.is_some() && row.owner == wanted;
+        // A later lease is that of an attempt at work.
+        let is_leased = wanted.is_some() && row.owner == wanted && row.fence == i64::from(FIRST_FENCE);
         Enqueued::Accepted {
-            lease: is_leased.then(|| lease_of(run, row.fence.unsigned_abs())),
+            lease: is_leased.then(|| lease_of(run)),
             interrupted: None,
         }
     }))
 }
 
-fn lease_of(run: &NewQueuedRun, fence: u64) -> Lease {
+/// The lease that a run is accepted with.
+fn lease_of(run: &NewQueuedRun) -> Lease {
     Lease {
         tenant: run.tenant.clone(),
         run_id: run.summary.run_id,
-        fence,
+        fence: u64::from(FIRST_FENCE),
     }
-}
-
-fn thread_insert_statement<'v>(row: &'v NewQueueRow, thread: &'v ThreadName) -> Statement<'v> {
-    let statement = "insert into threads (tenant, name, session_id, version, created_at, updated_at)
-        values ($1, $2, null, 0, $3, $3)
-        on conflict (tenant, name) do nothing";
-    Statement::new(OPERATION, statement)
-        .bind(row.tenant.as_str())
-        .bind(thread.as_str())
-        .bind(StoredTime(row.accepted_at))
-}
-
-/// Tells whether the thread points to where the run was planned to begin.
-async fn begins_at_thread(
-    connection: &mut Connection<'_>,
-    row: &NewQueueRow,
-    thread: &ThreadName,
-) -> Result<bool, sqlx::Error> {
-    let statement = "select session_id from threads where tenant = $1 and name = $2";
-    let select = Statement::new(OPERATION, statement)
-        .bind(row.tenant.as_str())
-        .bind(thread.as_str());
-    let found: Option<(Option<Uuid>,)> = connection.fetch_optional(select).await?;
-    Ok(found.is_some_and(|(session_id,)| session_id == row.run.base_session_id))
-}
-
-/// Finds the run that others on the thread wait for.
-async fn active_run(
-    connection: &mut Connection<'_>,
-    row: &NewQueueRow,
-    thread: &ThreadName,
-) -> Result<Option<RunId>, sqlx::Error> {
-    let statement = "select run_id from run_queue
-        where tenant = $1 and thread = $2 and moves_thread
-        order by is_held, run_id
-        limit 1";
-    let select = Statement::new(OPERATION, statement)
-        .bind(row.tenant.as_str())
-        .bind(thread.as_str());
-    let active: Option<(Uuid,)> = connection.fetch_optional(select).await?;
-    Ok(active.map(|(run_id,)| RunId::from_uuid(run_id)))
 }
 
 fn stop_statement(row: &NewQueueRow, run_id: RunId) -> Statement<'_> {
@@ -211,57 +209,4 @@ fn stop_statement(row: &NewQueueRow, run_id: RunId) -> Statement<'_> {
         .bind(row.tenant.as_str())
         .bind(run_id.as_uuid())
         .bind(RunControl::Stop.as_str())
-}
-
-/// The turn of a run of the tenant `$1` and the priority `$4`: after those of its tenant that wait, and no earlier than the first that
-/// waits, so that whoever comes late goes on from where the others are.
-macro_rules! next_turn {
-    ($tenant:literal, $priority:literal) => {
-        concat!(
-            "(select max(place.turn) from (
-                select max(turn) + 1 as turn from run_queue
-                where tenant = ",
-            $tenant,
-            " and priority = ",
-            $priority,
-            " and leased_until is null
-                union all
-                select coalesce(min(turn), 1) from run_queue
-                where priority = ",
-            $priority,
-            " and leased_until is null and (not is_held or control = 'cancel')
-            ) place)"
-        )
-    };
-}
-pub(crate) use next_turn;
-
-fn queue_insert_statement<'v>(row: &'v NewQueueRow, owner: Option<&'v str>) -> Statement<'v> {
-    let statement = concat!(
-        "insert into run_queue (
-            tenant, run_id, thread, priority, is_held, moves_thread, enqueued_at, fence, attempts, leased_until, owner,
-            schema_version, encoding, request, turn)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, ",
-        next_turn!("$1", "$4"),
-        ")"
-    );
-    Statement::new(OPERATION, statement)
-        .bind(row.tenant.as_str())
-        .bind(row.run.run_id)
-        .bind_queue_row(row, owner)
-}
-
-impl<'v> Statement<'v> {
-    /// Binds the values of a row of the queue from its thread to its request.
-    pub(crate) fn bind_queue_row(self, row: &'v NewQueueRow, owner: Option<&'v str>) -> Self {
-        self.bind(row.thread.as_ref().map(ThreadName::as_str))
-            .bind(row.priority)
-            .bind(row.is_held)
-            .bind(row.moves_thread())
-            .bind(StoredTime(row.accepted_at))
-            .bind(row.fence())
-            .bind(row.leased_until())
-            .bind(owner)
-            .bind_payload(Some(&row.request))
-    }
 }

@@ -1,5 +1,6 @@
 //! The queue: runs that have not ended, who works on them, how far they have come and what callers want of them.
 
+mod acceptance;
 mod enqueue;
 mod idempotency;
 mod lease;
@@ -16,8 +17,9 @@ use std::sync::Arc;
 
 use futures_util::stream::BoxStream;
 
+pub(crate) use self::acceptance::rows_insert;
 pub(crate) use self::ending::{end_insert, lease_end, run_record};
-pub(crate) use self::enqueue::{Attempt, enqueue_in_txn, next_turn};
+pub(crate) use self::enqueue::{Attempt, enqueue_in_txn};
 pub(crate) use self::idempotency::{key_claim_statement, key_lookup};
 pub(crate) use self::lease::leased_columns;
 use super::engine::Engine;

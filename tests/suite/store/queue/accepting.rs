@@ -1,7 +1,7 @@
 //! Accepting runs: the record, the place in the queue and the idempotency key.
 
 use agent_runtime::record::{RunRecord, RunStatus, RunSummary};
-use agent_runtime::store::{Enqueued, KnownRequest, Lease, NewQueuedRun, Page, Recorded, RunFilter};
+use agent_runtime::store::{Enqueued, KnownRequest, Lease, LeaseTerms, NewQueuedRun, Page, Recorded, RunFilter};
 use futures_util::future::join_all;
 
 use super::fixtures::{at, key, queued_run, terms, worker};
@@ -80,6 +80,13 @@ async fn a_repeated_attempt_finds_the_first_one_done(fixture: Fixture) {
         assert_eq!(fixture.store.run_enqueue(run).await.unwrap(), first);
     }
     assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (3, 3));
+    // Whoever repeats it so late that the run was leased again, even here, does not get the lease of that attempt.
+    let again = LeaseTerms {
+        worker: leased.lease.unwrap().worker,
+        ..terms(worker(), 40, 50)
+    };
+    assert_eq!(fixture.store.run_lease(&again, 1).await.unwrap().len(), 1);
+    assert_eq!(fixture.enqueue(&leased).await, None);
 }
 
 async fn what_has_ended_is_not_accepted_again(fixture: Fixture) {

@@ -1,0 +1,153 @@
+//! The rows of a run that is accepted. PostgreSQL takes all of them in one statement, SQLite one after the other.
+
+use sqlx::PgConnection;
+
+use super::enqueue::Attempt;
+use super::idempotency::key_claim_statement;
+use crate::record::ThreadName;
+use crate::store::driver_error::is_unique_violation;
+use crate::store::new_queued_run::{NewQueueRow, OPERATION};
+use crate::store::rows::StoredTime;
+use crate::store::sql::connection::Connection;
+use crate::store::sql::runs::run_insert_statement;
+use crate::store::sql::statement::Statement;
+
+/// The turn of a run: after those of its tenant that wait, and no earlier than the first that waits, so that whoever comes late goes on
+/// from where the others are.
+macro_rules! next_turn {
+    ($tenant:literal, $priority:literal) => {
+        concat!(
+            "(select max(place.turn) from (
+                select max(turn) + 1 as turn from run_queue
+                where tenant = ",
+            $tenant,
+            " and priority = ",
+            $priority,
+            " and leased_until is null
+                union all
+                select coalesce(min(turn), 1) from run_queue
+                where priority = ",
+            $priority,
+            " and leased_until is null and (not is_held or control = 'cancel')
+            ) place)"
+        )
+    };
+}
+
+/// Answers no row when the key is taken. A run that a worker may lease at once is told to all.
+const ALL: &str = concat!(
+    "with claimed as (
+        insert into idempotency_keys (tenant, key, resource_id, digest, expires_at)
+        select $1, $44, $2, $45, $46 where $44 is not null
+        on conflict (tenant, key) do update set
+            resource_id = excluded.resource_id, digest = excluded.digest, expires_at = excluded.expires_at
+        where idempotency_keys.expires_at <= $37
+        returning 1
+    ), accepted as (
+        select 1 where $44 is null or exists (select from claimed)
+    ), made as (
+        insert into threads (tenant, name, session_id, version, created_at, updated_at)
+        select $1, $33, null, 0, $37, $37 from accepted where $33 is not null
+        on conflict (tenant, name) do nothing
+    ), run as (
+        insert into runs (
+            tenant, run_id, session_id, base_session_id, agent, agent_version, model, mode, status, stop_reason,
+            input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, total_tokens, cost,
+            step_count, error, metadata, created_at, started_at, completed_at, schema_version, output_encoding,
+            steps_encoding, output, steps, event_count, attempts, durability, thread)
+        select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+            $23, $24, $25, $26, $27, $28, $29, $30, $31, $32
+        from accepted
+    ), queued as (
+        insert into run_queue (
+            tenant, run_id, thread, priority, is_held, moves_thread, enqueued_at, fence, attempts, leased_until, owner,
+            schema_version, encoding, request, turn)
+        select $1, $2, $33, $34, $35, $36, $37, $38, $38, $39, $40, $41, $42, $43, ",
+    next_turn!("$1", "$34"),
+    " from accepted
+    )
+    select case when $39 is null and not $35 then pg_notify('agent_runtime_queue', '')::text end from accepted"
+);
+
+/// Inserts the rows; returns what stands in the way, if anything.
+pub(super) async fn insert(connection: &mut Connection<'_>, row: &NewQueueRow) -> Result<Option<Attempt>, sqlx::Error> {
+    match connection {
+        Connection::Postgres(connection) => rows_insert(connection, row).await,
+        Connection::Sqlite(_) => insert_one_by_one(connection, row).await,
+    }
+}
+
+/// Inserts the rows with one statement, all or nothing, and tells workers; returns what stands in the way, if anything.
+pub(crate) async fn rows_insert(
+    connection: &mut PgConnection,
+    row: &NewQueueRow,
+) -> Result<Option<Attempt>, sqlx::Error> {
+    let owner = row.owner();
+    let key = row.idempotency.as_ref();
+    let insert = Statement::new(OPERATION, ALL)
+        .bind(row.tenant.as_str())
+        .bind_run(Some(&row.run))
+        .bind_queue_row(row, owner.as_deref())
+        .bind(key.map(|key| key.key.as_str()))
+        .bind(key.map(|key| key.digest.as_bytes().as_slice()))
+        .bind(key.map(|key| StoredTime(key.expires_at)));
+    match insert.into_query().fetch_optional(connection).await {
+        Ok(Some(_)) => Ok(None),
+        Ok(None) => Ok(Some(Attempt::KeyTaken)),
+        Err(error) if is_unique_violation(&error) => Ok(Some(Attempt::Exists)),
+        Err(error) => Err(error),
+    }
+}
+
+async fn insert_one_by_one(connection: &mut Connection<'_>, row: &NewQueueRow) -> Result<Option<Attempt>, sqlx::Error> {
+    if let Some(key) = &row.idempotency {
+        let claim = key_claim_statement(&row.tenant, key, row.run.run_id, row.accepted_at);
+        if connection.execute(claim).await? == 0 {
+            return Ok(Some(Attempt::KeyTaken));
+        }
+    }
+    if let Some(thread) = &row.thread {
+        let statement = "insert into threads (tenant, name, session_id, version, created_at, updated_at)
+            values ($1, $2, null, 0, $3, $3)
+            on conflict (tenant, name) do nothing";
+        let make = Statement::new(OPERATION, statement)
+            .bind(row.tenant.as_str())
+            .bind(thread.as_str())
+            .bind(StoredTime(row.accepted_at));
+        connection.execute(make).await?;
+    }
+    let run = run_insert_statement(OPERATION, &row.tenant, &row.run);
+    if connection.execute(run).await? == 0 {
+        return Ok(Some(Attempt::Exists));
+    }
+    let statement = concat!(
+        "insert into run_queue (
+            tenant, run_id, thread, priority, is_held, moves_thread, enqueued_at, fence, attempts, leased_until, owner,
+            schema_version, encoding, request, turn)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, ",
+        next_turn!("$1", "$4"),
+        ")"
+    );
+    let owner = row.owner();
+    let queued = Statement::new(OPERATION, statement)
+        .bind(row.tenant.as_str())
+        .bind(row.run.run_id)
+        .bind_queue_row(row, owner.as_deref());
+    connection.execute(queued).await?;
+    Ok(None)
+}
+
+impl<'v> Statement<'v> {
+    /// Binds the values of a row of the queue from its thread to its request.
+    fn bind_queue_row(self, row: &'v NewQueueRow, owner: Option<&'v str>) -> Self {
+        self.bind(row.thread.as_ref().map(ThreadName::as_str))
+            .bind(row.priority)
+            .bind(row.is_held)
+            .bind(row.moves_thread())
+            .bind(StoredTime(row.accepted_at))
+            .bind(row.fence())
+            .bind(row.leased_until())
+            .bind(owner)
+            .bind_payload(Some(&row.request))
+    }
+}
