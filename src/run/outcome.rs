@@ -223,6 +223,12 @@ impl Failure {
         Self::logged(RunPhase::Load, "request_unusable", refusal.to_string(), refusal)
     }
 
+    /// What was asked of a run of the queue can't be read.
+    pub(super) fn unusable(error: &(dyn Error + 'static)) -> Self {
+        let message = "what was asked of the run can't be read";
+        Self::logged(RunPhase::Load, "request_unusable", message, error)
+    }
+
     /// What is kept of the run can't be read.
     pub(super) fn progress(error: &(dyn Error + 'static)) -> Self {
         let message = "what is kept of the run's progress can't be read";

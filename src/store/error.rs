@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::codec::DecodeError;
 use crate::ids::RunId;
 
 /// A failed operation of a store: nothing was written.
@@ -73,6 +74,14 @@ impl StoreError {
     /// Tells whether trying again may help.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable { .. })
+    }
+
+    /// Tells whether a later version of agent-runtime has written what can't be read.
+    pub(crate) fn is_of_later_version(&self) -> bool {
+        let Self::Corrupt { source, .. } = self else {
+            return false;
+        };
+        matches!(source.downcast_ref(), Some(DecodeError::NewerVersion { .. }))
     }
 }
 

@@ -56,7 +56,7 @@ pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, OutboxStore
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
 pub use self::queue::{
     Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseTerms, LeasedRun, MessagePut,
-    NewQueuedRun, QueueStore, RenewedLease, SteeringRecord, ThreadMove,
+    NewQueuedRun, QueueStore, RenewedLease, SteeringRecord, ThreadMove, UNREADABLE_ATTEMPTS, UnreadableRequest,
 };
 pub use self::retention::{
     Ancestor, RemovalFigures, RemovedSession, RetentionRules, RetentionStore, SessionRemoval, SweepPlace,

@@ -125,14 +125,28 @@ pub struct LeasedRun {
     pub lease: Lease,
     /// The record as it stands; its attempts count this one.
     pub summary: RunSummary,
-    /// What is asked.
-    pub request: String,
+    /// What is asked, if it can be read.
+    pub request: Result<String, UnreadableRequest>,
     /// How a caller wants it to end.
     pub control: Option<RunControl>,
     /// Whether its end moves its thread.
     pub moves_thread: bool,
     /// Whether another worker has had it before, and has not handed it back.
     pub is_taken_over: bool,
+}
+
+/// With how many attempts a run fails that can't be read: what one version of agent-runtime can't read, another might.
+pub const UNREADABLE_ATTEMPTS: u32 = 3;
+
+/// Why what is asked of a run can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnreadableRequest {
+    /// A later version of agent-runtime has stored it.
+    #[error("the request is stored in the form {0}, which a newer version of agent-runtime has made")]
+    Newer(i16),
+    /// It is damaged; says how.
+    #[error("the stored request is damaged: {0}")]
+    Damaged(String),
 }
 
 /// A lease that was renewed, and what callers want of its run.
@@ -191,12 +205,15 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     fn run_enqueue<'a>(&'a self, run: &'a NewQueuedRun) -> StoreFuture<'a, Enqueued>;
 
     /// Leases runs: first those whose lease has expired, then queued ones, by priority and turn. Their records say that they run, and
-    /// those on threads from where: what the thread points to at the first lease. A
-    /// run that waits for its thread is leased only when it was cancelled. One that can't be read is left to others.
+    /// those on threads from where: what the thread points to at the first lease. A run that waits for its thread is leased only when it
+    /// was cancelled.
+    ///
+    /// A run whose record can't be read is not among them: what a later version has written is deferred until these leases end, and all else is
+    /// tried again then, until it fails with the attempt of the number [`UNREADABLE_ATTEMPTS`].
     fn run_lease<'a>(&'a self, terms: &'a LeaseTerms, limit: u32) -> StoreFuture<'a, Vec<LeasedRun>>;
 
-    /// Leases a run that waits, out of its turn: one that a caller wants to end must not wait for a worker. `None` where it does not wait,
-    /// or waits for its thread and is not cancelled.
+    /// Leases a run that waits or is deferred, out of its turn: one that a caller wants to end must not wait for a worker. `None` where
+    /// it does not wait, or waits for its thread and is not cancelled.
     fn run_lease_now<'a>(
         &'a self,
         terms: &'a LeaseTerms,
@@ -210,6 +227,10 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     /// Gives a run back to the queue, at the head of its priority: with its old turn, or the first that waits if that is earlier. The
     /// attempt does not count. Tells whether the lease was still in force; it is not any more.
     fn lease_release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, bool>;
+
+    /// Gives a run back that others may understand: nobody has it until that time, and then it is leased like those whose lease has
+    /// expired. The attempt does not count. Tells whether the lease was still in force; it is not any more.
+    fn lease_defer<'a>(&'a self, lease: &'a Lease, until: Timestamp) -> StoreFuture<'a, bool>;
 
     /// Counts the runs that wait to be leased or for their thread, up to the limit.
     fn queue_length(&self, limit: u32) -> StoreFuture<'_, u64>;

@@ -121,7 +121,7 @@ impl RunService {
         let leased = LeasedRun {
             lease,
             summary: run.summary,
-            request: run.request,
+            request: Ok(run.request),
             control: None,
             moves_thread: run.if_busy != IfBusy::Fork,
             is_taken_over: false,

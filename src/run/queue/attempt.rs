@@ -19,7 +19,7 @@ use crate::run::live::LiveEvents;
 use crate::run::outcome::{Failure, Outcome, Spent};
 use crate::run::plan::{Base, RunPlan};
 use crate::run::service::RunService;
-use crate::store::{Lease, LeasedRun, StoreError};
+use crate::store::{Lease, LeasedRun, StoreError, UNREADABLE_ATTEMPTS};
 use crate::tenant::TenantId;
 
 /// The most events that are read at once.
@@ -42,8 +42,13 @@ impl RunService {
         }
         let planned = match plan {
             Some(plan) => Ok(Planned::Before(plan)),
-            None => AcceptedRequest::from_json(&leased.request).map(|accepted| Planned::Now(Box::new(accepted))),
+            None => AcceptedRequest::of_leased(&leased).map(|accepted| Planned::Now(Box::new(accepted))),
         };
+        if let Err(error) = &planned
+            && self.leaves_unreadable(&leased, error).await
+        {
+            return;
+        }
         let webhook = planned.as_ref().ok().and_then(Planned::webhook);
         let live = match self.take_up(&leased, webhook).await {
             Ok(live) => Arc::new(live),
@@ -54,6 +59,28 @@ impl RunService {
         };
         let performed = self.work_on(&leased, planned, &live).await;
         self.conclude(&live, performed, place).await;
+    }
+
+    /// Leaves a run to others whose request this process can't read: to a newer version as long as it takes, and otherwise for some attempts,
+    /// since what one version can't read another might. Whoever cancels such a run need not wait for one that can.
+    async fn leaves_unreadable(&self, leased: &LeasedRun, error: &RequestError) -> bool {
+        if leased.control == Some(RunControl::Cancel) {
+            return false;
+        }
+        let (run_id, attempts) = (leased.lease.run_id, leased.summary.attempts);
+        if error.is_of_newer_version() {
+            tracing::warn!(%run_id, error = error as &dyn Error, "a run is left to a newer version of agent-runtime");
+            let until = self.lease_terms().until;
+            if let Err(error) = self.ports.store.lease_defer(&leased.lease, until).await {
+                tracing::warn!(%run_id, error = &error as &dyn Error, "a run is left until its lease expires");
+            }
+            return true;
+        }
+        let is_left = attempts < UNREADABLE_ATTEMPTS;
+        if is_left {
+            tracing::warn!(%run_id, attempts, error = error as &dyn Error, "what was asked of a run can't be read; it is tried again");
+        }
+        is_left
     }
 
     /// Shows the run as one of this process. Its events go on after those of earlier workers.
@@ -154,13 +181,17 @@ impl RunService {
         if leased.control == Some(RunControl::Cancel) {
             return Performed::Ended(Outcome::cancelled(live).after(&self.spent_before(leased).await));
         }
+        let planned = match planned {
+            Ok(planned) => planned,
+            Err(error) => return failed(Failure::unusable(&error)),
+        };
         if leased.summary.attempts > self.settings.queue.max_attempts {
             let exhausted = Failure::exhausted(leased.summary.attempts - 1);
             return Performed::Ended(Outcome::failed(live, &exhausted).after(&self.spent_before(leased).await));
         }
         let plan = match planned {
-            Ok(Planned::Before(plan)) => plan,
-            Ok(Planned::Now(accepted)) => match self
+            Planned::Before(plan) => plan,
+            Planned::Now(accepted) => match self
                 .plan_again(&leased.lease.tenant, *accepted, leased.summary.base_session_id)
                 .await
             {
@@ -171,7 +202,6 @@ impl RunService {
                 }
                 Err(refusal) => return failed(Failure::refused(&refusal)),
             },
-            Err(error) => return failed(Failure::progress(&error)),
         };
         if let Base::Unreadable(_, error) = &plan.base
             && error.is_transient()

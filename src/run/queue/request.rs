@@ -9,6 +9,7 @@ use crate::message::Message;
 use crate::run::plan::RunPlan;
 use crate::run::request::RunRequest;
 use crate::session::Hash;
+use crate::store::{LeasedRun, UnreadableRequest};
 
 /// The version of this form.
 const VERSION: u32 = 1;
@@ -49,6 +50,15 @@ pub(in crate::run) enum RequestError {
     Newer(u32),
     #[error("the request can't be read")]
     Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Stored(#[from] UnreadableRequest),
+}
+
+impl RequestError {
+    /// Tells whether another replica may read the request now, one of a newer version.
+    pub(in crate::run) fn is_of_newer_version(&self) -> bool {
+        matches!(self, Self::Newer(_) | Self::Stored(UnreadableRequest::Newer(_)))
+    }
 }
 
 impl AcceptedRequest {
@@ -73,8 +83,13 @@ impl AcceptedRequest {
         })
     }
 
+    /// Reads what was asked of a leased run.
+    pub(in crate::run) fn of_leased(leased: &LeasedRun) -> Result<Self, RequestError> {
+        Self::from_json(leased.request.as_ref().map_err(Clone::clone)?)
+    }
+
     /// Reads what was stored.
-    pub(in crate::run) fn from_json(json: &str) -> Result<Self, RequestError> {
+    fn from_json(json: &str) -> Result<Self, RequestError> {
         #[derive(Deserialize)]
         struct Version {
             version: u32,

@@ -51,7 +51,7 @@ macro_rules! lease_picked {
             leased_columns!(),
             ", ",
             run_columns!(),
-            " from q join r on r.tenant = q.tenant and r.run_id = q.run_id"
+            " from q left join r on r.tenant = q.tenant and r.run_id = q.run_id"
         )
     };
 }
@@ -80,7 +80,7 @@ const LEASE_NEXT: &str = concat!(
 const LEASE_THIS: &str = concat!(
     "with picked as materialized (
         select tenant, run_id, false as is_expired from run_queue
-        where tenant = $4 and run_id = $5 and leased_until is null and (not is_held or control = 'cancel')
+        where tenant = $4 and run_id = $5 and owner is null and (not is_held or control = 'cancel')
         for update skip locked
     ), ",
     lease_picked!()

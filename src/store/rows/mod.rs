@@ -16,7 +16,7 @@ pub(crate) use self::agent::AgentRow;
 pub(crate) use self::delivery::{DeliveryRow, DueDeliveryRow};
 pub(crate) use self::key::{KeyRow, scopes_text};
 pub(crate) use self::progress::{EventsRow, JournalRow, SteeringRow};
-pub(crate) use self::queue::{LeasedRunRow, RenewedLeaseRow};
+pub(crate) use self::queue::{LeaseKey, LeasedRunRow, RenewedLeaseRow, UnreadableRun};
 pub(crate) use self::removed::RemovedSessionRow;
 pub(crate) use self::run::{RunRecordRow, RunSummaryRow, StepsRow};
 pub(crate) use self::segment::SegmentRow;

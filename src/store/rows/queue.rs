@@ -1,34 +1,51 @@
 //! Rows of `run_queue`: leases, with what their workers need to know.
 
 use std::cmp::Reverse;
+use std::error::Error as StdError;
 
 use uuid::Uuid;
 
-use super::{RowName, RunSummaryRow, from_row};
+use super::{RowName, RunSummaryRow, from_row, stored_count};
 use crate::ids::RunId;
 use crate::record::RunControl;
-use crate::store::codec::{StoredPayload, decode_request};
+use crate::store::codec::{DecodeError, StoredPayload, decode_request};
 use crate::store::error::StoreError;
-use crate::store::queue::{Lease, LeasedRun, RenewedLease};
+use crate::store::queue::{Lease, LeasedRun, RenewedLease, UnreadableRequest};
 use crate::tenant::ParseTenantError;
 
 /// A run that was just leased.
 #[derive(Debug)]
 pub(crate) struct LeasedRunRow {
-    run: RunSummaryRow,
-    lease: LeaseRow,
+    key: LeaseKeyRow,
+    /// The rest: where it is damaged, those that were leased with it must not suffer.
+    rest: Result<(LeaseRow, RunSummaryRow), sqlx::Error>,
 }
 
+/// What is known of a lease whatever else can't be read.
 #[derive(Debug)]
-struct LeaseRow {
-    run_id: Uuid,
+struct LeaseKeyRow {
     lease_tenant: String,
+    lease_run_id: Uuid,
     fence: i64,
-    priority: i16,
+    lease_attempts: i64,
+    priority: i64,
     turn: i64,
     /// Whether a lease had expired.
     is_expired: bool,
-    attempts: i32,
+}
+
+from_row!(LeaseKeyRow {
+    lease_tenant,
+    lease_run_id,
+    fence,
+    lease_attempts,
+    priority,
+    turn,
+    is_expired,
+});
+
+#[derive(Debug)]
+struct LeaseRow {
     control: Option<String>,
     moves_thread: bool,
     request_version: i16,
@@ -37,13 +54,6 @@ struct LeaseRow {
 }
 
 from_row!(LeaseRow {
-    run_id,
-    lease_tenant,
-    fence,
-    priority,
-    turn,
-    is_expired,
-    attempts,
     control,
     moves_thread,
     request_version,
@@ -53,51 +63,98 @@ from_row!(LeaseRow {
 
 impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for LeasedRunRow
 where
-    RunSummaryRow: sqlx::FromRow<'r, R>,
+    LeaseKeyRow: sqlx::FromRow<'r, R>,
     LeaseRow: sqlx::FromRow<'r, R>,
+    RunSummaryRow: sqlx::FromRow<'r, R>,
 {
     fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+        let lease = LeaseRow::from_row(row);
         Ok(Self {
-            run: RunSummaryRow::from_row(row)?,
-            lease: LeaseRow::from_row(row)?,
+            key: LeaseKeyRow::from_row(row)?,
+            rest: lease.and_then(|lease| Ok((lease, RunSummaryRow::from_row(row)?))),
         })
     }
+}
+
+/// A lease as its row has it.
+#[derive(Debug, Clone)]
+pub(crate) struct LeaseKey {
+    pub(crate) tenant: String,
+    pub(crate) run_id: Uuid,
+    pub(crate) fence: i64,
+}
+
+impl From<&Lease> for LeaseKey {
+    fn from(lease: &Lease) -> Self {
+        Self {
+            tenant: lease.tenant.as_str().to_owned(),
+            run_id: lease.run_id.as_uuid(),
+            fence: stored_count(lease.fence),
+        }
+    }
+}
+
+/// A leased run whose rows can't be read.
+#[derive(Debug)]
+pub(crate) struct UnreadableRun {
+    pub(crate) key: LeaseKey,
+    /// How often it was leased, with this time.
+    pub(crate) attempts: i64,
+    pub(crate) error: StoreError,
 }
 
 impl LeasedRunRow {
     /// Returns its place among those that were leased with it.
     pub(crate) fn order(&self) -> impl Ord + use<> {
-        let lease = &self.lease;
+        let key = &self.key;
         (
-            Reverse(lease.is_expired),
-            Reverse(lease.priority),
-            lease.turn,
-            lease.run_id,
+            Reverse(key.is_expired),
+            Reverse(key.priority),
+            key.turn,
+            key.lease_run_id,
         )
+    }
+
+    /// Reads the run.
+    pub(crate) fn read(self) -> Result<LeasedRun, UnreadableRun> {
+        let Self { key, rest } = self;
+        read_run(&key, rest).map_err(|error| UnreadableRun {
+            attempts: key.lease_attempts,
+            key: LeaseKey {
+                tenant: key.lease_tenant,
+                run_id: key.lease_run_id,
+                fence: key.fence,
+            },
+            error,
+        })
     }
 }
 
-impl TryFrom<LeasedRunRow> for LeasedRun {
-    type Error = StoreError;
+fn read_run(key: &LeaseKeyRow, rest: Result<(LeaseRow, RunSummaryRow), sqlx::Error>) -> Result<LeasedRun, StoreError> {
+    let name = RowName::new("run_queue", &key.lease_run_id);
+    let lease = read_lease(&name, &key.lease_tenant, key.lease_run_id, key.fence)?;
+    let (row, run) = rest.map_err(|error| name.corrupt("run_id", error))?;
+    Ok(LeasedRun {
+        lease,
+        summary: run.try_into()?,
+        request: read_request(&row),
+        control: read_control(&name, row.control),
+        moves_thread: row.moves_thread,
+        // What was handed back does not count.
+        is_taken_over: key.lease_attempts > 1,
+    })
+}
 
-    fn try_from(row: LeasedRunRow) -> Result<Self, StoreError> {
-        let lease = row.lease;
-        let name = RowName::new("run_queue", &lease.run_id);
-        let stored = StoredPayload {
-            schema_version: lease.request_version,
-            encoding: lease.request_encoding,
-            bytes: &lease.request,
-        };
-        Ok(Self {
-            request: decode_request(stored).map_err(|error| name.undecodable("request", error))?,
-            control: read_control(&name, lease.control)?,
-            moves_thread: lease.moves_thread,
-            // What was handed back does not count.
-            is_taken_over: lease.attempts > 1,
-            lease: read_lease(&name, &lease.lease_tenant, lease.run_id, lease.fence)?,
-            summary: row.run.try_into()?,
-        })
-    }
+fn read_request(row: &LeaseRow) -> Result<String, UnreadableRequest> {
+    let stored = StoredPayload {
+        schema_version: row.request_version,
+        encoding: row.request_encoding,
+        bytes: &row.request,
+    };
+    decode_request(stored).map_err(|error| match error {
+        DecodeError::NewerVersion { found, .. } => UnreadableRequest::Newer(found),
+        error => UnreadableRequest::Damaged(error.to_string()),
+    })
 }
 
 /// A lease that was just renewed.
@@ -125,7 +182,7 @@ impl TryFrom<RenewedLeaseRow> for RenewedLease {
         let name = RowName::new("run_queue", &row.run_id);
         Ok(Self {
             lease: read_lease(&name, &row.tenant, row.run_id, row.fence)?,
-            control: read_control(&name, row.control)?,
+            control: read_control(&name, row.control),
             has_messages: row.has_messages,
         })
     }
@@ -140,13 +197,17 @@ fn read_lease(name: &RowName, tenant: &str, run_id: Uuid, fence: i64) -> Result<
     })
 }
 
-fn read_control(name: &RowName, control: Option<String>) -> Result<Option<RunControl>, StoreError> {
-    let read = |text: String| {
-        let known = [RunControl::Stop, RunControl::Cancel].into_iter();
-        let mut known = known.filter(|control| control.as_str() == text);
-        known
-            .next()
-            .ok_or_else(|| name.corrupt("control", format!("{text:?} is no control")))
-    };
-    control.map(read).transpose()
+/// Reads what a caller wants. What nobody here could do must not keep the leases of others from being renewed, nor the run from going on.
+fn read_control(name: &RowName, control: Option<String>) -> Option<RunControl> {
+    let text = control?;
+    let known = [RunControl::Stop, RunControl::Cancel];
+    let found = known.into_iter().find(|control| control.as_str() == text);
+    if found.is_none() {
+        let error = name.corrupt("control", format!("{text:?} is no control"));
+        tracing::error!(
+            error = &error as &dyn StdError,
+            "what a caller wants of a run can't be read"
+        );
+    }
+    found
 }

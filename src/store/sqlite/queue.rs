@@ -17,14 +17,14 @@ const WAITING: &str = "select tenant, run_id from run_queue
     limit 1";
 
 const THIS: &str = "select tenant, run_id from run_queue
-    where tenant = $1 and run_id = $2 and leased_until is null and (not is_held or control = 'cancel')";
+    where tenant = $1 and run_id = $2 and owner is null and (not is_held or control = 'cancel')";
 
 const READ: &str = concat!(
     "select $3 as is_expired, ",
     leased_columns!(),
     ", ",
     run_columns!(),
-    " from run_queue q join runs r on r.tenant = q.tenant and r.run_id = q.run_id where q.tenant = $1 and q.run_id = $2"
+    " from run_queue q left join runs r on r.tenant = q.tenant and r.run_id = q.run_id where q.tenant = $1 and q.run_id = $2"
 );
 
 /// Leases runs: each that is picked is leased before the next is looked for.

@@ -1,13 +1,12 @@
 //! Leases: taking runs, keeping them and giving them back.
 
-use std::error::Error as StdError;
-
+use super::unreadable::set_aside;
 use crate::clock::Timestamp;
 use crate::ids::RunId;
 use crate::record::RunStatus;
 use crate::store::error::StoreError;
 use crate::store::queue::{Lease, LeaseChoice, LeaseTerms, LeasedRun, RenewedLease};
-use crate::store::rows::{LeasedRunRow, RenewedLeaseRow, StoredTime, stored_count};
+use crate::store::rows::{LeaseKey, LeasedRunRow, RenewedLeaseRow, StoredTime, stored_count};
 use crate::store::sql::connection::{Connection, Ended};
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
@@ -15,8 +14,8 @@ use crate::store::sql::statement::Statement;
 /// The columns of `rows::LeasedRunRow` beside those of its run, which goes by `r`; its row of the queue goes by `q`.
 macro_rules! leased_columns {
     () => {
-        "q.tenant as lease_tenant, q.fence, q.priority, q.turn, q.control, q.moves_thread, \
-         q.schema_version as request_version, q.encoding as request_encoding, q.request"
+        "q.tenant as lease_tenant, q.run_id as lease_run_id, q.fence, cast(q.attempts as bigint) as lease_attempts, \
+         cast(q.priority as bigint) as priority, q.turn, q.control, q.moves_thread, q.schema_version as request_version, q.encoding as request_encoding, q.request"
     };
 }
 pub(crate) use leased_columns;
@@ -30,22 +29,28 @@ pub(super) async fn lease_time<E: Engine>(engine: &E) -> Result<Timestamp, Store
     })
 }
 
-/// Leases runs. One that can't be read is left out: it must not keep the others from being worked on.
+/// Leases runs. One that can't be read must not keep the others from being worked on.
 pub(super) async fn run_lease(
     engine: &impl Engine,
     terms: LeaseTerms,
     choice: LeaseChoice,
 ) -> Result<Vec<LeasedRun>, StoreError> {
-    let mut rows = engine.run_lease(terms, choice).await?;
-    rows.sort_by_key(LeasedRunRow::order);
-    let read = |row| match LeasedRun::try_from(row) {
-        Ok(run) => Some(run),
-        Err(error) => {
-            tracing::error!(error = &error as &dyn StdError, "a queued run can't be read");
-            None
+    loop {
+        let mut rows = engine.run_lease(terms, choice.clone()).await?;
+        rows.sort_by_key(LeasedRunRow::order);
+        let found = rows.len();
+        let mut leased = Vec::with_capacity(found);
+        for row in rows {
+            match row.read() {
+                Ok(run) => leased.push(run),
+                Err(unreadable) => set_aside(engine, terms, unreadable).await,
+            }
         }
-    };
-    Ok(rows.into_iter().filter_map(read).collect())
+        if found == 0 || !leased.is_empty() {
+            return Ok(leased);
+        }
+        // What comes after those that can't be read must not wait for another look at the queue. They are leased, so this has an end.
+    }
 }
 
 /// Renews leases with one statement.
@@ -80,15 +85,15 @@ pub(super) async fn lease_renew(
 
 /// Gives a run back.
 pub(super) async fn lease_release(engine: &impl Engine, lease: &Lease) -> Result<bool, StoreError> {
-    let lease = lease.clone();
+    let key = LeaseKey::from(lease);
     engine
-        .transact(RELEASE, move |connection| Box::pin(release_in_txn(connection, lease)))
+        .transact(RELEASE, move |connection| Box::pin(release_in_txn(connection, key)))
         .await
 }
 
 const RELEASE: &str = "release lease";
 
-async fn release_in_txn(mut connection: Connection<'_>, lease: Lease) -> Result<Ended<bool>, sqlx::Error> {
+async fn release_in_txn(mut connection: Connection<'_>, key: LeaseKey) -> Result<Ended<bool>, sqlx::Error> {
     // The fence grows here, too, so that whoever had the lease writes nothing any more.
     let release = "update run_queue set
             leased_until = null, owner = null, attempts = attempts - 1, fence = fence + 1,
@@ -99,18 +104,47 @@ async fn release_in_txn(mut connection: Connection<'_>, lease: Lease) -> Result<
             ), turn)
         where tenant = $1 and run_id = $2 and fence = $3
         returning attempts";
-    let release = Statement::new(RELEASE, release).bind_lease(&lease);
+    let release = Statement::new(RELEASE, release).bind_key(&key);
     let Some((attempts,)): Option<(i32,)> = connection.fetch_optional(release).await? else {
         return Ok(Ended::Undone(false));
     };
-    let update = "update runs set status = $3, attempts = $4 where tenant = $1 and run_id = $2";
-    let update = Statement::new(RELEASE, update)
-        .bind(lease.tenant.as_str())
-        .bind(lease.run_id.as_uuid())
-        .bind(RunStatus::Queued.as_str())
-        .bind(attempts);
-    connection.execute(update).await?;
+    connection.execute(queued_statement(RELEASE, &key, attempts)).await?;
     Ok(Ended::Signed(true))
+}
+
+/// Gives a run back that nobody shall have until then.
+pub(super) async fn lease_defer(engine: &impl Engine, key: LeaseKey, until: Timestamp) -> Result<bool, StoreError> {
+    engine
+        .transact(DEFER, move |connection| Box::pin(defer_in_txn(connection, key, until)))
+        .await
+}
+
+const DEFER: &str = "defer run";
+
+async fn defer_in_txn(
+    mut connection: Connection<'_>,
+    key: LeaseKey,
+    until: Timestamp,
+) -> Result<Ended<bool>, sqlx::Error> {
+    let defer = "update run_queue set leased_until = $4, owner = null, attempts = attempts - 1, fence = fence + 1
+        where tenant = $1 and run_id = $2 and fence = $3
+        returning attempts";
+    let defer = Statement::new(DEFER, defer).bind_key(&key).bind(StoredTime(until));
+    let Some((attempts,)): Option<(i32,)> = connection.fetch_optional(defer).await? else {
+        return Ok(Ended::Undone(false));
+    };
+    connection.execute(queued_statement(DEFER, &key, attempts)).await?;
+    Ok(Ended::Kept(true))
+}
+
+/// Notes that nobody works on a run.
+fn queued_statement<'v>(operation: &'static str, key: &'v LeaseKey, attempts: i32) -> Statement<'v> {
+    let statement = "update runs set status = $3, attempts = $4 where tenant = $1 and run_id = $2";
+    Statement::new(operation, statement)
+        .bind(key.tenant.as_str())
+        .bind(key.run_id)
+        .bind(RunStatus::Queued.as_str())
+        .bind(attempts)
 }
 
 /// Counts the runs that wait.
@@ -139,6 +173,11 @@ impl<'v> Statement<'v> {
         self.bind(lease.tenant.as_str())
             .bind(lease.run_id.as_uuid())
             .bind(stored_count(lease.fence))
+    }
+
+    /// Binds a lease as its row has it.
+    pub(crate) fn bind_key(self, key: &'v LeaseKey) -> Self {
+        self.bind(key.tenant.as_str()).bind(key.run_id).bind(key.fence)
     }
 
     /// Binds a run.

@@ -4,6 +4,7 @@ mod acceptance;
 mod enqueue;
 mod idempotency;
 mod lease;
+mod unreadable;
 
 mod ending;
 
@@ -30,6 +31,7 @@ use crate::store::queue::{
     Enqueued, IdempotencyKey, JournalRecord, KnownRequest, Lease, LeaseChoice, LeaseTerms, LeasedRun, MessagePut,
     NewQueuedRun, QueueStore, RenewedLease, SteeringRecord,
 };
+use crate::store::rows::LeaseKey;
 use crate::store::traits::StoreFuture;
 use crate::tenant::TenantId;
 
@@ -62,6 +64,10 @@ impl<E: Engine> QueueStore for E {
 
     fn lease_release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, bool> {
         Box::pin(lease::lease_release(self, lease))
+    }
+
+    fn lease_defer<'a>(&'a self, lease: &'a Lease, until: Timestamp) -> StoreFuture<'a, bool> {
+        Box::pin(lease::lease_defer(self, LeaseKey::from(lease), until))
     }
 
     fn queue_length(&self, limit: u32) -> StoreFuture<'_, u64> {

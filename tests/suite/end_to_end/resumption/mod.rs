@@ -4,4 +4,5 @@ mod durable_steps;
 mod leases;
 mod sessions;
 mod subagents;
+mod unreadable;
 mod world;

@@ -8,6 +8,7 @@ mod ending;
 mod leasing;
 mod progress;
 mod threads;
+mod unreadable;
 
 mod fairness;
 mod lease_protocol;

@@ -1,0 +1,101 @@
+//! Leased runs that can't be read: what a later version has written waits for that one, and all else ends after some attempts. It is ended by
+//! its keys alone, since nothing else of it is to be relied on.
+
+use std::error::Error as StdError;
+
+use super::ending::{AFTERMATH, release_statement};
+use super::lease::lease_defer;
+use crate::agent::state::StopReason;
+use crate::clock::Timestamp;
+use crate::record::{RunError, RunPhase, RunStatus};
+use crate::store::error::StoreError;
+use crate::store::queue::{LeaseTerms, UNREADABLE_ATTEMPTS};
+use crate::store::rows::{LeaseKey, StoredTime, UnreadableRun};
+use crate::store::sql::connection::{Connection, Ended};
+use crate::store::sql::engine::Engine;
+use crate::store::sql::statement::Statement;
+
+const OPERATION: &str = "give up run";
+
+/// Puts a leased run out of the way. Where that is impossible now, its lease expires, and it is tried again.
+pub(super) async fn set_aside(engine: &impl Engine, terms: LeaseTerms, run: UnreadableRun) {
+    let UnreadableRun { key, attempts, error } = run;
+    let run_id = key.run_id;
+    let is_newer = error.is_of_later_version();
+    let is_last = attempts >= i64::from(UNREADABLE_ATTEMPTS);
+    tracing::error!(%run_id, attempts, is_newer, error = &error as &dyn StdError, "a queued run can't be read");
+    let done = match (is_newer, is_last) {
+        (true, _) => lease_defer(engine, key, terms.until).await,
+        (false, true) => give_up(engine, key, terms.now).await,
+        (false, false) => return,
+    };
+    if let Err(error) = done {
+        tracing::warn!(%run_id, error = &error as &dyn StdError, "a run that can't be read is left until its lease expires");
+    }
+}
+
+async fn give_up(engine: &impl Engine, key: LeaseKey, now: Timestamp) -> Result<bool, StoreError> {
+    let error = RunError {
+        code: "request_unusable".to_owned(),
+        message: "what is stored of the run can't be read".to_owned(),
+        phase: RunPhase::Load,
+        conflicting_run_id: None,
+    };
+    let error = serde_json::to_string(&error).map_err(|error| StoreError::Failed {
+        operation: OPERATION,
+        source: error.into(),
+    })?;
+    engine
+        .transact(OPERATION, move |connection| {
+            Box::pin(give_up_in_txn(connection, key, error, now))
+        })
+        .await
+}
+
+/// Ends the run as `ending.rs` does, with what its rows have at least.
+async fn give_up_in_txn(
+    mut connection: Connection<'_>,
+    key: LeaseKey,
+    error: String,
+    now: Timestamp,
+) -> Result<Ended<bool>, sqlx::Error> {
+    let statement = "select thread from run_queue where tenant = $1 and run_id = $2 and fence = $3";
+    let select = Statement::new(OPERATION, statement).bind_key(&key);
+    let Some((thread,)): Option<(Option<String>,)> = connection.fetch_optional(select).await? else {
+        return Ok(Ended::Undone(false));
+    };
+    if let Some(thread) = &thread {
+        connection.thread_lock(&key.tenant, thread).await?;
+    }
+    let statement = "delete from run_queue where tenant = $1 and run_id = $2 and fence = $3";
+    let delete = Statement::new(OPERATION, statement).bind_key(&key);
+    if connection.execute(delete).await? == 0 {
+        return Ok(Ended::Undone(false));
+    }
+    let of_run = |text| {
+        Statement::new(OPERATION, text)
+            .bind(key.tenant.as_str())
+            .bind(key.run_id)
+    };
+    for statement in AFTERMATH {
+        connection.execute(of_run(statement)).await?;
+    }
+    let update = "update runs set
+            status = $3, stop_reason = $4, error = $5, event_count = 1 + (
+                select coalesce(max(e.last_sequence), 0) from run_events e where e.tenant = $1 and e.run_id = $2),
+            completed_at = case
+                when coalesce(started_at, created_at) > $6 then coalesce(started_at, created_at)
+                else $6
+            end
+        where tenant = $1 and run_id = $2";
+    let update = of_run(update)
+        .bind(RunStatus::Failed.as_str())
+        .bind(StopReason::ErrorForbade.as_str())
+        .bind(error.as_str())
+        .bind(StoredTime(now));
+    connection.execute(update).await?;
+    if let Some(thread) = &thread {
+        connection.execute(release_statement(&key.tenant, thread)).await?;
+    }
+    Ok(Ended::Signed(true))
+}

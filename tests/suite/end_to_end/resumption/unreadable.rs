@@ -1,0 +1,161 @@
+//! Accepted runs that a worker can't read: they wait for one that can, or fail, and those behind them go on.
+
+use serde_json::{Value, json};
+
+use super::world::World;
+use crate::end_to_end::on_every_store;
+use crate::support::databases::{Engine, TestDatabase};
+use crate::support::gated::id;
+use crate::support::mock_model::Reply;
+use crate::support::wait::until;
+
+on_every_store!(
+    a_request_of_a_newer_version_waits_for_one_that_reads_it,
+    a_request_that_nobody_reads_fails_and_others_go_on,
+    times_of_a_run_stay_in_order_whatever_clocks_say,
+);
+
+/// A process that accepts runs and works on none.
+const ACCEPTS_ONLY: [(&str, &str); 1] = [("queue.role", "api")];
+
+/// Writes bytes in the engine's own way.
+fn bytes(database: &TestDatabase, text: &str) -> String {
+    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    match database.engine {
+        Engine::Postgres => format!(r"'\x{hex}'::bytea"),
+        Engine::Sqlite => format!("x'{hex}'"),
+    }
+}
+
+/// The condition on the rows of a run.
+fn of_run(database: &TestDatabase, run: &Value) -> String {
+    match database.engine {
+        Engine::Postgres => format!("run_id = '{}'", id(run)),
+        Engine::Sqlite => format!("run_id = x'{}'", id(run).replace('-', "")),
+    }
+}
+
+async fn world(database: TestDatabase) -> World {
+    let world = World::new(database, |_| Reply::text("done")).await;
+    let first = world.replica_with(&ACCEPTS_ONLY).await;
+    first.put_agent("worker", json!({"model": "mock/m"})).await;
+    first.finish().await;
+    world
+}
+
+async fn a_request_of_a_newer_version_waits_for_one_that_reads_it(database: TestDatabase) {
+    let world = world(database).await;
+    let front = world.replica_with(&ACCEPTS_ONLY).await;
+    let run = front.begin("first", json!({"agent": "worker"})).await;
+    let given_up = front.begin("second", json!({"agent": "worker"})).await;
+    let newer = bytes(&world.database, r#"{"version": 99, "accepted": "in words of its own"}"#);
+    let execute = async |sql: String| world.database.execute(&sql).await.unwrap();
+    execute("create table kept as select run_id, encoding, request from run_queue".to_owned()).await;
+    execute(format!("update run_queue set encoding = 0, request = {newer}")).await;
+
+    let worker = world.replica_with(&[("queue.max_attempts", "1")]).await;
+    let deferred = "select count(*) from run_queue where owner is null and leased_until is not null and attempts = 0";
+    for _ in 0..4 {
+        until("the runs are not deferred", async || {
+            world.database.number(deferred).await == 2
+        })
+        .await;
+        world.expire_leases().await;
+    }
+    until("the runs are not deferred", async || {
+        world.database.number(deferred).await == 2
+    })
+    .await;
+    let shown = worker.shown(&run).await;
+    assert_eq!((&shown["status"], &shown["attempts"]), (&json!("queued"), &json!(0)));
+    assert_eq!(world.asked(), []);
+    // Whoever wants such a run to end need not wait for a newer version.
+    worker.tell(&given_up, "cancel").await;
+    assert_eq!(worker.ended(&given_up).await["status"], "cancelled");
+
+    let run_id = of_run(&world.database, &run);
+    execute(format!(
+        "update run_queue set encoding = (select encoding from kept where {run_id}),
+            request = (select request from kept where {run_id})"
+    ))
+    .await;
+    world.expire_leases().await;
+    let ended = worker.ended(&run).await;
+    assert_eq!((&ended["status"], &ended["attempts"]), (&json!("completed"), &json!(1)));
+    front.finish().await;
+    worker.finish().await;
+}
+
+async fn a_request_that_nobody_reads_fails_and_others_go_on(database: TestDatabase) {
+    let world = world(database).await;
+    let front = world.replica_with(&ACCEPTS_ONLY).await;
+    for spoil in [
+        format!("encoding = 0, request = {}", bytes(&world.database, "{\"version\":")),
+        format!(
+            "encoding = 0, request = {}",
+            bytes(&world.database, r#"{"version":1,"accepted":{}}"#)
+        ),
+        "encoding = 9".to_owned(),
+    ] {
+        let on_thread = || json!({"agent": "worker", "thread": "t", "if_busy": "queue"});
+        let run = front.begin("first", on_thread()).await;
+        let sql = format!("update run_queue set {spoil} where {}", of_run(&world.database, &run));
+        world.database.execute(&sql).await.unwrap();
+        let next = front.begin("second", on_thread()).await;
+        let other = front.begin("third", json!({"agent": "worker"})).await;
+
+        let worker = world.replica_with(&[("queue.concurrency", "1")]).await;
+        assert_eq!(worker.ended(&other).await["status"], "completed", "{spoil}");
+        for attempts in 1..3 {
+            let tried = format!("select count(*) from run_queue where attempts = {attempts} and owner is not null");
+            until("it is not tried", async || world.database.number(&tried).await == 1).await;
+            assert_eq!(worker.shown(&run).await["status"], "running", "{spoil}");
+            world.expire_leases().await;
+        }
+        let ended = worker.ended(&run).await;
+        assert_eq!(
+            (&ended["status"], &ended["error"]["code"], &ended["attempts"]),
+            (&json!("failed"), &json!("request_unusable"), &json!(3)),
+            "{spoil}"
+        );
+        assert_eq!(worker.events_after(&run, 0).await.last().unwrap()["data"], ended);
+        assert_eq!(worker.ended(&next).await["status"], "completed", "{spoil}");
+        worker.finish().await;
+    }
+    front.finish().await;
+}
+
+async fn times_of_a_run_stay_in_order_whatever_clocks_say(database: TestDatabase) {
+    let world = world(database).await;
+    let front = world.replica_with(&ACCEPTS_ONLY).await;
+    for is_readable in [true, false] {
+        let run = front.begin("first", json!({"agent": "worker"})).await;
+        // It was accepted where the clock is an hour ahead.
+        let later = match world.database.engine {
+            Engine::Postgres => "created_at + interval '1 hour'",
+            Engine::Sqlite => "created_at + 3600000000",
+        };
+        let sql = format!(
+            "update runs set created_at = {later} where {}",
+            of_run(&world.database, &run)
+        );
+        world.database.execute(&sql).await.unwrap();
+        if !is_readable {
+            let sql = format!(
+                "update run_queue set encoding = 9, attempts = 2 where {}",
+                of_run(&world.database, &run)
+            );
+            world.database.execute(&sql).await.unwrap();
+        }
+        let worker = world.replica().await;
+        let ended = worker.ended(&run).await;
+        let times = ["created_at", "started_at", "completed_at"].map(|name| ended[name].as_str().unwrap().to_owned());
+        assert!(times[0] > run["created_at"].as_str().unwrap().to_owned(), "{times:?}");
+        assert!(times.is_sorted(), "{times:?}");
+        let events = worker.events_after(&run, 0).await;
+        assert_eq!(events[0]["data"]["started_at"], ended["started_at"]);
+        assert_eq!(events.last().unwrap()["data"], ended);
+        worker.finish().await;
+    }
+    front.finish().await;
+}
