@@ -186,8 +186,12 @@ impl RunService {
             Err(error) => return failed(Failure::unusable(&error)),
         };
         if leased.summary.attempts > self.settings.queue.max_attempts {
-            let exhausted = Failure::exhausted(leased.summary.attempts - 1);
-            return Performed::Ended(Outcome::failed(live, &exhausted).after(&self.spent_before(leased).await));
+            // This worker does not begin it.
+            let begun = leased.summary.attempts - 1;
+            let exhausted = Outcome::failed(live, &Failure::exhausted(begun));
+            let mut outcome = exhausted.after(&self.spent_before(leased).await);
+            outcome.record.summary.attempts = begun;
+            return Performed::Ended(outcome);
         }
         let plan = match planned {
             Planned::Before(plan) => plan,

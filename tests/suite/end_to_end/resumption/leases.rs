@@ -86,7 +86,7 @@ async fn a_run_that_nobody_survives_fails(database: TestDatabase) {
     let ended = third.ended(&run).await;
     assert_eq!(
         (&ended["status"], &ended["error"]["code"], &ended["attempts"]),
-        (&json!("failed"), &json!("attempts_exhausted"), &json!(3)),
+        (&json!("failed"), &json!("attempts_exhausted"), &json!(2)),
         "{ended:#}"
     );
     assert_eq!(
