@@ -116,16 +116,18 @@ impl LeasedRunRow {
     }
 
     /// Reads the run.
-    pub(crate) fn read(self) -> Result<LeasedRun, UnreadableRun> {
+    pub(crate) fn read(self) -> Result<LeasedRun, Box<UnreadableRun>> {
         let Self { key, rest } = self;
-        read_run(&key, rest).map_err(|error| UnreadableRun {
-            attempts: key.lease_attempts,
-            key: LeaseKey {
-                tenant: key.lease_tenant,
-                run_id: key.lease_run_id,
-                fence: key.fence,
-            },
-            error,
+        read_run(&key, rest).map_err(|error| {
+            Box::new(UnreadableRun {
+                attempts: key.lease_attempts,
+                key: LeaseKey {
+                    tenant: key.lease_tenant,
+                    run_id: key.lease_run_id,
+                    fence: key.fence,
+                },
+                error,
+            })
         })
     }
 }

@@ -43,7 +43,7 @@ pub(super) async fn run_lease(
         for row in rows {
             match row.read() {
                 Ok(run) => leased.push(run),
-                Err(unreadable) => set_aside(engine, terms, unreadable).await,
+                Err(unreadable) => set_aside(engine, terms, *unreadable).await,
             }
         }
         if found == 0 || !leased.is_empty() {

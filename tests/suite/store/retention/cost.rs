@@ -11,9 +11,10 @@ use crate::support::wait::until;
 /// Puts copies of the only run in the queue beside it, each from a base of its own.
 const MANY: &str = "with added as (
         insert into runs
-        select copy.* from generate_series(1, 10000), runs one,
+        select copy.* from generate_series(1, 10000) number, runs one,
             lateral jsonb_populate_record(one, jsonb_build_object(
-                'run_id', gen_random_uuid(), 'session_id', gen_random_uuid(), 'base_session_id', gen_random_uuid())) copy
+                'run_id', md5('run' || number), 'session_id', md5('session' || number),
+                'base_session_id', md5('base' || number))) copy
         where one.completed_at is null
         returning run_id)
     insert into run_queue
