@@ -20,7 +20,9 @@ const ACCEPTS_ONLY: [(&str, &str); 1] = [("queue.role", "api")];
 
 /// Writes bytes in the engine's own way.
 fn bytes(database: &TestDatabase, text: &str) -> String {
-    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = text
+        .bytes()
+        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
     match database.engine {
         Engine::Postgres => format!(r"'\x{hex}'::bytea"),
         Engine::Sqlite => format!("x'{hex}'"),
@@ -150,7 +152,7 @@ async fn times_of_a_run_stay_in_order_whatever_clocks_say(database: TestDatabase
         let worker = world.replica().await;
         let ended = worker.ended(&run).await;
         let times = ["created_at", "started_at", "completed_at"].map(|name| ended[name].as_str().unwrap().to_owned());
-        assert!(times[0] > run["created_at"].as_str().unwrap().to_owned(), "{times:?}");
+        assert!(times[0].as_str() > run["created_at"].as_str().unwrap(), "{times:?}");
         assert!(times.is_sorted(), "{times:?}");
         let events = worker.events_after(&run, 0).await;
         assert_eq!(events[0]["data"]["started_at"], ended["started_at"]);
