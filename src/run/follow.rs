@@ -29,7 +29,11 @@ const LONGEST_POLL: Duration = Duration::from_secs(5);
 const STRAGGLERS: Duration = Duration::from_secs(1);
 /// How long events that a reader was shown may be nowhere, before they are taken for lost.
 const LOST: Duration = Duration::from_secs(10);
-/// What a reader is told whom a process leaves that ends.
+/// Why readers are dropped, in words for them.
+pub const DROP_REASONS: [&str; 4] = [TOO_FAR_BEHIND, UNREADABLE, UNKNOWN, SHUTTING_DOWN];
+const TOO_FAR_BEHIND: &str = "the reader is too far behind: what follows is no longer kept";
+const UNREADABLE: &str = "the store can't be read now";
+const UNKNOWN: &str = "nothing is known of the run: the process that works on it is gone, or can't be reached";
 const SHUTTING_DOWN: &str = "this replica is shutting down: another one has what follows";
 
 /// What somebody who follows a run is told.
@@ -40,7 +44,7 @@ pub enum Followed {
     /// What follows is no longer kept for a reader who is so far behind, can't be read now, or is another process's to tell, since this
     /// one ends. The stream ends; whoever comes back may go on after the last event that it has.
     Dropped {
-        /// Why, in words for the caller.
+        /// Why: one of [`DROP_REASONS`].
         reason: &'static str,
     },
 }
@@ -178,7 +182,7 @@ impl Follower {
                 Ok(Found::Gap(reason)) => return Some(self.dropped(reason)),
                 Err(error) => {
                     tracing::warn!(run_id = %self.run_id, error = &error as &dyn std::error::Error, "a run's events can't be read");
-                    return Some(self.dropped("the store can't be read now"));
+                    return Some(self.dropped(UNREADABLE));
                 }
             }
         }
@@ -216,9 +220,7 @@ impl Follower {
             Sight::Missing if self.missing_since.get_or_insert_with(Instant::now).elapsed() < LOST => {
                 Ok(Found::Nothing)
             }
-            Sight::Missing => Ok(Found::Gap(
-                "nothing is known of the run: the process that works on it is gone, or can't be reached",
-            )),
+            Sight::Missing => Ok(Found::Gap(UNKNOWN)),
             Sight::Unreadable(error) => Err(StoreError::shared(&error)),
         }
     }
@@ -270,9 +272,7 @@ impl Follower {
             self.patience = POLL;
             self.look_at_store().await
         } else {
-            Ok(Found::Gap(
-                "the reader is too far behind: what follows is no longer kept",
-            ))
+            Ok(Found::Gap(TOO_FAR_BEHIND))
         }
     }
 
