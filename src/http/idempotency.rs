@@ -12,6 +12,7 @@ use super::Api;
 use super::headers::{invalid, single};
 use super::json_body::{check_media_type, decode_body, read_body};
 use super::problem::Problem;
+use crate::json::{Value, canonical_bytes};
 use crate::run::RequestKey;
 use crate::session::Hash;
 
@@ -100,7 +101,11 @@ impl RequestName {
         }))
     }
 
+    /// Adds the body. Two that are the same JSON are the same, however they are spaced and ordered.
     fn with_body(self, body: &[u8]) -> RequestKey {
+        let document = serde_json::from_slice::<Value>(body);
+        let canonical = document.and_then(|document| canonical_bytes(&document));
+        let body = canonical.as_deref().unwrap_or(body);
         let mut hasher = blake3::Hasher::new_derive_key("agent-runtime request v1");
         // Neither a method nor a path holds a line break, so the three parts can't be shifted.
         for part in [
@@ -143,11 +148,14 @@ mod tests {
             digest("POST", "/v1/runs", b"{}"),
             digest("PUT", "/v1/runs", b"{}"),
             digest("POST", "/v1/run", b"s{}"),
-            digest("POST", "/v1/runs", b"{} "),
+            digest("POST", "/v1/runs", br#"{"a": 1, "b": 2}"#),
+            digest("POST", "/v1/runs", br#"{"a": 1, "b": "2"}"#),
             digest("POST", "/v1/runs", b""),
         ]);
-        assert_eq!(digests.len(), 5);
-        assert!(digests.contains(&digest("POST", "/v1/runs", b"{}")));
+        assert_eq!(digests.len(), 6);
+        for same in [br"{}".as_slice(), b" {\n}", br#"{"b":2,"a":1}"#] {
+            assert!(digests.contains(&digest("POST", "/v1/runs", same)));
+        }
     }
 
     #[test]
