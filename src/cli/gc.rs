@@ -30,11 +30,11 @@ fn print_figures(figures: RemovalFigures, verb: &str) -> anyhow::Result<()> {
     print_line(format_args!("{verb}:"))?;
     for (name, figure) in [
         ("sessions", figures.sessions),
-        ("segments", figures.segments),
+        ("history segments", figures.segments),
         ("states", figures.states),
         ("runs", figures.runs),
-        ("events", figures.events),
-        ("messages", figures.messages),
+        ("run events", figures.events),
+        ("messages to runs", figures.messages),
         ("deliveries", figures.deliveries),
         ("idempotency keys", figures.idempotency_keys),
         ("bytes", figures.bytes),

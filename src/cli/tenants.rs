@@ -54,7 +54,10 @@ async fn delete(store: &dyn Store, board: Option<&RedisBoard>, tenant: &TenantId
         }
         rows += removed;
     }
-    print_line(format_args!("removed the tenant {tenant}: {rows} rows"))?;
+    match rows {
+        0 => print_line(format_args!("the store has nothing of a tenant {tenant}"))?,
+        rows => print_line(format_args!("removed the tenant {tenant}: {rows} rows"))?,
+    }
     match board {
         Some(board) => Ok(delete_shared(board, tenant).await?),
         None => Ok(()),
