@@ -23,9 +23,9 @@ use crate::ids::{AgentId, MessageId, RunId, SessionId};
 use crate::json::{Object, Value};
 use crate::message::{Message, MessageTags};
 use crate::model_ref::ResponseFormat;
-use crate::record::{RunStatus, RunSummary, ThreadName};
+use crate::record::{RunStatus, RunSummary};
 use crate::session::{Bundle, EnvironmentState, Hash, check_metadata, check_variables, find_history_fault};
-use crate::store::{AgentRecord, ConflictPolicy, Page, SessionFilter, StoreError};
+use crate::store::{AgentRecord, ConflictPolicy, IfBusy, Page, SessionFilter, StoreError};
 use crate::tenant::TenantId;
 use crate::usage::Usage;
 
@@ -102,7 +102,14 @@ impl RunService {
     pub(super) async fn plan(&self, tenant: &TenantId, mut request: RunRequest) -> Result<RunPlan, Refusal> {
         let input = Input::Asked(std::mem::take(&mut request.input));
         let base = match &request.thread {
-            Some(thread) => self.find_place(tenant, thread).await?,
+            Some(thread) => {
+                let place = self.ports.store.thread_place(tenant, thread).await?;
+                // What it will continue is not there yet, but its agent is known.
+                if request.if_busy != IfBusy::Fork {
+                    request.agent = request.agent.or(place.agent_ahead);
+                }
+                place.session_id
+            }
             None => request.base_session_id,
         };
         self.plan_with(tenant, request, input, base, &Pinned::default()).await
@@ -257,12 +264,6 @@ impl RunService {
             started_at: is_running.then_some(now),
             completed_at: None,
         }
-    }
-
-    /// Finds where a thread points to.
-    async fn find_place(&self, tenant: &TenantId, thread: &ThreadName) -> Result<Option<SessionId>, Refusal> {
-        let found = self.ports.store.thread_lookup(tenant, thread).await?;
-        Ok(found.and_then(|thread| thread.session_id))
     }
 
     async fn find_agent(

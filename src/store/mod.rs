@@ -61,7 +61,7 @@ pub use self::queue::{
 pub use self::retention::{
     Ancestor, RemovalFigures, RemovedSession, RetentionRules, RetentionStore, SessionRemoval, SweepPlace,
 };
-pub use self::threads::{ThreadExpectation, ThreadPage, ThreadPut, ThreadStore};
+pub use self::threads::{ThreadExpectation, ThreadPage, ThreadPlace, ThreadPut, ThreadStore};
 pub use self::traits::{
     AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, MessagePage, Recorded, RunEnd, RunReader,
     RunWriter, SessionReader, SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault, VerifyReport,

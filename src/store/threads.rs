@@ -17,6 +17,15 @@ pub struct ThreadPage {
     pub limit: u32,
 }
 
+/// Where a run begins that goes on a thread.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ThreadPlace {
+    /// Where the thread points to; nowhere as long as no run on it has published.
+    pub session_id: Option<SessionId>,
+    /// The agent of the last run that is to move the thread, waiting or at work, but for those that are cancelled.
+    pub agent_ahead: Option<String>,
+}
+
 /// What a thread must be for it to be moved by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadExpectation {
@@ -54,6 +63,9 @@ pub trait ThreadStore: Send + Sync + fmt::Debug {
     /// Reads a thread.
     fn thread_lookup<'a>(&'a self, tenant: &'a TenantId, name: &'a ThreadName)
     -> StoreFuture<'a, Option<ThreadRecord>>;
+
+    /// Reads where a run begins that goes on a thread, which need not exist.
+    fn thread_place<'a>(&'a self, tenant: &'a TenantId, name: &'a ThreadName) -> StoreFuture<'a, ThreadPlace>;
 
     /// Lists threads by name.
     fn thread_list<'a>(&'a self, tenant: &'a TenantId, page: &'a ThreadPage) -> StoreFuture<'a, Vec<ThreadRecord>>;

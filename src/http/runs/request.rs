@@ -36,7 +36,7 @@ pub(in crate::http) struct CreateRun {
     #[serde(default)]
     #[schema(format = Uuid)]
     base_session_id: Option<String>,
-    /// The agent; by default that of the base session, or else the configured one.
+    /// The agent; by default that of the base session, or of the run ahead on the thread, or else the configured one.
     #[serde(default)]
     agent: Option<String>,
     /// What to add to the conversation.

@@ -21,7 +21,7 @@ pub(crate) use self::removed::RemovedSessionRow;
 pub(crate) use self::run::{RunRecordRow, RunSummaryRow, StepsRow};
 pub(crate) use self::segment::SegmentRow;
 pub(crate) use self::session::{BundleRow, PlaceRow, SessionRow, StateRow};
-pub(crate) use self::thread::ThreadRow;
+pub(crate) use self::thread::{ThreadPlaceRow, ThreadRow};
 pub(crate) use self::time::StoredTime;
 
 use super::codec::DecodeError;

@@ -6,6 +6,7 @@ use super::{RowName, StoredTime, from_row};
 use crate::ids::SessionId;
 use crate::record::{ParseThreadNameError, ThreadRecord};
 use crate::store::error::StoreError;
+use crate::store::threads::ThreadPlace;
 
 /// A thread.
 #[derive(Debug)]
@@ -40,5 +41,26 @@ impl TryFrom<ThreadRow> for ThreadRecord {
                 .parse()
                 .map_err(|error: ParseThreadNameError| name.corrupt("name", error))?,
         })
+    }
+}
+
+/// Where a run begins that goes on a thread.
+#[derive(Debug)]
+pub(crate) struct ThreadPlaceRow {
+    session_id: Option<Uuid>,
+    agent_ahead: Option<String>,
+}
+
+from_row!(ThreadPlaceRow {
+    session_id,
+    agent_ahead,
+});
+
+impl From<ThreadPlaceRow> for ThreadPlace {
+    fn from(row: ThreadPlaceRow) -> Self {
+        Self {
+            session_id: row.session_id.map(SessionId::from_uuid),
+            agent_ahead: row.agent_ahead,
+        }
     }
 }

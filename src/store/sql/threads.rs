@@ -7,8 +7,8 @@ use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::record::{ThreadName, ThreadRecord};
 use crate::store::error::StoreError;
-use crate::store::rows::{StoredTime, ThreadRow};
-use crate::store::threads::{ThreadExpectation, ThreadPage, ThreadPut, ThreadStore};
+use crate::store::rows::{StoredTime, ThreadPlaceRow, ThreadRow};
+use crate::store::threads::{ThreadExpectation, ThreadPage, ThreadPlace, ThreadPut, ThreadStore};
 use crate::store::traits::StoreFuture;
 use crate::tenant::TenantId;
 
@@ -30,6 +30,10 @@ impl<E: Engine> ThreadStore for E {
         name: &'a ThreadName,
     ) -> StoreFuture<'a, Option<ThreadRecord>> {
         Box::pin(thread_lookup(self, tenant, name))
+    }
+
+    fn thread_place<'a>(&'a self, tenant: &'a TenantId, name: &'a ThreadName) -> StoreFuture<'a, ThreadPlace> {
+        Box::pin(thread_place(self, tenant, name))
     }
 
     fn thread_list<'a>(&'a self, tenant: &'a TenantId, page: &'a ThreadPage) -> StoreFuture<'a, Vec<ThreadRecord>> {
@@ -105,6 +109,23 @@ async fn thread_lookup(
         .fetch_optional(engine)
         .await?;
     row.map(ThreadRecord::try_from).transpose()
+}
+
+async fn thread_place(engine: &impl Engine, tenant: &TenantId, name: &ThreadName) -> Result<ThreadPlace, StoreError> {
+    // Those that wait go on in the order of their ids.
+    let statement = "select
+            (select session_id from threads where tenant = $1 and name = $2) as session_id,
+            (select r.agent from run_queue q
+                join runs r on r.tenant = q.tenant and r.run_id = q.run_id
+                where q.tenant = $1 and q.thread = $2 and q.moves_thread and q.control is distinct from 'cancel'
+                order by q.is_held desc, q.run_id desc
+                limit 1) as agent_ahead";
+    let row: Option<ThreadPlaceRow> = Statement::new("find place on thread", statement)
+        .bind(tenant.as_str())
+        .bind(name.as_str())
+        .fetch_optional(engine)
+        .await?;
+    Ok(row.map(ThreadPlace::from).unwrap_or_default())
 }
 
 async fn thread_list(

@@ -7,6 +7,7 @@ use super::on_every_store;
 use crate::support::answer::read;
 use crate::support::databases::TestDatabase;
 use crate::support::gated::{GatedApp, id, request};
+use crate::support::mock_model::{content_text, last_user_text};
 
 on_every_store!(
     a_thread_is_made_by_its_first_run_and_moved_by_each,
@@ -15,6 +16,9 @@ on_every_store!(
     runs_wait_for_their_thread_in_order,
     an_interrupted_run_gives_way_with_what_it_has,
     an_interrupted_run_that_waits_gives_way_without_a_worker,
+    a_run_that_waits_has_the_agent_of_the_run_ahead,
+    an_interrupting_run_has_the_agent_of_the_run_that_gives_way,
+    a_run_keeps_its_agent_when_the_run_ahead_publishes_nothing,
     a_fork_leaves_the_thread_alone,
     a_thread_that_was_moved_meanwhile_stays_there,
     a_thread_that_was_taken_away_begins_anew
@@ -191,6 +195,98 @@ async fn an_interrupted_run_that_waits_gives_way_without_a_worker(database: Test
     );
     assert_eq!(at(&app).await, second["session_id"]);
     app.ended(&blocking).await;
+    app.finish().await;
+}
+
+/// Starts a service with agents that say their names to the model.
+async fn with_agents(database: &TestDatabase) -> GatedApp {
+    let app = GatedApp::start(database, &[]).await;
+    for name in ["slow", "quick"] {
+        app.put_agent(
+            name,
+            json!({"model": "mock/m", "system_prompt": format!("You are {name}.")}),
+        )
+        .await;
+    }
+    app
+}
+
+/// Begins a run that names no agent.
+async fn follow_up(app: &GatedApp, text: &str, if_busy: &str) -> Value {
+    let body = json!({"thread": "t", "input": text, "if_busy": if_busy, "mode": "async"});
+    let answer = app.post("/v1/runs", &body).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text());
+    answer.json()
+}
+
+/// Asserts that a run was accepted for an agent, and that it is this agent that the model was asked for and whose session there is.
+async fn assert_agent(app: &GatedApp, accepted: &Value, agent: &str, text: &str) -> Value {
+    assert_eq!(accepted["agent"], agent, "{text}");
+    let ended = app.ended(accepted).await;
+    assert_eq!(
+        (&ended["status"], &ended["agent"]),
+        (&json!("completed"), &json!(agent)),
+        "{ended:#}"
+    );
+    assert_eq!(ended["agent_version"], accepted["agent_version"]);
+    let session = format!("/v1/sessions/{}", ended["session_id"].as_str().unwrap());
+    assert_eq!(app.get(&session).await["agent"], agent, "{text}");
+    let requests = app.mock.requests();
+    let request = requests.iter().find(|request| last_user_text(request) == text);
+    let prompt = &request.unwrap()["messages"][0];
+    assert_eq!(prompt["role"], "system");
+    assert_eq!(content_text(&prompt["content"]), format!("You are {agent}."));
+    ended
+}
+
+async fn a_run_that_waits_has_the_agent_of_the_run_ahead(database: TestDatabase) {
+    let app = with_agents(&database).await;
+    let first = app.begin("wait", json!({"thread": "t", "agent": "slow"})).await;
+    app.gate.until_waiting(1).await;
+    let second = follow_up(&app, "two", "queue").await;
+    let third = json!({"thread": "t", "agent": "quick", "if_busy": "queue"});
+    let third = app.begin("three", third).await;
+    let fourth = follow_up(&app, "four", "queue").await;
+    // Nothing is published yet, so a fork begins a line of its own.
+    assert_eq!(follow_up(&app, "aside", "fork").await["agent"], "demo");
+    app.gate.open(1);
+    let mut ahead = app.ended(&first).await;
+    for (run, agent, text) in [
+        (second, "slow", "two"),
+        (third, "quick", "three"),
+        (fourth, "quick", "four"),
+    ] {
+        let ended = assert_agent(&app, &run, agent, text).await;
+        assert_eq!(ended["base_session_id"], ahead["session_id"]);
+        ahead = ended;
+    }
+    // Nobody is ahead any more.
+    let last = follow_up(&app, "five", "queue").await;
+    assert_agent(&app, &last, "quick", "five").await;
+    app.finish().await;
+}
+
+async fn an_interrupting_run_has_the_agent_of_the_run_that_gives_way(database: TestDatabase) {
+    let app = with_agents(&database).await;
+    let first = app.begin("wait", json!({"thread": "t", "agent": "slow"})).await;
+    app.gate.until_waiting(1).await;
+    let second = follow_up(&app, "two", "interrupt").await;
+    let ended = assert_agent(&app, &second, "slow", "two").await;
+    assert_eq!(ended["base_session_id"], app.ended(&first).await["session_id"]);
+    app.finish().await;
+}
+
+async fn a_run_keeps_its_agent_when_the_run_ahead_publishes_nothing(database: TestDatabase) {
+    let app = with_agents(&database).await;
+    let root = app.begin("root", json!({"thread": "t", "agent": "quick"})).await;
+    let root = app.ended(&root).await;
+    let first = app.begin("wait", json!({"thread": "t", "agent": "slow"})).await;
+    app.gate.until_waiting(1).await;
+    let second = follow_up(&app, "two", "queue").await;
+    app.tell(&first, "cancel").await;
+    assert_eq!(app.ended(&first).await["status"], "cancelled");
+    let ended = assert_agent(&app, &second, "slow", "two").await;
+    assert_eq!(ended["base_session_id"], root["session_id"]);
     app.finish().await;
 }
 

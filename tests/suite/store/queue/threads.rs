@@ -4,7 +4,7 @@ use agent_runtime::ids::RunId;
 use agent_runtime::record::{RunControl, RunStatus};
 use agent_runtime::store::{
     CommitError, ConflictPolicy, Enqueued, IfBusy, LeasedRun, NewQueuedRun, Page, RunFilter, ThreadExpectation,
-    ThreadMove,
+    ThreadMove, ThreadPlace,
 };
 use futures_util::future::join_all;
 
@@ -18,6 +18,7 @@ on_both_engines!(
     a_run_may_stop_the_active_one,
     a_fork_waits_for_nobody_and_moves_nothing,
     a_cancelled_run_need_not_wait_for_its_thread,
+    a_place_on_a_thread_names_the_agent_of_the_last_run_ahead,
     a_thread_that_was_moved_stays_where_it_is,
     racing_runs_on_a_thread_go_one_by_one,
 );
@@ -219,6 +220,43 @@ async fn a_cancelled_run_need_not_wait_for_its_thread(fixture: Fixture) {
         .await
         .unwrap();
     assert_eq!(fixture.lease_one().await.lease.run_id, stopped);
+}
+
+async fn a_place_on_a_thread_names_the_agent_of_the_last_run_ahead(fixture: Fixture) {
+    let name = thread_name("t");
+    let place = async || fixture.store.thread_place(&fixture.tenant, &name).await.unwrap();
+    let ahead = |agent: &str| ThreadPlace {
+        session_id: None,
+        agent_ahead: Some(agent.to_owned()),
+    };
+    assert_eq!(place().await, ThreadPlace::default());
+    let mut runs = Vec::new();
+    for (agent, if_busy) in [("one", IfBusy::Queue), ("two", IfBusy::Queue), ("aside", IfBusy::Fork)] {
+        let mut run = thread_run(&fixture.tenant, "t", if_busy);
+        agent.clone_into(&mut run.summary.agent);
+        fixture.enqueue(&run).await;
+        runs.push(run.summary.run_id);
+    }
+    for (tenant, thread) in [(fixture.tenant.clone(), "other"), (tenant("other"), "t")] {
+        fixture.enqueue(&thread_run(&tenant, thread, IfBusy::Queue)).await;
+    }
+    assert_eq!(place().await, ahead("two"), "a fork moves nothing");
+    let cancelling = |run| fixture.store.run_control(&fixture.tenant, run, RunControl::Cancel);
+    assert!(cancelling(runs[1]).await.unwrap());
+    assert_eq!(place().await, ahead("one"), "who is cancelled publishes nothing");
+    let stopping = fixture.store.run_control(&fixture.tenant, runs[0], RunControl::Stop);
+    assert!(stopping.await.unwrap());
+    assert_eq!(place().await, ahead("one"), "who is stopped does");
+    let leased = fixture.lease(10).await;
+    let first = leased.iter().find(|leased| leased.lease.run_id == runs[0]).unwrap();
+    assert_eq!(place().await, ahead("one"));
+    let committing = commit_of(&fixture, first);
+    fixture.store.session_commit(&committing).await.unwrap();
+    let published = ThreadPlace {
+        session_id: Some(first.summary.session_id),
+        agent_ahead: None,
+    };
+    assert_eq!(place().await, published);
 }
 
 async fn a_thread_that_was_moved_stays_where_it_is(fixture: Fixture) {
