@@ -134,15 +134,17 @@ impl RunHandle {
             result,
             ..
         } = self;
-        let record = match result {
-            Some(result) => result.await.ok().map(Arc::unwrap_or_clone),
+        let ended = match result {
+            Some(result) => Ok(result.await.ok().map(Arc::unwrap_or_clone)),
             None => match caller.service.end_of(&caller.tenant, run_id).await {
                 // All that this process can still tell of it.
-                Err(error) if error.is_transient() => Some(accepted.clone()),
-                ended => ended?,
+                Err(error) if error.is_transient() => Ok(Some(accepted.clone())),
+                ended => ended,
             },
         };
+        // Also of a record that can't be read: the caller is there, and the run goes on.
         caller.done();
+        let record = ended?;
         // Only the end of the process drops a run's task without a result.
         Ok(record.unwrap_or_else(|| {
             let error = Some(Failure::panicked().into_error());

@@ -8,13 +8,16 @@ use serde_json::{Value, json};
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;
+use crate::support::gated::{GatedApp, request};
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::{TestApp, sse_data};
+use crate::support::wait::until;
 
 on_every_store!(
     a_run_whose_caller_leaves_is_cancelled,
     a_run_that_shall_go_on_commits,
-    a_live_run_can_be_read
+    a_live_run_can_be_read,
+    a_caller_who_is_told_of_an_unreadable_record_has_not_left
 );
 
 fn slow() -> Reply {
@@ -104,5 +107,28 @@ async fn a_live_run_can_be_read(database: TestDatabase) {
         (StatusCode::NOT_FOUND, &json!("session_not_committed"))
     );
     app.until_idle().await;
+    app.finish().await;
+}
+
+async fn a_caller_who_is_told_of_an_unreadable_record_has_not_left(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let ahead = app.begin("wait", json!({"thread": "t"})).await;
+    app.gate.until_waiting(1).await;
+    let waiting = request("sync", "two", json!({"thread": "t", "if_busy": "queue"}));
+    let damaging = async {
+        let is_waiting = async || database.number("select count(*) from run_queue").await == 2;
+        until("the second run is not accepted", is_waiting).await;
+        let damage = "update runs set status = 'odd' where status = 'queued'";
+        database.execute(damage).await.unwrap();
+    };
+    let (told, ()) = tokio::join!(app.post("/v1/runs", &waiting), damaging);
+    assert_eq!(told.status, StatusCode::INTERNAL_SERVER_ERROR, "{}", told.text());
+    let repair = "update runs set status = 'queued' where status = 'odd'";
+    database.execute(repair).await.unwrap();
+    app.gate.open(1);
+    assert_eq!(app.ended(&ahead).await["status"], "completed");
+    let listed = app.get("/v1/runs?thread=t").await;
+    let ended = app.ended(&listed["data"][0]).await;
+    assert_eq!(ended["status"], "completed", "{ended:#}");
     app.finish().await;
 }
