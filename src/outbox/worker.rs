@@ -134,11 +134,7 @@ impl OutboxWorker {
 
     async fn record(&self, tenant: &TenantId, record: &DeliveryRecord, outcome: &DeliveryOutcome) {
         let delivery_id = record.delivery_id;
-        let note = || {
-            self.ports
-                .store
-                .delivery_record(tenant, delivery_id, self.worker, outcome)
-        };
+        let note = || self.ports.store.delivery_record(tenant, record, self.worker, outcome);
         let patience = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(100))
             .with_jitter()

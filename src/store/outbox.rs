@@ -61,11 +61,12 @@ pub trait OutboxStore: Send + Sync + fmt::Debug {
     /// Takes deliveries that are due; others may take them from `terms.until` on, unless they are over by then.
     fn delivery_lease<'a>(&'a self, terms: &'a LeaseTerms, limit: u32) -> StoreFuture<'a, Vec<DueDelivery>>;
 
-    /// Notes what became of an attempt of this worker. Tells whether it still had the delivery.
+    /// Notes what became of an attempt of this worker: the one for which the delivery was leased as the record says. Tells whether it still
+    /// had the delivery.
     fn delivery_record<'a>(
         &'a self,
         tenant: &'a TenantId,
-        delivery_id: DeliveryId,
+        leased: &'a DeliveryRecord,
         worker: WorkerId,
         outcome: &'a DeliveryOutcome,
     ) -> StoreFuture<'a, bool>;

@@ -24,11 +24,11 @@ impl<E: Engine> OutboxStore for E {
     fn delivery_record<'a>(
         &'a self,
         tenant: &'a TenantId,
-        delivery_id: DeliveryId,
+        leased: &'a DeliveryRecord,
         worker: WorkerId,
         outcome: &'a DeliveryOutcome,
     ) -> StoreFuture<'a, bool> {
-        Box::pin(delivery_record(self, tenant, delivery_id, worker, outcome))
+        Box::pin(delivery_record(self, tenant, leased, worker, outcome))
     }
 
     fn delivery_lookup<'a>(
@@ -99,23 +99,26 @@ fn readable(row: DueDeliveryRow) -> Option<DueDelivery> {
 async fn delivery_record(
     engine: &impl Engine,
     tenant: &TenantId,
-    delivery_id: DeliveryId,
+    leased: &DeliveryRecord,
     worker: WorkerId,
     outcome: &DeliveryOutcome,
 ) -> Result<bool, StoreError> {
+    // The worker may have leased it anew meanwhile: then it has begun again, as another attempt.
     let statement = "update webhook_deliveries
         set status = $4, response_status = $5, error = $6, delivered_at = $7, due_at = $8, owner = null
-        where tenant = $1 and delivery_id = $2 and owner = $3";
+        where tenant = $1 and delivery_id = $2 and owner = $3 and due_at = $9 and attempts = $10";
     let worker = worker.to_string();
     let recorded = Statement::new("record delivery", statement)
         .bind(tenant.as_str())
-        .bind(delivery_id.as_uuid())
+        .bind(leased.delivery_id.as_uuid())
         .bind(worker.as_str())
         .bind(outcome.status.as_str())
         .bind(outcome.response_status.map(i32::from))
         .bind(outcome.error.as_deref())
         .bind(outcome.delivered_at.map(StoredTime))
         .bind(outcome.due_at.map(StoredTime))
+        .bind(leased.due_at.map(StoredTime))
+        .bind(i64::from(leased.attempts))
         .execute(engine)
         .await?;
     Ok(recorded > 0)

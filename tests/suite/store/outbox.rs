@@ -20,6 +20,7 @@ on_both_engines!(
     a_lease_that_ends_gives_the_delivery_to_another_worker,
     rival_workers_share_what_is_due,
     an_outcome_counts_from_the_worker_that_has_the_delivery,
+    an_outcome_counts_for_the_attempt_that_it_comes_of,
     what_is_over_is_not_sent_again,
     a_restarted_delivery_begins_anew,
     a_delivery_is_restarted_once_under_a_key,
@@ -70,6 +71,13 @@ async fn lease(fixture: &Fixture, terms: &LeaseTerms, limit: u32) -> Vec<DueDeli
     fixture.store.delivery_lease(terms, limit).await.unwrap()
 }
 
+/// Leases the only delivery that is due.
+async fn lease_one(fixture: &Fixture, terms: &LeaseTerms) -> DeliveryRecord {
+    let mut leased = lease(fixture, terms, 10).await;
+    assert_eq!(leased.len(), 1);
+    leased.remove(0).record
+}
+
 async fn lookup(fixture: &Fixture, delivery_id: DeliveryId) -> DeliveryRecord {
     let found = fixture.store.delivery_lookup(&fixture.tenant, delivery_id).await;
     found.unwrap().unwrap()
@@ -112,7 +120,7 @@ async fn a_lease_that_ends_gives_the_delivery_to_another_worker(fixture: Fixture
     let time = now();
     let written = write(&fixture, run_id(), time).await;
     let killed = terms(time);
-    assert_eq!(lease(&fixture, &killed, 10).await.len(), 1);
+    let lost = lease_one(&fixture, &killed).await;
     let heir = terms(killed.until);
     let [again] = &lease(&fixture, &heir, 10).await[..] else {
         panic!("nothing comes again")
@@ -125,7 +133,7 @@ async fn a_lease_that_ends_gives_the_delivery_to_another_worker(fixture: Fixture
     let outcome = failed(time + TimeDelta::hours(1));
     let late = fixture
         .store
-        .delivery_record(&fixture.tenant, id, killed.worker, &outcome);
+        .delivery_record(&fixture.tenant, &lost, killed.worker, &outcome);
     assert!(!late.await.unwrap(), "a worker that was taken over notes nothing");
     assert_eq!(lookup(&fixture, id).await, again.record);
 }
@@ -164,10 +172,10 @@ async fn an_outcome_counts_from_the_worker_that_has_the_delivery(fixture: Fixtur
     let written = write(&fixture, run_id(), time).await;
     let id = written.delivery_id;
     let (owner, other) = (terms(time), terms(time));
-    lease(&fixture, &owner, 1).await;
+    let leased = lease_one(&fixture, &owner).await;
     let again = time + TimeDelta::seconds(5);
     let outcome = failed(again);
-    let record = |tenant, worker| fixture.store.delivery_record(tenant, id, worker, &outcome);
+    let record = |tenant, worker| fixture.store.delivery_record(tenant, &leased, worker, &outcome);
     let foreign = tenant("other");
     assert!(!record(&fixture.tenant, other.worker).await.unwrap());
     assert!(!record(&foreign, owner.worker).await.unwrap());
@@ -190,7 +198,7 @@ async fn what_is_over_is_not_sent_again(fixture: Fixture) {
     for (status, delivered_at) in [(DeliveryStatus::Delivered, Some(time)), (DeliveryStatus::Dead, None)] {
         let written = write(&fixture, run_id(), time).await;
         let owner = terms(time);
-        lease(&fixture, &owner, 1).await;
+        let leased = lease_one(&fixture, &owner).await;
         let outcome = DeliveryOutcome {
             status,
             response_status: Some(200),
@@ -201,7 +209,7 @@ async fn what_is_over_is_not_sent_again(fixture: Fixture) {
         let id = written.delivery_id;
         let recorded = fixture
             .store
-            .delivery_record(&fixture.tenant, id, owner.worker, &outcome);
+            .delivery_record(&fixture.tenant, &leased, owner.worker, &outcome);
         assert!(recorded.await.unwrap());
         let expected = DeliveryRecord {
             status,
@@ -224,7 +232,7 @@ async fn a_restarted_delivery_begins_anew(fixture: Fixture) {
     let foreign = tenant("other");
     assert_eq!(restart(&foreign, time).await.unwrap(), Restarted::Missing);
     let owner = terms(time);
-    lease(&fixture, &owner, 1).await;
+    let leased = lease_one(&fixture, &owner).await;
     let later = time + TimeDelta::seconds(1);
     let restarted = DeliveryRecord {
         due_at: Some(later),
@@ -238,16 +246,18 @@ async fn a_restarted_delivery_begins_anew(fixture: Fixture) {
     let outcome = failed(later);
     let late = fixture
         .store
-        .delivery_record(&fixture.tenant, id, owner.worker, &outcome);
+        .delivery_record(&fixture.tenant, &leased, owner.worker, &outcome);
     assert!(!late.await.unwrap(), "the attempt under way counts no more");
     let owner = terms(later);
-    lease(&fixture, &owner, 1).await;
+    let leased = lease_one(&fixture, &owner).await;
     let dead = DeliveryOutcome {
         status: DeliveryStatus::Dead,
         due_at: None,
         ..outcome
     };
-    let recorded = fixture.store.delivery_record(&fixture.tenant, id, owner.worker, &dead);
+    let recorded = fixture
+        .store
+        .delivery_record(&fixture.tenant, &leased, owner.worker, &dead);
     assert!(recorded.await.unwrap());
     assert_eq!(
         restart(&fixture.tenant, later).await.unwrap(),
@@ -255,6 +265,45 @@ async fn a_restarted_delivery_begins_anew(fixture: Fixture) {
     );
     assert_eq!(lookup(&fixture, id).await, restarted);
     assert_eq!(lease(&fixture, &terms(later), 1).await[0].record.attempts, 1);
+}
+
+async fn an_outcome_counts_for_the_attempt_that_it_comes_of(fixture: Fixture) {
+    let time = now();
+    let id = write(&fixture, run_id(), time).await.delivery_id;
+    let worker = terms(time).worker;
+    let at = |seconds| LeaseTerms {
+        worker,
+        ..terms(time + TimeDelta::seconds(seconds))
+    };
+    let earlier = lease_one(&fixture, &at(0)).await;
+    // Begun anew while it is sent, it is leased by the same worker.
+    let restarted = fixture
+        .store
+        .delivery_restart(&fixture.tenant, id, None, time + TimeDelta::seconds(1));
+    assert!(matches!(restarted.await.unwrap(), Restarted::Now(_)));
+    let later = lease_one(&fixture, &at(1)).await;
+    assert_eq!((earlier.attempts, later.attempts), (1, 1));
+    let dead = DeliveryOutcome {
+        status: DeliveryStatus::Dead,
+        due_at: None,
+        ..failed(time)
+    };
+    let delivered = DeliveryOutcome {
+        status: DeliveryStatus::Delivered,
+        response_status: Some(200),
+        error: None,
+        delivered_at: Some(time),
+        due_at: None,
+    };
+    let record = async |leased, outcome| {
+        let recorded = fixture.store.delivery_record(&fixture.tenant, leased, worker, outcome);
+        recorded.await.unwrap()
+    };
+    assert!(!record(&earlier, &dead).await);
+    assert_eq!(lookup(&fixture, id).await, later);
+    assert!(record(&later, &delivered).await);
+    assert!(!record(&earlier, &dead).await);
+    assert_eq!(lookup(&fixture, id).await.status, DeliveryStatus::Delivered);
 }
 
 async fn a_delivery_is_restarted_once_under_a_key(fixture: Fixture) {
