@@ -106,7 +106,11 @@ impl RunService {
             Err(CommitError::Store(error)) => Err(error.into()),
             // The same request, sent twice at a time, was faster the other time. Nothing else can be in the way: there is no base.
             Err(
-                CommitError::Exists | CommitError::Conflict { .. } | CommitError::ThreadMoved | CommitError::LeaseLost,
+                CommitError::Exists
+                | CommitError::Conflict { .. }
+                | CommitError::ThreadMoved
+                | CommitError::LeaseLost
+                | CommitError::MissingBase,
             ) => {
                 let imported = self.imported_before(&commit.tenant, session_id).await?;
                 imported.ok_or(Refusal::Conflict { run_id: None })

@@ -263,6 +263,7 @@ impl Failure {
                 "the store is unavailable, so the session is most likely not published; read the run once the store is back",
             ),
             CommitError::ThreadMoved => return Self::thread_moved(),
+            CommitError::MissingBase => return Self::base_removed(),
             CommitError::Exists | CommitError::LeaseLost | CommitError::Store(_) => {
                 ("store_failed", "the session can't be published")
             }
@@ -291,6 +292,16 @@ impl Failure {
         let error = RunError {
             code: "thread_moved".to_owned(),
             message: "the thread was moved elsewhere while the run worked".to_owned(),
+            phase: RunPhase::Commit,
+            conflicting_run_id: None,
+        };
+        Self { error }
+    }
+
+    fn base_removed() -> Self {
+        let error = RunError {
+            code: "base_session_removed".to_owned(),
+            message: "a session that the run continues was removed while it worked".to_owned(),
             phase: RunPhase::Commit,
             conflicting_run_id: None,
         };

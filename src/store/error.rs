@@ -100,6 +100,9 @@ pub enum CommitError {
     /// Another worker has the run.
     #[error("another worker has taken the run over")]
     LeaseLost,
+    /// The session that this one continues is not, or no longer, in the store.
+    #[error("the session that it continues is not in the store")]
+    MissingBase,
     /// A session of this id exists already.
     #[error("the session exists already")]
     Exists,

@@ -27,8 +27,6 @@ pub(crate) enum Refusal {
 /// What is wrong with a commit that only the database can tell.
 #[derive(Debug, thiserror::Error)]
 enum CommitFault {
-    #[error("the session that it continues is not in the store")]
-    MissingBase,
     #[error("the run is recorded already, without a session")]
     RecordedRun,
 }
@@ -54,7 +52,7 @@ impl From<sqlx::Error> for Refusal {
 impl Refusal {
     /// The base is not, or no longer, in the store.
     pub(crate) fn missing_base() -> Self {
-        failed(CommitFault::MissingBase).into()
+        Self::Other(CommitError::MissingBase)
     }
 
     /// The run has ended otherwise.
@@ -66,7 +64,7 @@ impl Refusal {
     pub(crate) fn of_successor(publication: &Publication, successor: Option<SuccessorRow>) -> Self {
         match successor {
             Some((Some(session_id), _)) if session_id == publication.head.session_id.as_uuid() => {
-                Self::Repeated(failed(CommitFault::MissingBase).into())
+                Self::Repeated(CommitError::MissingBase)
             }
             // The one in the way may have been removed, while others continue it.
             Some((_, run_id)) => Self::Other(CommitError::Conflict {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;
+use crate::support::gated::{GatedApp, request};
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 
@@ -16,6 +17,7 @@ on_every_store!(
     an_error_that_the_policy_forbids_fails_the_execution,
     a_store_that_is_gone_fails_the_commit,
     a_store_that_comes_back_in_time_loses_nothing,
+    a_base_that_is_removed_meanwhile_fails_the_commit,
 );
 
 /// Checks that the run is readable as failed in the phase, and that it published nothing.
@@ -131,5 +133,30 @@ async fn a_store_that_comes_back_in_time_loses_nothing(database: TestDatabase) {
         session["message_history_state"]["messages"].as_array().unwrap().len(),
         4
     );
+    app.finish().await;
+}
+
+async fn a_base_that_is_removed_meanwhile_fails_the_commit(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let rows = [
+        ("sync", "fork"),
+        ("sync", "reject"),
+        ("async", "fork"),
+        ("async", "reject"),
+    ];
+    for (mode, conflict) in rows {
+        let root = app.run(None, "root").await;
+        let next = json!({"base_session_id": root["session_id"], "conflict": conflict});
+        let next = request(mode, "wait", next);
+        let removing = async {
+            app.gate.until_waiting(1).await;
+            // As another replica does that does not see the run.
+            database.execute("delete from sessions").await.unwrap();
+            app.gate.open(1);
+        };
+        let (answer, ()) = tokio::join!(app.post("/v1/runs", &next), removing);
+        let ended = app.ended(&answer.json()).await;
+        assert_failed(&app, &ended, "base_session_removed", "commit", 0).await;
+    }
     app.finish().await;
 }

@@ -242,10 +242,7 @@ async fn a_base_of_another_tenant_is_refused(fixture: Fixture) {
             ..commit.clone()
         };
         let error = fixture.store.session_commit(&commit).await.unwrap_err();
-        assert!(
-            matches!(error, CommitError::Store(StoreError::Failed { .. })),
-            "{error:?}"
-        );
+        assert!(matches!(error, CommitError::MissingBase), "{error:?}");
     }
     assert_eq!(fixture.count("history_segments").await, 1);
     assert_eq!(fixture.count("history_branches").await, 1);

@@ -109,7 +109,10 @@ async fn nothing_is_published_when_one_is_bad(fixture: Fixture) {
             spoil(&mut commit);
             let error = refused(&fixture, &commit, why).await;
             assert!(
-                matches!(error, CommitError::Store(StoreError::Failed { .. })),
+                matches!(
+                    error,
+                    CommitError::Store(StoreError::Failed { .. }) | CommitError::MissingBase
+                ),
                 "{why}: {error:?}"
             );
         }
