@@ -99,7 +99,7 @@ impl AgentDirectory {
     }
 
     /// Checks whom a tenant wants to hear how a run ends.
-    pub fn check_webhook(&self, tenant: &TenantId, webhook: Option<&RunWebhook>) -> Result<(), Refusal> {
+    pub(super) fn check_webhook(&self, tenant: &TenantId, webhook: Option<&RunWebhook>) -> Result<(), Refusal> {
         self.checks.check_webhook(webhook, Some(tenant))
     }
 

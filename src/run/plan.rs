@@ -100,6 +100,7 @@ impl RunPlan {
 impl RunService {
     /// Finds everything that the request names.
     pub(super) async fn plan(&self, tenant: &TenantId, mut request: RunRequest) -> Result<RunPlan, Refusal> {
+        self.ports.agents.check_webhook(tenant, request.webhook.as_ref())?;
         let input = Input::Asked(std::mem::take(&mut request.input));
         let base = match &request.thread {
             Some(thread) => {

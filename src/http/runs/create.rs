@@ -48,7 +48,6 @@ pub(in crate::http) async fn create_run(
 ) -> Result<Response, Problem> {
     query.finish()?;
     let request = body.into_request(&api.limits, preference, key)?;
-    api.service.agents.check_webhook(&tenant, request.webhook.as_ref())?;
     let mode = request.mode;
     let handle = api.service.runs.start(tenant, request).await?;
     let is_replay = handle.is_replay;

@@ -16,6 +16,7 @@ use crate::support::wait::until;
 on_every_store!(
     a_request_that_is_sent_again_is_answered_with_the_same_run,
     a_request_that_is_sent_again_while_its_run_works_waits_for_the_same,
+    a_request_whose_secret_was_taken_away_is_answered_with_the_same_run,
     a_caller_that_was_cut_off_finds_its_run,
     a_run_that_allows_no_rival_is_none_of_its_own,
     a_key_belongs_to_one_request,
@@ -92,6 +93,26 @@ async fn a_request_that_is_sent_again_while_its_run_works_waits_for_the_same(dat
     assert_eq!(again["status"], "completed");
     assert_eq!(counts(&database).await, (1, 1));
     assert_eq!(app.mock.requests().len(), 1);
+    app.finish().await;
+}
+
+async fn a_request_whose_secret_was_taken_away_is_answered_with_the_same_run(database: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    std::fs::write(&file, "whsec_AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n").unwrap();
+    let webhook = json!({"url": "https://example.org/", "events": ["run.failed"], "secret": "main"});
+    let body = request("sync", "hi", json!({"webhook": webhook}));
+    let app = GatedApp::start(&database, &[("webhooks.secrets.main.file", file.to_str().unwrap())]).await;
+    let first = app.post_keyed("/v1/runs", "k", &body).await.ok();
+    app.finish().await;
+
+    let app = GatedApp::start(&database, &[]).await;
+    let again = app.post_keyed("/v1/runs", "k", &body).await;
+    assert_eq!((again.status, again.header(REPLAYED)), (StatusCode::OK, "true"));
+    assert_eq!(again.json()["run_id"], first["run_id"]);
+    app.post_keyed("/v1/runs", "new", &body)
+        .await
+        .assert_problem("invalid_field");
     app.finish().await;
 }
 
