@@ -122,7 +122,7 @@ impl RunService {
             let terms = service.lease_terms();
             let leased = service.ports.store.run_lease_now(&terms, &tenant, run_id).await?;
             if let Some(leased) = leased {
-                Box::pin(service.attempt(leased, None, None)).await;
+                Box::pin(service.attempt(leased, terms.until, None, None)).await;
             }
             Ok(())
         });

@@ -117,7 +117,9 @@ impl RunService {
         run: NewQueuedRun,
         leased: Option<(Lease, OwnedSemaphorePermit)>,
     ) {
-        let Some((lease, place)) = leased else { return };
+        let (Some((lease, place)), Some(terms)) = (leased, run.lease) else {
+            return;
+        };
         let leased = LeasedRun {
             lease,
             summary: run.summary,
@@ -127,7 +129,7 @@ impl RunService {
             is_taken_over: false,
         };
         self.tasks
-            .spawn(Arc::clone(self).attempt(leased, Some(Box::new(plan)), Some(place)));
+            .spawn(Arc::clone(self).attempt(leased, terms.until, Some(Box::new(plan)), Some(place)));
     }
 
     /// Finds the run of an earlier request with the key, before anything else is asked of a repeated one.

@@ -4,12 +4,12 @@ use std::error::Error;
 use std::sync::Arc;
 
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::request::{AcceptedRequest, RequestError};
 use crate::agent::RunWebhook;
 use crate::board::LiveRun;
+use crate::clock::Timestamp;
 use crate::ids::RunId;
 use crate::record::{RunControl, RunEvent, RunStatus};
 use crate::run::active::{ActiveRun, Tenure};
@@ -29,10 +29,11 @@ const BATCH_ROWS: u32 = 1_000;
 const FIRST_FENCE: u64 = 1;
 
 impl RunService {
-    /// Works on a leased run until it has ended or is left to another worker.
+    /// Works on a run that is leased until then, until it has ended or is left to another worker.
     pub(in crate::run) async fn attempt(
         self: Arc<Self>,
         leased: LeasedRun,
+        until: Timestamp,
         plan: Option<Box<RunPlan>>,
         place: Option<OwnedSemaphorePermit>,
     ) {
@@ -50,7 +51,7 @@ impl RunService {
             return;
         }
         let webhook = planned.as_ref().ok().and_then(Planned::webhook);
-        let live = match self.take_up(&leased, webhook).await {
+        let live = match self.take_up(&leased, until, webhook).await {
             Ok(live) => Arc::new(live),
             Err(error) => {
                 tracing::warn!(run_id = %leased.lease.run_id, error = &error as &dyn Error, "a run can't be taken up");
@@ -84,8 +85,13 @@ impl RunService {
     }
 
     /// Shows the run as one of this process. Its events go on after those of earlier workers.
-    async fn take_up(&self, leased: &LeasedRun, webhook: Option<RunWebhook>) -> Result<LiveEvents, StoreError> {
-        let expires = Instant::now() + self.settings.queue.lease;
+    async fn take_up(
+        &self,
+        leased: &LeasedRun,
+        until: Timestamp,
+        webhook: Option<RunWebhook>,
+    ) -> Result<LiveEvents, StoreError> {
+        let expires = self.lease_clock.instant_of(until);
         let lease = leased.lease.clone();
         let (tenant, run_id) = (lease.tenant.clone(), lease.run_id);
         if leased.is_taken_over {

@@ -60,7 +60,7 @@ impl RunService {
             for (leased, place) in leased.into_iter().zip(places) {
                 service
                     .tasks
-                    .spawn(Arc::clone(&service).attempt(leased, None, Some(place)));
+                    .spawn(Arc::clone(&service).attempt(leased, terms.until, None, Some(place)));
             }
             Ok(is_full)
         });
