@@ -53,12 +53,23 @@ pub(super) async fn run_lease(
     }
 }
 
-/// Renews leases with one statement.
+/// The most leases that are renewed with one statement: three values each, and every engine has its limit of values.
+const RENEWED_AT_ONCE: usize = 1_000;
+
+/// Renews leases. A failure may leave some renewed.
 pub(super) async fn lease_renew(
     engine: &impl Engine,
     leases: &[Lease],
     until: Timestamp,
 ) -> Result<Vec<RenewedLease>, StoreError> {
+    let mut renewed = Vec::with_capacity(leases.len());
+    for leases in leases.chunks(RENEWED_AT_ONCE) {
+        renewed.extend(renew_some(engine, leases, until).await?);
+    }
+    Ok(renewed)
+}
+
+async fn renew_some(engine: &impl Engine, leases: &[Lease], until: Timestamp) -> Result<Vec<RenewedLease>, StoreError> {
     let Some(last) = leases.last() else {
         return Ok(Vec::new());
     };

@@ -15,6 +15,7 @@ on_both_engines!(
     a_leased_run_says_that_it_runs,
     a_lease_is_taken_over_when_it_has_expired_and_no_sooner,
     renewed_leases_last_and_lost_ones_are_missing,
+    any_number_of_leases_is_renewed,
     a_run_that_is_given_back_waits_again,
     expired_leases_go_before_what_waits,
     nobody_leases_a_run_twice,
@@ -104,6 +105,27 @@ async fn renewed_leases_last_and_lost_ones_are_missing(fixture: Fixture) {
     // One that nobody has taken over can be renewed after its time.
     assert_eq!(store.lease_renew(&leases[..1], at(400)).await.unwrap().len(), 1);
     assert_eq!(fixture.lease_at(202, 10).await.len(), 4);
+}
+
+async fn any_number_of_leases_is_renewed(fixture: Fixture) {
+    fixture.enqueue_new().await;
+    fixture.enqueue_new().await;
+    let held: Vec<Lease> = fixture.lease(2).await.into_iter().map(|run| run.lease).collect();
+    // More than a statement of either engine takes.
+    let gone = std::iter::repeat_with(|| Lease {
+        run_id: run_id(),
+        ..held[0].clone()
+    });
+    let asked: Vec<Lease> = std::iter::once(held[0].clone())
+        .chain(gone.take(17_000))
+        .chain(std::iter::once(held[1].clone()))
+        .collect();
+    let renewed = fixture.store.lease_renew(&asked, at(200)).await.unwrap();
+    assert_eq!(
+        renewed.into_iter().map(|renewed| renewed.lease).collect::<Vec<_>>(),
+        held
+    );
+    assert_eq!(fixture.lease_at(200, 10).await, []);
 }
 
 async fn a_run_that_is_given_back_waits_again(fixture: Fixture) {
