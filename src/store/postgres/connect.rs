@@ -1,7 +1,8 @@
 //! Connecting to PostgreSQL.
 
 use std::str::FromStr as _;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, Executor as _, PgConnection};
@@ -17,19 +18,72 @@ use crate::store::open::{OpenError, StoreSettings};
 /// Under load none is idle for so long, so the test costs a round trip only where there is time for it.
 const TRUSTED_IDLE: Duration = Duration::from_millis(100);
 
+/// How many tests of a connection, one after another, fit into the time for acquiring one.
+const TESTS: u32 = 5;
+
 /// How long a server that accepts a connection may say nothing; the driver would wait for ever.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// When a connection was last found to have gone silent without being closed. Others that have been idle since before then are most likely
+/// as silent; to find that out one by one would take longer than anybody waits for a connection.
+#[derive(Debug, Default)]
+struct Silences(Mutex<Option<Instant>>);
+
+impl Silences {
+    fn add(&self, found: Instant) {
+        *self.last() = Some(found);
+    }
+
+    /// Tells whether a connection that was used last at this time has been idle since before a silence.
+    fn include(&self, used: Option<Instant>) -> bool {
+        let last = *self.last();
+        last.zip(used).is_some_and(|(last, used)| used < last)
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Instant>> {
+        // The only change is an assignment.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl PostgresStore {
     /// Connects, and finds out whether the database can be reached at all.
     pub(crate) async fn connect(url: &str, settings: &StoreSettings) -> Result<Self, OpenError> {
         let options = parse(url)?;
+        let patience = settings.acquire_timeout / TESTS;
+        let silences = Arc::<Silences>::default();
         let pool = PgPoolOptions::new()
             .max_connections(settings.max_connections.max(1))
             .acquire_timeout(settings.acquire_timeout)
             .test_before_acquire(false)
-            .before_acquire(|connection, meta| {
-                Box::pin(async move { Ok(meta.idle_for < TRUSTED_IDLE || connection.ping().await.is_ok()) })
+            .before_acquire(move |connection, meta| {
+                let silences = Arc::clone(&silences);
+                Box::pin(async move {
+                    if meta.idle_for < TRUSTED_IDLE {
+                        return Ok(true);
+                    }
+                    let now = Instant::now();
+                    if silences.include(now.checked_sub(meta.idle_for)) {
+                        return Ok(false);
+                    }
+                    match timeout(patience, connection.ping()).await {
+                        Ok(answer) => Ok(answer.is_ok()),
+                        Err(elapsed) => {
+                            silences.add(now);
+                            Err(sqlx::Error::Io(elapsed.into()))
+                        }
+                    }
+                })
+            })
+            // What was given up may still be at work on the connection, or never answered: the driver would wait for it, and the place in the
+            // pool would be lost. Where nothing is awaited this costs nothing.
+            .after_release(move |connection, _| {
+                Box::pin(async move {
+                    match timeout(patience, connection.flush()).await {
+                        Ok(flushed) => flushed.map(|()| true),
+                        Err(elapsed) => Err(sqlx::Error::Io(elapsed.into())),
+                    }
+                })
             })
             .after_connect(|connection, _| Box::pin(prepare_connection(connection)));
         // The pool itself would go on trying until its time is up, and then tell of nothing else.
