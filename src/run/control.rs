@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use tokio::time::timeout;
 
 use super::active::ActiveRun;
 use super::error::Refusal;
@@ -120,8 +121,13 @@ impl RunService {
         let leasing = self.tasks.spawn(async move {
             service.read_lease_time().await;
             let terms = service.lease_terms();
-            let leased = service.ports.store.run_lease_now(&terms, &tenant, run_id).await?;
-            if let Some(leased) = leased {
+            let leasing = service.ports.store.run_lease_now(&terms, &tenant, run_id);
+            let Ok(leased) = timeout(service.lease_patience(), leasing).await else {
+                // A worker ends it when its turn comes, or when this lease expires if it was taken after all.
+                tracing::warn!(%run_id, "a run that shall end is not leased in time");
+                return Ok(());
+            };
+            if let Some(leased) = leased? {
                 Box::pin(service.attempt(leased, terms.until, None, None)).await;
             }
             Ok(())
@@ -162,7 +168,8 @@ impl RunService {
     /// Reads what callers want of a run at work. What can't be read now comes with the renewal of the lease.
     async fn look(&self, active: &Arc<ActiveRun>) {
         if active.lease().is_some() {
-            self.renew_leases(std::slice::from_ref(active)).await;
+            let told = self.renew_leases(std::slice::from_ref(active)).await;
+            self.hand_messages(&told).await;
         }
     }
 

@@ -116,7 +116,7 @@ pub struct RunService {
     pub(super) closing: CancellationToken,
     /// Cancelled when all runs have ended, and what serves them ends as well.
     pub(super) ended: CancellationToken,
-    background: TaskTracker,
+    pub(super) background: TaskTracker,
 }
 
 impl RunService {
@@ -149,6 +149,7 @@ impl RunService {
     pub fn begin(self: &Arc<Self>) {
         self.background.spawn(Arc::clone(self).hear_signals());
         self.background.spawn(Arc::clone(self).keep_leases());
+        self.background.spawn(Arc::clone(self).watch_leases());
         self.background.spawn(Arc::clone(self).keep_progress());
         if self.takes_runs() {
             self.background.spawn(Arc::clone(self).take_runs());

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
 use super::request::{AcceptedRequest, RequestError};
@@ -109,7 +110,14 @@ impl RunService {
         let (last, unkept) = if lease.fence == FIRST_FENCE {
             (0, Vec::new())
         } else {
-            let earlier = self.earlier_events(leased).await;
+            // Nobody watches the lease yet.
+            let earlier = timeout_at(expires, self.earlier_events(leased)).await;
+            let earlier = earlier.unwrap_or_else(|elapsed| {
+                Err(StoreError::Unavailable {
+                    operation: "read earlier events",
+                    source: elapsed.into(),
+                })
+            });
             earlier.inspect_err(|_| self.ports.board.run_release(&tenant, run_id))?
         };
         let tenure = Tenure::new(lease, leased.moves_thread, expires, unkept, &self.handover);
@@ -219,9 +227,7 @@ impl RunService {
             tracing::warn!(run_id = %leased.lease.run_id, error = error as &dyn Error, "what a run continues can't be read now");
             return Performed::Left;
         }
-        if let Err(error) = self.fetch_messages(&live.active).await {
-            tracing::debug!(error = &error as &dyn Error, "messages to a run come later");
-        }
+        self.hand_messages(std::slice::from_ref(&live.active)).await;
         self.perform_safely(&plan, live).await
     }
 

@@ -1,5 +1,6 @@
 //! Beside the work: renews the leases of this process, and keeps what its runs have told and applied.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,19 +17,38 @@ const KEEPING: Duration = Duration::from_secs(1);
 const KEPT_AT_ONCE: usize = 8;
 
 impl RunService {
-    /// Renews leases until the last run has ended. Nothing else is done in between, since a lease that is renewed late is lost.
+    /// Renews leases until the last run has ended. Nothing else is waited for in between, since a lease that is renewed late is lost.
     pub(in crate::run) async fn keep_leases(self: Arc<Self>) {
         let renewal = self.settings.queue.lease / 3;
         let mut ticks = ticks(KEEPING.min(renewal));
         let mut renewed = Instant::now();
         while self.next_tick(&mut ticks).await {
-            let runs = self.active.leased();
+            let mut runs = self.active.leased();
+            // What was let go of is for others to take over.
+            runs.retain(|run| !run.is_lost());
             if !runs.is_empty() && renewed.elapsed() >= renewal {
                 renewed = Instant::now();
-                self.renew_leases(&runs).await;
+                let told = self.renew_leases(&runs).await;
+                if !told.is_empty() {
+                    let service = Arc::clone(&self);
+                    self.background.spawn(async move { service.hand_messages(&told).await });
+                }
             }
-            for tenure in runs.iter().filter_map(|run| run.tenure.as_ref()) {
-                if tenure.has_expired(Instant::now()) {
+        }
+    }
+
+    /// Lets go of runs whose leases are about to expire, until the last run has ended. It waits for nothing but time, so that whoever can't
+    /// renew a lease has left the run before another worker takes it over.
+    pub(in crate::run) async fn watch_leases(self: Arc<Self>) {
+        let period = KEEPING.min(self.settings.queue.lease / 10);
+        let mut ticks = ticks(period);
+        while self.next_tick(&mut ticks).await {
+            let next = Instant::now() + period;
+            for run in self.active.leased().iter().filter(|run| !run.is_lost()) {
+                if let Some(tenure) = &run.tenure
+                    && tenure.has_expired(next)
+                {
+                    tracing::warn!(run_id = %run.run_id, "a run is left: its lease could not be renewed");
                     tenure.lose();
                 }
             }
@@ -55,17 +75,25 @@ impl RunService {
         }
     }
 
-    /// Renews the leases of runs at work, and does what their callers want. A run whose lease is lost, or may be, is let go.
-    pub(in crate::run) async fn renew_leases(&self, runs: &[Arc<ActiveRun>]) {
-        self.read_lease_time().await;
+    /// Renews the leases of runs at work, and does how their callers want them to end. A run whose lease is lost is let go. Returns those that
+    /// messages wait for.
+    pub(in crate::run) async fn renew_leases(&self, runs: &[Arc<ActiveRun>]) -> Vec<Arc<ActiveRun>> {
+        let mut told = Vec::new();
         let leases: Vec<_> = runs.iter().filter_map(|run| run.lease().cloned()).collect();
-        let asked = Instant::now();
-        let renewing = self.ports.store.lease_renew(&leases, self.lease_terms().until);
-        match timeout(self.settings.queue.lease / 3, renewing).await {
-            Ok(Ok(renewed)) => {
+        let renewing = async {
+            self.read_lease_time().await;
+            let until = self.lease_terms().until;
+            let renewed = self.ports.store.lease_renew(&leases, until).await?;
+            Ok::<_, StoreError>((renewed, self.lease_clock.instant_of(until)))
+        };
+        match timeout(self.lease_patience(), renewing).await {
+            Ok(Ok((renewed, expires))) => {
+                let renewed: HashMap<_, _> = renewed.iter().map(|renewed| (renewed.lease.run_id, renewed)).collect();
                 for run in runs {
-                    let renewed = renewed.iter().find(|renewed| Some(&renewed.lease) == run.lease());
-                    self.renewed(run, renewed, asked + self.settings.queue.lease).await;
+                    let renewed = renewed.get(&run.run_id).copied();
+                    let renewed = renewed.filter(|renewed| Some(&renewed.lease) == run.lease());
+                    note_renewal(run, renewed, expires);
+                    told.extend(renewed.filter(|renewed| renewed.has_messages).map(|_| Arc::clone(run)));
                 }
             }
             Ok(Err(error)) => {
@@ -73,12 +101,34 @@ impl RunService {
             }
             Err(_) => tracing::warn!("leases are not renewed in time"),
         }
+        told
+    }
+
+    /// Returns how long what concerns leases may take before it is tried anew: a connection may have gone silent that nobody has closed.
+    pub(in crate::run) fn lease_patience(&self) -> Duration {
+        self.settings.queue.lease / 3
+    }
+
+    /// Hands messages of the store to runs. What can't be read now comes with the next renewal of their leases.
+    pub(in crate::run) async fn hand_messages(&self, runs: &[Arc<ActiveRun>]) {
+        let handing = stream::iter(runs).for_each_concurrent(KEPT_AT_ONCE, async |run| {
+            if let Err(error) = self.fetch_messages(run).await {
+                tracing::debug!(run_id = %run.run_id, error = &error as &dyn std::error::Error, "messages to a run come later");
+            }
+        });
+        if timeout(self.lease_patience(), handing).await.is_err() {
+            tracing::debug!("messages to runs are not read in time");
+        }
     }
 
     /// Keeps what a run has told and applied since the last time. What can't be kept now is kept later, at the latest with its end.
     pub(in crate::run) async fn keep(&self, run: &ActiveRun) {
-        if let Err(error) = self.try_keep(run).await {
-            tracing::debug!(run_id = %run.run_id, error = &error as &dyn std::error::Error, "events of a run are kept later");
+        match timeout(self.lease_patience(), self.try_keep(run)).await {
+            Ok(Ok(())) => (),
+            Ok(Err(error)) => {
+                tracing::debug!(run_id = %run.run_id, error = &error as &dyn std::error::Error, "events of a run are kept later");
+            }
+            Err(_) => tracing::debug!(run_id = %run.run_id, "events of a run are not kept in time"),
         }
     }
 
@@ -104,26 +154,22 @@ impl RunService {
             }
         }
     }
+}
 
-    async fn renewed(&self, run: &ActiveRun, renewed: Option<&RenewedLease>, expires: Instant) {
-        let Some(tenure) = &run.tenure else { return };
-        let Some(renewed) = renewed else {
-            // A run that ends has no lease either.
-            if !tenure.is_ending() {
-                tracing::warn!(run_id = %run.run_id, "another worker has taken a run over");
-                tenure.lose();
-            }
-            return;
-        };
-        tenure.renewed(expires);
-        if let Some(control) = renewed.control {
-            run.control(control);
+/// Does what was heard of a run with the renewal of its lease.
+fn note_renewal(run: &ActiveRun, renewed: Option<&RenewedLease>, expires: Instant) {
+    let Some(tenure) = &run.tenure else { return };
+    let Some(renewed) = renewed else {
+        // A run that ends has no lease either.
+        if !tenure.is_ending() {
+            tracing::warn!(run_id = %run.run_id, "another worker has taken a run over");
+            tenure.lose();
         }
-        if renewed.has_messages
-            && let Err(error) = self.fetch_messages(run).await
-        {
-            tracing::debug!(run_id = %run.run_id, error = &error as &dyn std::error::Error, "messages to a run come later");
-        }
+        return;
+    };
+    tenure.renewed(expires);
+    if let Some(control) = renewed.control {
+        run.control(control);
     }
 }
 

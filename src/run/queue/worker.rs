@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::run::service::RunService;
 use crate::store::StoreError;
@@ -55,7 +55,13 @@ impl RunService {
         let leasing = self.tasks.spawn(async move {
             let terms = service.lease_terms();
             let limit = u32::try_from(places.len()).unwrap_or(u32::MAX);
-            let leased = service.ports.store.run_lease(&terms, limit).await?;
+            let leasing = service.ports.store.run_lease(&terms, limit);
+            let Ok(leased) = timeout(service.lease_patience(), leasing).await else {
+                // Runs may have been leased all the same. Nobody works on them, so they are taken up again when their leases expire.
+                tracing::warn!("runs are not leased in time");
+                return Ok(false);
+            };
+            let leased = leased?;
             let is_full = leased.len() == places.len();
             for (leased, place) in leased.into_iter().zip(places) {
                 service
@@ -77,18 +83,24 @@ impl RunService {
 
     /// Looks at the database's clock unless it did so a moment ago.
     async fn read_lease_time_again(&self) {
-        if self.lease_clock.is_older_than(self.settings.queue.lease / 3) {
+        if self.lease_clock.is_older_than(self.lease_patience()) {
             self.read_lease_time().await;
         }
     }
 
     /// Looks at the database's clock; where that is impossible, the next renewal of leases does it.
     pub(in crate::run) async fn read_lease_time(&self) {
-        if let Err(error) = self.lease_clock.adjust(&*self.ports.store).await {
-            tracing::debug!(
-                error = &error as &dyn std::error::Error,
-                "the time of the store is not known"
-            );
+        let looking = self.lease_clock.adjust(&*self.ports.store);
+        // What comes after it has its own chance, on another connection.
+        match timeout(self.lease_patience() / 2, looking).await {
+            Ok(Ok(())) => (),
+            Ok(Err(error)) => {
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "the time of the store is not known"
+                );
+            }
+            Err(_) => tracing::debug!("the time of the store is not told in time"),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! A TCP proxy before a server, which cuts a connection at the worst moment: the request is done, its answer is lost.
+//! A TCP proxy before a server, which cuts a connection at the worst moment: the request is done, its answer is lost. It also lets
+//! connections go silent, as a network does that has forgotten them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// A running proxy. It loses the answer to the first request that holds the mark, and no other.
@@ -14,6 +16,8 @@ use tokio::task::JoinHandle;
 pub(crate) struct Proxy {
     address: SocketAddr,
     cuts: Arc<AtomicUsize>,
+    /// Grows whenever the connections of the moment go silent.
+    silences: watch::Sender<usize>,
     task: JoinHandle<()>,
 }
 
@@ -24,20 +28,41 @@ impl Proxy {
         let address = listener.local_addr().unwrap();
         let cuts = Arc::<AtomicUsize>::default();
         let seen = Arc::clone(&cuts);
+        let silences = watch::Sender::new(0);
+        let heard = silences.clone();
         let task = tokio::spawn(async move {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
                 let server = TcpStream::connect(&server).await.unwrap();
-                tokio::spawn(forward(client, server, mark, Arc::clone(&seen)));
+                let mut heard = heard.subscribe();
+                let forwarding = forward(client, server, mark, Arc::clone(&seen));
+                tokio::spawn(async move {
+                    tokio::pin!(forwarding);
+                    tokio::select! {
+                        () = &mut forwarding => (),
+                        // Both ends stay open, and nothing is read of either.
+                        Ok(()) = heard.changed() => std::future::pending().await,
+                    }
+                });
             }
         });
-        Self { address, cuts, task }
+        Self {
+            address,
+            cuts,
+            silences,
+            task,
+        }
     }
 
     /// Returns the address of the database behind the proxy.
     pub(crate) fn url(&self, database_url: &str) -> String {
         let (place, rest) = split_url(database_url);
         database_url.replacen(&format!("{place}{rest}"), &format!("{}{rest}", self.address), 1)
+    }
+
+    /// Lets nothing pass any more on the connections of the moment, which stay open; new ones pass.
+    pub(crate) fn silence(&self) {
+        self.silences.send_modify(|silences| *silences += 1);
     }
 
     /// Returns how many answers were lost.

@@ -7,9 +7,10 @@ use serde_json::json;
 
 use super::world::{World, messages_of, resumed_events};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
+use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gate::Gate;
 use crate::support::mock_model::{Reply, last_user_text};
+use crate::support::proxy::{Proxy, split_url};
 use crate::support::wait::until;
 
 on_every_store!(
@@ -140,4 +141,49 @@ async fn a_run_that_shall_end_is_not_taken_up_again(database: TestDatabase) {
         assert_eq!(world.asked().len(), asked, "no model works for a run that shall end");
         second.finish().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_survives_that_all_of_its_connections_go_silent() {
+    let Some(database) = TestDatabase::new(Engine::Postgres).await else {
+        return;
+    };
+    let proxy = Proxy::start(split_url(database.url()).0, "nothing holds this").await;
+    let url = proxy.url(database.url()).leak();
+    let gate = Gate::new();
+    let world = World::new(database, gated(&gate)).await;
+    let settings = [
+        ("store.url", &*url),
+        ("store.acquire_timeout", "2s"),
+        ("queue.lease", "3s"),
+        ("queue.max_attempts", "2"),
+    ];
+    let replica = world.replica_with(&settings).await;
+    replica.put_agent("worker", json!({"model": "mock/m"})).await;
+    let run = replica
+        .begin("wait", json!({"agent": "worker", "durability": "step"}))
+        .await;
+    gate.until_waiting(1).await;
+    let leased_until = async || {
+        let until = "select coalesce(max(extract(epoch from leased_until))::bigint, 0) from run_queue";
+        world.database.number(until).await
+    };
+    let before = leased_until().await;
+    proxy.silence();
+    // Whoever has it then has it because of a connection that was opened afterwards, and two leases have passed.
+    until("the run is not worked on", async || leased_until().await > before + 7).await;
+    gate.open(8);
+    let ended = replica.ended(&run).await;
+    let attempts = ended["attempts"].as_u64().unwrap();
+    assert!(ended["status"] == "completed" && attempts <= 2, "{ended:#}");
+    resumed_events(&replica, &run, &[0][..usize::from(attempts == 2)]).await;
+    assert_eq!(messages_of(&replica, &run).await.len(), 2);
+    let next = replica.begin("go", json!({"agent": "worker"})).await;
+    let next = replica.ended(&next).await;
+    assert_eq!(
+        (&next["status"], &next["attempts"]),
+        (&json!("completed"), &json!(1)),
+        "{next:#}"
+    );
+    replica.finish().await;
 }
