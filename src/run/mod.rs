@@ -19,6 +19,7 @@ mod inbox;
 mod live;
 mod models;
 mod outcome;
+mod patience;
 mod plan;
 mod publish;
 mod queue;
