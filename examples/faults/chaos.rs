@@ -36,6 +36,8 @@ pub(crate) enum Mishap {
     RedisEmptied,
     /// A replica's connections to PostgreSQL are reset.
     PostgresCut,
+    /// A replica's connections to PostgreSQL go silent for good, without being closed.
+    PostgresSilence,
     /// A replica's connections to Redis are reset.
     RedisCut,
     /// Nothing passes between a replica and PostgreSQL for a time.
@@ -69,6 +71,7 @@ pub(crate) fn deck(kills: u64, random: &mut Random) -> Vec<Mishap> {
         (Mishap::RedisAway, share(20)),
         (Mishap::RedisEmptied, share(20)),
         (Mishap::PostgresCut, share(6)),
+        (Mishap::PostgresSilence, share(8)),
         (Mishap::RedisCut, share(8)),
         (Mishap::PostgresStall, share(12)),
         (Mishap::RedisStall, share(16)),
@@ -167,6 +170,10 @@ async fn befall(fleet: &mut Fleet, mishap: Mishap, random: &mut Random) -> Resul
             replica.to_postgres.cut();
             None
         }
+        Mishap::PostgresSilence => {
+            replica.to_postgres.silence();
+            None
+        }
         Mishap::RedisCut => {
             replica.to_redis.cut();
             None
@@ -195,7 +202,7 @@ mod tests {
         }
         assert_eq!(
             (counts.len(), counts[&Mishap::Kill], counts[&Mishap::Freeze]),
-            (11, 8, 2)
+            (12, 8, 2)
         );
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));

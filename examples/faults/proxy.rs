@@ -19,6 +19,8 @@ pub(crate) struct Proxy {
 struct Passage {
     /// Grows with each cut.
     cuts: u64,
+    /// Grows whenever the connections of the moment go silent.
+    silences: u64,
     is_stalled: bool,
 }
 
@@ -40,6 +42,11 @@ impl Proxy {
     /// Resets every connection; new ones pass.
     pub(crate) fn cut(&self) {
         self.passage.send_modify(|passage| passage.cuts += 1);
+    }
+
+    /// Lets nothing pass on the connections of the moment, for good and without closing them; new ones pass.
+    pub(crate) fn silence(&self) {
+        self.passage.send_modify(|passage| passage.silences += 1);
     }
 
     /// Lets nothing pass, or everything again. Connections stay open meanwhile.
@@ -78,9 +85,11 @@ async fn pass(
     mut to: impl AsyncWrite + Unpin,
     mut passage: watch::Receiver<Passage>,
 ) {
+    let silences = passage.borrow().silences;
     let mut buffer = vec![0; 1 << 14];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        let is_open = passage.wait_for(|now| !now.is_stalled).await.is_ok();
+        let passes = |now: &Passage| !now.is_stalled && now.silences == silences;
+        let is_open = passage.wait_for(passes).await.is_ok();
         if !is_open || to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
