@@ -86,6 +86,10 @@ fn check_ends(facts: &[Facts], stored: &Stored, findings: &mut Findings) {
         if !TERMINAL.contains(&run.status.as_str()) {
             findings.violation(fact, format!("it has not ended: {run:?}"));
         }
+        // The models and tools of the load never fail, and a mishap is no reason for a run to.
+        if run.status == "failed" {
+            findings.violation(fact, format!("it failed: {:?}", run.error));
+        }
         if run.session_id != ids.session_id {
             findings.violation(fact, "its session has another id than it was told");
         }
