@@ -136,7 +136,7 @@ impl World<'_> {
         let commit = self.new_commit(turn, base.as_ref());
         let published = self.fixture.store.session_commit(&commit).await;
         if parent.is_some_and(|parent| !self.known[parent].is_kept) {
-            assert!(matches!(published, Err(CommitError::Store(_))), "{published:?}");
+            assert!(matches!(published, Err(CommitError::MissingBase)), "{published:?}");
             return;
         }
         if turn.rejects && base.as_ref().is_some_and(|base| self.is_continued(base)) {
