@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, PgConnection};
+use tokio::time::timeout;
 
 use super::{Place, free_port};
 use crate::process::Process;
 
 const NAME: &str = "faults";
 const START_LIMIT: Duration = Duration::from_mins(1);
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// A server with one database.
@@ -103,7 +105,8 @@ impl Postgres {
             .username("postgres")
             .ssl_mode(PgSslMode::Disable)
             .database("postgres");
-        while options.connect().await.is_err() {
+        // A connection that the server takes as it starts may never be answered.
+        while !matches!(timeout(ANSWER_LIMIT, options.connect()).await, Ok(Ok(_))) {
             ensure!(
                 process.is_alive() && begun.elapsed() < START_LIMIT,
                 "PostgreSQL does not start: {}",
