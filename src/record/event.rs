@@ -6,7 +6,7 @@ use super::run::{RunRecord, RunStatus, RunSummary};
 use crate::agent::AgentEvent;
 use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId};
-use crate::session::Hash;
+use crate::session::{Hash, SessionHead};
 
 /// One event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +66,15 @@ pub enum RunEventPayload {
 }
 
 impl RunEventPayload {
+    /// Makes the event of a session that is published: the same whenever it is made.
+    pub fn committed(head: &SessionHead) -> Self {
+        Self::SessionCommitted {
+            session_id: head.session_id,
+            parent_session_id: head.parent_session_id,
+            root_hash: head.root_hash,
+        }
+    }
+
     /// Makes the terminal event of a record whose run has ended.
     pub fn terminal(record: RunRecord) -> Self {
         let record = Box::new(record);

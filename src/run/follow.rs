@@ -407,15 +407,7 @@ impl Follower {
         if has_session && self.after + 1 < last {
             let store = &self.service.ports.store;
             if let Some(head) = store.session_lookup(&self.tenant, run.summary.session_id).await? {
-                add(
-                    last - 1,
-                    head.created_at,
-                    RunEventPayload::SessionCommitted {
-                        session_id: head.session_id,
-                        parent_session_id: head.parent_session_id,
-                        root_hash: head.root_hash,
-                    },
-                );
+                add(last - 1, head.created_at, RunEventPayload::committed(&head));
             }
         }
         add(last, time, RunEventPayload::terminal(run.clone()));

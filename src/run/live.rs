@@ -163,12 +163,7 @@ impl LiveEvents {
 
     /// Tells that the session is published. Like the run's end it has the time that is stored, so that it reads the same for ever.
     pub(super) fn tell_committed(&self, head: &SessionHead) {
-        let payload = RunEventPayload::SessionCommitted {
-            session_id: head.session_id,
-            parent_session_id: head.parent_session_id,
-            root_hash: head.root_hash,
-        };
-        self.tell_at(head.created_at, payload);
+        self.tell_at(head.created_at, RunEventPayload::committed(head));
     }
 
     /// Tells everybody how the run ended: the board, then those who follow, then, when the run's place is free again, the caller.
