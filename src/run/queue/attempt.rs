@@ -25,8 +25,7 @@ use crate::store::{Lease, LeasedRun, StoreError, UNREADABLE_ATTEMPTS};
 use crate::tenant::TenantId;
 
 /// The most events that are read at once.
-const BATCH: usize = 1_000;
-const BATCH_ROWS: u32 = 1_000;
+const BATCH: u32 = 1_000;
 /// The fence of a run's first lease.
 const FIRST_FENCE: u64 = 1;
 
@@ -132,7 +131,7 @@ impl RunService {
         let mut last = self.ports.store.event_last(tenant, run_id).await?;
         let mut unkept: Vec<Arc<RunEvent>> = Vec::new();
         loop {
-            let shown = self.ports.board.event_read(tenant, run_id, last, BATCH).await;
+            let shown = self.ports.board.event_read(tenant, run_id, last, BATCH as usize).await;
             let shown = shown.unwrap_or_default();
             let Some(newest) = shown.last() else {
                 return Ok((last, unkept));
@@ -171,11 +170,11 @@ impl RunService {
         run_id: RunId,
         after: u64,
     ) -> Result<Vec<Arc<RunEvent>>, StoreError> {
-        let kept = self.ports.store.event_read(tenant, run_id, after, BATCH_ROWS).await?;
+        let kept = self.ports.store.event_read(tenant, run_id, after, BATCH).await?;
         if !kept.is_empty() {
             return Ok(kept);
         }
-        let shown = self.ports.board.event_read(tenant, run_id, after, BATCH).await;
+        let shown = self.ports.board.event_read(tenant, run_id, after, BATCH as usize).await;
         Ok(shown.unwrap_or_default())
     }
 
