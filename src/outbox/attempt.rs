@@ -30,6 +30,9 @@ pub(super) enum AttemptError {
     /// It was sent in vain.
     #[error("{0}")]
     Send(SendError),
+    /// It was sent as often as it may be, and the last worker has not lived to say what came of it.
+    #[error("no attempt has come to an end")]
+    NoEnd,
 }
 
 /// Sends a message once; returns the status of the answer.
@@ -102,7 +105,7 @@ impl AttemptError {
     fn status(&self) -> Option<u16> {
         match self {
             Self::Send(SendError::Status { status, .. } | SendError::Redirect { status }) => Some(*status),
-            Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) => None,
+            Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) | Self::NoEnd => None,
         }
     }
 
@@ -110,7 +113,7 @@ impl AttemptError {
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Send(SendError::Status { retry_after, .. }) => *retry_after,
-            Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) => None,
+            Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) | Self::NoEnd => None,
         }
     }
 
@@ -118,7 +121,7 @@ impl AttemptError {
     pub(super) fn cause(&self) -> Option<String> {
         match self {
             Self::Send(error) => error.source().map(ToString::to_string),
-            Self::Endpoint(_) | Self::Secret { .. } => None,
+            Self::Endpoint(_) | Self::Secret { .. } | Self::NoEnd => None,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod attempt;
 mod backoff;
+mod receivers;
 mod worker;
 
 pub use self::worker::{OutboxPorts, OutboxSettings, OutboxWorker};

@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::attempt::{AttemptError, attempt, outcome};
 use super::backoff::Backoff;
+use super::receivers::{Receivers, Share};
 use crate::clock::Clock;
 use crate::ids::{IdSource, WorkerId};
 use crate::record::{DeliveryRecord, DeliveryStatus};
-use crate::store::{DeliveryOutcome, DueDelivery, LeaseTerms, OutboxStore, StoreError};
+use crate::store::{DeliveryOutcome, DueDelivery, DueFilter, LeaseTerms, OutboxStore, StoreError};
 use crate::tenant::TenantId;
 use crate::webhooks::{WebhookSecret, WebhookSender};
 
@@ -63,6 +64,7 @@ pub struct OutboxWorker {
     settings: OutboxSettings,
     worker: WorkerId,
     places: Arc<Semaphore>,
+    receivers: Arc<Receivers>,
 }
 
 impl OutboxWorker {
@@ -73,6 +75,7 @@ impl OutboxWorker {
             settings,
             worker: WorkerId::generate(ids),
             places: Arc::new(Semaphore::new(settings.concurrency)),
+            receivers: Arc::new(Receivers::new(settings.concurrency)),
         })
     }
 
@@ -82,13 +85,15 @@ impl OutboxWorker {
         let mut sending = JoinSet::new();
         let mut is_away = false;
         while let Some(free) = cancellation.run_until_cancelled(self.free_places()).await {
-            let leased = self.lease(free).await;
+            let limit = free.min(self.receivers.share());
+            let leased = self.lease(limit).await;
             tell_outage(&mut is_away, leased.as_ref().err());
             let leased = leased.unwrap_or_default();
-            let is_full = leased.len() == free;
+            let is_full = leased.len() == limit;
             for due in leased {
                 let place = Arc::clone(&self.places).try_acquire_owned().ok();
-                sending.spawn(Arc::clone(&self).deliver(due, place));
+                let share = self.receivers.take(&due.record.url);
+                sending.spawn(Arc::clone(&self).deliver(due, place, share));
             }
             while sending.try_join_next().is_some() {}
             if !is_full {
@@ -115,13 +120,21 @@ impl OutboxWorker {
             now,
             until: now + self.ports.sender.timeout() + RECORD_PATIENCE + LEASE_MARGIN,
         };
-        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        self.ports.store.delivery_lease(&terms, limit).await
+        let filter = DueFilter {
+            limit: u32::try_from(limit).unwrap_or(u32::MAX),
+            except: &self.receivers.busy(),
+        };
+        self.ports.store.delivery_lease(&terms, filter).await
     }
 
-    async fn deliver(self: Arc<Self>, due: DueDelivery, _place: Option<OwnedSemaphorePermit>) {
+    async fn deliver(self: Arc<Self>, due: DueDelivery, _place: Option<OwnedSemaphorePermit>, share: Share) {
         let (tenant, record) = (due.tenant.clone(), due.record.clone());
-        let attempted = attempt(&self.ports.sender, &self.ports.secrets, due, self.ports.clock.now()).await;
+        let attempted = if record.attempts > self.settings.max_attempts {
+            // It may be what ends its workers.
+            Err(AttemptError::NoEnd)
+        } else {
+            attempt(&self.ports.sender, &self.ports.secrets, due, self.ports.clock.now()).await
+        };
         let backoff = Backoff {
             base: self.settings.retry_base_delay,
             max: self.settings.retry_max_delay,
@@ -130,6 +143,12 @@ impl OutboxWorker {
         let outcome = outcome(&record, &attempted, &backoff, self.settings.max_attempts, now);
         log_attempt(&tenant, &record, &attempted, outcome.status);
         self.record(&tenant, &record, &outcome).await;
+        let was_full = share.is_full();
+        drop(share);
+        if was_full {
+            // What else waits for this receiver was passed over.
+            self.ports.sign.notify_one();
+        }
     }
 
     async fn record(&self, tenant: &TenantId, record: &DeliveryRecord, outcome: &DeliveryOutcome) {

@@ -52,7 +52,7 @@ pub use self::codec::{
 pub use self::error::{CommitError, StoreError};
 pub use self::key::{ApiKeyRecord, Scope};
 pub use self::open::{OpenError, StoreSettings, migrate, open};
-pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, OutboxStore, Restarted};
+pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
 pub use self::queue::{
     Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseTerms, LeasedRun, MessagePut,

@@ -21,6 +21,15 @@ pub struct DueDelivery {
     pub body: String,
 }
 
+/// Which deliveries a worker takes.
+#[derive(Debug, Clone, Copy)]
+pub struct DueFilter<'a> {
+    /// The most.
+    pub limit: u32,
+    /// None whose address begins with one of these.
+    pub except: &'a [String],
+}
+
 /// What became of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryOutcome {
@@ -59,7 +68,7 @@ pub enum Restarted {
 /// Keeps deliveries.
 pub trait OutboxStore: Send + Sync + fmt::Debug {
     /// Takes deliveries that are due; others may take them from `terms.until` on, unless they are over by then.
-    fn delivery_lease<'a>(&'a self, terms: &'a LeaseTerms, limit: u32) -> StoreFuture<'a, Vec<DueDelivery>>;
+    fn delivery_lease<'a>(&'a self, terms: &'a LeaseTerms, filter: DueFilter<'a>) -> StoreFuture<'a, Vec<DueDelivery>>;
 
     /// Notes what became of an attempt of this worker: the one for which the delivery was leased as the record says. Tells whether it still
     /// had the delivery.

@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::ids::{DeliveryId, WorkerId};
 use crate::record::{DeliveryRecord, DeliveryStatus};
 use crate::store::error::StoreError;
-use crate::store::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, OutboxStore, Restarted};
+use crate::store::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
 use crate::store::query::Page;
 use crate::store::queue::{IdempotencyKey, LeaseTerms};
 use crate::store::rows::{DeliveryRow, DueDeliveryRow, StoredTime};
@@ -17,8 +17,8 @@ use crate::store::traits::StoreFuture;
 use crate::tenant::TenantId;
 
 impl<E: Engine> OutboxStore for E {
-    fn delivery_lease<'a>(&'a self, terms: &'a LeaseTerms, limit: u32) -> StoreFuture<'a, Vec<DueDelivery>> {
-        Box::pin(delivery_lease(self, terms, limit))
+    fn delivery_lease<'a>(&'a self, terms: &'a LeaseTerms, filter: DueFilter<'a>) -> StoreFuture<'a, Vec<DueDelivery>> {
+        Box::pin(delivery_lease(self, terms, filter))
     }
 
     fn delivery_record<'a>(
@@ -62,22 +62,29 @@ impl<E: Engine> OutboxStore for E {
 /// Moves what is due to the end of the lease, so that nobody else takes it before, and it comes again if this worker is killed.
 const LEASE: &str = concat!(
     " )
-    update webhook_deliveries set due_at = $3, owner = $4, attempts = attempts + 1
+    update webhook_deliveries set due_at = $2, owner = $3, attempts = attempts + 1
     from due where tenant = due_tenant and delivery_id = due_id
     returning tenant, schema_version, encoding, payload, ",
     delivery_columns!()
 );
 
-async fn delivery_lease<E: Engine>(engine: &E, terms: &LeaseTerms, limit: u32) -> Result<Vec<DueDelivery>, StoreError> {
+async fn delivery_lease<E: Engine>(
+    engine: &E,
+    terms: &LeaseTerms,
+    filter: DueFilter<'_>,
+) -> Result<Vec<DueDelivery>, StoreError> {
     let statement = "with due (due_tenant, due_id) as (
-        select tenant, delivery_id from webhook_deliveries where status = 'pending' and due_at <= $1
-        order by due_at limit $2";
+        select tenant, delivery_id from webhook_deliveries where status = 'pending' and due_at <= $1";
     let worker = terms.worker.to_string();
     let mut lease = Statement::new("lease deliveries", statement)
         .bind(StoredTime(terms.now))
-        .bind(i64::from(limit))
         .bind(StoredTime(terms.until))
         .bind(worker.as_str());
+    for start in filter.except {
+        lease.push_bind(" and substr(url, 1, ", i32::try_from(start.chars().count()).ok());
+        lease.push_bind(") <> ", start.as_str());
+    }
+    lease.push_bind(" order by due_at limit ", i64::from(filter.limit));
     lease.push(E::SKIP_LOCKED);
     lease.push(LEASE);
     let rows: Vec<DueDeliveryRow> = lease.execute_returning(engine).await?;

@@ -8,7 +8,7 @@ use agent_runtime::ids::{DeliveryId, RunId, UuidV7Source, WorkerId};
 use agent_runtime::record::{DeliveryRecord, DeliveryStatus, NewDelivery};
 use agent_runtime::session::hash_definition;
 use agent_runtime::store::{
-    DeliveryFilter, DeliveryOutcome, DueDelivery, IdempotencyKey, KnownRequest, LeaseTerms, Page, Restarted,
+    DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, IdempotencyKey, KnownRequest, LeaseTerms, Page, Restarted,
 };
 use chrono::TimeDelta;
 
@@ -19,6 +19,7 @@ on_both_engines!(
     a_due_delivery_is_leased_to_one_worker,
     a_lease_that_ends_gives_the_delivery_to_another_worker,
     rival_workers_share_what_is_due,
+    busy_receivers_are_passed_over,
     an_outcome_counts_from_the_worker_that_has_the_delivery,
     an_outcome_counts_for_the_attempt_that_it_comes_of,
     what_is_over_is_not_sent_again,
@@ -30,10 +31,14 @@ on_both_engines!(
 
 /// Puts a message into the outbox and returns its record.
 async fn write(fixture: &Fixture, run_id: RunId, created_at: Timestamp) -> DeliveryRecord {
+    write_to(fixture, "https://example.org/hooks?token=it's", run_id, created_at).await
+}
+
+async fn write_to(fixture: &Fixture, url: &str, run_id: RunId, created_at: Timestamp) -> DeliveryRecord {
     let delivery = NewDelivery {
         delivery_id: DeliveryId::generate(&UuidV7Source),
         event: WebhookEvent::Stopped,
-        url: "https://example.org/hooks?token=it's".to_owned(),
+        url: url.to_owned(),
         secret: Some("main".to_owned()),
         body: body_of(run_id),
         created_at,
@@ -68,7 +73,12 @@ fn terms(now: Timestamp) -> LeaseTerms {
 }
 
 async fn lease(fixture: &Fixture, terms: &LeaseTerms, limit: u32) -> Vec<DueDelivery> {
-    fixture.store.delivery_lease(terms, limit).await.unwrap()
+    lease_except(fixture, terms, limit, &[]).await
+}
+
+async fn lease_except(fixture: &Fixture, terms: &LeaseTerms, limit: u32, except: &[String]) -> Vec<DueDelivery> {
+    let filter = DueFilter { limit, except };
+    fixture.store.delivery_lease(terms, filter).await.unwrap()
 }
 
 /// Leases the only delivery that is due.
@@ -165,6 +175,27 @@ async fn rival_workers_share_what_is_due(fixture: Fixture) {
         taken.iter().map(|record| record.delivery_id).collect::<BTreeSet<_>>(),
         written
     );
+}
+
+async fn busy_receivers_are_passed_over(fixture: Fixture) {
+    let time = now();
+    let mut written = Vec::new();
+    for url in [
+        "https://busy.example/1",
+        "https://Zürich.example/%_",
+        "https://busy.example:444/2",
+        "https://other.example/https://busy.example",
+        "https://b",
+    ] {
+        written.push(write_to(&fixture, url, run_id(), time).await.delivery_id);
+    }
+    let except = ["https://busy.example".to_owned(), "https://Zürich.example".to_owned()];
+    let ids = |leased: Vec<DueDelivery>| -> Vec<_> { leased.iter().map(|due| due.record.delivery_id).collect() };
+    let leased = lease_except(&fixture, &terms(time), 10, &except).await;
+    assert_eq!(ids(leased), written[3..]);
+    let leased = lease_except(&fixture, &terms(time), 10, &except[1..]).await;
+    assert_eq!(ids(leased), [written[0], written[2]]);
+    assert_eq!(ids(lease(&fixture, &terms(time), 10).await), [written[1]]);
 }
 
 async fn an_outcome_counts_from_the_worker_that_has_the_delivery(fixture: Fixture) {
