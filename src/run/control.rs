@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::active::ActiveRun;
@@ -18,6 +19,9 @@ use crate::message::{Message, MessageTags};
 use crate::record::{RunControl, RunRecord, RunSummary, SteeringMessage, SteeringStatus};
 use crate::store::{MessagePut, StoreError};
 use crate::tenant::TenantId;
+
+/// The most runs of which callers want something at once. Of others is heard when their leases are renewed.
+const MAX_LOOKS: usize = 1_024;
 
 /// What a stop or a cancellation is answered with.
 #[derive(Debug, Clone)]
@@ -136,26 +140,37 @@ impl RunService {
         leasing.await.unwrap_or(Ok(()))
     }
 
-    /// Hears what other processes say to the runs of this one, until the service ends.
+    /// Hears what other processes say to the runs of this one, until the service ends. Nothing of it waits for the store but what is there.
     pub(super) async fn hear_signals(self: Arc<Self>) {
         let mut signals = self.ports.board.signals();
-        loop {
-            tokio::select! {
-                () = self.ended.cancelled() => return,
-                signal = signals.next() => match signal {
-                    Some(signal) => self.hear(signal).await,
-                    None => return,
-                },
+        let (wanted, mut looks) = mpsc::channel(MAX_LOOKS);
+        let hearing = async {
+            while let Some(signal) = signals.next().await {
+                if let Some(active) = self.hear(signal) {
+                    // Where there is no room, the renewal of its lease comes to it.
+                    let _ = wanted.try_send(active);
+                }
             }
+        };
+        let looking = async {
+            let mut runs = Vec::new();
+            while looks.recv_many(&mut runs, MAX_LOOKS).await > 0 {
+                self.look(&mut runs).await;
+                runs.clear();
+            }
+        };
+        tokio::select! {
+            () = self.ended.cancelled() => (),
+            () = hearing => (),
+            () = looking => (),
         }
     }
 
-    async fn hear(&self, (tenant, run_id, signal): AddressedSignal) {
-        let Some(active) = self.active.find(&tenant, run_id) else {
-            return;
-        };
+    /// Returns the run if more is to be read of it in the store.
+    fn hear(&self, (tenant, run_id, signal): AddressedSignal) -> Option<Arc<ActiveRun>> {
+        let active = self.active.find(&tenant, run_id)?;
         match signal {
-            RunSignal::Look => self.look(&active).await,
+            RunSignal::Look => return active.lease().is_some().then_some(active),
             RunSignal::Control(control) => active.control(control),
             RunSignal::Message(message) => {
                 if active.inbox.add(*message).is_none() {
@@ -163,14 +178,15 @@ impl RunService {
                 }
             }
         }
+        None
     }
 
-    /// Reads what callers want of a run at work. What can't be read now comes with the renewal of the lease.
-    async fn look(&self, active: &Arc<ActiveRun>) {
-        if active.lease().is_some() {
-            let told = self.renew_leases(std::slice::from_ref(active)).await;
-            self.hand_messages(&told).await;
-        }
+    /// Reads what callers want of runs at work, of each once. What can't be read now comes with the renewal of the lease.
+    async fn look(&self, runs: &mut Vec<Arc<ActiveRun>>) {
+        runs.sort_unstable_by_key(|run| run.run_id);
+        runs.dedup_by_key(|run| run.run_id);
+        let told = self.renew_leases(runs).await;
+        self.hand_messages(&told).await;
     }
 
     /// Hands messages of the store to the run: at first all of them, and then those that nobody has applied.
@@ -197,7 +213,9 @@ impl RunService {
     /// Passes a signal on, to this process without any detour. Tells whether anybody heard it.
     pub(super) async fn tell(&self, tenant: &TenantId, run_id: RunId, signal: RunSignal) -> bool {
         if self.active.find(tenant, run_id).is_some() {
-            self.hear((tenant.clone(), run_id, signal)).await;
+            if let Some(active) = self.hear((tenant.clone(), run_id, signal)) {
+                self.look(&mut vec![active]).await;
+            }
             return true;
         }
         let sent = self.ports.board.signal_send(tenant, run_id, signal).await;

@@ -15,6 +15,7 @@ mod memory;
 mod models;
 mod prefix;
 mod resumption;
+mod signals;
 mod steering;
 mod streams;
 mod structured;

@@ -1,0 +1,69 @@
+//! What replicas tell each other of runs: heard at once, whatever else the store is busy with.
+
+use std::time::Duration;
+
+use agent_runtime::board::{Board as _, RedisBoard, RedisBoardSettings, RunSignal};
+use agent_runtime::record::RunControl;
+use agent_runtime::tenant::TenantId;
+use serde_json::json;
+use sqlx::{Connection as _, PgConnection};
+
+use crate::board::server::PrivateServer;
+use crate::support::databases::{Engine, TestDatabase};
+use crate::support::gated::{GatedApp, id, request};
+use crate::support::wait::until;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signal_does_not_wait_for_what_another_one_reads() {
+    let Some(database) = TestDatabase::new(Engine::Postgres).await else {
+        return;
+    };
+    let Some(server) = PrivateServer::start() else { return };
+    // A look is given up after a third of a lease, which is longer than anything here is waited for.
+    let settings = [("board.url", &*server.url()), ("queue.lease", "3m")];
+    let app = GatedApp::start(&database, &settings).await;
+    let other = RedisBoard::open(&server.url(), RedisBoardSettings::default())
+        .await
+        .unwrap();
+    let tenant: TenantId = "default".parse().unwrap();
+    let queued = app.begin("wait long", json!({})).await;
+    app.gate.until_waiting(1).await;
+    let light_request = request("sync", "wait for nothing", json!({}));
+    let light = app.post("/v1/runs", &light_request);
+    let mut rival = PgConnection::connect(database.url()).await.unwrap();
+    let signalling = async {
+        app.gate.until_waiting(2).await;
+        let running = app.get("/v1/runs?status=running").await;
+        let running = running["data"].as_array().unwrap();
+        let light = running.iter().find(|run| id(run) != id(&queued)).unwrap();
+        let mut locking = rival.begin().await.unwrap();
+        sqlx::raw_sql("select from run_queue for update")
+            .execute(&mut *locking)
+            .await
+            .unwrap();
+        let send = async |run, signal| {
+            other
+                .signal_send(&tenant, id(run).parse().unwrap(), signal)
+                .await
+                .unwrap()
+        };
+        until("nobody hears", async || send(&queued, RunSignal::Look).await).await;
+        until("the look does not wait for the row", async || {
+            let waiting =
+                "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+            database.number(waiting).await > 0
+        })
+        .await;
+        assert!(send(light, RunSignal::Control(RunControl::Cancel)).await);
+        locking
+    };
+    let (ended, locking) = tokio::time::timeout(Duration::from_secs(30), async { tokio::join!(light, signalling) })
+        .await
+        .expect("the signal waits behind the other one");
+    assert_eq!(ended.json()["status"], "cancelled", "{}", ended.text());
+    locking.rollback().await.unwrap();
+    app.gate.open(2);
+    assert_eq!(app.ended(&queued).await["status"], "completed");
+    other.close().await;
+    app.finish().await;
+}
