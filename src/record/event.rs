@@ -86,12 +86,19 @@ impl RunEventPayload {
         }
     }
 
+    /// Returns the record that a terminal event tells.
+    pub fn record(&self) -> Option<&RunRecord> {
+        match self {
+            Self::Completed(record) | Self::Stopped(record) | Self::Failed(record) | Self::Cancelled(record) => {
+                Some(record)
+            }
+            _ => None,
+        }
+    }
+
     /// Tells whether nothing can follow.
     pub fn is_terminal(&self) -> bool {
-        matches!(
-            self,
-            Self::Completed(_) | Self::Stopped(_) | Self::Failed(_) | Self::Cancelled(_)
-        )
+        self.record().is_some()
     }
 
     /// Tells whether it is one of the last events of a run, which its record and its session say as well.

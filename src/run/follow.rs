@@ -114,7 +114,7 @@ struct Follower {
     ahead_since: Option<Instant>,
     /// Whether the last event that was passed on is one of the last of the run.
     is_at_end: bool,
-    /// The resumption of the run that the reader was sent back to.
+    /// The number of the event that the reader was sent back to: a resumption of the run, or the publication of its session.
     looked_back_to: u64,
     /// Since when the run is known to have ended.
     ended_since: Option<Instant>,
@@ -155,6 +155,10 @@ impl Follower {
     async fn next(&mut self) -> Option<Followed> {
         while !self.is_over {
             if let Some(event) = self.read.pop_front() {
+                if self.lacks_session(&event) {
+                    self.send_back_to(event.sequence - 1);
+                    continue;
+                }
                 self.after = event.sequence;
                 self.is_at_end = event.payload.is_of_end();
                 self.is_over = event.payload.is_terminal();
@@ -187,6 +191,20 @@ impl Follower {
             }
         }
         None
+    }
+
+    /// Tells whether an event is the end of a run whose session the reader may not know of: under the number before it may have read what a
+    /// worker that died has told. Nobody is sent back for that twice.
+    fn lacks_session(&self, event: &RunEvent) -> bool {
+        let end = event.payload.record().map(|record| &record.summary);
+        let is_resumed = end.is_some_and(|run| run.attempts > 1 && run.status.has_session());
+        is_resumed && !self.is_at_end && self.looked_back_to + 1 < event.sequence
+    }
+
+    fn send_back_to(&mut self, sequence: u64) {
+        self.looked_back_to = sequence;
+        self.after = sequence - 1;
+        self.read.clear();
     }
 
     fn dropped(&mut self, reason: &'static str) -> Followed {
@@ -315,8 +333,7 @@ impl Follower {
     fn go_back(&mut self, last: u64, resumption: Option<u64>) -> Found {
         let since = *self.ahead_since.get_or_insert_with(Instant::now);
         if let Some(number) = resumption.filter(|number| *number <= self.after && self.looked_back_to < *number) {
-            self.looked_back_to = number;
-            self.after = number - 1;
+            self.send_back_to(number);
             return Found::Events(Vec::new());
         }
         // What the reader names may be on its way to a board that was emptied. Otherwise it was never told, or is lost, and the reader
