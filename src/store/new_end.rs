@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::codec::{EncodeError, Payload, encode_delivery, encode_events};
 use super::new_run::NewRun;
-use super::queue::Lease;
-use super::rows::{StoredTime, stored_count};
+use super::rows::{LeaseKey, StoredTime, stored_count};
 use super::traits::RunEnd;
 use crate::record::{NewDelivery, RunEvent, ThreadName};
 
@@ -13,7 +12,7 @@ use crate::record::{NewDelivery, RunEvent, ThreadName};
 #[derive(Debug)]
 pub(crate) struct NewEnd {
     pub(crate) run: NewRun,
-    pub(crate) lease: Option<Lease>,
+    pub(crate) lease: Option<LeaseKey>,
     pub(crate) thread: Option<ThreadName>,
     pub(crate) events: Option<NewEvents>,
     pub(crate) applied: Vec<String>,
@@ -36,12 +35,17 @@ impl NewEnd {
         let deliveries = deliveries.map(|delivery| Ok((delivery.clone(), encode_delivery(&delivery.body)?)));
         Ok(Self {
             run: NewRun::new(&end.record, &end.steps)?,
-            lease: end.lease.clone(),
+            lease: end.lease.as_ref().map(LeaseKey::from),
             thread: end.record.summary.thread.clone(),
             events: NewEvents::new(&end.events)?,
             applied: end.applied.clone(),
             deliveries: deliveries.collect::<Result<_, _>>()?,
         })
+    }
+
+    /// Returns the name of the run's thread.
+    pub(crate) fn thread_name(&self) -> Option<&str> {
+        self.thread.as_ref().map(ThreadName::as_str)
     }
 
     /// Tells whether nothing but the record is written.

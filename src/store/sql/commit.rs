@@ -11,6 +11,7 @@ use crate::ids::{RunId, SessionId};
 use crate::session::BranchPosition;
 use crate::store::driver_error::{is_unique_violation, store_error};
 use crate::store::error::{CommitError, StoreError};
+use crate::store::new_end::NewEnd;
 use crate::store::publication::{OPERATION, Places, Publication, Publications};
 use crate::store::queue::ThreadMove;
 use crate::store::rows::{StoredTime, stored_count};
@@ -89,7 +90,7 @@ pub(crate) async fn settle(connection: &mut Connection<'_>, publications: &Publi
     let own = &publications.own;
     let end = publications.end.as_ref();
     if let Some(lease) = end.and_then(|end| end.lease.as_ref())
-        && !lease_end(connection, lease, end.and_then(|end| end.thread.as_ref())).await?
+        && !lease_end(connection, lease, end.and_then(NewEnd::thread_name)).await?
     {
         return Err(Refusal::Repeated(CommitError::LeaseLost));
     }

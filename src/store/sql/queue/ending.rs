@@ -5,11 +5,10 @@ use uuid::Uuid;
 use super::events::events_conflict;
 use super::messages::apply_on_conn;
 use crate::ids::RunId;
-use crate::record::{RunStatus, ThreadName};
+use crate::record::RunStatus;
 use crate::store::error::StoreError;
 use crate::store::new_end::{NewEnd, NewEvents};
-use crate::store::queue::Lease;
-use crate::store::rows::StoredTime;
+use crate::store::rows::{LeaseKey, StoredTime};
 use crate::store::sql::connection::{Connection, Ended};
 use crate::store::sql::engine::Engine;
 use crate::store::sql::runs::run_insert_statement;
@@ -53,7 +52,7 @@ async fn record_in_txn(
     end: NewEnd,
 ) -> Result<Ended<bool>, sqlx::Error> {
     let is_first = if let Some(lease) = &end.lease {
-        lease_end(&mut connection, lease, end.thread.as_ref()).await?
+        lease_end(&mut connection, lease, end.thread_name()).await?
     } else {
         let insert = run_insert_statement(OPERATION, &tenant, &end.run);
         connection.execute(insert).await? > 0
@@ -83,14 +82,14 @@ async fn has_ended(engine: &impl Engine, tenant: &TenantId, run_id: Uuid) -> Res
 /// what others have written of it can be read.
 pub(crate) async fn lease_end(
     connection: &mut Connection<'_>,
-    lease: &Lease,
-    thread: Option<&ThreadName>,
+    lease: &LeaseKey,
+    thread: Option<&str>,
 ) -> Result<bool, sqlx::Error> {
     if let Some(thread) = thread {
-        connection.thread_lock(lease.tenant.as_str(), thread.as_str()).await?;
+        connection.thread_lock(&lease.tenant, thread).await?;
     }
     let statement = "delete from run_queue where tenant = $1 and run_id = $2 and fence = $3";
-    let delete = Statement::new(OPERATION, statement).bind_lease(lease);
+    let delete = Statement::new(OPERATION, statement).bind_key(lease);
     Ok(connection.execute(delete).await? > 0)
 }
 
@@ -104,11 +103,9 @@ pub(crate) async fn end_insert(
     let mut is_next_released = false;
     if end.lease.is_some() {
         run_end(connection, tenant, end, thread_moved).await?;
-        if let Some(thread) = &end.thread {
-            is_next_released = connection
-                .execute(release_statement(tenant.as_str(), thread.as_str()))
-                .await?
-                > 0;
+        if let Some(thread) = end.thread_name() {
+            let release = release_statement(tenant.as_str(), thread);
+            is_next_released = connection.execute(release).await? > 0;
         }
     }
     if let Some(events) = &end.events {

@@ -3,7 +3,7 @@
 
 use std::error::Error as StdError;
 
-use super::ending::{AFTERMATH, release_statement};
+use super::ending::{AFTERMATH, lease_end, release_statement};
 use super::lease::lease_defer;
 use crate::agent::state::StopReason;
 use crate::clock::Timestamp;
@@ -64,12 +64,7 @@ async fn give_up_in_txn(
     let Some((thread,)): Option<(Option<String>,)> = connection.fetch_optional(select).await? else {
         return Ok(Ended::Undone(false));
     };
-    if let Some(thread) = &thread {
-        connection.thread_lock(&key.tenant, thread).await?;
-    }
-    let statement = "delete from run_queue where tenant = $1 and run_id = $2 and fence = $3";
-    let delete = Statement::new(OPERATION, statement).bind_key(&key);
-    if connection.execute(delete).await? == 0 {
+    if !lease_end(&mut connection, &key, thread.as_deref()).await? {
         return Ok(Ended::Undone(false));
     }
     let of_run = |text| {
