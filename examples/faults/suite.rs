@@ -89,10 +89,10 @@ async fn storm(
         played.subscribe(),
         deck.len(),
     ));
-    let counts = chaos::play(fleet, &deck, options.pause, &mut random, &played).await;
+    let counts = chaos::play(fleet, &deck, options.pause, &mut random, &played).await?;
     patience.begin();
     let facts = load.await.context("the load")?;
-    Ok((facts, counts?))
+    Ok((facts, counts))
 }
 
 /// Sends all requests, at most so many at the same time, and no faster than the mishaps come.

@@ -87,6 +87,8 @@ impl Postgres {
         let mut command = self.place.command(&self.place.postgres_bin.join("postgres"));
         command.arg("-D").arg(&self.data).args(["-p", &self.port.to_string()]);
         for setting in [
+            // As long it waits at its end for clients that fell silent before they had said who they are.
+            "authentication_timeout=5s",
             "listen_addresses=127.0.0.1",
             "unix_socket_directories=",
             "max_connections=200",
