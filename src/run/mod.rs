@@ -19,7 +19,6 @@ mod inbox;
 mod live;
 mod models;
 mod outcome;
-mod patience;
 mod plan;
 mod publish;
 mod queue;

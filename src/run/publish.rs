@@ -11,7 +11,6 @@ use super::execute::Performed;
 use super::export::Exported;
 use super::live::LiveEvents;
 use super::outcome::{Failure, Outcome};
-use super::patience::in_time;
 use super::plan::RunPlan;
 use super::service::RunService;
 use crate::record::{RunRecord, StepRecord};
@@ -105,7 +104,7 @@ impl RunService {
 
     /// A run of the queue is another worker's affair once its lease is lost, and until then is this one's.
     async fn record_patiently(&self, live: &LiveEvents, end: &RunEnd) -> Result<Recorded, StoreError> {
-        let insert = || in_time("record run", self.ports.store.run_record(&live.active.tenant, end));
+        let insert = || self.ports.store.run_record(&live.active.tenant, end);
         let is_retried =
             |error: &StoreError| error.is_transient() && live.active.lease().is_some() && !live.active.is_lost();
         insert.retry(backoff(RECORD_PATIENCE)).when(is_retried).await
@@ -135,7 +134,7 @@ impl RunService {
     /// Goes on trying to store the record; until then the board shows the run.
     pub(super) async fn store_record_later(&self, live: &LiveEvents, record: &RunRecord, steps: &[StepRecord]) {
         let end = self.run_end_of(live, record.clone(), steps.to_vec());
-        let insert = || in_time("record run", self.ports.store.run_record(&live.active.tenant, &end));
+        let insert = || self.ports.store.run_record(&live.active.tenant, &end);
         let retried = insert.retry(backoff(RECORD_PATIENCE)).when(StoreError::is_transient);
         tokio::select! {
             () = self.cancellation.cancelled() => tracing::error!(run_id = %record.summary.run_id, "a run's record is lost at shutdown"),
@@ -170,7 +169,7 @@ impl RunService {
     /// A caller that goes away while it is tried again wants no session any more, and a run that another worker has is that one's.
     async fn commit_patiently(&self, commit: &Commit, live: &LiveEvents) -> Result<Published, CommitError> {
         let active = &live.active;
-        let attempt = || in_time("commit session", self.ports.sessions.commit(commit));
+        let attempt = || self.ports.sessions.commit(commit);
         let is_transient = |error: &CommitError| {
             let passes = matches!(error, CommitError::Store(error) if error.is_transient());
             passes && !active.cancellation.is_cancelled() && !active.is_lost()

@@ -18,7 +18,6 @@ use crate::run::error::Refusal;
 use crate::run::execute::Performed;
 use crate::run::live::LiveEvents;
 use crate::run::outcome::{Failure, Outcome, Spent};
-use crate::run::patience::late;
 use crate::run::plan::{Base, RunPlan};
 use crate::run::service::RunService;
 use crate::store::{Lease, LeasedRun, StoreError, UNREADABLE_ATTEMPTS};
@@ -112,7 +111,12 @@ impl RunService {
         } else {
             // Nobody watches the lease yet.
             let earlier = timeout_at(expires, self.earlier_events(leased)).await;
-            let earlier = earlier.unwrap_or_else(|elapsed| Err(late("read earlier events", elapsed)));
+            let earlier = earlier.unwrap_or_else(|elapsed| {
+                Err(StoreError::Unavailable {
+                    operation: "read earlier events",
+                    source: elapsed.into(),
+                })
+            });
             earlier.inspect_err(|_| self.ports.board.run_release(&tenant, run_id))?
         };
         let tenure = Tenure::new(lease, leased.moves_thread, expires, unkept, &self.handover);

@@ -12,7 +12,6 @@ use tokio::sync::Mutex;
 use super::keeper::keep_events;
 use crate::agent::{Journal, JournalEntry, JournalError, Journals};
 use crate::run::active::{ActiveRun, Tenure};
-use crate::run::patience::in_time;
 use crate::store::{JournalRecord, Store, StoreError};
 
 /// Keeps the entries of all executions of a run, in one order.
@@ -40,7 +39,7 @@ pub(in crate::run) async fn read_journal(
     store: &Arc<dyn Store>,
     active: &Arc<ActiveRun>,
 ) -> Result<RunJournal, StoreError> {
-    let read = || in_time("read journal", store.journal_read(&active.tenant, active.run_id));
+    let read = || store.journal_read(&active.tenant, active.run_id);
     let is_retried = |error: &StoreError| error.is_transient() && !active.is_lost();
     let records = read.retry(backoff()).when(is_retried).await?;
     let last = records.last().map_or(0, |record| record.sequence);
@@ -94,10 +93,10 @@ impl ScopedJournal {
         let is_step = records
             .iter()
             .any(|record| matches!(record.entry, JournalEntry::Reached(_)));
-        if is_step && let Err(error) = in_time("keep events", keep_events(&*self.store, tenure)).await {
+        if is_step && let Err(error) = keep_events(&*self.store, tenure).await {
             tracing::debug!(error = &error as &dyn Error, "events of a run are kept later");
         }
-        let append = || in_time("append to journal", self.store.journal_append(&tenure.lease, &records));
+        let append = || self.store.journal_append(&tenure.lease, &records);
         let is_retried = |error: &StoreError| error.is_transient() && !self.active.is_lost();
         match append.retry(backoff()).when(is_retried).await {
             Ok(true) => {

@@ -5,6 +5,7 @@ use futures_util::future::BoxFuture;
 use sqlx::{FromRow, PgConnection, PgPool, Row as _};
 
 use super::PostgresStore;
+use super::patience::in_time;
 use super::signs::give_sign;
 use crate::ids::{RunId, SessionId};
 use crate::session::BranchPosition;
@@ -89,12 +90,12 @@ impl SessionWriter for PostgresStore {
         Box::pin(async move {
             let publications = Publications::new(commit)?;
             if publications.is_plain() {
-                let published = publish_alone(&self.pool, &publications).await;
+                let published = in_time(publish_alone(&self.pool, &publications)).await;
                 return answer(self, publications, published).await;
             }
             let pool = self.pool.clone();
             let work = async move {
-                let published = publish_all(&pool, &publications).await;
+                let published = in_time(publish_all(&pool, &publications)).await;
                 (publications, published)
             };
             // No caller cancels it: a transaction that is given up as it begins would stay open on its connection.

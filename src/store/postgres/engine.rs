@@ -5,6 +5,7 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use sqlx::Postgres;
 
+use super::patience::{each_in_time, in_time};
 use super::queue::{run_insert, run_lease};
 use super::signs::give_sign;
 use super::{PostgresStore, removal};
@@ -44,25 +45,30 @@ impl Engine for PostgresStore {
 
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>> {
         let rows = statement.into_query::<Postgres>().fetch(&self.pool);
-        rows.map_ok(EngineRow::Postgres).boxed()
+        each_in_time(rows.map_ok(EngineRow::Postgres).boxed())
     }
 
     fn fetch_optional(&self, statement: Statement<'_>) -> BoxFuture<'_, Result<Option<EngineRow>, sqlx::Error>> {
-        let row = statement.into_query::<Postgres>().fetch_optional(&self.pool);
+        let row = in_time(statement.into_query::<Postgres>().fetch_optional(&self.pool));
         row.map(|row| Ok(row?.map(EngineRow::Postgres))).boxed()
     }
 
     fn execute(&self, statement: Statement<'_>) -> StoreFuture<'_, u64> {
         let failed = store_error(statement.operation());
         let query = statement.into_query::<Postgres>();
-        Box::pin(async move { Ok(query.execute(&self.pool).await.map_err(failed)?.rows_affected()) })
+        Box::pin(async move {
+            Ok(in_time(query.execute(&self.pool))
+                .await
+                .map_err(failed)?
+                .rows_affected())
+        })
     }
 
     fn execute_returning(&self, statement: Statement<'_>) -> StoreFuture<'_, Vec<EngineRow>> {
         let failed = store_error(statement.operation());
         let query = statement.into_query::<Postgres>();
         Box::pin(async move {
-            let rows = query.fetch_all(&self.pool).await.map_err(failed)?;
+            let rows = in_time(query.fetch_all(&self.pool)).await.map_err(failed)?;
             Ok(rows.into_iter().map(EngineRow::Postgres).collect())
         })
     }
@@ -70,7 +76,7 @@ impl Engine for PostgresStore {
     fn remove(&self, shutout: Shutout, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
         let operation = statements.first().map_or("remove", Statement::operation);
         let queries: Vec<_> = statements.into_iter().map(Statement::into_query).collect();
-        let removing = removal::remove(self.pool.clone(), shutout, queries);
+        let removing = in_time(removal::remove(self.pool.clone(), shutout, queries));
         let failed = store_error(operation);
         let removing = self.tasks.spawn(removing);
         Box::pin(async move { removing.await.map_err(task_error(operation))?.map_err(failed) })
@@ -95,7 +101,7 @@ impl Engine for PostgresStore {
     {
         let pool = self.pool.clone();
         // No caller cancels it: a transaction that is given up as it begins would stay open on its connection.
-        let task = self.tasks.spawn(async move {
+        let task = self.tasks.spawn(in_time(async move {
             let mut transaction = pool.begin().await?;
             match work(Connection::Postgres(&mut transaction)).await? {
                 Ended::Kept(value) => transaction.commit().await.map(|()| value),
@@ -105,7 +111,7 @@ impl Engine for PostgresStore {
                 }
                 Ended::Undone(value) => transaction.rollback().await.map(|()| value),
             }
-        });
+        }));
         Box::pin(async move {
             task.await
                 .map_err(task_error(operation))?

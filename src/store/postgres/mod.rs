@@ -9,6 +9,7 @@ mod migrate;
 
 mod commit;
 mod engine;
+mod patience;
 mod queue;
 mod removal;
 mod signs;

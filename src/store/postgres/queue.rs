@@ -3,6 +3,7 @@
 use sqlx::FromRow as _;
 
 use super::PostgresStore;
+use super::patience::in_time;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
@@ -17,10 +18,11 @@ pub(super) async fn run_insert(store: &PostgresStore, row: NewQueueRow) -> Resul
             .transact(OPERATION, move |connection| Box::pin(enqueue_in_txn(connection, row)))
             .await;
     }
-    let mut connection = store.pool.acquire().await.map_err(store_error(OPERATION))?;
-    let inserted = rows_insert(&mut connection, &row)
-        .await
-        .map_err(store_error(OPERATION))?;
+    let inserting = in_time(async {
+        let mut connection = store.pool.acquire().await?;
+        rows_insert(&mut connection, &row).await
+    });
+    let inserted = inserting.await.map_err(store_error(OPERATION))?;
     Ok(inserted.unwrap_or(Attempt::Accepted {
         is_leased: row.lease.is_some(),
         interrupted: None,
@@ -106,7 +108,9 @@ pub(super) async fn run_lease(
         LeaseChoice::Next(limit) => lease.bind(i64::from(*limit)),
         LeaseChoice::This(tenant, run_id) => lease.bind_run_key(tenant, *run_id),
     };
-    let rows = lease.into_query().fetch_all(&store.pool).await.map_err(&failed)?;
+    let rows = in_time(lease.into_query().fetch_all(&store.pool))
+        .await
+        .map_err(&failed)?;
     rows.iter()
         .map(|row| LeasedRunRow::from_row(row).map_err(&failed))
         .collect()

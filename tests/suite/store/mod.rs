@@ -41,6 +41,7 @@ mod postgres_only;
 mod queue;
 mod retention;
 mod runs;
+mod silent_answers;
 mod subagent_failures;
 mod subagents;
 mod threads;

@@ -97,7 +97,7 @@ async fn a_load_of_a_compacted_line_reads_few_segments() {
 }
 
 #[tokio::test]
-async fn commits_wait_for_the_disk_whatever_the_server_s_default_is() {
+async fn commits_wait_for_the_disk_and_transactions_for_nobody_whatever_the_server_s_defaults_are() {
     let Some(database) = TestDatabase::postgres().await else {
         return;
     };
@@ -106,10 +106,11 @@ async fn commits_wait_for_the_disk_whatever_the_server_s_default_is() {
     database
         .execute(
             "do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); end $$;
-            create table witnessed (setting text);
+            create table witnessed (setting text, idle text);
             create function witness() returns trigger language plpgsql as $$
             begin
-                insert into witnessed values (current_setting('synchronous_commit'));
+                insert into witnessed values (
+                    current_setting('synchronous_commit'), current_setting('idle_in_transaction_session_timeout'));
                 return new;
             end $$;
             create trigger witness after insert on sessions for each row execute function witness()",
@@ -123,7 +124,7 @@ async fn commits_wait_for_the_disk_whatever_the_server_s_default_is() {
         database,
     };
     fixture.root(&["root"]).await;
-    let durable = "select count(*) from witnessed where setting = 'on'";
+    let durable = "select count(*) from witnessed where setting = 'on' and idle = '10s'";
     assert_eq!(fixture.database.number(durable).await, 1);
 }
 

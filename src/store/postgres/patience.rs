@@ -1,0 +1,29 @@
+//! How long an answer of PostgreSQL is waited for. A connection that has gone silent would never answer, and whoever waits for it holds
+//! what others need: a place in the pool, a run, a reader's turn.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use tokio::time::timeout;
+
+/// Longer than a sound server takes for a statement or a whole transaction.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for an operation. One that is given up may have taken effect, as one whose answer was lost; what it leaves on its connection is
+/// the pool's affair.
+pub(super) async fn in_time<T, E: From<sqlx::Error>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let done = timeout(PATIENCE, work).await;
+    done.unwrap_or_else(|elapsed| Err(sqlx::Error::Io(elapsed.into()).into()))
+}
+
+/// Waits for each row.
+pub(super) fn each_in_time<'a, R: Send + 'a>(
+    rows: BoxStream<'a, Result<R, sqlx::Error>>,
+) -> BoxStream<'a, Result<R, sqlx::Error>> {
+    let in_time = stream::try_unfold(rows, |mut rows| async {
+        let row = in_time(async { rows.next().await.transpose() }).await?;
+        Ok(row.map(|row| (row, rows)))
+    });
+    in_time.boxed()
+}
