@@ -31,8 +31,13 @@ pub(super) enum AttemptError {
     #[error("{0}")]
     Send(SendError),
     /// It was sent as often as it may be, and the last worker has not lived to say what came of it.
-    #[error("no attempt has come to an end")]
-    NoEnd,
+    #[error("{error}")]
+    WornOut {
+        /// What came of the last attempt that has come to an end.
+        error: String,
+        /// The status of its answer.
+        response_status: Option<u16>,
+    },
 }
 
 /// Sends a message once; returns the status of the answer.
@@ -101,11 +106,21 @@ pub(super) fn outcome(
 }
 
 impl AttemptError {
+    /// Makes the error of a delivery that is not sent any more.
+    pub(super) fn worn_out(record: &DeliveryRecord) -> Self {
+        let error = record.error.clone();
+        Self::WornOut {
+            error: error.unwrap_or_else(|| "no attempt has come to an end".to_owned()),
+            response_status: record.response_status,
+        }
+    }
+
     /// Returns the status of the answer.
     fn status(&self) -> Option<u16> {
         match self {
+            Self::WornOut { response_status, .. } => *response_status,
             Self::Send(SendError::Status { status, .. } | SendError::Redirect { status }) => Some(*status),
-            Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) | Self::NoEnd => None,
+            Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) => None,
         }
     }
 
@@ -113,7 +128,7 @@ impl AttemptError {
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Send(SendError::Status { retry_after, .. }) => *retry_after,
-            Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) | Self::NoEnd => None,
+            Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) | Self::WornOut { .. } => None,
         }
     }
 
@@ -121,7 +136,7 @@ impl AttemptError {
     pub(super) fn cause(&self) -> Option<String> {
         match self {
             Self::Send(error) => error.source().map(ToString::to_string),
-            Self::Endpoint(_) | Self::Secret { .. } | Self::NoEnd => None,
+            Self::Endpoint(_) | Self::Secret { .. } | Self::WornOut { .. } => None,
         }
     }
 }

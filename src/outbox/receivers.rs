@@ -26,8 +26,7 @@ impl Receivers {
         }
     }
 
-    /// Returns the most messages to take at once: a quarter of the places. As a receiver that has as many is passed over, none comes to half
-    /// of the places, unless there are no more than three.
+    /// Returns the share of a receiver, a quarter of the places. No more messages are taken at once, since all may be for one receiver.
     pub(super) fn share(&self) -> usize {
         self.share
     }

@@ -57,6 +57,14 @@ pub struct OutboxPorts {
     pub clock: Arc<dyn Clock>,
 }
 
+/// Messages that were taken.
+#[derive(Debug, Default)]
+struct Leased {
+    due: Vec<DueDelivery>,
+    /// Whether there may be more.
+    is_full: bool,
+}
+
 /// Sends what is due.
 #[derive(Debug)]
 pub struct OutboxWorker {
@@ -85,12 +93,10 @@ impl OutboxWorker {
         let mut sending = JoinSet::new();
         let mut is_away = false;
         while let Some(free) = cancellation.run_until_cancelled(self.free_places()).await {
-            let limit = free.min(self.receivers.share());
-            let leased = self.lease(limit).await;
+            let leased = self.lease(free).await;
             tell_outage(&mut is_away, leased.as_ref().err());
-            let leased = leased.unwrap_or_default();
-            let is_full = leased.len() == limit;
-            for due in leased {
+            let Leased { due, is_full } = leased.unwrap_or_default();
+            for due in due {
                 let place = Arc::clone(&self.places).try_acquire_owned().ok();
                 let share = self.receivers.take(&due.record.url);
                 sending.spawn(Arc::clone(&self).deliver(due, place, share));
@@ -113,7 +119,20 @@ impl OutboxWorker {
         self.places.available_permits()
     }
 
-    async fn lease(&self, limit: usize) -> Result<Vec<DueDelivery>, StoreError> {
+    /// Takes messages for that many places. A receiver that has its share gets more only while nothing is due for others, and never the last
+    /// share, so that they need not wait when something is.
+    async fn lease(&self, free: usize) -> Result<Leased, StoreError> {
+        let share = self.receivers.share();
+        let busy = self.receivers.busy();
+        let leased = self.lease_except(&busy, free.min(share)).await?;
+        let rest = free.saturating_sub(share).min(share);
+        if !leased.due.is_empty() || busy.is_empty() || rest == 0 {
+            return Ok(leased);
+        }
+        self.lease_except(&[], rest).await
+    }
+
+    async fn lease_except(&self, except: &[String], limit: usize) -> Result<Leased, StoreError> {
         let now = self.ports.clock.now();
         let terms = LeaseTerms {
             worker: self.worker,
@@ -122,16 +141,20 @@ impl OutboxWorker {
         };
         let filter = DueFilter {
             limit: u32::try_from(limit).unwrap_or(u32::MAX),
-            except: &self.receivers.busy(),
+            except,
         };
-        self.ports.store.delivery_lease(&terms, filter).await
+        let due = self.ports.store.delivery_lease(&terms, filter).await?;
+        Ok(Leased {
+            is_full: due.len() == limit,
+            due,
+        })
     }
 
     async fn deliver(self: Arc<Self>, due: DueDelivery, _place: Option<OwnedSemaphorePermit>, share: Share) {
         let (tenant, record) = (due.tenant.clone(), due.record.clone());
         let attempted = if record.attempts > self.settings.max_attempts {
             // It may be what ends its workers.
-            Err(AttemptError::NoEnd)
+            Err(AttemptError::worn_out(&record))
         } else {
             attempt(&self.ports.sender, &self.ports.secrets, due, self.ports.clock.now()).await
         };

@@ -185,6 +185,8 @@ impl RunService {
     async fn look(&self, runs: &mut Vec<Arc<ActiveRun>>) {
         runs.sort_unstable_by_key(|run| run.run_id);
         runs.dedup_by_key(|run| run.run_id);
+        // What was let go of is for others to take over.
+        runs.retain(|run| !run.is_lost());
         let told = self.renew_leases(runs).await;
         self.hand_messages(&told).await;
     }
