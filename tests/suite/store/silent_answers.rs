@@ -58,10 +58,7 @@ async fn perform(fixture: &Fixture, operation: &str) -> Result<(), String> {
 }
 
 fn done<T, E: Error + 'static>(result: Result<T, E>) -> Result<(), String> {
-    let error = match result {
-        Ok(_) => return Ok(()),
-        Err(error) => error,
-    };
+    let Err(error) = result else { return Ok(()) };
     let (mut text, mut source) = (error.to_string(), error.source());
     while let Some(cause) = source {
         write!(text, ": {cause}").unwrap();
