@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use super::active::{ActiveRuns, Handover};
 use super::agents::AgentDirectory;
 use super::follow::Sight;
-use super::queue::{LeaseClock, WaitingCount};
+use super::queue::{LeaseClock, Quarantine, WaitingCount};
 use super::shared_looks::{self, SharedLooks};
 use super::wait::Look;
 use crate::agent::hooks::HookRegistry;
@@ -101,6 +101,7 @@ pub struct RunService {
     pub(super) worker: WorkerId,
     pub(super) lease_clock: LeaseClock,
     pub(super) waiting: WaitingCount,
+    pub(super) quarantine: Quarantine,
     pub(super) active: Arc<ActiveRuns>,
     /// What those have seen who wait for a change of a run.
     pub(super) waiting_looks: SharedLooks<(TenantId, RunId), Look>,
@@ -131,6 +132,7 @@ impl RunService {
             worker: WorkerId::generate(&*ports.ids),
             lease_clock: LeaseClock::new(Arc::clone(&ports.clock)),
             waiting: WaitingCount::default(),
+            quarantine: Quarantine::default(),
             active: Arc::default(),
             waiting_looks: SharedLooks::new(&looks),
             following_looks: SharedLooks::new(&looks),

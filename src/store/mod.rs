@@ -55,8 +55,9 @@ pub use self::open::{OpenError, StoreSettings, migrate, open};
 pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
 pub use self::queue::{
-    Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseTerms, LeasedRun, MessagePut,
-    NewQueuedRun, QueueStore, RenewedLease, SteeringRecord, ThreadMove, UNREADABLE_ATTEMPTS, UnreadableRequest,
+    Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseLimits, LeaseTerms, LeasedRun,
+    MessagePut, NewQueuedRun, QueueStore, RenewedLease, SUSPECT_ATTEMPTS, SteeringRecord, ThreadMove,
+    UNREADABLE_ATTEMPTS, UnreadableRequest,
 };
 pub use self::retention::{
     Ancestor, RemovalFigures, RemovedSession, RetentionRules, RetentionStore, SessionRemoval, SweepPlace,

@@ -43,7 +43,7 @@ pub struct LeaseTerms {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LeaseChoice {
     /// Those whose lease has expired, then those that wait, in their order: at most so many.
-    Next(u32),
+    Next(LeaseLimits),
     /// This one, if it waits.
     This(TenantId, RunId),
 }
@@ -135,6 +135,18 @@ pub struct LeasedRun {
     pub is_taken_over: bool,
 }
 
+/// How many runs are leased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseLimits {
+    /// The most.
+    pub runs: u32,
+    /// The most among them that are [suspect](SUSPECT_ATTEMPTS).
+    pub suspects: u32,
+}
+
+/// A run whose lease has expired after as many attempts may be what ends its workers.
+pub const SUSPECT_ATTEMPTS: u32 = 2;
+
 /// With how many attempts a run fails that can't be read: what one version of agent-runtime can't read, another might.
 pub const UNREADABLE_ATTEMPTS: u32 = 3;
 
@@ -210,7 +222,7 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     ///
     /// A run whose record can't be read is not among them: what a later version has written is deferred until these leases end, and all else is
     /// tried again then, until it fails with the attempt of the number [`UNREADABLE_ATTEMPTS`].
-    fn run_lease<'a>(&'a self, terms: &'a LeaseTerms, limit: u32) -> StoreFuture<'a, Vec<LeasedRun>>;
+    fn run_lease<'a>(&'a self, terms: &'a LeaseTerms, limits: LeaseLimits) -> StoreFuture<'a, Vec<LeasedRun>>;
 
     /// Leases a run that waits or is deferred, out of its turn: one that a caller wants to end must not wait for a worker. `None` where
     /// it does not wait, or waits for its thread and is not cancelled.

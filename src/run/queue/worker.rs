@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
 use crate::run::service::RunService;
-use crate::store::StoreError;
+use crate::store::{LeaseLimits, LeasedRun, SUSPECT_ATTEMPTS, StoreError};
 
 /// The most runs that are leased at once.
 const BATCH: usize = 16;
@@ -54,8 +54,11 @@ impl RunService {
         let service = Arc::clone(self);
         let leasing = self.tasks.spawn(async move {
             let terms = service.lease_terms();
-            let limit = u32::try_from(places.len()).unwrap_or(u32::MAX);
-            let leasing = service.ports.store.run_lease(&terms, limit);
+            let limits = LeaseLimits {
+                runs: u32::try_from(places.len()).unwrap_or(u32::MAX),
+                suspects: u32::from(service.quarantine.is_free()),
+            };
+            let leasing = service.ports.store.run_lease(&terms, limits);
             let Ok(leased) = timeout(service.lease_patience(), leasing).await else {
                 // Runs may have been leased all the same. Nobody works on them, so they are taken up again when their leases expire.
                 tracing::warn!("runs are not leased in time");
@@ -64,9 +67,12 @@ impl RunService {
             let leased = leased?;
             let is_full = leased.len() == places.len();
             for (leased, place) in leased.into_iter().zip(places) {
-                service
-                    .tasks
-                    .spawn(Arc::clone(&service).attempt(leased, terms.until, None, Some(place)));
+                let isolated = is_suspect(&leased).then(|| service.quarantine.enter());
+                let attempt = Arc::clone(&service).attempt(leased, terms.until, None, Some(place));
+                service.tasks.spawn(async move {
+                    attempt.await;
+                    drop(isolated);
+                });
             }
             Ok(is_full)
         });
@@ -103,4 +109,8 @@ impl RunService {
             Err(_) => tracing::debug!("the time of the store is not told in time"),
         }
     }
+}
+
+fn is_suspect(leased: &LeasedRun) -> bool {
+    leased.is_taken_over && leased.summary.attempts > SUSPECT_ATTEMPTS
 }

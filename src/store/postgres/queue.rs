@@ -7,7 +7,7 @@ use super::patience::in_time;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
-use crate::store::queue::{LeaseChoice, LeaseTerms};
+use crate::store::queue::{LeaseChoice, LeaseTerms, SUSPECT_ATTEMPTS};
 use crate::store::rows::{LeasedRunRow, StoredTime};
 use crate::store::sql::{Attempt, Engine as _, Statement, enqueue_in_txn, leased_columns, rows_insert, run_columns};
 
@@ -60,11 +60,20 @@ macro_rules! lease_picked {
 
 /// Leases the next runs. What others are about to lease is passed over.
 const LEASE_NEXT: &str = concat!(
-    "with expired as materialized (
-        select tenant, run_id from run_queue where leased_until < $1
+    "with suspect as materialized (
+        select tenant, run_id from run_queue where leased_until < $1 and attempts >= $6
         order by leased_until
-        limit $4
+        limit $5
         for update skip locked
+    ), unsuspected as materialized (
+        select tenant, run_id from run_queue where leased_until < $1 and attempts < $6
+        order by leased_until
+        limit $4 - (select count(*) from suspect)
+        for update skip locked
+    ), expired as (
+        select * from suspect
+        union all
+        select * from unsuspected
     ), waiting as materialized (
         select tenant, run_id from run_queue where leased_until is null and (not is_held or control = 'cancel')
         order by priority desc, turn, run_id
@@ -105,7 +114,10 @@ pub(super) async fn run_lease(
         .bind(StoredTime(terms.until))
         .bind(owner.as_str());
     let lease = match &choice {
-        LeaseChoice::Next(limit) => lease.bind(i64::from(*limit)),
+        LeaseChoice::Next(limits) => lease
+            .bind(i64::from(limits.runs))
+            .bind(i64::from(limits.suspects.min(limits.runs)))
+            .bind(i64::from(SUSPECT_ATTEMPTS)),
         LeaseChoice::This(tenant, run_id) => lease.bind_run_key(tenant, *run_id),
     };
     let rows = in_time(lease.into_query().fetch_all(&store.pool))

@@ -2,14 +2,17 @@
 
 use uuid::Uuid;
 
-use crate::store::queue::{LeaseChoice, LeaseTerms};
+use crate::store::queue::{LeaseChoice, LeaseTerms, SUSPECT_ATTEMPTS};
 use crate::store::rows::{LeasedRunRow, StoredTime};
 use crate::store::sql::{Connection, Ended, Statement, leased_columns, run_columns};
 
 /// What leasing is called in errors.
 pub(super) const LEASE: &str = "lease runs";
 
-const EXPIRED: &str = "select tenant, run_id from run_queue where leased_until < $1 order by leased_until limit 1";
+const EXPIRED: &str = "select tenant, run_id, attempts >= $3 from run_queue
+    where leased_until < $1 and (attempts < $3 or $2)
+    order by leased_until
+    limit 1";
 
 const WAITING: &str = "select tenant, run_id from run_queue
     where leased_until is null and (not is_held or control = 'cancel')
@@ -33,15 +36,16 @@ pub(super) async fn lease_in_txn(
     terms: LeaseTerms,
     choice: LeaseChoice,
 ) -> Result<Ended<Vec<LeasedRunRow>>, sqlx::Error> {
-    let limit = match choice {
-        LeaseChoice::Next(limit) => limit as usize,
-        LeaseChoice::This(..) => 1,
+    let (limit, mut suspects) = match choice {
+        LeaseChoice::Next(limits) => (limits.runs as usize, limits.suspects),
+        LeaseChoice::This(..) => (1, 0),
     };
     let mut leased = Vec::new();
     while leased.len() < limit
-        && let Some((tenant, run_id, is_expired)) = pick(&mut connection, terms, &choice).await?
+        && let Some(picked) = pick(&mut connection, terms, &choice, suspects > 0).await?
     {
-        leased.extend(lease(&mut connection, terms, &tenant, run_id, is_expired).await?);
+        suspects -= u32::from(picked.is_suspect);
+        leased.extend(lease(&mut connection, terms, &picked).await?);
     }
     Ok(if leased.is_empty() {
         Ended::Undone(leased)
@@ -50,33 +54,55 @@ pub(super) async fn lease_in_txn(
     })
 }
 
-/// Returns the next run of the choice, and whether its lease has expired.
+/// A run that is to be leased.
+struct Picked {
+    tenant: String,
+    run_id: Uuid,
+    /// Whether its lease has expired.
+    is_expired: bool,
+    is_suspect: bool,
+}
+
+/// Returns the next run of the choice.
 async fn pick(
     connection: &mut Connection<'_>,
     terms: LeaseTerms,
     choice: &LeaseChoice,
-) -> Result<Option<(String, Uuid, bool)>, sqlx::Error> {
+    with_suspects: bool,
+) -> Result<Option<Picked>, sqlx::Error> {
     let waiting = match choice {
         LeaseChoice::This(tenant, run_id) => Statement::new(LEASE, THIS).bind_run_key(tenant, *run_id),
         LeaseChoice::Next(_) => {
-            let expired = Statement::new(LEASE, EXPIRED).bind(StoredTime(terms.now));
-            if let Some((tenant, run_id)) = connection.fetch_optional(expired).await? {
-                return Ok(Some((tenant, run_id, true)));
+            let expired = Statement::new(LEASE, EXPIRED)
+                .bind(StoredTime(terms.now))
+                .bind(with_suspects)
+                .bind(i64::from(SUSPECT_ATTEMPTS));
+            if let Some((tenant, run_id, is_suspect)) = connection.fetch_optional(expired).await? {
+                return Ok(Some(Picked {
+                    tenant,
+                    run_id,
+                    is_expired: true,
+                    is_suspect,
+                }));
             }
             Statement::new(LEASE, WAITING)
         }
     };
     let picked: Option<(String, Uuid)> = connection.fetch_optional(waiting).await?;
-    Ok(picked.map(|(tenant, run_id)| (tenant, run_id, false)))
+    Ok(picked.map(|(tenant, run_id)| Picked {
+        tenant,
+        run_id,
+        is_expired: false,
+        is_suspect: false,
+    }))
 }
 
 async fn lease(
     connection: &mut Connection<'_>,
     terms: LeaseTerms,
-    tenant: &str,
-    run_id: Uuid,
-    is_expired: bool,
+    picked: &Picked,
 ) -> Result<Option<LeasedRunRow>, sqlx::Error> {
+    let (tenant, run_id) = (picked.tenant.as_str(), picked.run_id);
     let owner = terms.worker.to_string();
     let statement = "update run_queue set fence = fence + 1, attempts = attempts + 1, leased_until = $3, owner = $4
         where tenant = $1 and run_id = $2";
@@ -102,6 +128,9 @@ async fn lease(
         .bind(run_id)
         .bind(StoredTime(terms.now));
     connection.execute(update).await?;
-    let read = Statement::new(LEASE, READ).bind(tenant).bind(run_id).bind(is_expired);
+    let read = Statement::new(LEASE, READ)
+        .bind(tenant)
+        .bind(run_id)
+        .bind(picked.is_expired);
     connection.fetch_optional(read).await
 }

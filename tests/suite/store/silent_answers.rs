@@ -7,7 +7,7 @@ use agent_runtime::store::{DueFilter, IfBusy, Page, RunFilter};
 use sqlx::{Connection as _, PgConnection};
 
 use super::fixtures::{Fixture, run_id};
-use super::queue::fixtures::{at, queued_run, terms, thread_run, worker};
+use super::queue::fixtures::{all, at, queued_run, terms, thread_run, worker};
 use super::subagents::subagent;
 use crate::support::databases::Engine;
 use crate::support::wait::until;
@@ -40,7 +40,7 @@ async fn perform(fixture: &Fixture, operation: &str) -> Result<(), String> {
         }
         "look up a run" => done(store.run_lookup(tenant, run_id()).await),
         "look up a key" => done(store.idempotency_lookup(tenant, "key", at(0)).await),
-        "lease runs" => done(store.run_lease(&terms, 1).await),
+        "lease runs" => done(store.run_lease(&terms, all(1)).await),
         "lease deliveries" => {
             let filter = DueFilter { limit: 1, except: &[] };
             done(store.delivery_lease(&terms, filter).await)

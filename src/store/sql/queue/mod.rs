@@ -28,8 +28,8 @@ use crate::clock::Timestamp;
 use crate::ids::RunId;
 use crate::record::{RunControl, RunEvent, SteeringMessage};
 use crate::store::queue::{
-    Enqueued, IdempotencyKey, JournalRecord, KnownRequest, Lease, LeaseChoice, LeaseTerms, LeasedRun, MessagePut,
-    NewQueuedRun, QueueStore, RenewedLease, SteeringRecord,
+    Enqueued, IdempotencyKey, JournalRecord, KnownRequest, Lease, LeaseChoice, LeaseLimits, LeaseTerms, LeasedRun,
+    MessagePut, NewQueuedRun, QueueStore, RenewedLease, SteeringRecord,
 };
 use crate::store::rows::LeaseKey;
 use crate::store::traits::StoreFuture;
@@ -44,8 +44,8 @@ impl<E: Engine> QueueStore for E {
         Box::pin(enqueue::run_enqueue(self, run))
     }
 
-    fn run_lease<'a>(&'a self, terms: &'a LeaseTerms, limit: u32) -> StoreFuture<'a, Vec<LeasedRun>> {
-        Box::pin(lease::run_lease(self, *terms, LeaseChoice::Next(limit)))
+    fn run_lease<'a>(&'a self, terms: &'a LeaseTerms, limits: LeaseLimits) -> StoreFuture<'a, Vec<LeasedRun>> {
+        Box::pin(lease::run_lease(self, *terms, LeaseChoice::Next(limits)))
     }
 
     fn run_lease_now<'a>(

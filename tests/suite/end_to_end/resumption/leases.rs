@@ -16,6 +16,7 @@ use crate::support::wait::until;
 on_every_store!(
     a_worker_that_was_taken_over_publishes_nothing,
     a_run_that_nobody_survives_fails,
+    a_run_that_nobody_survives_takes_no_other_with_it,
     a_run_that_shall_end_is_not_taken_up_again,
 );
 
@@ -108,6 +109,49 @@ async fn a_run_that_nobody_survives_fails(database: TestDatabase) {
     );
     assert_eq!(world.asked().len(), 3);
     third.finish().await;
+}
+
+async fn a_run_that_nobody_survives_takes_no_other_with_it(database: TestDatabase) {
+    let (gate, poison) = (Gate::new(), Gate::new());
+    let (held, deadly) = (Arc::clone(&gate), Arc::clone(&poison));
+    let world = World::new(database, move |request| match last_user_text(request).as_str() {
+        "poison" => Reply::Held(Arc::clone(&deadly), "never".to_owned()),
+        _ => Reply::Held(Arc::clone(&held), "done".to_owned()),
+    })
+    .await;
+    let limit = [("queue.max_attempts", "3")];
+    let mut replica = world.replica_with(&limit).await;
+    replica.put_agent("worker", json!({"model": "mock/m"})).await;
+    let killer = replica.begin("poison", json!({"agent": "worker"})).await;
+    let mut others = Vec::new();
+    for _ in 0..3 {
+        others.push(replica.begin("wait", json!({"agent": "worker"})).await);
+    }
+    // Twice all of them are at work when the worker dies, and from then on only one of them at a time.
+    for together in [3, 3, 0] {
+        gate.until_waiting(together).await;
+        poison.until_waiting(1).await;
+        replica.die(&world).await;
+        gate.until_waiting(0).await;
+        poison.until_waiting(0).await;
+        replica = world.replica_with(&limit).await;
+    }
+    gate.open(3);
+    for run in &others {
+        let ended = replica.ended(run).await;
+        assert_eq!(
+            (&ended["status"], &ended["attempts"]),
+            (&json!("completed"), &json!(3)),
+            "{ended:#}"
+        );
+    }
+    let ended = replica.ended(&killer).await;
+    assert_eq!(
+        (&ended["error"]["code"], &ended["attempts"]),
+        (&json!("attempts_exhausted"), &json!(3)),
+        "{ended:#}"
+    );
+    replica.finish().await;
 }
 
 async fn a_run_that_shall_end_is_not_taken_up_again(database: TestDatabase) {

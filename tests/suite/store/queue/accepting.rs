@@ -4,7 +4,7 @@ use agent_runtime::record::{RunRecord, RunStatus, RunSummary};
 use agent_runtime::store::{Enqueued, KnownRequest, Lease, LeaseTerms, NewQueuedRun, Page, Recorded, RunFilter};
 use futures_util::future::join_all;
 
-use super::fixtures::{at, key, queued_run, terms, worker};
+use super::fixtures::{all, at, key, queued_run, terms, worker};
 use crate::store::fixtures::{Fixture, run_end, session_id, tenant};
 
 on_both_engines!(
@@ -85,7 +85,7 @@ async fn a_repeated_attempt_finds_the_first_one_done(fixture: Fixture) {
         worker: leased.lease.unwrap().worker,
         ..terms(worker(), 40, 50)
     };
-    assert_eq!(fixture.store.run_lease(&again, 1).await.unwrap().len(), 1);
+    assert_eq!(fixture.store.run_lease(&again, all(1)).await.unwrap().len(), 1);
     assert_eq!(fixture.enqueue(&leased).await, None);
 }
 

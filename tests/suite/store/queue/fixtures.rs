@@ -12,8 +12,8 @@ use agent_runtime::record::{
 };
 use agent_runtime::session::hash_definition;
 use agent_runtime::store::{
-    Commit, Enqueued, IdempotencyKey, IfBusy, JournalRecord, Lease, LeaseTerms, LeasedRun, NewQueuedRun, RunEnd,
-    ThreadMove,
+    Commit, Enqueued, IdempotencyKey, IfBusy, JournalRecord, Lease, LeaseLimits, LeaseTerms, LeasedRun, NewQueuedRun,
+    RunEnd, ThreadMove,
 };
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::Usage;
@@ -36,6 +36,14 @@ pub(crate) fn terms(worker: WorkerId, from: i64, until: i64) -> LeaseTerms {
         worker,
         now: at(from),
         until: at(until),
+    }
+}
+
+/// As many runs as that, however they have fared.
+pub(crate) fn all(limit: u32) -> LeaseLimits {
+    LeaseLimits {
+        runs: limit,
+        suspects: limit,
     }
 }
 
@@ -108,7 +116,7 @@ impl Fixture {
     /// Leases runs at a time, for 100 seconds.
     pub(crate) async fn lease_at(&self, now: i64, limit: u32) -> Vec<LeasedRun> {
         let terms = terms(worker(), now, now + 100);
-        self.store.run_lease(&terms, limit).await.unwrap()
+        self.store.run_lease(&terms, all(limit)).await.unwrap()
     }
 
     /// Leases the only run that can be leased.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use agent_runtime::record::RunStatus;
 use agent_runtime::store::{CommitError, LeasedRun, Recorded};
 
-use super::fixtures::{at, commit_of, events, failed_end, journal, other_commit_of, queued_run, terms, worker};
+use super::fixtures::{all, at, commit_of, events, failed_end, journal, other_commit_of, queued_run, terms, worker};
 use crate::store::fixtures::Fixture;
 
 on_both_engines!(every_order_of_two_workers_has_one_end);
@@ -147,7 +147,7 @@ impl<'f> Course<'f> {
             Act::Pass => self.model.now += STEP,
             Act::Take(worker) => {
                 let terms = terms(self.workers[worker], self.model.now, self.model.now + LEASE);
-                let mut leased = store.run_lease(&terms, 5).await.unwrap();
+                let mut leased = store.run_lease(&terms, all(5)).await.unwrap();
                 assert_eq!(leased.len(), usize::from(self.model.may_take()), "{done:?}");
                 if let Some(leased) = leased.pop() {
                     assert!(leased.lease.fence > self.model.fence, "{done:?}");
@@ -284,6 +284,6 @@ impl<'f> Course<'f> {
         );
         assert_eq!(store.journal_read(tenant, run_id).await.unwrap(), [], "{:?}", self.done);
         let terms = terms(self.workers[0], self.model.now + 1000, self.model.now + 1001);
-        assert_eq!(store.run_lease(&terms, 5).await.unwrap(), [], "{:?}", self.done);
+        assert_eq!(store.run_lease(&terms, all(5)).await.unwrap(), [], "{:?}", self.done);
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use agent_runtime::record::RunStatus;
-use agent_runtime::store::{Lease, RenewedLease, open};
+use agent_runtime::store::{Lease, LeaseLimits, RenewedLease, open};
 use futures_util::future::join_all;
 
-use super::fixtures::{at, ids, queued_run, steering, terms, worker};
+use super::fixtures::{all, at, ids, queued_run, steering, terms, worker};
 use crate::store::fixtures::{Fixture, run_id, session_id, tenant};
 use crate::support::databases::TestDatabase;
 
@@ -18,6 +18,7 @@ on_both_engines!(
     any_number_of_leases_is_renewed,
     a_run_that_is_given_back_waits_again,
     expired_leases_go_before_what_waits,
+    no_more_suspects_are_leased_than_wanted,
     nobody_leases_a_run_twice,
     the_database_tells_the_time,
 );
@@ -176,6 +177,36 @@ async fn expired_leases_go_before_what_waits(fixture: Fixture) {
     assert_eq!(ids(&fixture.lease_at(300, 10).await), [second, first, third]);
 }
 
+async fn no_more_suspects_are_leased_than_wanted(fixture: Fixture) {
+    // Three runs with which two workers have died, and two with which one has.
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.push(fixture.enqueue_new().await.summary.run_id);
+    }
+    assert_eq!(fixture.lease_at(0, 10).await.len(), 3);
+    assert_eq!(fixture.lease_at(101, 10).await.len(), 3);
+    for _ in 0..2 {
+        runs.push(fixture.enqueue_new().await.summary.run_id);
+    }
+    assert_eq!(fixture.lease_at(102, 10).await.len(), 2);
+    runs.push(fixture.enqueue_new().await.summary.run_id);
+
+    let lease = async |limits| {
+        let leased = fixture.store.run_lease(&terms(worker(), 300, 400), limits).await;
+        ids(&leased.unwrap())
+    };
+    assert_eq!(lease(LeaseLimits { runs: 0, suspects: 1 }).await, []);
+    let unsuspected: BTreeSet<_> = lease(LeaseLimits { runs: 2, suspects: 0 }).await.into_iter().collect();
+    assert_eq!(unsuspected, BTreeSet::from([runs[3], runs[4]]));
+    let taken = lease(LeaseLimits { runs: 10, suspects: 1 }).await;
+    assert_eq!(taken.len(), 2);
+    assert!(
+        runs[..3].contains(&taken[0]) && taken[1] == runs[5],
+        "{taken:?} of {runs:?}"
+    );
+    assert_eq!(lease(LeaseLimits { runs: 10, suspects: 9 }).await.len(), 2);
+}
+
 async fn nobody_leases_a_run_twice(fixture: Fixture) {
     let mut waiting = BTreeSet::new();
     for _ in 0..60 {
@@ -187,7 +218,7 @@ async fn nobody_leases_a_run_twice(fixture: Fixture) {
     let leasing = terms.iter().enumerate().map(|(index, terms)| async move {
         let mut mine = Vec::new();
         loop {
-            let leased = stores[index % 2].run_lease(terms, 3).await.unwrap();
+            let leased = stores[index % 2].run_lease(terms, all(3)).await.unwrap();
             if leased.is_empty() {
                 return mine;
             }
