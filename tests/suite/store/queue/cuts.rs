@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_runtime::record::RunStatus;
 use agent_runtime::store::{CommitError, Enqueued, Lease, NewQueuedRun, Recorded, Store, StoreSettings, open};
 
-use super::fixtures::{commit_of, events, failed_end, journal, queued_run, terms, thread_run, worker};
+use super::fixtures::{commit_of, delivery, events, failed_end, journal, queued_run, terms, thread_run, worker};
 use crate::store::fixtures::{Fixture, object};
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::proxy::{Proxy, split_url};
@@ -26,13 +26,14 @@ async fn cut_store(fixture: &Fixture, mark: &'static str) -> (Arc<dyn Store>, Pr
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
-    // What the transaction sends, in order: the lock, the lease, the record, the thread, the session, the end.
+    // What the transaction sends, in order: the lock, the lease, the record, the thread, events, messages to webhooks, the session, the end.
     let marks = [
         ("pg_advisory_xact_lock", false),
         ("delete from run_queue", false),
         ("update threads", false),
         (MARK, false),
         ("insert into run_events", false),
+        ("insert into webhook_deliveries", false),
         ("insert into history_segments", false),
         ("COMMIT", true),
     ];
@@ -59,7 +60,9 @@ async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
         let mut commit = commit_of(&fixture, &leased);
         if let Some(end) = &mut commit.run {
             end.events = events(run_id, 1, 3);
+            end.deliveries = vec![delivery(), delivery()];
         }
+        let told = format!("webhook_deliveries where run_id = '{run_id}'");
         let (store, proxy) = cut_store(&fixture, mark).await;
         let error = store.session_commit(&commit).await.unwrap_err();
         assert!(
@@ -92,14 +95,56 @@ async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
         assert_eq!(session.is_some(), is_done, "{mark}");
         let kept = fixture.store.event_last(&fixture.tenant, run_id).await.unwrap();
         assert_eq!(kept, if is_done { 3 } else { 0 }, "{mark}");
+        assert_eq!(fixture.count(&told).await, if is_done { 2 } else { 0 }, "{mark}");
 
         let committed = store.session_commit(&commit).await.unwrap();
         assert!(committed.thread_moved, "{mark}");
         assert_eq!(fixture.load(commit.draft.session_id).await, committed.session);
         assert_eq!(fixture.count(&left).await, 0, "{mark}");
+        assert_eq!(fixture.count(&told).await, 2, "{mark}");
         store.close().await;
     }
-    assert_eq!(fixture.count("sessions").await, 7);
+    assert_eq!(fixture.count("sessions").await, 8);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_light_commit_that_is_cut_anywhere_tells_of_its_end_once_or_not_at_all() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    for (mark, is_done) in [
+        ("insert into webhook_deliveries", false),
+        ("insert into history_segments", false),
+        ("COMMIT", true),
+    ] {
+        let mut commit = fixture.commit(None, &["question"]);
+        let run_id = commit.draft.run_id.unwrap();
+        if let Some(end) = &mut commit.run {
+            end.deliveries = vec![delivery(), delivery()];
+        }
+        let (store, proxy) = cut_store(&fixture, mark).await;
+        let error = store.session_commit(&commit).await.unwrap_err();
+        assert!(
+            matches!(&error, CommitError::Store(error) if error.is_transient()),
+            "{mark}: {error:?}"
+        );
+        assert_eq!(proxy.cuts(), 1, "{mark}");
+        // It waits for a transaction that the server has not given up yet.
+        let lock = "begin; lock table webhook_deliveries, sessions; commit";
+        fixture.database.execute(lock).await.unwrap();
+        let written = async || {
+            let mut counts = Vec::new();
+            for table in ["runs", "sessions", "webhook_deliveries"] {
+                counts.push(fixture.count(&format!("{table} where run_id = '{run_id}'")).await);
+            }
+            counts
+        };
+        assert_eq!(written().await, if is_done { [1, 1, 2] } else { [0, 0, 0] }, "{mark}");
+        let committed = store.session_commit(&commit).await.unwrap();
+        assert_eq!(fixture.load(commit.draft.session_id).await, committed.session);
+        assert_eq!(written().await, [1, 1, 2], "{mark}");
+        store.close().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -145,14 +190,24 @@ async fn what_is_repeated_after_a_lost_answer_is_answered_as_the_first() {
             fixture.lease_one().await
         };
         let (store, proxy) = cut_store(&fixture, mark).await;
-        let end = failed_end(&leased);
+        let mut end = failed_end(&leased);
+        end.deliveries = vec![delivery(), delivery()];
+        let told = format!("webhook_deliveries where run_id = '{}'", leased.lease.run_id);
         let error = store.run_record(&fixture.tenant, &end).await.unwrap_err();
         assert!(error.is_transient() && proxy.cuts() == 1, "{error:?}");
+        let lock = format!(
+            "begin; select from run_queue where run_id = '{}' for update; commit",
+            leased.lease.run_id
+        );
+        fixture.database.execute(&lock).await.unwrap();
+        let written = if recorded == Recorded::Before { 2 } else { 0 };
+        assert_eq!(fixture.count(&told).await, written, "{mark}");
         assert_eq!(
             store.run_record(&fixture.tenant, &end).await.unwrap(),
             recorded,
             "{mark}"
         );
+        assert_eq!(fixture.count(&told).await, 2, "{mark}");
         store.close().await;
     }
 }

@@ -15,6 +15,7 @@ on_both_engines!(
     a_commit_whose_answer_was_lost_is_answered_as_the_first,
     who_has_lost_the_lease_ends_nothing,
     a_commit_that_fails_leaves_the_run_in_the_queue,
+    a_light_commit_that_fails_tells_nobody,
     a_run_that_was_never_in_the_queue_tells_of_its_end,
 );
 
@@ -177,7 +178,9 @@ async fn who_has_lost_the_lease_ends_nothing(fixture: Fixture) {
 
 async fn a_commit_that_fails_leaves_the_run_in_the_queue(fixture: Fixture) {
     let leased = run_at_work(&fixture).await;
-    let good = commit_of(&fixture, &leased);
+    let run = leased.lease.run_id;
+    let mut good = commit_of(&fixture, &leased);
+    good.run = good.run.map(|end| with_extras(end, run));
     let mut bad: Commit = good.clone();
     let root = fixture.root(&["root"]).await;
     let mut child = subagent(&bad, bad.draft.session_id, None, &["child"]);
@@ -188,15 +191,46 @@ async fn a_commit_that_fails_leaves_the_run_in_the_queue(fixture: Fixture) {
         fixture.count("run_queue").await,
         fixture.count("run_journal").await,
         fixture.count("sessions").await,
+        fixture.count("webhook_deliveries").await,
     ];
-    assert_eq!(counts, [1, 3, 1]);
-    let found = fixture
-        .store
-        .run_lookup(&fixture.tenant, leased.lease.run_id)
-        .await
-        .unwrap();
+    assert_eq!(counts, [1, 3, 1, 0]);
+    assert_eq!(all_events(&fixture, run).await, events(run, 1, 4));
+    let found = fixture.store.run_lookup(&fixture.tenant, run).await.unwrap();
     assert_eq!(found.unwrap().summary, leased.summary);
     fixture.store.session_commit(&good).await.unwrap();
+    assert_eq!(fixture.count("webhook_deliveries").await, 2);
+    assert_eq!(all_events(&fixture, run).await, events(run, 1, 7));
+}
+
+async fn a_light_commit_that_fails_tells_nobody(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    let mut commit = fixture.commit(None, &["question"]);
+    let run = commit.draft.run_id.unwrap();
+    commit.run = commit.run.map(|end| with_extras(end, run));
+    let mut child = subagent(&commit, commit.draft.session_id, None, &["child"]);
+    child.session_id = root.head.session_id;
+    let bad = Commit {
+        children: vec![child],
+        ..commit.clone()
+    };
+    fixture.store.session_commit(&bad).await.unwrap_err();
+    let left = fixture.store.run_lookup(&fixture.tenant, run).await.unwrap();
+    assert_eq!((left, all_events(&fixture, run).await), (None, Vec::new()));
+    assert_eq!(
+        (
+            fixture.count("sessions").await,
+            fixture.count("webhook_deliveries").await
+        ),
+        (1, 0)
+    );
+    fixture.store.session_commit(&commit).await.unwrap();
+    assert_eq!(
+        (
+            fixture.count("sessions").await,
+            fixture.count("webhook_deliveries").await
+        ),
+        (2, 2)
+    );
 }
 
 async fn a_run_that_was_never_in_the_queue_tells_of_its_end(fixture: Fixture) {
