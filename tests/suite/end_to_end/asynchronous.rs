@@ -16,6 +16,7 @@ on_every_store!(
     the_header_prefer_makes_a_run_asynchronous,
     a_wait_ends_when_the_status_changes,
     the_events_of_an_ended_run_are_read_from_any_of_them_on,
+    the_end_of_a_run_is_told_when_all_of_its_events_are_gone,
     the_events_of_a_run_at_work_are_followed_to_its_end,
     a_stopped_run_publishes_what_it_has,
     a_cancelled_run_publishes_nothing,
@@ -158,6 +159,44 @@ async fn the_events_of_an_ended_run_are_read_from_any_of_them_on(database: TestD
         .map(str::to_owned)
         .collect();
     assert_eq!(ids, [format!("id: {last}")]);
+    app.finish().await;
+}
+
+async fn the_end_of_a_run_is_told_when_all_of_its_events_are_gone(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let completed = app.begin("hi", json!({})).await;
+    app.ended(&completed).await;
+    let stopped = app.begin("wait", json!({})).await;
+    app.gate.until_waiting(1).await;
+    app.tell(&stopped, "stop").await;
+    app.ended(&stopped).await;
+    app.gate.until_waiting(0).await;
+    let cancelled = app.begin("wait", json!({})).await;
+    app.gate.until_waiting(1).await;
+    app.tell(&cancelled, "cancel").await;
+    app.ended(&cancelled).await;
+    let mut told = Vec::new();
+    for (run, ends) in [
+        (completed, vec!["session.committed", "run.completed"]),
+        (stopped, vec!["session.committed", "run.stopped"]),
+        (cancelled, vec!["run.cancelled"]),
+    ] {
+        let all = app.events_after(&run, 0).await;
+        let last = all[all.len() - ends.len()..].to_vec();
+        let types: Vec<_> = last.iter().map(|event| event["type"].as_str().unwrap()).collect();
+        assert_eq!(types, ends);
+        told.push((run, all.len() as u64, last));
+    }
+    app.finish().await;
+    database.execute("delete from run_events").await.unwrap();
+
+    // A board of its own, which has never heard of them.
+    let app = GatedApp::start(&database, &[]).await;
+    for (run, count, last) in told {
+        for after in 0..=count {
+            assert_eq!(app.events_after(&run, after).await, last, "{after}");
+        }
+    }
     app.finish().await;
 }
 

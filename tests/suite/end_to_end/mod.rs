@@ -16,6 +16,7 @@ mod models;
 mod prefix;
 mod resumption;
 mod signals;
+mod slow_readers;
 mod steering;
 mod streams;
 mod structured;

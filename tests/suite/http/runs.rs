@@ -148,19 +148,30 @@ async fn events_leave_at_once_and_silence_is_filled_with_comments() {
     let service = Service::start_with(&[("http.keep_alive_interval", "20ms")]).await;
     let request = service.request(Method::POST, "/v1/runs");
     let body = json!({"input": "hi", "mode": "stream", "model": "mock/gated"});
-    let mut response = with_json(request, &body).send().await.unwrap();
-    let mut text = String::new();
-    while !text.contains(": keep-alive") {
-        text.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
-    }
+    let mut caller = with_json(request, &body).send().await.unwrap();
+    let mut told = String::new();
+    read_up_to(&mut caller, &mut told, ": keep-alive").await;
     // The model has not said a word yet.
-    assert!(text.contains("event: run.started"), "{text}");
+    assert!(told.contains("event: run.started"), "{told}");
+    let run = &service.get("/v1/runs?status=running").await["data"][0];
+    let path = format!("/v1/runs/{}/events", run["run_id"].as_str().unwrap());
+    let mut reader = service.request(Method::GET, &path).send().await.unwrap();
+    let mut read = String::new();
+    read_up_to(&mut reader, &mut read, ": keep-alive").await;
+    assert!(read.contains("event: run.started"), "{read}");
     service.gate.open(1);
-    while let Some(chunk) = response.chunk().await.unwrap() {
+    read_up_to(&mut caller, &mut told, "event: run.completed").await;
+    read_up_to(&mut reader, &mut read, "event: run.completed").await;
+    service.finish().await;
+}
+
+/// Reads a stream until it has said this.
+async fn read_up_to(response: &mut reqwest::Response, text: &mut String, words: &str) {
+    while !text.contains(words) {
+        let chunk = response.chunk().await.unwrap();
+        let chunk = chunk.unwrap_or_else(|| panic!("the stream ended without {words}: {text}"));
         text.push_str(std::str::from_utf8(&chunk).unwrap());
     }
-    assert!(text.contains("event: run.completed"), "{text}");
-    service.finish().await;
 }
 
 async fn runs_are_listed_newest_first_in_pages_and_filtered(service: &Service) {

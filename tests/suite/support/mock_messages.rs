@@ -18,6 +18,13 @@ pub(super) fn on_the_wire(reply: Reply, streams: bool) -> model_server::Reply {
             reply.pieces.insert(0, Piece::Gate(gate));
             reply
         }
+        Reply::HeldAtEnd(gate, pieces) => {
+            let mut reply = event_stream(&whole(&words(&pieces), "end_turn"), None);
+            // Behind it are the ends of the block, of its message and of the stream.
+            let end = reply.pieces.len() - 3;
+            reply.pieces.insert(end, Piece::Gate(gate));
+            reply
+        }
         Reply::Cut(pieces) => event_stream(&words(&pieces), None),
         Reply::ToolCalls(calls) if streams => event_stream(&whole(&call_events(&calls), "tool_use"), None),
         Reply::Text(pieces) => plain(&json!([{"type": "text", "text": pieces.concat()}]), "end_turn"),

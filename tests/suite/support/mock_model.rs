@@ -26,6 +26,8 @@ pub(crate) enum Reply {
     Slow(Vec<String>, Duration),
     /// Words, once the gate lets them pass.
     Held(Arc<Gate>, String),
+    /// Words in pieces, and the end once the gate lets it pass.
+    HeldAtEnd(Arc<Gate>, Vec<String>),
     /// A stream of these events, in the protocol's own form.
     Events(Vec<Value>),
 }
@@ -115,6 +117,11 @@ fn on_the_wire(reply: Reply, streams: bool) -> model_server::Reply {
         Reply::Held(gate, text) => {
             let mut reply = event_stream(&chunks(&[text]), None, true);
             reply.pieces.insert(0, Piece::Gate(gate));
+            reply
+        }
+        Reply::HeldAtEnd(gate, pieces) => {
+            let mut reply = event_stream(&chunks(&pieces), None, true);
+            reply.pieces.insert(pieces.len(), Piece::Gate(gate));
             reply
         }
         Reply::Cut(pieces) => event_stream(&chunks(&pieces), None, false),
