@@ -16,6 +16,7 @@ on_every_store!(
     runs_wait_for_their_thread_in_order,
     an_interrupted_run_gives_way_with_what_it_has,
     an_interrupted_run_that_waits_gives_way_without_a_worker,
+    an_interrupting_run_lets_those_go_first_that_wait_already,
     a_run_that_waits_has_the_agent_of_the_run_ahead,
     an_interrupting_run_has_the_agent_of_the_run_that_gives_way,
     a_run_keeps_its_agent_when_the_run_ahead_publishes_nothing,
@@ -167,6 +168,26 @@ async fn an_interrupted_run_gives_way_with_what_it_has(database: TestDatabase) {
         (&json!("completed"), &first["session_id"])
     );
     assert_eq!(at(&app).await, second["session_id"]);
+    app.finish().await;
+}
+
+async fn an_interrupting_run_lets_those_go_first_that_wait_already(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let first = app.begin("wait", json!({"thread": "t"})).await;
+    app.gate.until_waiting(1).await;
+    let second = app.begin("two", json!({"thread": "t", "if_busy": "queue"})).await;
+    let third = app.begin("three", json!({"thread": "t", "if_busy": "interrupt"})).await;
+    let mut base = Value::Null;
+    for (run, status) in [(first, "stopped"), (second, "completed"), (third, "completed")] {
+        let ended = app.ended(&run).await;
+        assert_eq!(
+            (&ended["status"], &ended["base_session_id"]),
+            (&json!(status), &base),
+            "{ended:#}"
+        );
+        base = ended["session_id"].clone();
+    }
+    assert_eq!(at(&app).await, base);
     app.finish().await;
 }
 
