@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use agent_runtime::clock::{Clock as _, SystemClock, Timestamp};
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::binary::{Ended, Home, PATIENCE};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
+use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gate::Gate;
 use crate::support::gated::numbers;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
@@ -164,19 +166,25 @@ async fn a_run_between_its_steps_is_handed_back_before_the_grace_is_over(databas
     second.stop().await;
 }
 
+const POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(50);
+/// What a busy machine may take beyond the times of the test.
+const LATER: TimeDelta = TimeDelta::seconds(10);
+
 async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
     let gate = Gate::new();
     let mock = model(&gate).await;
     let home = home(&database, &mock, "200ms");
-    let short = ["--set", "queue.lease=2s"];
+    let short = ["--set", "queue.lease=3s"];
     let first = Service::start_with(&home, &short).await;
     let durable = first.begin("step", "call, then wait").await;
     let plain = first.begin("session", "call, then wait").await;
     gate.until_waiting(2).await;
     first.kill();
+    let expiry = lease_expiry(&database).await;
     gate.until_waiting(0).await;
     gate.open(2);
     let second = Service::start_with(&home, &short).await;
+    let latest = expiry.max(SystemClock.now()) + POLL_INTERVAL + LATER;
     for (run, asked_again) in [(&durable, 1), (&plain, 2)] {
         let ended = second.ended(run).await;
         assert_eq!(
@@ -189,10 +197,27 @@ async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
             (&json!(2), &json!(30)),
             "{asked_again}"
         );
+        let events = second.follow(run, 0).await.rest().await;
+        let resumed = events.iter().find(|event| event["type"] == "run.resumed").unwrap();
+        let resumed: Timestamp = resumed["time"].as_str().unwrap().parse().unwrap();
+        assert!(
+            (expiry..latest).contains(&resumed),
+            "{asked_again}: {resumed}, and the lease was until {expiry}"
+        );
     }
     assert_eq!(mock.requests().len(), 4 + 1 + 2);
     types_of(&second, &durable).await;
     second.stop().await;
+}
+
+/// When the first of the leases expires, to the millisecond.
+async fn lease_expiry(database: &TestDatabase) -> Timestamp {
+    let milliseconds = match database.engine {
+        Engine::Postgres => "floor(extract(epoch from min(leased_until)) * 1000)::bigint",
+        Engine::Sqlite => "min(leased_until) / 1000",
+    };
+    let expiry = database.number(&format!("select {milliseconds} from run_queue")).await;
+    Timestamp::from_timestamp_millis(expiry).unwrap()
 }
 
 async fn what_was_spent_is_known_of_a_run_that_is_cancelled_after_it_was_handed_back(database: TestDatabase) {

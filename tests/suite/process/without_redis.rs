@@ -1,0 +1,161 @@
+//! Two processes that share PostgreSQL and nothing else: all that passes between them is in the store.
+
+use std::sync::Arc;
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::binary::Home;
+use super::service::Service;
+use crate::support::databases::TestDatabase;
+use crate::support::gate::Gate;
+use crate::support::gated::numbers;
+use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::wait::until;
+
+/// Two services that share a database.
+struct Pair {
+    mock: MockModel,
+    gate: Arc<Gate>,
+    /// It answers requests and works on no queued run.
+    here: Service,
+    /// It works on queued runs and answers no request.
+    there: Service,
+    // These go away after the services that use them.
+    _home: Home,
+    _database: TestDatabase,
+}
+
+/// Starts services with short leases, or tells why the test is skipped.
+async fn pair() -> Option<Pair> {
+    let database = TestDatabase::postgres().await?;
+    let gate = Gate::new();
+    let behind = Arc::clone(&gate);
+    let mock = MockModel::start(move |request| match last_user_text(request).as_str() {
+        "wait" => Reply::Held(Arc::clone(&behind), "echo: wait".to_owned()),
+        "until told" => Reply::call("c", "calculator", &json!({"expression": "1+1"})),
+        text => Reply::text(&format!("echo: {text}")),
+    })
+    .await;
+    let home = Home::new(database.url())
+        .with_mock(&mock)
+        .variable("AGENT_RUNTIME__QUEUE__LEASE", "5s")
+        .variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "100ms");
+    let calls = "name = 'calls'\nmodel = 'mock/m'\ntools = ['calculator']\n[budget]\nmax_steps = 100000\n";
+    home.write("config/agents/calls.toml", calls);
+    let (api, worker) = (["--role", "api"], ["--role", "worker"]);
+    let (here, there) = tokio::join!(Service::start_with(&home, &api), Service::start_with(&home, &worker));
+    Some(Pair {
+        mock,
+        gate,
+        here,
+        there,
+        _home: home,
+        _database: database,
+    })
+}
+
+impl Pair {
+    /// The texts of the messages of a run's session; none where no session was published.
+    async fn messages(&self, run: &Value) -> Option<Vec<String>> {
+        let path = format!("/v1/sessions/{}/messages", run["session_id"].as_str().unwrap());
+        let (status, answer) = self.here.call(Method::GET, &path, None).await;
+        if status == StatusCode::NOT_FOUND {
+            assert_eq!(answer["code"], "session_not_committed", "{answer:#}");
+            return None;
+        }
+        let messages = answer["data"].as_array().unwrap().iter();
+        Some(messages.map(|message| message["content"].to_string()).collect())
+    }
+
+    async fn stop(self) {
+        self.here.stop().await;
+        self.there.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_is_followed_while_another_process_works_on_it() {
+    let Some(pair) = pair().await else { return };
+    let Pair { here, gate, .. } = &pair;
+    let run = here.begin("echo", "wait").await;
+    gate.until_waiting(1).await;
+    let mut reader = here.follow(&run, 0).await;
+    let mut events = Vec::new();
+    while events
+        .last()
+        .is_none_or(|event: &Value| event["type"] != "model.requested")
+    {
+        events.push(reader.next().await.expect("the stream goes on"));
+    }
+    // It reads of a run whose model has not answered yet.
+    let path = format!("/v1/runs/{}", run["run_id"].as_str().unwrap());
+    assert_eq!(here.get(&path).await["status"], "running");
+    let late = here.follow(&run, 2).await;
+    gate.open(1);
+    events.extend(reader.rest().await);
+    assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+    let ended = here.get(&path).await;
+    assert_eq!(
+        (&ended["status"], &ended["output_text"]),
+        (&json!("completed"), &json!("echo: wait"))
+    );
+    assert_eq!(events.last().unwrap()["data"], ended);
+    assert_eq!(late.rest().await, events[2..]);
+    assert_eq!(here.follow(&run, 0).await.rest().await, events);
+    pair.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stop_cancel_and_messages_come_with_the_renewal_of_the_lease() {
+    let Some(pair) = pair().await else { return };
+    let Pair { here, gate, mock, .. } = &pair;
+    for (agent, text, action, status) in [
+        ("echo", "wait", "stop", "stopped"),
+        ("echo", "wait", "cancel", "cancelled"),
+        ("calls", "until told", "stop", "stopped"),
+    ] {
+        let asked = mock.requests().len();
+        let run = here.begin(agent, text).await;
+        until("the model is never asked", async || mock.requests().len() > asked).await;
+        let path = format!("/v1/runs/{}/{action}", run["run_id"].as_str().unwrap());
+        let (code, answer) = here.call(Method::POST, &path, None).await;
+        assert_eq!(code, StatusCode::ACCEPTED, "{answer:#}");
+        let ended = here.ended(&run).await;
+        assert_eq!(
+            (&ended["status"], &ended["stop_reason"], &ended["attempts"]),
+            (&json!(status), &json!("user_requested"), &json!(1)),
+            "{ended:#}"
+        );
+        let messages = pair.messages(&run).await;
+        assert_eq!(messages.is_some(), action == "stop", "{messages:?}");
+        assert!(messages.is_none_or(|messages| messages[0].contains(text)));
+        // Nobody works on it any more.
+        gate.until_waiting(0).await;
+    }
+
+    let asked = mock.requests().len();
+    let run = here.begin("calls", "until told").await;
+    until("the model is never asked", async || mock.requests().len() > asked).await;
+    let path = format!("/v1/runs/{}/steer", run["run_id"].as_str().unwrap());
+    let message = json!({"id": "m-1", "input": "enough"});
+    for _ in 0..2 {
+        let (status, answer) = here.call(Method::POST, &path, Some(message.clone())).await;
+        assert!(status.is_success(), "{answer:#}");
+    }
+    let ended = here.ended(&run).await;
+    assert_eq!(
+        (&ended["status"], &ended["output_text"], &ended["attempts"]),
+        (&json!("completed"), &json!("echo: enough"), &json!(1)),
+        "{}",
+        ended["error"]
+    );
+    let (_, answer) = here.call(Method::POST, &path, Some(message)).await;
+    assert_eq!(answer["status"], "applied");
+    let last = mock.requests().pop().unwrap();
+    assert_eq!(last.to_string().matches("\"enough\"").count(), 1);
+    let applied = here.follow(&run, 0).await.rest().await;
+    let applied = applied.iter().filter(|event| event["type"] == "message.applied");
+    assert_eq!(applied.count(), 1);
+    pair.stop().await;
+}
