@@ -24,6 +24,8 @@ use crate::{caller, report};
 
 /// The most violations that are told; one cause may have many.
 const SHOWN: usize = 50;
+/// The default of `queue.max_attempts`, of which the replicas have more.
+const DEFAULT_ATTEMPTS: i32 = 5;
 
 /// Runs the suite; tells whether every promise held.
 pub(crate) async fn run(options: &Options) -> Result<bool> {
@@ -150,7 +152,7 @@ fn tell_load(report: &mut Report, facts: &[Facts], counts: &Counts, took: Durati
 
 fn tell_stored(report: &mut Report, stored: &Stored, effects: &[Effect], findings: &Findings, statements: Option<i64>) {
     let mut ends: BTreeMap<String, u64> = BTreeMap::new();
-    let (mut attempts, mut most) = (0, 0);
+    let (mut attempts, mut most, mut beyond) = (0, 0, 0);
     for run in stored.runs.values() {
         let code = run.error.as_ref().map(|error| {
             let error: serde_json::Value = serde_json::from_str(error).unwrap_or_default();
@@ -161,6 +163,7 @@ fn tell_stored(report: &mut Report, stored: &Stored, effects: &[Effect], finding
             .or_default() += 1;
         attempts += run.attempts;
         most = most.max(run.attempts);
+        beyond += u64::from(run.attempts > DEFAULT_ATTEMPTS);
     }
     for (end, count) in ends {
         report.add(format!("runs that ended: {end}"), count.to_string());
@@ -169,6 +172,7 @@ fn tell_stored(report: &mut Report, stored: &Stored, effects: &[Effect], finding
     let runs = i32::try_from(stored.runs.len()).unwrap_or(i32::MAX).max(1);
     let mean = f64::from(attempts) / f64::from(runs);
     report.add("attempts per run", format!("{mean:.2}, at most {most}"));
+    report.add("runs with more than the default attempts", beyond.to_string());
     report.add(
         "times that a run was begun again by another attempt",
         begun_again.to_string(),
