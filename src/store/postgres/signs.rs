@@ -1,13 +1,15 @@
 //! Signs over PostgreSQL: one connection of its own listens for all of a store's streams. Signs may be lost while it is away.
 
 use std::error::Error as StdError;
+use std::io::ErrorKind;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
 use futures_util::stream::BoxStream;
-use sqlx::postgres::{PgListener, PgPoolOptions};
-use sqlx::{PgConnection, PgPool};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::{Executor as _, PgConnection, PgPool};
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -18,6 +20,10 @@ const CHANNEL: &str = "agent_runtime_queue";
 
 /// How long a connection is waited for.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long nothing may be heard before the server is asked on that connection: one that has gone silent looks like one without news.
+const QUIET: Duration = Duration::from_secs(10);
+/// How long its answer is waited for.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The first pause before a connection is tried again, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
@@ -42,13 +48,8 @@ impl Listener {
             let signs = Arc::<Signs>::default();
             let stop = self.stop.clone();
             // The options of the store's own connections, and none of their number.
-            let pool = PgPoolOptions::new()
-                .max_connections(1)
-                .acquire_timeout(CONNECT_TIMEOUT)
-                .idle_timeout(None)
-                .max_lifetime(None)
-                .connect_lazy_with(pool.connect_options().as_ref().clone());
-            let listening = listen(pool, Arc::clone(&signs));
+            let options = pool.connect_options().as_ref().clone();
+            let listening = listen(options, Arc::clone(&signs));
             tasks.spawn(async move {
                 tokio::select! {
                     () = stop.cancelled() => (),
@@ -78,33 +79,52 @@ pub(super) async fn give_sign(connection: &mut PgConnection) -> Result<(), sqlx:
 }
 
 /// Passes signs on for ever. Each connection begins with one, for what was missed.
-async fn listen(pool: PgPool, signs: Arc<Signs>) {
+async fn listen(options: PgConnectOptions, signs: Arc<Signs>) {
     loop {
         let backoff = ExponentialBuilder::default()
             .with_min_delay(PAUSES[0])
             .with_max_delay(PAUSES[1])
             .with_jitter()
             .without_max_times();
-        let connect = || connect(&pool);
+        let connect = || in_time(CONNECT_TIMEOUT, connect(&options));
         let Ok(mut listener) = connect.retry(backoff).await else {
             return;
         };
         signs.give();
-        let lost = loop {
-            match listener.try_recv().await {
-                Ok(Some(_)) => signs.give(),
-                Ok(None) => break None,
-                Err(error) => break Some(error),
-            }
-        };
-        let error = lost.as_ref().map(|error| error as &dyn StdError);
+        let lost = hear(&mut listener, &signs).await;
+        let error = lost.as_ref().err().map(|error| error as &dyn StdError);
         tracing::warn!(error, "the connection for signs is lost");
     }
 }
 
-async fn connect(pool: &PgPool) -> Result<PgListener, sqlx::Error> {
-    let mut listener = PgListener::connect_with(pool).await?;
+async fn connect(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> {
+    // A pool for each: a silent connection keeps its place in the pool, since it is not given up before the server has answered.
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .connect_lazy_with(options.clone());
+    let mut listener = PgListener::connect_with(&pool).await?;
     listener.eager_reconnect(false);
     listener.listen(CHANNEL).await?;
     Ok(listener)
+}
+
+/// Passes signs on until the connection has ended or gone silent.
+async fn hear(listener: &mut PgListener, signs: &Signs) -> Result<(), sqlx::Error> {
+    loop {
+        match timeout(QUIET, listener.try_recv()).await {
+            Ok(Ok(Some(_))) => signs.give(),
+            Ok(Ok(None)) => return Ok(()),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {
+                in_time(ANSWER_TIMEOUT, listener.execute("select 1")).await?;
+            }
+        }
+    }
+}
+
+async fn in_time<T>(limit: Duration, work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    let late = |_| Err(sqlx::Error::Io(ErrorKind::TimedOut.into()));
+    timeout(limit, work).await.unwrap_or_else(late)
 }

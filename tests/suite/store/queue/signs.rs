@@ -11,12 +11,13 @@ use tokio::time::timeout;
 use super::fixtures::{commit_of, failed_end, thread_run};
 use crate::store::fixtures::Fixture;
 use crate::support::databases::{Engine, TestDatabase};
+use crate::support::proxy::{Proxy, split_url};
 use crate::support::wait::until;
 
 on_both_engines!(whatever_frees_or_controls_a_run_gives_a_sign);
 
 async fn sign(signs: &mut BoxStream<'static, ()>, what: &str) {
-    let given = timeout(Duration::from_secs(20), signs.next()).await;
+    let given = timeout(Duration::from_secs(60), signs.next()).await;
     assert_eq!(given.ok(), Some(Some(())), "{what}");
 }
 
@@ -92,5 +93,23 @@ async fn other_processes_hear_signs_on_one_connection_that_comes_back() {
         fixture.database.number(listening).await == 0
     })
     .await;
+    fixture.store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signs_come_again_after_their_connection_has_gone_silent() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let proxy = Proxy::start(split_url(fixture.database.url()).0, "no answer is lost").await;
+    let url = proxy.url(fixture.database.url());
+    let other = open(&url, TestDatabase::settings()).await.unwrap();
+    let mut signs = other.queue_signs();
+    sign(&mut signs, "the connection is there").await;
+    proxy.silence();
+    fixture.enqueue_new().await;
+    sign(&mut signs, "there is another connection: something was missed").await;
+    fixture.enqueue_new().await;
+    sign(&mut signs, "signs come again").await;
     fixture.store.close().await;
 }
