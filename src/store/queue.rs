@@ -161,7 +161,7 @@ pub enum UnreadableRequest {
     Damaged(String),
 }
 
-/// A lease that was renewed, and what callers want of its run.
+/// A lease in force that was to be renewed, and what callers want of its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenewedLease {
     /// The lease.
@@ -170,6 +170,8 @@ pub struct RenewedLease {
     pub control: Option<RunControl>,
     /// Whether messages to the run wait to be applied.
     pub has_messages: bool,
+    /// Whether it lasts longer now. Otherwise another transaction holds the run's row, and the lease ends when it would have.
+    pub is_prolonged: bool,
 }
 
 /// An entry of a run's journal with its place.
@@ -233,7 +235,8 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
         run_id: RunId,
     ) -> StoreFuture<'a, Option<LeasedRun>>;
 
-    /// Renews leases. One that is missing in the answer is lost, or its run has ended.
+    /// Renews leases, all but those whose rows another transaction holds: it waits for none. One that is missing in the answer is lost, or
+    /// its run has ended.
     fn lease_renew<'a>(&'a self, leases: &'a [Lease], until: Timestamp) -> StoreFuture<'a, Vec<RenewedLease>>;
 
     /// Gives a run back to the queue, at the head of its priority: with its old turn, or the first that waits if that is earlier. The

@@ -17,17 +17,16 @@ const KEEPING: Duration = Duration::from_secs(1);
 const KEPT_AT_ONCE: usize = 8;
 
 impl RunService {
-    /// Renews leases until the last run has ended. Nothing else is waited for in between, since a lease that is renewed late is lost.
+    /// Renews each lease when a third of it has passed, until the last run has ended. Nothing else is waited for in between, since a lease that is renewed late is lost.
     pub(in crate::run) async fn keep_leases(self: Arc<Self>) {
         let renewal = self.settings.queue.lease / 3;
-        let mut ticks = ticks(KEEPING.min(renewal));
-        let mut renewed = Instant::now();
+        let mut ticks = ticks(KEEPING.min(renewal / 4));
         while self.next_tick(&mut ticks).await {
+            let due = Instant::now() + (self.settings.queue.lease - renewal);
             let mut runs = self.active.leased();
             // What was let go of is for others to take over.
-            runs.retain(|run| !run.is_lost());
-            if !runs.is_empty() && renewed.elapsed() >= renewal {
-                renewed = Instant::now();
+            runs.retain(|run| !run.is_lost() && run.tenure.as_ref().is_some_and(|tenure| tenure.has_expired(due)));
+            if !runs.is_empty() {
                 let told = self.renew_leases(&runs).await;
                 if !told.is_empty() {
                     let service = Arc::clone(&self);
@@ -167,7 +166,11 @@ fn note_renewal(run: &ActiveRun, renewed: Option<&RenewedLease>, expires: Instan
         }
         return;
     };
-    tenure.renewed(expires);
+    if renewed.is_prolonged {
+        tenure.renewed(expires);
+    } else {
+        tracing::debug!(run_id = %run.run_id, "a lease is renewed later: its run is being changed");
+    }
     if let Some(control) = renewed.control {
         run.control(control);
     }

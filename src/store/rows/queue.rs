@@ -159,7 +159,7 @@ fn read_request(row: &LeaseRow) -> Result<String, UnreadableRequest> {
     })
 }
 
-/// A lease that was just renewed.
+/// A lease that was to be renewed and is in force.
 #[derive(Debug)]
 pub(crate) struct RenewedLeaseRow {
     tenant: String,
@@ -167,6 +167,7 @@ pub(crate) struct RenewedLeaseRow {
     fence: i64,
     control: Option<String>,
     has_messages: bool,
+    is_prolonged: bool,
 }
 
 from_row!(RenewedLeaseRow {
@@ -175,6 +176,7 @@ from_row!(RenewedLeaseRow {
     fence,
     control,
     has_messages,
+    is_prolonged,
 });
 
 impl TryFrom<RenewedLeaseRow> for RenewedLease {
@@ -186,6 +188,7 @@ impl TryFrom<RenewedLeaseRow> for RenewedLease {
             lease: read_lease(&name, &row.tenant, row.run_id, row.fence)?,
             control: read_control(&name, row.control),
             has_messages: row.has_messages,
+            is_prolonged: row.is_prolonged,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! Leases: taking runs, keeping them and giving them back.
 
+use std::collections::HashSet;
+
 use super::unreadable::set_aside;
 use crate::clock::Timestamp;
 use crate::ids::RunId;
@@ -56,41 +58,72 @@ pub(super) async fn run_lease(
 /// The most leases that are renewed with one statement: three values each, and every engine has its limit of values.
 const RENEWED_AT_ONCE: usize = 1_000;
 
+const RENEW: &str = "renew leases";
+
 /// Renews leases. A failure may leave some renewed.
 pub(super) async fn lease_renew(
     engine: &impl Engine,
     leases: &[Lease],
     until: Timestamp,
 ) -> Result<Vec<RenewedLease>, StoreError> {
-    let mut renewed = Vec::with_capacity(leases.len());
+    let mut held = Vec::with_capacity(leases.len());
     for leases in leases.chunks(RENEWED_AT_ONCE) {
-        renewed.extend(renew_some(engine, leases, until).await?);
+        let renewed = renew_some(engine, leases, until).await?;
+        let busy = if renewed.len() < leases.len() {
+            busy_among(engine, leases, &renewed).await?
+        } else {
+            Vec::new()
+        };
+        held.extend(renewed.into_iter().chain(busy));
     }
-    Ok(renewed)
+    Ok(held)
 }
 
-async fn renew_some(engine: &impl Engine, leases: &[Lease], until: Timestamp) -> Result<Vec<RenewedLease>, StoreError> {
-    let Some(last) = leases.last() else {
-        return Ok(Vec::new());
-    };
-    let update = "update run_queue set leased_until = $1 where (tenant, run_id, fence) in (values ";
-    let mut renew = Statement::new("renew leases", update).bind(StoredTime(until));
-    // Few lengths, so that few texts are prepared.
-    let padding = leases.len().next_power_of_two() - leases.len();
-    let padded = leases.iter().chain(std::iter::repeat_n(last, padding));
-    for (index, lease) in padded.enumerate() {
-        renew.push_bind(if index == 0 { "(" } else { ", (" }, lease.tenant.as_str());
-        renew.push_bind(", ", lease.run_id.as_uuid());
-        renew.push_bind(", ", stored_count(lease.fence));
-        renew.push(")");
-    }
-    renew.push(
-        ") returning tenant, run_id, fence, control, exists (
+/// The columns of `rows::RenewedLeaseRow` but for whether the lease lasts longer now.
+macro_rules! renewed_columns {
+    () => {
+        "tenant, run_id, fence, control, exists (
             select 1 from run_messages m
             where m.tenant = run_queue.tenant and m.run_id = run_queue.run_id and m.status = 'received'
-        ) as has_messages",
-    );
+        ) as has_messages"
+    };
+}
+
+/// Renews those whose rows nobody else is changing: whoever holds one of them must not keep the others from being renewed.
+async fn renew_some<E: Engine>(
+    engine: &E,
+    leases: &[Lease],
+    until: Timestamp,
+) -> Result<Vec<RenewedLease>, StoreError> {
+    let free = "with free as materialized (
+            select tenant, run_id, fence from run_queue where (tenant, run_id, fence) in ";
+    let mut renew = Statement::new(RENEW, free).push_leases(leases.iter());
+    renew.push(E::SKIP_LOCKED);
+    renew.push_bind(") update run_queue set leased_until = ", StoredTime(until));
+    renew.push(concat!(
+        " where (tenant, run_id, fence) in (select tenant, run_id, fence from free) returning ",
+        renewed_columns!(),
+        ", true as is_prolonged"
+    ));
     let rows: Vec<RenewedLeaseRow> = renew.execute_returning(engine).await?;
+    rows.into_iter().map(RenewedLease::try_from).collect()
+}
+
+/// Finds the leases that were not renewed and are in force all the same.
+async fn busy_among(
+    engine: &impl Engine,
+    leases: &[Lease],
+    renewed: &[RenewedLease],
+) -> Result<Vec<RenewedLease>, StoreError> {
+    let renewed: HashSet<&Lease> = renewed.iter().map(|renewed| &renewed.lease).collect();
+    let left: Vec<&Lease> = leases.iter().filter(|lease| !renewed.contains(lease)).collect();
+    let select = concat!(
+        "select ",
+        renewed_columns!(),
+        ", false as is_prolonged from run_queue where (tenant, run_id, fence) in "
+    );
+    let select = Statement::new(RENEW, select).push_leases(left.into_iter());
+    let rows: Vec<RenewedLeaseRow> = select.fetch_all(engine).await?;
     rows.into_iter().map(RenewedLease::try_from).collect()
 }
 
@@ -184,6 +217,22 @@ impl<'v> Statement<'v> {
         self.bind(lease.tenant.as_str())
             .bind(lease.run_id.as_uuid())
             .bind(stored_count(lease.fence))
+    }
+
+    /// Appends a list of leases, each as `bind_lease` has it.
+    fn push_leases(mut self, leases: impl ExactSizeIterator<Item = &'v Lease> + Clone) -> Self {
+        // Few lengths, so that few texts are prepared.
+        let padding = leases.len().next_power_of_two() - leases.len();
+        let last = leases.clone().last();
+        let padded = leases.chain(last.into_iter().cycle().take(padding));
+        for (index, lease) in padded.enumerate() {
+            self.push_bind(if index == 0 { "(values (" } else { ", (" }, lease.tenant.as_str());
+            self.push_bind(", ", lease.run_id.as_uuid());
+            self.push_bind(", ", stored_count(lease.fence));
+            self.push(")");
+        }
+        self.push(")");
+        self
     }
 
     /// Binds a lease as its row has it.

@@ -192,7 +192,8 @@ impl<'f> Course<'f> {
         if may && let Some((_, lasts)) = &mut self.model.leased {
             *lasts = until;
         }
-        renewed.unwrap().len() == 1
+        // Nobody else holds the row, so a lease in force lasts longer.
+        renewed.unwrap().iter().any(|renewed| renewed.is_prolonged)
     }
 
     /// Appends to the journal and to the events, which agree.

@@ -1,14 +1,18 @@
 //! Leases: they are taken, kept, lost and given back.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use agent_runtime::record::RunStatus;
-use agent_runtime::store::{Lease, LeaseLimits, RenewedLease, open};
+use agent_runtime::record::{RunControl, RunStatus};
+use agent_runtime::store::{Lease, LeaseLimits, LeasedRun, RenewedLease, open};
 use futures_util::future::join_all;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use tokio::time::timeout;
 
-use super::fixtures::{all, at, ids, queued_run, steering, terms, worker};
+use super::fixtures::{all, at, failed_end, ids, queued_run, steering, terms, worker};
 use crate::store::fixtures::{Fixture, run_id, session_id, tenant};
-use crate::support::databases::TestDatabase;
+use crate::support::databases::{Engine, TestDatabase};
+use crate::support::wait::until;
 
 on_both_engines!(
     no_run_begins_before_it_was_accepted,
@@ -98,6 +102,7 @@ async fn renewed_leases_last_and_lost_ones_are_missing(fixture: Fixture) {
         lease: lease.clone(),
         control: None,
         has_messages,
+        is_prolonged: true,
     };
     assert_eq!(renewed, [expected(&leases[0], false), expected(&leases[3], true)]);
     assert_eq!(store.lease_renew(&[], at(200)).await.unwrap(), []);
@@ -106,6 +111,75 @@ async fn renewed_leases_last_and_lost_ones_are_missing(fixture: Fixture) {
     // One that nobody has taken over can be renewed after its time.
     assert_eq!(store.lease_renew(&leases[..1], at(400)).await.unwrap().len(), 1);
     assert_eq!(fixture.lease_at(202, 10).await.len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_somebody_else_holds_keeps_no_other_lease_from_being_renewed() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    for _ in 0..3 {
+        fixture.enqueue_new().await;
+    }
+    let leased = fixture.lease(3).await;
+    let [held, free, ended] = [&leased[0], &leased[1], &leased[2]];
+    let store = &fixture.store;
+    store
+        .run_control(&fixture.tenant, held.lease.run_id, RunControl::Stop)
+        .await
+        .unwrap();
+    store
+        .message_insert(&fixture.tenant, held.lease.run_id, &steering("a"))
+        .await
+        .unwrap();
+    store.run_record(&fixture.tenant, &failed_end(ended)).await.unwrap();
+    let mut holder = PgConnection::connect(fixture.database.url()).await.unwrap();
+    let hold = format!(
+        "begin; update run_queue set control = null where run_id = '{}'",
+        held.lease.run_id
+    );
+    sqlx::raw_sql(AssertSqlSafe(hold)).execute(&mut holder).await.unwrap();
+
+    let asked: Vec<Lease> = leased.iter().map(|run| run.lease.clone()).collect();
+    let renewing = timeout(Duration::from_secs(60), store.lease_renew(&asked, at(200)));
+    let mut renewed = renewing.await.unwrap().unwrap();
+    renewed.sort_by_key(|renewed| renewed.is_prolonged);
+    let expected = [
+        RenewedLease {
+            lease: held.lease.clone(),
+            control: Some(RunControl::Stop),
+            has_messages: true,
+            is_prolonged: false,
+        },
+        RenewedLease {
+            lease: free.lease.clone(),
+            control: None,
+            has_messages: false,
+            is_prolonged: true,
+        },
+    ];
+    assert_eq!(renewed, expected);
+    holder.close().await.unwrap();
+    let lasts = async |run: &LeasedRun| {
+        let count = format!(
+            "run_queue where run_id = '{}' and leased_until = '{}'",
+            run.lease.run_id,
+            at(200)
+        );
+        fixture.count(&count).await == 1
+    };
+    assert_eq!((lasts(held).await, lasts(free).await), (false, true));
+    // It is renewed as soon as nobody holds it.
+    until("the other has let go", async || {
+        store
+            .lease_renew(&asked, at(200))
+            .await
+            .unwrap()
+            .iter()
+            .all(|renewed| renewed.is_prolonged)
+    })
+    .await;
+    assert_eq!((lasts(held).await, lasts(free).await), (true, true));
 }
 
 async fn any_number_of_leases_is_renewed(fixture: Fixture) {
