@@ -16,7 +16,7 @@ pub struct RetentionConfig {
     /// The age from which sessions are removed; absent, they are kept for ever.
     #[serde(default, deserialize_with = "optional_age")]
     pub max_age: Option<Duration>,
-    /// So many newest sessions of each thread are kept, and no others; absent, threads go by age.
+    /// So many newest of the sessions that have moved a thread are kept, and no others of those; absent, threads go by age.
     #[serde(default, deserialize_with = "optional_count")]
     pub keep_last: Option<NonZeroU32>,
     /// No session younger than this is swept.

@@ -21,7 +21,8 @@ pub struct RetentionRules {
     pub max_age: Option<Duration>,
     /// No session younger than this is removed, whatever the other rules say.
     pub min_age: Duration,
-    /// So many newest sessions of each thread are kept, whatever their age, and no others; none leaves threads to `max_age`.
+    /// So many newest of the sessions that have moved a thread are kept, whatever their age, and no others of those; none leaves threads to
+    /// `max_age`.
     pub keep_last: Option<u32>,
     /// How long the events of a run and the messages to it are kept after its end.
     pub events: Duration,

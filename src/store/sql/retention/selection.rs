@@ -32,27 +32,27 @@ macro_rules! in_use {
     };
 }
 
-/// The condition that a session `s` is among the last `$2` of a thread that there is.
+/// The condition that a session `s` is among the last `$2` that have moved a thread that there is.
 macro_rules! among_last {
     () => {
         "exists (
             select 1 from runs r join threads t on t.tenant = r.tenant and t.name = r.thread
-            where r.tenant = s.tenant and r.session_id = s.session_id
+            where r.tenant = s.tenant and r.session_id = s.session_id and r.thread_moved
                 and (select count(*) from (
                     select 1 from runs n join sessions k on k.tenant = n.tenant and k.session_id = n.session_id
-                    where n.tenant = r.tenant and n.thread = r.thread and n.run_id > r.run_id
+                    where n.tenant = r.tenant and n.thread = r.thread and n.thread_moved and n.run_id > r.run_id
                     limit $2) newer) < $2)"
     };
 }
 
-/// The sessions of threads `t`, each with its place from the newest on.
+/// The sessions that have moved threads `t`, each with its place from the newest on.
 macro_rules! ranked {
     ($threads:literal) => {
         concat!(
             "select r.tenant, r.session_id, s.created_at,
                 row_number() over (partition by r.tenant, r.thread order by r.run_id desc) as place
             from threads t
-            join runs r on r.tenant = t.tenant and r.thread = t.name
+            join runs r on r.tenant = t.tenant and r.thread = t.name and r.thread_moved
             join sessions s on s.tenant = r.tenant and s.session_id = r.session_id
             where ",
             $threads

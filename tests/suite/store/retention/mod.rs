@@ -78,10 +78,10 @@ impl Fixture {
         Ok(all)
     }
 
-    /// Says that the run which made the session was on the thread.
-    pub(super) async fn put_on_thread(&self, session_id: SessionId, thread: &str) {
+    /// Says that the run which made the session was on the thread, and whether it has moved it.
+    pub(super) async fn put_on_thread(&self, session_id: SessionId, thread: &str, has_moved: bool) {
         let id = literal(self, session_id.as_uuid());
-        let update = format!("update runs set thread = '{thread}' where session_id = {id}");
+        let update = format!("update runs set thread = '{thread}', thread_moved = {has_moved} where session_id = {id}");
         self.database.execute(&update).await.unwrap();
     }
 

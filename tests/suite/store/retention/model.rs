@@ -29,7 +29,8 @@ struct Turn {
     parent: Option<Index>,
     is_tip: bool,
     hours: i64,
-    thread: Option<usize>,
+    /// A thread, and whether it is moved.
+    thread: Option<(usize, bool)>,
     subagents: usize,
     city: Option<u8>,
     compacts: bool,
@@ -53,7 +54,7 @@ fn act() -> impl Strategy<Value = Act> {
         prop::option::weighted(0.9, any::<Index>()),
         prop::bool::weighted(0.6),
         0_i64..20,
-        prop::option::weighted(0.5, 0..THREADS.len()),
+        prop::option::weighted(0.5, (0..THREADS.len(), prop::bool::weighted(0.7))),
         prop_oneof![3 => Just(0_usize), 1 => 1_usize..4],
         prop::option::weighted(0.3, 0..3_u8),
         prop::bool::weighted(0.15),
@@ -94,6 +95,7 @@ struct Known {
     parent: Option<usize>,
     starter: Option<usize>,
     hours: i64,
+    /// The thread that it has moved.
     thread: Option<usize>,
     messages: usize,
     is_kept: bool,
@@ -150,7 +152,7 @@ impl World<'_> {
             parent,
             starter: None,
             hours: turn.hours,
-            thread: turn.thread,
+            thread: turn.thread.and_then(|(thread, is_moved)| is_moved.then_some(thread)),
             messages: base.map_or(0, |base| base.history.len()) + commit.draft.new_messages().count(),
             is_kept: true,
         });
@@ -167,10 +169,12 @@ impl World<'_> {
                 bundle: Arc::new(child),
             });
         }
-        if let Some(thread) = turn.thread {
+        if let Some((thread, is_moved)) = turn.thread {
             let own = commit.draft.session_id;
-            self.fixture.put_on_thread(own, THREADS[thread]).await;
-            self.point(thread, index).await;
+            self.fixture.put_on_thread(own, THREADS[thread], is_moved).await;
+            if is_moved {
+                self.point(thread, index).await;
+            }
         }
     }
 

@@ -18,6 +18,7 @@ on_both_engines!(
     a_subagent_in_use_keeps_nothing_else_of_its_thread,
     what_runs_leave_goes_when_they_have_ended_long_enough,
     the_last_of_a_thread_stay_and_the_others_go,
+    what_has_not_moved_its_thread_goes_by_age,
     everything_is_kept_by_default,
 );
 
@@ -144,7 +145,7 @@ async fn a_subagent_in_use_keeps_nothing_else_of_its_thread(fixture: Fixture) {
         sessions.push(fixture.publish(&commit).await.head.session_id);
     }
     for session_id in &sessions {
-        fixture.put_on_thread(*session_id, "main").await;
+        fixture.put_on_thread(*session_id, "main", true).await;
     }
     for (name, session_id) in [("main", sessions[3]), ("another", oldest.children[1].head.session_id)] {
         let name = name.parse().unwrap();
@@ -212,7 +213,7 @@ async fn the_last_of_a_thread_stay_and_the_others_go(fixture: Fixture) {
     let name = "main".parse().unwrap();
     for bundle in &line {
         let id = bundle.head.session_id;
-        fixture.put_on_thread(id, "main").await;
+        fixture.put_on_thread(id, "main", true).await;
         let put = fixture
             .store
             .thread_put(&fixture.tenant, &name, id, ThreadExpectation::Anything, now());
@@ -232,6 +233,49 @@ async fn the_last_of_a_thread_stay_and_the_others_go(fixture: Fixture) {
     let swept = fixture.sweep(rules, now(), 1).await;
     assert_eq!((swept.sessions, swept.segments), (2, 6));
     assert_eq!(fixture.count("removed_sessions").await, 0);
+}
+
+async fn what_has_not_moved_its_thread_goes_by_age(fixture: Fixture) {
+    let name = "main".parse().unwrap();
+    let made = async |age: i64, has_moved: bool| {
+        let made = fixture
+            .publish(&aged(fixture.commit(None, &["on it"]), now(), age))
+            .await;
+        let id = made.head.session_id;
+        fixture.put_on_thread(id, "main", has_moved).await;
+        if has_moved {
+            let anything = ThreadExpectation::Anything;
+            let put = fixture.store.thread_put(&fixture.tenant, &name, id, anything, now());
+            put.await.unwrap();
+        }
+        made
+    };
+    let line = [made(9, true).await, made(8, true).await];
+    let beside = [made(7, false).await, made(6, false).await, made(4, false).await];
+    let last = made(3, true).await;
+    made(2, false).await;
+    let swept = async |rules: RetentionRules| {
+        let planned = fixture.store.retention_plan(rules, now()).await.unwrap();
+        let swept = fixture.sweep(rules, now(), 1).await;
+        assert_eq!(planned, swept);
+        swept.sessions
+    };
+    let keep_two = RetentionRules {
+        keep_last: Some(2),
+        ..KEEP_ALL
+    };
+    assert_eq!(swept(keep_two).await, 1, "the first of the line, and none beside it");
+    for kept in beside.iter().chain([&line[1], &last]) {
+        fixture.load(kept.head.session_id).await;
+    }
+    let by_age_too = RetentionRules {
+        keep_last: Some(2),
+        ..older_than(5)
+    };
+    assert_eq!(swept(by_age_too).await, 2);
+    for kept in [&line[1], &beside[2], &last] {
+        fixture.load(kept.head.session_id).await;
+    }
 }
 
 async fn everything_is_kept_by_default(fixture: Fixture) {
