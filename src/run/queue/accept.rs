@@ -57,7 +57,9 @@ impl RunService {
         let run = self.new_queued_run(&plan, status)?;
         match self.ports.store.run_enqueue(&run).await? {
             Enqueued::Accepted { lease, interrupted } => {
-                self.waiting.add();
+                if lease.is_none() {
+                    self.waiting.add();
+                }
                 if let Some(interrupted) = interrupted {
                     self.interrupt(&plan.tenant, interrupted);
                 }

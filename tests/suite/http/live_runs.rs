@@ -121,6 +121,17 @@ async fn a_run_too_many_is_told_when_to_try_again() {
 }
 
 #[tokio::test]
+async fn runs_that_begin_at_once_fill_no_queue() {
+    let service = Service::start_with(&[("queue.max_waiting", "1")]).await;
+    for number in 0..8 {
+        let key = format!("key-{number}");
+        let answer = service.post_keyed("/v1/runs", &key, &json!({"input": "hi"})).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    service.finish().await;
+}
+
+#[tokio::test]
 async fn a_full_queue_is_told_when_to_try_again() {
     // Nobody takes runs from the queue.
     let service = Service::start_with(&[("queue.role", "api"), ("queue.max_waiting", "1")]).await;
