@@ -220,6 +220,13 @@ impl Failure {
 
     /// What a run of the queue was accepted with can't be found again.
     pub(super) fn refused(refusal: &Refusal) -> Self {
+        // It was there when the run was accepted.
+        if let Refusal::UnknownSession { .. } | Refusal::SessionNotCommitted { .. } = refusal {
+            return Self::base_removed(
+                RunPhase::Load,
+                "the session that the run continues was removed before it began",
+            );
+        }
         Self::logged(RunPhase::Load, "request_unusable", refusal.to_string(), refusal)
     }
 
@@ -263,7 +270,10 @@ impl Failure {
                 "the store is unavailable, so the session is most likely not published; read the run once the store is back",
             ),
             CommitError::ThreadMoved => return Self::thread_moved(),
-            CommitError::MissingBase => return Self::base_removed(),
+            CommitError::MissingBase => {
+                let message = "a session that the run continues was removed while it worked";
+                return Self::base_removed(RunPhase::Commit, message);
+            }
             CommitError::Exists | CommitError::LeaseLost | CommitError::Store(_) => {
                 ("store_failed", "the session can't be published")
             }
@@ -298,11 +308,11 @@ impl Failure {
         Self { error }
     }
 
-    fn base_removed() -> Self {
+    fn base_removed(phase: RunPhase, message: &str) -> Self {
         let error = RunError {
             code: "base_session_removed".to_owned(),
-            message: "a session that the run continues was removed while it worked".to_owned(),
-            phase: RunPhase::Commit,
+            message: message.to_owned(),
+            phase,
             conflicting_run_id: None,
         };
         Self { error }

@@ -6,6 +6,7 @@ use super::new_run::NewRun;
 use super::queue::{IdempotencyKey, IfBusy, LeaseTerms, NewQueuedRun};
 use super::rows::StoredTime;
 use crate::clock::Timestamp;
+use crate::ids::SessionId;
 use crate::record::{RunRecord, RunStatus, RunSummary, ThreadName};
 use crate::tenant::TenantId;
 
@@ -56,6 +57,12 @@ impl NewQueueRow {
             },
             ..self
         }
+    }
+
+    /// Returns the session that must be there. A run on a thread continues what that points to when it begins.
+    pub(crate) fn needed_base(&self) -> Option<SessionId> {
+        let base = self.run.base_session_id.filter(|_| self.thread.is_none());
+        base.map(SessionId::from_uuid)
     }
 
     /// Tells whether its end moves a thread.

@@ -107,6 +107,8 @@ pub enum Enqueued {
     Known(KnownRequest),
     /// The thread has another active run.
     ThreadBusy(RunId),
+    /// The session that a run on no thread was to continue is not there: it was removed.
+    MissingBase(SessionId),
 }
 
 /// What an idempotency key stands for.

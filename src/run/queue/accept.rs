@@ -72,6 +72,7 @@ impl RunService {
                     .await
             }
             Enqueued::ThreadBusy(run_id) => Err(Refusal::ThreadBusy { run_id }),
+            Enqueued::MissingBase(session_id) => Err(Refusal::UnknownSession { session_id }),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The rows of a run that is accepted. PostgreSQL takes all of them in one statement, SQLite one after the other.
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, Row as _};
 
 use super::enqueue::Attempt;
 use super::idempotency::key_claim_statement;
@@ -34,17 +34,23 @@ macro_rules! next_turn {
     };
 }
 
-/// Answers no row when the key is taken. A run that a worker may lease at once is told to all.
+/// Comes after removals and inserts nothing where one has taken the base, or where the key is taken. A run on a thread continues what
+/// that points to when it begins. One that a worker may lease at once is told to all.
 const ALL: &str = concat!(
-    "with claimed as (
+    "with removal as (
+        delete from session_removal where false
+    ), based as (
+        select 1 where $33 is not null or $4 is null
+            or exists (select from sessions where tenant = $1 and session_id = $4)
+    ), claimed as (
         insert into idempotency_keys (tenant, key, resource_id, digest, expires_at)
-        select $1, $44, $2, $45, $46 where $44 is not null
+        select $1, $44, $2, $45, $46 from based where $44 is not null
         on conflict (tenant, key) do update set
             resource_id = excluded.resource_id, digest = excluded.digest, expires_at = excluded.expires_at
         where idempotency_keys.expires_at <= $37
         returning 1
     ), accepted as (
-        select 1 where $44 is null or exists (select from claimed)
+        select 1 from based where $44 is null or exists (select from claimed)
     ), made as (
         insert into threads (tenant, name, session_id, version, created_at, updated_at)
         select $1, $33, null, 0, $37, $37 from accepted where $33 is not null
@@ -66,7 +72,8 @@ const ALL: &str = concat!(
     next_turn!("$1", "$34"),
     " from accepted
     )
-    select case when $39 is null and not $35 then pg_notify('agent_runtime_queue', '')::text end from accepted"
+    select exists (select from based) as has_base, exists (select from accepted) as is_accepted, (
+        select case when $39 is null and not $35 then pg_notify('agent_runtime_queue', '')::text end from accepted) as sign"
 );
 
 /// Inserts the rows; returns what stands in the way, if anything.
@@ -91,15 +98,30 @@ pub(crate) async fn rows_insert(
         .bind(key.map(|key| key.key.as_str()))
         .bind(key.map(|key| key.digest.as_bytes().as_slice()))
         .bind(key.map(|key| StoredTime(key.expires_at)));
-    match insert.into_query().fetch_optional(connection).await {
-        Ok(Some(_)) => Ok(None),
-        Ok(None) => Ok(Some(Attempt::KeyTaken)),
+    match insert.into_query().fetch_one(connection).await {
+        Ok(answer) => {
+            let (has_base, is_accepted): (bool, bool) = (answer.try_get("has_base")?, answer.try_get("is_accepted")?);
+            Ok(match row.needed_base() {
+                Some(base) if !has_base => Some(Attempt::MissingBase(base)),
+                _ => (!is_accepted).then_some(Attempt::KeyTaken),
+            })
+        }
         Err(error) if is_unique_violation(&error) => Ok(Some(Attempt::Exists)),
         Err(error) => Err(error),
     }
 }
 
 async fn insert_one_by_one(connection: &mut Connection<'_>, row: &NewQueueRow) -> Result<Option<Attempt>, sqlx::Error> {
+    if let Some(base) = row.needed_base() {
+        let statement = "select 1 from sessions where tenant = $1 and session_id = $2";
+        let find = Statement::new(OPERATION, statement)
+            .bind(row.tenant.as_str())
+            .bind(base.as_uuid());
+        let found: Option<(i32,)> = connection.fetch_optional(find).await?;
+        if found.is_none() {
+            return Ok(Some(Attempt::MissingBase(base)));
+        }
+    }
     if let Some(key) = &row.idempotency {
         let claim = key_claim_statement(&row.tenant, key, row.run.run_id, row.accepted_at);
         if connection.execute(claim).await? == 0 {

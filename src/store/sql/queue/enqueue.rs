@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::acceptance::insert;
 use super::idempotency::key_lookup;
-use crate::ids::RunId;
+use crate::ids::{RunId, SessionId};
 use crate::record::{RunControl, ThreadName};
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
@@ -31,6 +31,8 @@ pub(crate) enum Attempt {
     ThreadBusy(RunId),
     /// An earlier request has the key, or had it a moment ago.
     KeyTaken,
+    /// What it was to continue is not there.
+    MissingBase(SessionId),
     /// There is a run of this id, or one that has reserved its session.
     Exists,
 }
@@ -58,6 +60,7 @@ pub(super) async fn run_enqueue(engine: &impl Engine, run: &NewQueuedRun) -> Res
                 }
                 // It expired and was swept in between: the next attempt gets it.
             }
+            Attempt::MissingBase(base) => return Ok(Enqueued::MissingBase(base)),
             Attempt::Exists => return earlier(engine, run).await?.ok_or_else(exists),
         }
     }

@@ -12,6 +12,7 @@ use crate::support::wait::until;
 on_every_store!(
     a_request_of_a_newer_version_waits_for_one_that_reads_it,
     a_request_that_nobody_reads_fails_and_others_go_on,
+    a_base_that_is_gone_before_its_run_begins_fails_it,
     times_of_a_run_stay_in_order_whatever_clocks_say,
 );
 
@@ -84,6 +85,29 @@ async fn a_request_of_a_newer_version_waits_for_one_that_reads_it(database: Test
     world.expire_leases().await;
     let ended = worker.ended(&run).await;
     assert_eq!((&ended["status"], &ended["attempts"]), (&json!("completed"), &json!(1)));
+    front.finish().await;
+    worker.finish().await;
+}
+
+async fn a_base_that_is_gone_before_its_run_begins_fails_it(database: TestDatabase) {
+    let world = world(database).await;
+    let front = world.replica_with(&ACCEPTS_ONLY).await;
+    let root = front.run_with(json!({"agent": "worker", "input": "root"})).await;
+    let run = front
+        .begin(
+            "next",
+            json!({"agent": "worker", "base_session_id": root["session_id"]}),
+        )
+        .await;
+    world.database.execute("delete from sessions").await.unwrap();
+    let worker = world.replica().await;
+    let ended = worker.ended(&run).await;
+    let error = &ended["error"];
+    assert_eq!(
+        (&ended["status"], &error["code"], &error["phase"]),
+        (&json!("failed"), &json!("base_session_removed"), &json!("load")),
+        "{ended:#}"
+    );
     front.finish().await;
     worker.finish().await;
 }
