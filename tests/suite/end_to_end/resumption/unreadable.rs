@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::world::{World, resumed_events};
 use crate::end_to_end::on_every_store;
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gated::id;
@@ -85,6 +85,8 @@ async fn a_request_of_a_newer_version_waits_for_one_that_reads_it(database: Test
     world.expire_leases().await;
     let ended = worker.ended(&run).await;
     assert_eq!((&ended["status"], &ended["attempts"]), (&json!("completed"), &json!(1)));
+    // Nobody had begun it.
+    resumed_events(&worker, &run, &[]).await;
     front.finish().await;
     worker.finish().await;
 }
