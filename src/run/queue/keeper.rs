@@ -22,7 +22,7 @@ impl RunService {
         let renewal = self.settings.queue.lease / 3;
         let mut ticks = ticks(KEEPING.min(renewal / 4));
         while self.next_tick(&mut ticks).await {
-            let due = Instant::now() + (self.settings.queue.lease - renewal);
+            let due = Instant::now() + 2 * renewal;
             let mut runs = self.active.leased();
             // What was let go of is for others to take over.
             runs.retain(|run| !run.is_lost() && run.tenure.as_ref().is_some_and(|tenure| tenure.has_expired(due)));

@@ -1,7 +1,6 @@
 //! Signs over PostgreSQL: one connection of its own listens for all of a store's streams. Signs may be lost while it is away.
 
 use std::error::Error as StdError;
-use std::io::ErrorKind;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -86,7 +85,7 @@ async fn listen(options: PgConnectOptions, signs: Arc<Signs>) {
             .with_max_delay(PAUSES[1])
             .with_jitter()
             .without_max_times();
-        let connect = || in_time(CONNECT_TIMEOUT, connect(&options));
+        let connect = || within(CONNECT_TIMEOUT, connect(&options));
         let Ok(mut listener) = connect.retry(backoff).await else {
             return;
         };
@@ -118,13 +117,13 @@ async fn hear(listener: &mut PgListener, signs: &Signs) -> Result<(), sqlx::Erro
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(error)) => return Err(error),
             Err(_) => {
-                in_time(ANSWER_TIMEOUT, listener.execute("select 1")).await?;
+                within(ANSWER_TIMEOUT, listener.execute("select 1")).await?;
             }
         }
     }
 }
 
-async fn in_time<T>(limit: Duration, work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
-    let late = |_| Err(sqlx::Error::Io(ErrorKind::TimedOut.into()));
-    timeout(limit, work).await.unwrap_or_else(late)
+async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    let done = timeout(limit, work).await;
+    done.unwrap_or_else(|elapsed| Err(sqlx::Error::Io(elapsed.into())))
 }
