@@ -17,7 +17,8 @@ const KEEPING: Duration = Duration::from_secs(1);
 const KEPT_AT_ONCE: usize = 8;
 
 impl RunService {
-    /// Renews each lease when a third of it has passed, until the last run has ended. Nothing else is waited for in between, since a lease that is renewed late is lost.
+    /// Renews each lease when a third of it has passed, and again soon where that failed, until the last run has ended. Nothing else is waited
+    /// for in between, since a lease that is renewed late is lost.
     pub(in crate::run) async fn keep_leases(self: Arc<Self>) {
         let renewal = self.settings.queue.lease / 3;
         let mut ticks = ticks(KEEPING.min(renewal / 4));

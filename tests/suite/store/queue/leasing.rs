@@ -141,7 +141,7 @@ async fn a_run_that_somebody_else_holds_keeps_no_other_lease_from_being_renewed(
     sqlx::raw_sql(AssertSqlSafe(hold)).execute(&mut holder).await.unwrap();
 
     let asked: Vec<Lease> = leased.iter().map(|run| run.lease.clone()).collect();
-    let renewing = timeout(Duration::from_secs(60), store.lease_renew(&asked, at(200)));
+    let renewing = timeout(Duration::from_mins(1), store.lease_renew(&asked, at(200)));
     let mut renewed = renewing.await.unwrap().unwrap();
     renewed.sort_by_key(|renewed| renewed.is_prolonged);
     let expected = [

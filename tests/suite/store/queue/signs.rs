@@ -17,7 +17,7 @@ use crate::support::wait::until;
 on_both_engines!(whatever_frees_or_controls_a_run_gives_a_sign);
 
 async fn sign(signs: &mut BoxStream<'static, ()>, what: &str) {
-    let given = timeout(Duration::from_secs(60), signs.next()).await;
+    let given = timeout(Duration::from_mins(1), signs.next()).await;
     assert_eq!(given.ok(), Some(Some(())), "{what}");
 }
 
