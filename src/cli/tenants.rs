@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use clap::Subcommand;
 
 use super::output::{print_line, print_note};
@@ -59,21 +59,16 @@ async fn delete(store: &dyn Store, board: Option<&RedisBoard>, tenant: &TenantId
         rows => print_line(format_args!("removed the tenant {tenant}: {rows} rows"))?,
     }
     match board {
-        Some(board) => Ok(delete_shared(board, tenant).await?),
+        Some(board) => delete_shared(board, tenant).await,
         None => Ok(()),
     }
 }
 
-/// Nothing depends on what Redis holds, and all of it expires, so that it is away is no failure.
-async fn delete_shared(board: &RedisBoard, tenant: &TenantId) -> io::Result<()> {
-    match board.tenant_remove(tenant).await {
-        Ok(keys) => print_line(format_args!("removed from Redis: {keys} keys")),
-        Err(error) => print_line(format_args!(
-            "NOT removed from Redis, which is away ({}): what it holds of the tenant expires after `board.event_retention`, \
-             or say this again when it is back",
-            error.source
-        )),
-    }
+async fn delete_shared(board: &RedisBoard, tenant: &TenantId) -> anyhow::Result<()> {
+    let keys = board.tenant_remove(tenant).await.context(
+        "nothing is removed from Redis: what it holds of the tenant expires after `board.event_retention`, or say this again when it is back",
+    )?;
+    Ok(print_line(format_args!("removed from Redis: {keys} keys"))?)
 }
 
 /// A store without any key is open to everybody, so the last ones stay.

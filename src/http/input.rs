@@ -220,10 +220,12 @@ pub(super) fn check_section(section: &Section, place: &str) -> Result<(), Proble
 }
 
 fn decode_content(raw: &RawValue, role: Role, place: &str) -> Result<Vec<ContentPart>, Problem> {
-    let parts = match raw.get().as_bytes().first() {
-        Some(b'"') => vec![InputPart::Text {
-            text: decode_part(raw, place)?,
-        }],
+    let parts: Vec<InputPart> = match raw.get().as_bytes().first() {
+        Some(b'"') => {
+            let text: String = decode_part(raw, place)?;
+            let part = check_part(InputPart::Text { text }, role, place)?;
+            return Ok(vec![part]);
+        }
         Some(b'[') => decode_part(raw, place)?,
         _ => return Err(invalid(place, "neither a string nor a list of content parts")),
     };

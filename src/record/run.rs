@@ -193,6 +193,11 @@ impl RunSummary {
         self.started_at = Some(at.max(self.created_at));
     }
 
+    /// Returns when the run ended; of one that has not, when it was created.
+    pub fn ended_at(&self) -> Timestamp {
+        self.completed_at.unwrap_or(self.created_at)
+    }
+
     /// Notes when the run ended, which is never before it began.
     pub fn end(&mut self, at: Timestamp) {
         self.completed_at = Some(at.max(self.started_at.unwrap_or(self.created_at)));

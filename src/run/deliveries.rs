@@ -67,7 +67,7 @@ pub(super) fn deliveries_of(webhook: Option<&RunWebhook>, record: &RunRecord, id
     let Some(webhook) = webhook.filter(hears) else {
         return Vec::new();
     };
-    let timestamp = record.summary.completed_at.unwrap_or(record.summary.created_at);
+    let timestamp = record.summary.ended_at();
     let message = Message {
         event,
         timestamp,

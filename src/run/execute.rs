@@ -119,7 +119,10 @@ impl RunService {
             return Performed::Ended(ended.unpublished(&live.active.cancellation));
         }
         let children = work.children.take();
-        match self.export(plan, live, state, children, &*restored.environment).await {
+        match self
+            .export(plan, &ended.record.summary, state, children, &*restored.environment)
+            .await
+        {
             Ok(exported) => self.publish(plan, live, exported, ended).await,
             Err(failure) => Performed::Ended(ended.failing(&failure)),
         }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::live::LiveEvents;
 use super::outcome::Failure;
 use super::plan::RunPlan;
 use super::service::RunService;
 use super::subagents::ChildSession;
 use crate::agent::ports::Environment;
 use crate::agent::state::AgentState;
+use crate::clock::Timestamp;
 use crate::ids::{BranchId, MessageId};
 use crate::message::{Message, Role};
 use crate::record::RunSummary;
@@ -22,11 +22,12 @@ pub(super) struct Exported {
 }
 
 impl RunService {
-    /// Exports the three states, and those of the agents that worked below the run's own in the same environment.
+    /// Exports the three states, and those of the agents that worked below the run's own in the same environment. The sessions are as old as
+    /// the run's end.
     pub(super) async fn export(
         &self,
         plan: &RunPlan,
-        live: &LiveEvents,
+        run: &RunSummary,
         state: AgentState,
         children: Vec<ChildSession>,
         environment: &dyn Environment,
@@ -34,7 +35,8 @@ impl RunService {
         let environment = environment.export().await.map_err(|error| Failure::export(&error))?;
         let environment = Arc::new(environment);
         let base = plan.base.bundle();
-        let RunSummary { run_id, session_id, .. } = live.summary();
+        let RunSummary { run_id, session_id, .. } = *run;
+        let at = run.ended_at();
         let children = children.into_iter().map(|child| BundleDraft {
             session_id: child.session_id,
             parent: None,
@@ -43,8 +45,8 @@ impl RunService {
             agent: child.agent,
             agent_version: Some(child.agent_version),
             environment: Arc::clone(&environment),
-            context: self.exported_context(&child.state, None),
-            history: self.closed_history(child.state.store().history()),
+            context: exported_context(&child.state, None, at),
+            history: self.closed_history(child.state.store().history(), at),
             new_branch_id: BranchId::generate(&*self.ports.ids),
         });
         Ok(Exported {
@@ -57,40 +59,40 @@ impl RunService {
                 agent: plan.agent.name.clone(),
                 agent_version: Some(plan.agent_version),
                 environment,
-                context: self.exported_context(&state, base),
-                history: self.closed_history(state.store().history()),
+                context: exported_context(&state, base, at),
+                history: self.closed_history(state.store().history(), at),
                 new_branch_id: BranchId::generate(&*self.ports.ids),
             },
         })
     }
 
-    fn exported_context(&self, state: &AgentState, base: Option<&Arc<Bundle>>) -> ContextState {
-        ContextState {
-            stored: StoredContext {
-                agent_id: state.agent_id(),
-                parent_agent_id: state.parent_agent_id(),
-                created_at: state.created_at(),
-                model: state.model().cloned(),
-                system_prompt: state.context().system_prompt.clone(),
-                response_format: state.context().response_format.clone(),
-                other: base.map(|bundle| bundle.context.other.clone()).unwrap_or_default(),
-                unread: base.map(|bundle| bundle.context.unread.clone()).unwrap_or_default(),
-            },
-            metadata: state.metadata().clone(),
-            execution_count: state.execution_count(),
-            updated_at: self.ports.clock.now(),
-        }
-    }
-
     /// Answers the calls that the loop left open, so that every provider accepts the history.
-    fn closed_history(&self, history: &History) -> History {
+    fn closed_history(&self, history: &History, at: Timestamp) -> History {
         let results = close_open_tool_calls(history, "The run ended before this tool was called.");
         if results.is_empty() {
             return history.clone();
         }
         let id = MessageId::generate(&*self.ports.ids);
         let tags = history.last().map(|last| last.tags.clone()).unwrap_or_default();
-        let message = Message::new(id, Role::Tool, results, self.ports.clock.now()).with_tags(tags);
+        let message = Message::new(id, Role::Tool, results, at).with_tags(tags);
         history.clone().with_message(Arc::new(message))
+    }
+}
+
+fn exported_context(state: &AgentState, base: Option<&Arc<Bundle>>, updated_at: Timestamp) -> ContextState {
+    ContextState {
+        stored: StoredContext {
+            agent_id: state.agent_id(),
+            parent_agent_id: state.parent_agent_id(),
+            created_at: state.created_at(),
+            model: state.model().cloned(),
+            system_prompt: state.context().system_prompt.clone(),
+            response_format: state.context().response_format.clone(),
+            other: base.map(|bundle| bundle.context.other.clone()).unwrap_or_default(),
+            unread: base.map(|bundle| bundle.context.unread.clone()).unwrap_or_default(),
+        },
+        metadata: state.metadata().clone(),
+        execution_count: state.execution_count(),
+        updated_at,
     }
 }

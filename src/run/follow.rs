@@ -412,7 +412,7 @@ impl Follower {
             return Ok(Found::Events(Vec::new()));
         }
         let mut events = Vec::new();
-        let time = run.summary.completed_at.unwrap_or(run.summary.created_at);
+        let time = run.summary.ended_at();
         let mut add = |sequence, time, payload| {
             events.push(Arc::new(RunEvent {
                 sequence,

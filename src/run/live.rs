@@ -176,8 +176,7 @@ impl LiveEvents {
             state.run.value.clone_from(&record.value);
             self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
         }
-        let ended_at = record.summary.completed_at.unwrap_or_else(|| self.clock.now());
-        self.tell_at(ended_at, RunEventPayload::terminal((**record).clone()));
+        self.tell_at(record.summary.ended_at(), RunEventPayload::terminal((**record).clone()));
         self.state().is_over = true;
         drop(permit);
         if let Some(result) = self.state().result.take() {

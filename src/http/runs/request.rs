@@ -21,7 +21,7 @@ use crate::run::{OnDisconnect, RequestKey, RunRequest};
 use crate::session;
 use crate::store::{ConflictPolicy, IfBusy};
 
-const MAX_STEPS: u32 = 10_000;
+const MAX_STEPS: u32 = 1_000_000;
 const MAX_TOKENS: u64 = 1_000_000_000_000;
 /// How far priorities go, up and down.
 const MAX_PRIORITY: i16 = 100;

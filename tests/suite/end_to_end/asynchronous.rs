@@ -139,6 +139,10 @@ async fn the_events_of_an_ended_run_are_read_from_any_of_them_on(database: TestD
     assert_eq!(ends.count(), 1);
     assert_eq!(all[all.len() - 1]["data"], ended);
     assert_eq!(all[all.len() - 2]["type"], "session.committed");
+    assert!(
+        all.is_sorted_by_key(|event| event["time"].as_str().unwrap()),
+        "{all:#?}"
+    );
     assert!(all.iter().all(|event| event["run_id"] == run["run_id"]));
     let path = format!("/v1/runs/{}/events", id(&run));
     for after in 0..=last {

@@ -83,7 +83,7 @@ const BAD_RUNS: &[(&str, &str, &str)] = &[
     (r#""hi""#, "invalid_field", ""),
     (r#"{"input": 5}"#, "invalid_field", "/input"),
     (r#"{"input": null}"#, "invalid_field", "/input"),
-    (r#"{"input": ""}"#, "invalid_field", "/input/0"),
+    (r#"{"input": ""}"#, "invalid_field", "/input"),
     (r#"{"input": []}"#, "invalid_field", "/input"),
     (r#"{"input": [5]}"#, "invalid_field", "/input/0"),
     (
@@ -134,7 +134,7 @@ const BAD_RUNS: &[(&str, &str, &str)] = &[
     (
         r#"{"input": [{"role": "tool", "content": "42"}]}"#,
         "invalid_field",
-        "/input/0/content/0",
+        "/input/0/content",
     ),
     (r#"{"input": "hi", "mode": "batch"}"#, "invalid_field", "/mode"),
     (r#"{"input": "hi", "mode": null}"#, "invalid_field", "/mode"),
