@@ -16,7 +16,7 @@ use super::receivers::{Receivers, Share};
 use crate::clock::Clock;
 use crate::ids::{IdSource, WorkerId};
 use crate::record::{DeliveryRecord, DeliveryStatus};
-use crate::store::{DeliveryOutcome, DueDelivery, DueFilter, LeaseTerms, OutboxStore, StoreError};
+use crate::store::{DeliveryOutcome, DueDelivery, DueFilter, LeaseTerms, Outage, OutboxStore, StoreError};
 use crate::tenant::TenantId;
 use crate::webhooks::{WebhookSecret, WebhookSender};
 
@@ -91,10 +91,10 @@ impl OutboxWorker {
     /// its way when the future is dropped, is sent again when its lease has ended.
     pub async fn run(self: Arc<Self>, cancellation: CancellationToken) {
         let mut sending = JoinSet::new();
-        let mut is_away = false;
+        let mut outage = Outage::default();
         while let Some(free) = cancellation.run_until_cancelled(self.free_places()).await {
             let leased = self.lease(free).await;
-            tell_outage(&mut is_away, leased.as_ref().err());
+            outage.note("no webhooks are sent", &leased);
             let Leased { due, is_full } = leased.unwrap_or_default();
             for due in due {
                 let place = Arc::clone(&self.places).try_acquire_owned().ok();
@@ -192,21 +192,6 @@ impl OutboxWorker {
             ),
         }
     }
-}
-
-/// One line when the outbox goes away and one when it is back.
-fn tell_outage(is_away: &mut bool, error: Option<&StoreError>) {
-    match error {
-        Some(error) if !*is_away => {
-            tracing::warn!(
-                error = error as &dyn Error,
-                "the outbox can't be read, so no webhooks are sent"
-            );
-        }
-        None if *is_away => tracing::info!("the outbox can be read again"),
-        Some(_) | None => (),
-    }
-    *is_away = error.is_some();
 }
 
 fn log_attempt(

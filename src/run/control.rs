@@ -187,8 +187,15 @@ impl RunService {
         runs.dedup_by_key(|run| run.run_id);
         // What was let go of is for others to take over.
         runs.retain(|run| !run.is_lost());
-        let told = self.renew_leases(runs).await;
-        self.hand_messages(&told).await;
+        match self.renew_leases(runs).await {
+            Ok(told) => self.hand_messages(&told).await,
+            Err(error) => {
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "what callers want of runs comes later"
+                );
+            }
+        }
     }
 
     /// Hands messages of the store to the run: at first all of them, and then those that nobody has applied.

@@ -71,6 +71,14 @@ impl StoreError {
         }
     }
 
+    /// Makes the error of an operation that was not waited for any longer. It may have taken effect.
+    pub fn late(operation: &'static str, elapsed: tokio::time::error::Elapsed) -> Self {
+        Self::Unavailable {
+            operation,
+            source: elapsed.into(),
+        }
+    }
+
     /// Tells whether trying again may help.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable { .. })

@@ -13,6 +13,7 @@
 
 mod error;
 mod key;
+mod outage;
 mod outbox;
 mod query;
 mod queue;
@@ -52,6 +53,7 @@ pub use self::codec::{
 pub use self::error::{CommitError, StoreError};
 pub use self::key::{ApiKeyRecord, Scope};
 pub use self::open::{OpenError, StoreSettings, migrate, open};
+pub use self::outage::Outage;
 pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
 pub use self::queue::{

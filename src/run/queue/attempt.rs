@@ -111,12 +111,7 @@ impl RunService {
         } else {
             // Nobody watches the lease yet.
             let earlier = timeout_at(expires, self.earlier_events(leased)).await;
-            let earlier = earlier.unwrap_or_else(|elapsed| {
-                Err(StoreError::Unavailable {
-                    operation: "read earlier events",
-                    source: elapsed.into(),
-                })
-            });
+            let earlier = earlier.unwrap_or_else(|elapsed| Err(StoreError::late("read earlier events", elapsed)));
             earlier.inspect_err(|_| self.ports.board.run_release(&tenant, run_id))?
         };
         let tenure = Tenure::new(lease, leased.moves_thread, expires, unkept, &self.handover);

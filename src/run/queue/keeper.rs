@@ -9,7 +9,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 
 use crate::run::active::{ActiveRun, Tenure};
 use crate::run::service::RunService;
-use crate::store::{RenewedLease, Store, StoreError};
+use crate::store::{Outage, RenewedLease, Store, StoreError};
 
 /// How often events and applied messages are kept.
 const KEEPING: Duration = Duration::from_secs(1);
@@ -22,6 +22,7 @@ impl RunService {
     pub(in crate::run) async fn keep_leases(self: Arc<Self>) {
         let renewal = self.settings.queue.lease / 3;
         let mut ticks = ticks(KEEPING.min(renewal / 4));
+        let mut outage = Outage::default();
         while self.next_tick(&mut ticks).await {
             let due = Instant::now() + 2 * renewal;
             let mut runs = self.active.leased();
@@ -29,6 +30,8 @@ impl RunService {
             runs.retain(|run| !run.is_lost() && run.tenure.as_ref().is_some_and(|tenure| tenure.has_expired(due)));
             if !runs.is_empty() {
                 let told = self.renew_leases(&runs).await;
+                outage.note("leases are not renewed", &told);
+                let told = told.unwrap_or_default();
                 if !told.is_empty() {
                     let service = Arc::clone(&self);
                     self.background.spawn(async move { service.hand_messages(&told).await });
@@ -77,8 +80,10 @@ impl RunService {
 
     /// Renews the leases of runs at work, and does how their callers want them to end. A run whose lease is lost is let go. Returns those that
     /// messages wait for.
-    pub(in crate::run) async fn renew_leases(&self, runs: &[Arc<ActiveRun>]) -> Vec<Arc<ActiveRun>> {
-        let mut told = Vec::new();
+    pub(in crate::run) async fn renew_leases(
+        &self,
+        runs: &[Arc<ActiveRun>],
+    ) -> Result<Vec<Arc<ActiveRun>>, StoreError> {
         let leases: Vec<_> = runs.iter().filter_map(|run| run.lease().cloned()).collect();
         let renewing = async {
             self.read_lease_time().await;
@@ -86,22 +91,17 @@ impl RunService {
             let renewed = self.ports.store.lease_renew(&leases, until).await?;
             Ok::<_, StoreError>((renewed, self.lease_clock.instant_of(until)))
         };
-        match timeout(self.lease_patience(), renewing).await {
-            Ok(Ok((renewed, expires))) => {
-                let renewed: HashMap<_, _> = renewed.iter().map(|renewed| (renewed.lease.run_id, renewed)).collect();
-                for run in runs {
-                    let renewed = renewed.get(&run.run_id).copied();
-                    let renewed = renewed.filter(|renewed| Some(&renewed.lease) == run.lease());
-                    note_renewal(run, renewed, expires);
-                    told.extend(renewed.filter(|renewed| renewed.has_messages).map(|_| Arc::clone(run)));
-                }
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "leases can't be renewed");
-            }
-            Err(_) => tracing::warn!("leases are not renewed in time"),
+        let renewed = timeout(self.lease_patience(), renewing).await;
+        let (renewed, expires) = renewed.unwrap_or_else(|elapsed| Err(StoreError::late("renew leases", elapsed)))?;
+        let renewed: HashMap<_, _> = renewed.iter().map(|renewed| (renewed.lease.run_id, renewed)).collect();
+        let mut told = Vec::new();
+        for run in runs {
+            let renewed = renewed.get(&run.run_id).copied();
+            let renewed = renewed.filter(|renewed| Some(&renewed.lease) == run.lease());
+            note_renewal(run, renewed, expires);
+            told.extend(renewed.filter(|renewed| renewed.has_messages).map(|_| Arc::clone(run)));
         }
-        told
+        Ok(told)
     }
 
     /// Returns how long what concerns leases may take before it is tried anew: a connection may have gone silent that nobody has closed.

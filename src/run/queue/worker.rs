@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
 use crate::run::service::RunService;
-use crate::store::{LeaseLimits, LeasedRun, SUSPECT_ATTEMPTS, StoreError};
+use crate::store::{LeaseLimits, LeasedRun, Outage, SUSPECT_ATTEMPTS, StoreError};
 
 /// The most runs that are leased at once.
 const BATCH: usize = 16;
@@ -18,9 +18,12 @@ impl RunService {
     pub(in crate::run) async fn take_runs(self: Arc<Self>) {
         let mut signs = self.ports.store.queue_signs();
         let taking = async {
+            let mut outage = Outage::default();
             self.read_lease_time().await;
             while let Ok(place) = Arc::clone(&self.places).acquire_owned().await {
-                if !self.take_some(place).await {
+                let taken = self.take_some(place).await;
+                outage.note("no runs are taken from the queue", &taken);
+                if !taken.unwrap_or_default() {
                     self.wait_for_sign(&mut signs).await;
                     self.read_lease_time_again().await;
                 }
@@ -33,20 +36,11 @@ impl RunService {
     }
 
     /// Takes as many runs as there are places, and tells whether there may be more.
-    async fn take_some(self: &Arc<Self>, first: OwnedSemaphorePermit) -> bool {
+    async fn take_some(self: &Arc<Self>, first: OwnedSemaphorePermit) -> Result<bool, StoreError> {
         let more = std::iter::repeat_with(|| Arc::clone(&self.places).try_acquire_owned().ok());
         let more = more.take(BATCH - 1).map_while(|place| place);
         let places: Vec<_> = std::iter::once(first).chain(more).collect();
-        match self.lease_runs(places).await {
-            Ok(is_full) => is_full,
-            Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "no run can be taken from the queue"
-                );
-                false
-            }
-        }
+        self.lease_runs(places).await
     }
 
     /// A task of its own, since runs that are leased and not begun would lie idle until their leases expire.
@@ -59,12 +53,10 @@ impl RunService {
                 suspects: u32::from(service.quarantine.is_free()),
             };
             let leasing = service.ports.store.run_lease(&terms, limits);
-            let Ok(leased) = timeout(service.lease_patience(), leasing).await else {
-                // Runs may have been leased all the same. Nobody works on them, so they are taken up again when their leases expire.
-                tracing::warn!("runs are not leased in time");
-                return Ok(false);
-            };
-            let leased = leased?;
+            // Where it is not answered in time, runs may have been leased all the same. Nobody works on them, so they are taken up again when
+            // their leases expire.
+            let leased = timeout(service.lease_patience(), leasing).await;
+            let leased = leased.unwrap_or_else(|elapsed| Err(StoreError::late("lease runs", elapsed)))?;
             let is_full = leased.len() == places.len();
             for (leased, place) in leased.into_iter().zip(places) {
                 let isolated = is_suspect(&leased).then(|| service.quarantine.enter());

@@ -36,6 +36,7 @@ mod lists;
 mod model;
 mod model_check;
 mod opening;
+mod outage;
 mod outbox;
 mod postgres_only;
 mod queue;

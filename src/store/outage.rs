@@ -1,0 +1,25 @@
+//! Telling operators of an outage once, however often something is tried meanwhile.
+
+use std::error::Error;
+
+use super::error::StoreError;
+
+/// Whether the store was away when something was tried last.
+#[derive(Debug, Default)]
+pub struct Outage {
+    is_away: bool,
+}
+
+impl Outage {
+    /// Logs one line when the store goes away and one when it is back. `effect` says what that means, such as `no webhooks are sent`.
+    pub fn note<T>(&mut self, effect: &'static str, tried: &Result<T, StoreError>) {
+        match tried {
+            Err(error) if !self.is_away => {
+                tracing::warn!(effect, error = error as &dyn Error, "the store can't be used");
+            }
+            Ok(_) if self.is_away => tracing::info!(effect, "the store can be used again"),
+            Ok(_) | Err(_) => (),
+        }
+        self.is_away = tried.is_err();
+    }
+}

@@ -1,0 +1,33 @@
+//! What operators are told of a store that is away.
+
+use agent_runtime::store::{Outage, StoreError};
+
+use crate::support::logs::{CapturedLog, listen};
+
+#[test]
+fn an_outage_is_told_once_with_its_cause_and_so_is_its_end() {
+    let log = CapturedLog::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    let _listening = listen(subscriber);
+    let away = || {
+        Err::<(), _>(StoreError::Unavailable {
+            operation: "lease runs",
+            source: "connection refused".into(),
+        })
+    };
+    let mut outage = Outage::default();
+    for tried in [Ok(()), away(), away(), away(), Ok(()), Ok(()), away()] {
+        outage.note("no runs are taken", &tried);
+    }
+    let text = log.text();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    for (line, words) in lines
+        .iter()
+        .zip(["can't be used", "can be used again", "can't be used"])
+    {
+        assert!(line.contains(words) && line.contains("no runs are taken"), "{line}");
+        assert_eq!(line.contains("connection refused"), words == "can't be used", "{line}");
+    }
+}
