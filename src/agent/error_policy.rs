@@ -16,6 +16,7 @@ pub enum ErrorPolicy {
     /// A preset.
     Preset(ErrorPolicyPreset),
     /// A decision for each kind.
+    #[serde(deserialize_with = "crate::json::from_objects")]
     Custom(ErrorHandling),
 }
 

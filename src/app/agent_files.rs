@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 
 use crate::agent::AgentDefinition;
+use crate::json::{Objects, plain_words};
 use crate::run::UnusableAgent;
 
 /// The agent that every service has; a file that defines another of its name hides it.
@@ -73,13 +74,13 @@ fn parse(text: &str) -> anyhow::Result<AgentDefinition> {
         let line = before.matches('\n').count() + 1;
         anyhow!("line {line}: not valid TOML: {}", error.message())
     })?;
-    serde_path_to_error::deserialize(deserializer).map_err(|error| {
+    serde_path_to_error::deserialize(Objects::new(deserializer)).map_err(|error| {
         let key = error.path().to_string();
-        let problem = error.into_inner();
+        let problem = plain_words(error.inner().message());
         if key == "." {
-            anyhow!("{}", problem.message())
+            anyhow!("{problem}")
         } else {
-            anyhow!("`{key}`: {}", problem.message())
+            anyhow!("`{key}`: {problem}")
         }
     })
 }

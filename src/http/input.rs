@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::codes::ProblemCode;
 use super::json_body::decode_part;
 use super::problem::Problem;
-use crate::json::Object;
+use crate::json::{Object, from_objects};
 use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, Section, ToolCall, ToolResult};
 use crate::run::InputMessage;
 
@@ -77,6 +77,7 @@ pub(super) enum InputPart {
     /// A picture.
     Image {
         /// Where its bytes are.
+        #[serde(deserialize_with = "from_objects")]
         source: InputSource,
         /// How closely the model shall look, such as `low` or `high`.
         #[serde(default)]
@@ -85,6 +86,7 @@ pub(super) enum InputPart {
     /// A file, such as a PDF.
     Document {
         /// Where its bytes are.
+        #[serde(deserialize_with = "from_objects")]
         source: InputSource,
         /// Its name.
         #[serde(default)]
@@ -107,6 +109,7 @@ pub(super) enum InputPart {
         name: String,
         /// Texts, images and documents.
         #[schema(no_recursion)]
+        #[serde(deserialize_with = "from_objects")]
         content: Vec<InputPart>,
         /// Whether the answer is an error.
         #[serde(default)]

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use futures_util::StreamExt as _;
-use serde::de::DeserializeOwned;
+use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::Api;
@@ -15,6 +15,7 @@ use super::json_errors::decode_problem;
 use super::json_scan::{ScanFault, scan_json};
 use super::limits::HttpLimits;
 use super::problem::Problem;
+use crate::json::Objects;
 
 /// A decoded JSON body.
 #[derive(Debug)]
@@ -31,9 +32,9 @@ impl<T: DeserializeOwned> FromRequest<Arc<Api>> for JsonBody<T> {
 }
 
 /// Decodes a part of a body that was kept verbatim; `place` is the JSON pointer to it.
-pub(super) fn decode_part<T: DeserializeOwned>(raw: &RawValue, place: &str) -> Result<T, Problem> {
+pub(super) fn decode_part<'de, T: Deserialize<'de>>(raw: &'de RawValue, place: &str) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_str(raw.get());
-    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| decode_problem(place, &error))
+    serde_path_to_error::deserialize(Objects::new(&mut deserializer)).map_err(|error| decode_problem(place, &error))
 }
 
 /// Checks that a body is announced as JSON.
@@ -117,12 +118,11 @@ pub(super) fn decode_body<T: DeserializeOwned>(bytes: &[u8], limits: &HttpLimits
         )
     })?;
     scan_json(text, limits.max_json_depth, limits.max_json_values).map_err(scan_problem)?;
-    // A decoder takes a list for an object whose fields come in order; a caller hardly means that.
     if !text.trim_start().starts_with('{') {
         return Err(Problem::of_field(ProblemCode::InvalidField, "", "not a JSON object"));
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| decode_problem("", &error))
+    serde_path_to_error::deserialize(Objects::new(&mut deserializer)).map_err(|error| decode_problem("", &error))
 }
 
 fn scan_problem(fault: ScanFault) -> Problem {

@@ -5,6 +5,7 @@ use serde_path_to_error::{Error, Path, Segment};
 use super::codes::ProblemCode;
 use super::json_scan::escape_token;
 use super::problem::Problem;
+use crate::json::plain_words;
 
 /// The most characters of a decoder's words that are passed on; they may quote what the caller sent.
 const MAX_MESSAGE: usize = 400;
@@ -37,11 +38,11 @@ pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>)
     best.filter(|(score, _)| *score >= ALIKE).map(|(_, name)| name)
 }
 
-/// Returns the error's words without its place in the text, which means nothing to readers of a pointer.
+/// Returns the error in words of JSON, without its place in the text, which means nothing to readers of a pointer.
 fn plain_message(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let end = message.rfind(" at line ").unwrap_or(message.len());
-    message[..end].chars().take(MAX_MESSAGE).collect()
+    plain_words(&message[..end]).chars().take(MAX_MESSAGE).collect()
 }
 
 fn json_pointer(path: &Path) -> String {

@@ -47,7 +47,7 @@ impl<T> ListPage<T> {
 
 /// Takes the parameter `limit`.
 pub(super) fn take_limit(query: &mut QueryParameters) -> Result<u32, Problem> {
-    let limit = query.parsed::<u32>("limit")?.unwrap_or(DEFAULT_LIMIT);
+    let limit = query.number::<u32>("limit")?.unwrap_or(DEFAULT_LIMIT);
     if (1..=MAX_LIMIT).contains(&limit) {
         Ok(limit)
     } else {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::num::ParseIntError;
 use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, Query, RawPathParams};
@@ -98,6 +99,13 @@ impl QueryParameters {
         text.parse()
             .map(Some)
             .map_err(|error: T::Err| invalid(name, error.to_string()))
+    }
+
+    /// Takes a parameter that is an integer without a sign.
+    pub(super) fn number<T: FromStr<Err = ParseIntError>>(&mut self, name: &'static str) -> Result<Option<T>, Problem> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let number = text.parse().map(Some);
+        number.map_err(|_| invalid(name, "not an integer of 0 or more, or too large a one"))
     }
 
     /// Takes a parameter that is an id.

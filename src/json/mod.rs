@@ -1,9 +1,11 @@
 //! JSON as data: objects, verbatim fragments, canonical bytes, strict reading and schemas, and what a value could not hold of what it
 //! was read from. No IO.
 
+mod objects;
 mod schema;
 mod strict;
 mod unread;
+mod words;
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,9 +13,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 pub use serde_json::Value;
 
+pub use self::objects::{Objects, from_objects};
 pub use self::schema::{JsonSchema, SchemaError, SchemaViolations};
 pub use self::strict::{parse_strict, parse_strict_prefix};
 pub use self::unread::{Unread, read_open, write_open};
+pub use self::words::plain_words;
 
 /// A JSON object; keys are kept in sorted order.
 pub type Object = serde_json::Map<String, Value>;

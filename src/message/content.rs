@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::{RawJson, Value};
+use crate::json::{RawJson, Value, from_objects};
 
 /// One part of a message's content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -55,6 +55,7 @@ pub struct Citation(pub RawJson);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ImagePart {
     /// Where its bytes are.
+    #[serde(deserialize_with = "from_objects")]
     pub source: MediaSource,
     /// How closely the model shall look, such as `low` or `high`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,6 +66,7 @@ pub struct ImagePart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct DocumentPart {
     /// Where its bytes are.
+    #[serde(deserialize_with = "from_objects")]
     pub source: MediaSource,
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

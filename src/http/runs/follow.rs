@@ -37,7 +37,7 @@ pub(in crate::http) async fn follow_run(
     mut query: QueryParameters,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asked = query.parsed("after")?;
+    let asked = query.number("after")?;
     query.finish()?;
     let after = last_event_id(&headers)?.or(asked).unwrap_or(0);
     let run_id = path.id("run_id")?;

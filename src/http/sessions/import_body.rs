@@ -128,7 +128,7 @@ impl ImportMessage {
         let content = if self.content.get().starts_with('"') {
             vec![ContentPart::text(decode_part::<String>(&self.content, &place)?)]
         } else {
-            decode_part(&self.content, &place)?
+            decode_parts(&self.content, &place)?
         };
         Ok(Message {
             id: self.id.unwrap_or_else(|| MessageId::generate(&*service.ids)),
@@ -142,4 +142,24 @@ impl ImportMessage {
             unread: Unread::default(),
         })
     }
+}
+
+/// Decodes parts. Those of unknown kinds are kept as they are, so a decoder alone would take anything for a part.
+fn decode_parts(raw: &RawValue, place: &str) -> Result<Vec<ContentPart>, Problem> {
+    let parts: Vec<&RawValue> = decode_part(raw, place)?;
+    let placed = parts.into_iter().enumerate();
+    placed
+        .map(|(index, part)| {
+            let place = format!("{place}/{index}");
+            if part.get().starts_with('{') {
+                decode_part(part, &place)
+            } else {
+                Err(Problem::of_field(
+                    ProblemCode::InvalidField,
+                    place,
+                    "not a content part: an object",
+                ))
+            }
+        })
+        .collect()
 }

@@ -106,7 +106,7 @@ pub(in crate::http) async fn list_messages(
     mut query: QueryParameters,
 ) -> Result<Json<MessageList>, Problem> {
     let limit = take_limit(&mut query)?;
-    let first = query.parsed::<u32>("from")?.map(u64::from);
+    let first = query.number::<u32>("from")?.map(u64::from);
     let next = take_cursor(&mut query, |cursor| match cursor {
         Cursor::Message(index) => Some(index).filter(|index| u32::try_from(*index).is_ok()),
         _ => None,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::agent::ports::ModelErrorClass;
-use crate::json::Value;
+use crate::json::{Objects, Value};
 
 /// The built-in script.
 const DEMO: &str = include_str!("../../../config/scripts/demo.toml");
@@ -62,7 +62,8 @@ impl Script {
             name: name.to_owned(),
             problem: problem.trim().to_owned(),
         };
-        let script: Self = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let read = toml::Deserializer::parse(text).and_then(|document| Self::deserialize(Objects::new(document)));
+        let script = read.map_err(|error| wrong(error.to_string()))?;
         if script.turns.is_empty() {
             return Err(wrong("it has no [[turn]]".to_owned()));
         }

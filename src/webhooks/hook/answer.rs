@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 
 use crate::agent::state::StopReason;
-use crate::json::{Object, Value, contains_nul};
+use crate::json::{Object, Objects, Value, contains_nul, plain_words};
 use crate::message::ContentPart;
 use crate::model_ref::ResponseFormat;
 
@@ -91,7 +91,8 @@ impl Answer {
         if answer.values().any(|value| is_deeper(value, MAX_DEPTH - 1)) {
             return Err(format!("it nests deeper than {MAX_DEPTH} levels"));
         }
-        serde_json::from_value(Value::Object(answer)).map_err(|error| error.to_string())
+        let answer = Objects::new(Value::Object(answer));
+        Self::deserialize(answer).map_err(|error| plain_words(&error.to_string()))
     }
 }
 
@@ -160,7 +161,7 @@ mod tests {
                 r#"{"messages": [{"role": "system", "content": "x"}]}"#,
                 "unknown variant `system`",
             ),
-            (r#"{"arguments": "{}"}"#, "expected a map"),
+            (r#"{"arguments": "{}"}"#, "expected an object"),
             (r#"{"metadata": {"a": "\u0000"}}"#, "NUL"),
             (&deep, "deeper than 64"),
         ] {

@@ -7,7 +7,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
 use crate::agent::hooks::HookPoint;
-use crate::json::{Object, Value};
+use crate::json::{Object, Objects, Value, plain_words};
 use crate::tenant::TenantId;
 use crate::webhooks::sender::{Endpoint, SigningKeys, WebhookSender};
 
@@ -99,7 +99,8 @@ impl WebhookConfig {
         sender: &WebhookSender,
         secrets: &BTreeMap<String, WebhookSecret>,
     ) -> Result<Self, String> {
-        let written: Written = serde_json::from_value(Value::Object(config.clone())).map_err(|it| it.to_string())?;
+        let config = Objects::new(Value::Object(config.clone()));
+        let written = Written::deserialize(config).map_err(|it| plain_words(&it.to_string()))?;
         let endpoint = sender.endpoint(&written.url);
         Ok(Self {
             endpoint: endpoint.map_err(|fault| format!("url: {fault}"))?,

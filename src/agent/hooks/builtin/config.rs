@@ -2,15 +2,15 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::json::{Object, Value};
+use crate::json::{Object, Objects, Value, plain_words};
 
 /// Reads a configuration; an error names the place in it.
 pub(super) fn read<T: DeserializeOwned>(config: &Object) -> Result<T, String> {
-    serde_path_to_error::deserialize(Value::Object(config.clone())).map_err(|error| {
+    serde_path_to_error::deserialize(Objects::new(Value::Object(config.clone()))).map_err(|error| {
         let place = error.path().to_string();
-        let fault = error.into_inner();
+        let fault = plain_words(&error.into_inner().to_string());
         if place == "." {
-            fault.to_string()
+            fault
         } else {
             format!("{place}: {fault}")
         }

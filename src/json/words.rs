@@ -1,0 +1,112 @@
+//! Says in words of JSON what a decoder says in its own. Knows the forms of its messages, never the values in them.
+
+/// What stands before the words that say what was expected.
+const EXPECTED: &str = ", expected ";
+
+/// Rewords a decoder's message for those who know JSON and not the types that it is read into.
+pub fn plain_words(message: &str) -> String {
+    let (found, expected) = match message.rsplit_once(EXPECTED) {
+        Some((found, expected)) => (found, plain_kind(expected).unwrap_or(expected)),
+        None => return message.to_owned(),
+    };
+    let found = match found {
+        "invalid type: sequence" => "invalid type: array",
+        "invalid type: map" => "invalid type: object",
+        found => found,
+    };
+    format!("{found}{EXPECTED}{expected}")
+}
+
+fn plain_kind(expected: &str) -> Option<&'static str> {
+    Some(match expected {
+        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "an integer",
+        "u8" | "u16" | "u32" | "u64" | "u128" | "usize" => "an integer of 0 or more",
+        "f32" | "f64" => "a number",
+        "unit" => "null",
+        "a sequence" => "an array",
+        "a map" => "an object",
+        "a nonzero u32" | "a nonzero u64" | "a nonzero usize" => "an integer of 1 or more",
+        _ if is_of(expected, &["struct ", "struct variant ", "internally tagged enum "]) => "an object",
+        _ if is_of(expected, &["tuple struct ", "tuple variant ", "tuple "]) => "an array",
+        _ if is_of(expected, &["enum ", "variant of enum "]) => "one of the known names",
+        _ => return None,
+    })
+}
+
+fn is_of(expected: &str, kinds: &[&str]) -> bool {
+    kinds.iter().any(|kind| expected.starts_with(kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::num::NonZeroU32;
+
+    use serde::Deserialize;
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Inner {
+        #[expect(dead_code, reason = "only read")]
+        n: u8,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(tag = "type")]
+    enum Tagged {
+        #[expect(dead_code, reason = "only read")]
+        Inner { inner: Inner },
+    }
+
+    fn words<T: DeserializeOwned + std::fmt::Debug>(json: &str) -> String {
+        let value: serde_json::Value = serde_json::from_str(json).unwrap();
+        plain_words(&serde_json::from_value::<T>(value).unwrap_err().to_string())
+    }
+
+    #[test]
+    fn types_of_the_language_become_kinds_of_json() {
+        for (told, plain) in [
+            (words::<Inner>("3"), "invalid type: integer `3`, expected an object"),
+            (words::<Tagged>("3"), "invalid type: integer `3`, expected an object"),
+            (
+                words::<Tagged>(r#"{"type": "Inner", "inner": 3}"#),
+                "invalid type: integer `3`, expected an object",
+            ),
+            (words::<i64>("[]"), "invalid type: array, expected an integer"),
+            (
+                words::<u32>("-1"),
+                "invalid value: integer `-1`, expected an integer of 0 or more",
+            ),
+            (
+                words::<NonZeroU32>("0"),
+                "invalid value: integer `0`, expected an integer of 1 or more",
+            ),
+            (words::<f64>("{}"), "invalid type: object, expected a number"),
+            (
+                words::<Vec<u8>>("true"),
+                "invalid type: boolean `true`, expected an array",
+            ),
+            (
+                words::<BTreeMap<String, u8>>("null"),
+                "invalid type: null, expected an object",
+            ),
+            (words::<()>("1"), "invalid type: integer `1`, expected null"),
+        ] {
+            assert_eq!(told, plain);
+        }
+    }
+
+    #[test]
+    fn other_words_and_what_callers_wrote_stay() {
+        for message in [
+            "missing field `url`",
+            "invalid type: string \"x, expected u8\", expected a string",
+            "unknown variant `a`, expected `b` or `c`",
+            "invalid value: string \"sequence\", expected a duration",
+        ] {
+            assert_eq!(plain_words(message), message);
+        }
+    }
+}
