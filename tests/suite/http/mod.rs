@@ -28,6 +28,7 @@ macro_rules! on_every_store {
 }
 
 mod agents;
+mod arrays;
 mod auth;
 mod bad_headers;
 mod bad_input;
