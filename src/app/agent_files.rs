@@ -156,7 +156,19 @@ mod tests {
             ("name = 'x'\nmodel = 'demo/demo'\ntool = []", "unknown field `tool`"),
             (
                 "name = 'x'\nmodel = 'demo/demo'\n[budget]\nmax_steps = 'two'",
-                "`budget.max_steps`: ",
+                "`budget.max_steps`: invalid type: string \"two\", expected an integer of 0 or more",
+            ),
+            (
+                "name = 'x'\nmodel = 'demo/demo'\nbudget = [2]",
+                "`budget`: invalid type: array, expected an object",
+            ),
+            (
+                "name = 'x'\nmodel = 'demo/demo'\nhooks = [['limits']]",
+                "`hooks[0]`: invalid type: array, expected an object",
+            ),
+            (
+                "name = 'x'\nmodel = 'demo/demo'\ncompiler = ['last_n', 3]",
+                "`compiler`: invalid type: array, expected an object",
             ),
             ("name = 'x'\nmodel = 'demo/demo'\ndriver = 'magic'", "`driver`: "),
         ] {

@@ -2,19 +2,23 @@
 
 /// What stands before the words that say what was expected.
 const EXPECTED: &str = ", expected ";
+/// What a decoder calls the kinds of values that have values inside, and what JSON calls them.
+const FOUND: &[(&str, &str)] = &[
+    ("invalid type: sequence", "invalid type: array"),
+    ("invalid type: map", "invalid type: object"),
+];
 
 /// Rewords a decoder's message for those who know JSON and not the types that it is read into.
 pub fn plain_words(message: &str) -> String {
-    let (found, expected) = match message.rsplit_once(EXPECTED) {
-        Some((found, expected)) => (found, plain_kind(expected).unwrap_or(expected)),
-        None => return message.to_owned(),
+    let Some((found, expected)) = message.rsplit_once(EXPECTED) else {
+        return message.to_owned();
     };
-    let found = match found {
-        "invalid type: sequence" => "invalid type: array",
-        "invalid type: map" => "invalid type: object",
-        found => found,
-    };
-    format!("{found}{EXPECTED}{expected}")
+    let kind = FOUND
+        .iter()
+        .find_map(|(told, plain)| Some((found.strip_suffix(told)?, plain)));
+    let (before, found) = kind.unwrap_or((found, &""));
+    let expected = plain_kind(expected).unwrap_or(expected);
+    format!("{before}{found}{EXPECTED}{expected}")
 }
 
 fn plain_kind(expected: &str) -> Option<&'static str> {

@@ -293,6 +293,7 @@ async fn an_array_is_no_object_and_no_answer_names_a_type_of_the_program() {
         assert_plain(&problem);
     }
     let table = [
+        ("redaction", json!({"patterns": [["digits", "[0-9]+"]]})),
         ("limits", json!({"max_steps": [1]})),
         ("limits", json!({"max_steps": "many"})),
         ("limits", json!({"max_cost": {}})),
