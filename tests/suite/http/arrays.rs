@@ -14,21 +14,39 @@ const AGENTS: &str = "PUT /v1/agents/positional";
 const THREADS: &str = "PUT /v1/threads/positional";
 const SESSIONS: &str = "POST /v1/sessions";
 
-/// Requests, a field of their body with an array for an object, and the pointer to it. Most would be an object by position.
-fn by_position() -> Vec<(&'static str, Value, &'static str)> {
+/// Requests, their bodies and the pointers to what is wrong in these.
+type Faults = Vec<(&'static str, Value, String)>;
+
+/// Requests for runs and steering, with an array for an object, and the pointer to it. Most would be an object by position.
+fn inputs_by_position() -> Faults {
     let call =
         json!({"role": "assistant", "content": [{"type": "tool_call", "id": "c", "name": "t", "arguments": "{}"}]});
     let result = |part: Value| {
         let result = json!({"type": "tool_result", "call_id": "c", "name": "t", "content": [part]});
-        json!({"input": [call, {"role": "tool", "content": [result]}, {"role": "user", "content": "hi"}]})
+        json!([call, {"role": "tool", "content": [result]}, {"role": "user", "content": "hi"}])
     };
-    let messages = |message: Value| json!({"message_history_state": {"messages": [message]}});
-    let user = |field: &str, value: Value| {
-        let mut message = json!({"role": "user", "content": "hi"});
-        message[field] = value;
-        messages(message)
-    };
-    vec![
+    let message = json!({"role": "user", "content": "hi"});
+    let source = json!(["url", "https://a.example/a.png"]);
+    let inputs = [
+        (json!([["user", null, "hi"]]), "/input/0"),
+        (json!([["text", "hi"]]), "/input/0"),
+        (json!([message, ["user", null, "ho"]]), "/input/1"),
+        (
+            json!([{"role": "user", "content": [["text", "hi"]]}]),
+            "/input/0/content/0",
+        ),
+        (
+            json!([{"role": "user", "content": "hi", "metadata": []}]),
+            "/input/0/metadata",
+        ),
+        (json!([{"type": "image", "source": source}]), "/input/0"),
+        (json!([{"type": "document", "source": source}]), "/input/0"),
+        (result(json!(["text", "hi"])), "/input/1/content/0"),
+        (result(json!({"type": "image", "source": source})), "/input/1/content/0"),
+    ];
+    let inputs = inputs.map(|(input, pointer)| (RUNS, json!({"input": input}), pointer));
+    let mut faults = vec![
+        (RUNS, json!(["hi"]), ""),
         (RUNS, json!({"budget": [1]}), "/budget"),
         (RUNS, json!({"webhook": ["https://a.example/", [], null]}), "/webhook"),
         (RUNS, json!({"metadata": []}), "/metadata"),
@@ -36,41 +54,8 @@ fn by_position() -> Vec<(&'static str, Value, &'static str)> {
         (RUNS, json!({"response_format": ["text"]}), "/response_format"),
         (
             RUNS,
-            json!({"response_format": ["json_schema", "a", {"type": "object"}]}),
+            json!({"response_format": ["json_schema", "a", {}]}),
             "/response_format",
-        ),
-        (RUNS, json!({"input": [["user", null, "hi"]]}), "/input/0"),
-        (RUNS, json!({"input": [["text", "hi"]]}), "/input/0"),
-        (
-            RUNS,
-            json!({"input": [{"role": "user", "content": "hi"}, ["user", null, "ho"]]}),
-            "/input/1",
-        ),
-        (
-            RUNS,
-            json!({"input": [{"role": "user", "content": [["text", "hi"]]}]}),
-            "/input/0/content/0",
-        ),
-        (
-            RUNS,
-            json!({"input": [{"role": "user", "content": "hi", "metadata": []}]}),
-            "/input/0/metadata",
-        ),
-        (
-            RUNS,
-            json!({"input": [{"type": "image", "source": ["url", "https://a.example/a.png"]}]}),
-            "/input/0",
-        ),
-        (
-            RUNS,
-            json!({"input": [{"type": "document", "source": ["url", "https://a.example/a.pdf"]}]}),
-            "/input/0",
-        ),
-        (RUNS, result(json!(["text", "hi"])), "/input/1/content/0"),
-        (
-            RUNS,
-            result(json!({"type": "image", "source": ["url", "https://a.example/"]})),
-            "/input/1/content/0",
         ),
         (STEERING, json!(["1", "hi"]), ""),
         (STEERING, json!({"id": "1", "input": [["text", "hi"]]}), "/input/0"),
@@ -79,6 +64,15 @@ fn by_position() -> Vec<(&'static str, Value, &'static str)> {
             json!({"id": "1", "input": [["user", null, "hi"]]}),
             "/input/0",
         ),
+    ];
+    faults.extend(inputs);
+    owned(faults)
+}
+
+/// The same of definitions of agents.
+fn agents_by_position() -> Faults {
+    let scripted = |step: Value| json!({"driver": "scripted", "script": [step]});
+    owned([
         (AGENTS, json!([]), ""),
         (AGENTS, json!({"parameters": [0.5]}), "/parameters"),
         (AGENTS, json!({"parameters": {"extra": []}}), "/parameters/extra"),
@@ -101,22 +95,42 @@ fn by_position() -> Vec<(&'static str, Value, &'static str)> {
         (AGENTS, json!({"error_policy": ["stop"]}), "/error_policy"),
         (AGENTS, json!({"error_policy": []}), "/error_policy"),
         (AGENTS, json!({"webhook": ["https://a.example/"]}), "/webhook"),
-        (AGENTS, json!({"driver": "scripted", "script": [["hi"]]}), "/script/0"),
+        (AGENTS, scripted(json!(["hi"])), "/script/0"),
         (
             AGENTS,
-            json!({"driver": "scripted", "script": [{"tool_calls": [["t"]]}]}),
+            scripted(json!({"tool_calls": [["t"]]})),
             "/script/0/tool_calls/0",
         ),
+        (AGENTS, scripted(json!({"error": ["model", "m"]})), "/script/0/error"),
+        (AGENTS, scripted(json!({"text": "a", "usage": [1]})), "/script/0/usage"),
+    ])
+}
+
+/// The same of threads and of sessions to import.
+fn sessions_by_position() -> Faults {
+    let user = |field: &str, value: Value| {
+        let mut message = json!({"role": "user", "content": "hi"});
+        message[field] = value;
+        message
+    };
+    let messages = [
+        (json!([null, "user", null, "hi"]), ""),
+        (user("tags", json!([])), "/tags"),
+        (user("tags", json!({"covers": [0, 1]})), "/tags/covers"),
+        (user("metadata", json!([])), "/metadata"),
+        (user("provider_fields", json!(["p", []])), "/provider_fields"),
+        (user("content", json!([["text", "hi"]])), "/content/0"),
+        (user("content", json!(["hi"])), "/content/0"),
+    ];
+    let messages = messages.map(|(message, pointer)| {
+        let pointer = format!("/message_history_state/messages/0{pointer}");
         (
-            AGENTS,
-            json!({"driver": "scripted", "script": [{"error": ["model", "m"]}]}),
-            "/script/0/error",
-        ),
-        (
-            AGENTS,
-            json!({"driver": "scripted", "script": [{"text": "a", "usage": [1]}]}),
-            "/script/0/usage",
-        ),
+            SESSIONS,
+            json!({"message_history_state": {"messages": [message]}}),
+            pointer,
+        )
+    });
+    let mut faults = owned([
         (THREADS, json!([ID]), ""),
         (THREADS, json!({"session_id": [ID]}), "/session_id"),
         (SESSIONS, json!([]), ""),
@@ -147,42 +161,14 @@ fn by_position() -> Vec<(&'static str, Value, &'static str)> {
             json!({"message_history_state": [[]]}),
             "/message_history_state",
         ),
-        (
-            SESSIONS,
-            messages(json!([null, "user", null, "hi"])),
-            "/message_history_state/messages/0",
-        ),
-        (
-            SESSIONS,
-            user("tags", json!([])),
-            "/message_history_state/messages/0/tags",
-        ),
-        (
-            SESSIONS,
-            user("metadata", json!([])),
-            "/message_history_state/messages/0/metadata",
-        ),
-        (
-            SESSIONS,
-            user("provider_fields", json!(["p", []])),
-            "/message_history_state/messages/0/provider_fields",
-        ),
-        (
-            SESSIONS,
-            user("content", json!([["text", "hi"]])),
-            "/message_history_state/messages/0/content/0",
-        ),
-        (
-            SESSIONS,
-            user("content", json!(["hi"])),
-            "/message_history_state/messages/0/content/0",
-        ),
-    ]
+    ]);
+    faults.extend(messages);
+    faults
 }
 
 /// Requests with values of other types than their fields have.
-fn of_other_types() -> Vec<(&'static str, Value, &'static str)> {
-    vec![
+fn of_other_types() -> Faults {
+    owned([
         (RUNS, json!({"budget": 1}), "/budget"),
         (RUNS, json!({"budget": {"max_steps": "two"}}), "/budget/max_steps"),
         (RUNS, json!({"budget": {"max_steps": -1}}), "/budget/max_steps"),
@@ -243,7 +229,14 @@ fn of_other_types() -> Vec<(&'static str, Value, &'static str)> {
             json!({"message_history_state": {"messages": {}}}),
             "/message_history_state/messages",
         ),
-    ]
+    ])
+}
+
+fn owned(faults: impl IntoIterator<Item = (&'static str, Value, &'static str)>) -> Faults {
+    let faults = faults.into_iter();
+    faults
+        .map(|(request, body, pointer)| (request, body, pointer.to_owned()))
+        .collect()
 }
 
 /// What names types of the program rather than of JSON.
@@ -275,7 +268,13 @@ const FOREIGN: &[&str] = &[
 #[tokio::test]
 async fn an_array_is_no_object_and_no_answer_names_a_type_of_the_program() {
     let service = Service::start().await;
-    for (request, body, pointer) in by_position().into_iter().chain(of_other_types()) {
+    let tables = [
+        inputs_by_position(),
+        agents_by_position(),
+        sessions_by_position(),
+        of_other_types(),
+    ];
+    for (request, body, pointer) in tables.into_iter().flatten() {
         let (method, path) = request.split_once(' ').unwrap();
         let body = whole(request, body);
         let sent = service
