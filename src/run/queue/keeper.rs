@@ -91,8 +91,7 @@ impl RunService {
             let renewed = self.ports.store.lease_renew(&leases, until).await?;
             Ok::<_, StoreError>((renewed, self.lease_clock.instant_of(until)))
         };
-        let renewed = timeout(self.lease_patience(), renewing).await;
-        let (renewed, expires) = renewed.unwrap_or_else(|elapsed| Err(StoreError::late("renew leases", elapsed)))?;
+        let (renewed, expires) = self.in_lease_time("renew leases", renewing).await?;
         let renewed: HashMap<_, _> = renewed.iter().map(|renewed| (renewed.lease.run_id, renewed)).collect();
         let mut told = Vec::new();
         for run in runs {
@@ -109,6 +108,16 @@ impl RunService {
         self.settings.queue.lease / 3
     }
 
+    /// Waits as long for an operation of the store. One that is given up may have taken effect.
+    pub(in crate::run) async fn in_lease_time<T>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let done = timeout(self.lease_patience(), work).await;
+        done.unwrap_or_else(|elapsed| Err(StoreError::late(operation, elapsed)))
+    }
+
     /// Hands messages of the store to runs. What can't be read now comes with the next renewal of their leases.
     pub(in crate::run) async fn hand_messages(&self, runs: &[Arc<ActiveRun>]) {
         let handing = stream::iter(runs).for_each_concurrent(KEPT_AT_ONCE, async |run| {
@@ -123,12 +132,8 @@ impl RunService {
 
     /// Keeps what a run has told and applied since the last time. What can't be kept now is kept later, at the latest with its end.
     pub(in crate::run) async fn keep(&self, run: &ActiveRun) {
-        match timeout(self.lease_patience(), self.try_keep(run)).await {
-            Ok(Ok(())) => (),
-            Ok(Err(error)) => {
-                tracing::debug!(run_id = %run.run_id, error = &error as &dyn std::error::Error, "events of a run are kept later");
-            }
-            Err(_) => tracing::debug!(run_id = %run.run_id, "events of a run are not kept in time"),
+        if let Err(error) = self.in_lease_time("keep events", self.try_keep(run)).await {
+            tracing::debug!(run_id = %run.run_id, error = &error as &dyn std::error::Error, "events of a run are kept later");
         }
     }
 

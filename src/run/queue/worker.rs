@@ -55,8 +55,7 @@ impl RunService {
             let leasing = service.ports.store.run_lease(&terms, limits);
             // Where it is not answered in time, runs may have been leased all the same. Nobody works on them, so they are taken up again when
             // their leases expire.
-            let leased = timeout(service.lease_patience(), leasing).await;
-            let leased = leased.unwrap_or_else(|elapsed| Err(StoreError::late("lease runs", elapsed)))?;
+            let leased = service.in_lease_time("lease runs", leasing).await?;
             let is_full = leased.len() == places.len();
             for (leased, place) in leased.into_iter().zip(places) {
                 let isolated = is_suspect(&leased).then(|| service.quarantine.enter());
@@ -104,5 +103,5 @@ impl RunService {
 }
 
 fn is_suspect(leased: &LeasedRun) -> bool {
-    leased.is_taken_over && leased.summary.attempts > SUSPECT_ATTEMPTS
+    leased.summary.attempts > SUSPECT_ATTEMPTS
 }

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::PostgresStore;
+use super::patience::within;
 use super::signs::Listener;
 use crate::store::open::{OpenError, StoreSettings};
 
@@ -78,12 +79,7 @@ impl PostgresStore {
             // What was given up may still be at work on the connection, or never answered: the driver would wait for it, and the place in the
             // pool would be lost. Where nothing is awaited this costs nothing.
             .after_release(move |connection, _| {
-                Box::pin(async move {
-                    match timeout(patience, connection.flush()).await {
-                        Ok(flushed) => flushed.map(|()| true),
-                        Err(elapsed) => Err(sqlx::Error::Io(elapsed.into())),
-                    }
-                })
+                Box::pin(async move { within(patience, connection.flush()).await.map(|()| true) })
             })
             .after_connect(|connection, _| Box::pin(prepare_connection(connection)));
         // The pool itself would go on trying until its time is up, and then tell of nothing else.

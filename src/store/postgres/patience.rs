@@ -13,7 +13,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Waits for an operation. One that is given up may have taken effect, as one whose answer was lost; what it leaves on its connection is
 /// the pool's affair.
 pub(super) async fn in_time<T, E: From<sqlx::Error>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-    let done = timeout(PATIENCE, work).await;
+    within(PATIENCE, work).await
+}
+
+/// Waits for an operation that has a limit of its own.
+pub(super) async fn within<T, E: From<sqlx::Error>>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let done = timeout(limit, work).await;
     done.unwrap_or_else(|elapsed| Err(sqlx::Error::Io(elapsed.into()).into()))
 }
 

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use super::patience::within;
 use crate::store::signs::Signs;
 
 /// What signs are sent on; `give_sign` and `postgres/queue.rs` say it in SQL.
@@ -121,9 +122,4 @@ async fn hear(listener: &mut PgListener, signs: &Signs) -> Result<(), sqlx::Erro
             }
         }
     }
-}
-
-async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
-    let done = timeout(limit, work).await;
-    done.unwrap_or_else(|elapsed| Err(sqlx::Error::Io(elapsed.into())))
 }

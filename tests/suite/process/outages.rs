@@ -48,13 +48,7 @@ async fn a_queued_run_is_shown_and_followed_through_an_outage_of_redis() {
     let run = here.begin("echo", "wait").await;
     gate.until_waiting(1).await;
     let mut reader = here.follow(&run, 0).await;
-    let mut events = Vec::new();
-    while events
-        .last()
-        .is_none_or(|event: &Value| event["type"] != "model.requested")
-    {
-        events.push(reader.next().await.expect("the stream goes on"));
-    }
+    let events = reader.up_to("model.requested").await;
 
     let run_id = run["run_id"].as_str().unwrap();
     assert_eq!(redis.command(&["EVAL", STREAMS, "0", run_id]), ":1");

@@ -224,16 +224,22 @@ impl Events {
         }
     }
 
-    /// Reads up to the first event of this type.
+    /// Reads up to the first event of this type, and returns that one.
     pub(super) async fn until(&mut self, event_type: &str) -> Value {
-        let mut seen = Vec::new();
+        self.up_to(event_type).await.pop().unwrap()
+    }
+
+    /// Reads up to the first event of this type, and returns all of them.
+    pub(super) async fn up_to(&mut self, event_type: &str) -> Vec<Value> {
+        let mut events = Vec::new();
         while let Some(event) = self.next().await {
-            if event["type"] == event_type {
-                return event;
+            let is_wanted = event["type"] == event_type;
+            events.push(event);
+            if is_wanted {
+                return events;
             }
-            seen.push(event);
         }
-        panic!("the stream ended without {event_type}: {seen:#?}");
+        panic!("the stream ended without {event_type}: {events:#?}");
     }
 
     /// Reads to the end.

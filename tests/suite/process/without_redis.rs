@@ -81,13 +81,7 @@ async fn a_run_is_followed_while_another_process_works_on_it() {
     let run = here.begin("echo", "wait").await;
     gate.until_waiting(1).await;
     let mut reader = here.follow(&run, 0).await;
-    let mut events = Vec::new();
-    while events
-        .last()
-        .is_none_or(|event: &Value| event["type"] != "model.requested")
-    {
-        events.push(reader.next().await.expect("the stream goes on"));
-    }
+    let mut events = reader.up_to("model.requested").await;
     // It reads of a run whose model has not answered yet.
     let path = format!("/v1/runs/{}", run["run_id"].as_str().unwrap());
     assert_eq!(here.get(&path).await["status"], "running");

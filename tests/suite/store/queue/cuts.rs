@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_runtime::record::RunStatus;
-use agent_runtime::store::{CommitError, Enqueued, Lease, NewQueuedRun, Recorded, Store, StoreSettings, open};
+use agent_runtime::store::{Commit, CommitError, Enqueued, Lease, NewQueuedRun, Recorded, Store, StoreSettings, open};
 
 use super::fixtures::{commit_of, delivery, events, failed_end, journal, queued_run, terms, thread_run, worker};
 use crate::store::fixtures::{Fixture, object};
@@ -21,6 +21,18 @@ async fn cut_store(fixture: &Fixture, mark: &'static str) -> (Arc<dyn Store>, Pr
         ..TestDatabase::settings()
     };
     let store = open(&proxy.url(fixture.database.url()), settings).await.unwrap();
+    (store, proxy)
+}
+
+/// Commits over a store whose connection is cut at the mark, and returns that store.
+async fn cut_commit(fixture: &Fixture, mark: &'static str, commit: &Commit) -> (Arc<dyn Store>, Proxy) {
+    let (store, proxy) = cut_store(fixture, mark).await;
+    let error = store.session_commit(commit).await.unwrap_err();
+    assert!(
+        matches!(&error, CommitError::Store(error) if error.is_transient()),
+        "{mark}: {error:?}"
+    );
+    assert_eq!(proxy.cuts(), 1, "{mark}");
     (store, proxy)
 }
 
@@ -63,13 +75,7 @@ async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
             end.deliveries = vec![delivery(), delivery()];
         }
         let told = format!("webhook_deliveries where run_id = '{run_id}'");
-        let (store, proxy) = cut_store(&fixture, mark).await;
-        let error = store.session_commit(&commit).await.unwrap_err();
-        assert!(
-            matches!(&error, CommitError::Store(error) if error.is_transient()),
-            "{mark}: {error:?}"
-        );
-        assert_eq!(proxy.cuts(), 1, "{mark}");
+        let (store, _proxy) = cut_commit(&fixture, mark, &commit).await;
         // The server may not have noticed yet; a lock tells when it has.
         let lock = format!("begin; select from run_queue where run_id = '{run_id}' for update; commit");
         fixture.database.execute(&lock).await.unwrap();
@@ -122,13 +128,7 @@ async fn a_light_commit_that_is_cut_anywhere_tells_of_its_end_once_or_not_at_all
         if let Some(end) = &mut commit.run {
             end.deliveries = vec![delivery(), delivery()];
         }
-        let (store, proxy) = cut_store(&fixture, mark).await;
-        let error = store.session_commit(&commit).await.unwrap_err();
-        assert!(
-            matches!(&error, CommitError::Store(error) if error.is_transient()),
-            "{mark}: {error:?}"
-        );
-        assert_eq!(proxy.cuts(), 1, "{mark}");
+        let (store, _proxy) = cut_commit(&fixture, mark, &commit).await;
         // It waits for a transaction that the server has not given up yet.
         let lock = "begin; lock table webhook_deliveries, sessions; commit";
         fixture.database.execute(lock).await.unwrap();
