@@ -11,6 +11,7 @@ mod handover;
 mod keys;
 mod late_leases;
 mod lost_events;
+mod older_stores;
 mod outages;
 mod replicas;
 mod retention;
