@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::Object;
+use crate::json::{Object, Value};
 
 /// The most stop sequences; providers accept four.
 const MAX_STOPS: usize = 4;
@@ -51,6 +51,10 @@ impl ModelParameters {
             ),
             (self.stop.len() <= MAX_STOPS, "stop has at most 4 texts"),
             (!self.stop.iter().any(String::is_empty), "no text of stop is empty"),
+            (
+                self.extra.get("background") != Some(&Value::Bool(true)),
+                "extra has no background: true, since an answer that comes later is not fetched",
+            ),
         ];
         checks
             .into_iter()
@@ -72,6 +76,10 @@ mod tests {
             (r#"{"reasoning_effort": ""}"#, "reasoning_effort is not empty"),
             (r#"{"stop": ["a", "b", "c", "d", "e"]}"#, "stop has at most 4 texts"),
             (r#"{"stop": [""]}"#, "no text of stop is empty"),
+            (
+                r#"{"extra": {"background": true}}"#,
+                "extra has no background: true, since an answer that comes later is not fetched",
+            ),
         ] {
             let parameters: ModelParameters = serde_json::from_str(json).unwrap();
             assert_eq!(parameters.check(), Err(rule.to_owned()), "{json}");

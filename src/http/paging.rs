@@ -47,8 +47,13 @@ impl<T> ListPage<T> {
 
 /// Takes the parameter `limit`.
 pub(super) fn take_limit(query: &mut QueryParameters) -> Result<u32, Problem> {
-    let limit = query.number::<u32>("limit")?.unwrap_or(DEFAULT_LIMIT);
-    if (1..=MAX_LIMIT).contains(&limit) {
+    Ok(take_given_limit(query)?.unwrap_or(DEFAULT_LIMIT))
+}
+
+/// Takes the parameter `limit` of a list that is whole without one.
+pub(super) fn take_given_limit(query: &mut QueryParameters) -> Result<Option<u32>, Problem> {
+    let limit = query.number::<u32>("limit")?;
+    if limit.is_none_or(|limit| (1..=MAX_LIMIT).contains(&limit)) {
         Ok(limit)
     } else {
         Err(invalid("limit", format!("not between 1 and {MAX_LIMIT}")))
@@ -77,6 +82,8 @@ pub(super) enum Cursor {
     Session(Uuid),
     /// Of messages: the index of the next one.
     Message(u64),
+    /// Of the steps of a run: the index of the next one.
+    Step(u64),
     /// Of deliveries.
     Delivery(Uuid),
     /// Of agents.
@@ -91,6 +98,7 @@ impl Cursor {
             Self::Run(id) => ('r', id.as_bytes().to_vec()),
             Self::Session(id) => ('s', id.as_bytes().to_vec()),
             Self::Message(index) => ('m', index.to_be_bytes().to_vec()),
+            Self::Step(index) => ('n', index.to_be_bytes().to_vec()),
             Self::Delivery(id) => ('d', id.as_bytes().to_vec()),
             Self::Agent(name) => ('a', name.as_bytes().to_vec()),
             Self::Thread(name) => ('t', name.as_str().as_bytes().to_vec()),
@@ -106,6 +114,7 @@ impl Cursor {
             b'r' => Uuid::from_slice(&bytes).ok().map(Self::Run),
             b's' => Uuid::from_slice(&bytes).ok().map(Self::Session),
             b'm' => bytes.try_into().ok().map(u64::from_be_bytes).map(Self::Message),
+            b'n' => bytes.try_into().ok().map(u64::from_be_bytes).map(Self::Step),
             b'd' => Uuid::from_slice(&bytes).ok().map(Self::Delivery),
             b'a' => String::from_utf8(bytes)
                 .ok()
@@ -139,6 +148,7 @@ mod tests {
             Cursor::Run(Uuid::from_u128(7)),
             Cursor::Session(Uuid::from_u128(u128::MAX)),
             Cursor::Message(u64::MAX),
+            Cursor::Step(3),
             Cursor::Delivery(Uuid::from_u128(1 << 64)),
             Cursor::Agent("demo".to_owned()),
             Cursor::Thread("a:b@c".parse().unwrap()),

@@ -10,19 +10,34 @@ pub(super) fn words_of(source: &MediaSource) -> Option<String> {
     }
 }
 
+/// Media types of words that do not say so: their names below `application/`, without the `x-` of unregistered ones.
+const TEXT_FORMATS: [&str; 13] = [
+    "ecmascript",
+    "javascript",
+    "json",
+    "json-lines",
+    "jsonl",
+    "jsonlines",
+    "ndjson",
+    "sh",
+    "sql",
+    "toml",
+    "typescript",
+    "xml",
+    "yaml",
+];
+
 /// Tells whether a file is words.
 fn is_text(media_type: &str) -> bool {
     let kind = media_type.split(';').next().unwrap_or_default().trim();
-    kind.starts_with("text/")
-        || kind.ends_with("+json")
-        || kind.ends_with("+xml")
-        || [
-            "application/json",
-            "application/xml",
-            "application/yaml",
-            "application/toml",
-        ]
-        .contains(&kind)
+    let kind = kind.to_ascii_lowercase();
+    let Some((group, name)) = kind.split_once('/') else {
+        return false;
+    };
+    let is_written_in = |ending: &str| name.ends_with(ending);
+    group == "text"
+        || ["+json", "+xml", "+yaml"].into_iter().any(is_written_in)
+        || (group == "application" && TEXT_FORMATS.contains(&name.trim_start_matches("x-")))
 }
 
 /// Decodes base64 (RFC 4648, with or without padding) to text; `None` if it is not UTF-8 or not base64.
@@ -58,6 +73,16 @@ mod tests {
             ("text/markdown; charset=utf-8", "IyBHcsO8w59l", Some("# Grüße")),
             ("application/json", "e30", Some("{}")),
             ("application/problem+json", "e30=", Some("{}")),
+            ("application/yaml", "e30", Some("{}")),
+            ("application/x-yaml", "e30", Some("{}")),
+            ("Application/X-YAML; charset=UTF-8", "e30", Some("{}")),
+            ("application/openapi+yaml", "e30", Some("{}")),
+            ("application/x-ndjson", "e30", Some("{}")),
+            ("image/svg+xml", "e30", Some("{}")),
+            ("image/yaml", "e30", None),
+            ("application/zip", "e30", None),
+            ("text", "e30", None),
+            ("", "e30", None),
             ("application/pdf", "e30=", None),
             ("text/plain", "//8=", None),
             ("text/plain", "e 30", None),

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::http::Api;
 use crate::http::auth::Caller;
 use crate::http::codes::ProblemCode;
 use crate::http::guards::within;
-use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
+use crate::http::paging::{Cursor, ListPage, take_cursor, take_given_limit, take_limit};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::RunId;
@@ -21,15 +19,6 @@ use crate::store::{Page, RunFilter, TimeRange};
 
 /// The longest wait for a run.
 const MAX_WAIT: Duration = Duration::from_mins(1);
-
-/// The steps of a run.
-#[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct StepList {
-    /// The completed steps, in order, with the messages that they produced.
-    data: Vec<StepRecord>,
-    /// Always null: all steps stand on one page.
-    next_cursor: Option<String>,
-}
 
 /// Lists runs, live and ended, newest first.
 #[utoipa::path(get, path = "/v1/runs", tag = "runs", params(
@@ -108,28 +97,35 @@ pub(in crate::http) async fn get_run(
     run.map(|run| Json(run.into())).ok_or_else(|| run_not_found(run_id))
 }
 
-/// Lists the completed steps of a run with their messages, also while it works.
-#[utoipa::path(get, path = "/v1/runs/{run_id}/steps", tag = "runs", params(("run_id" = uuid::Uuid, Path)), responses(
-    (status = 200, body = StepList),
+/// Lists the completed steps of a run in their order, with their messages, also while it works.
+#[utoipa::path(get, path = "/v1/runs/{run_id}/steps", tag = "runs", params(
+    ("run_id" = uuid::Uuid, Path),
+    ("limit" = Option<u32>, Query, description = "1 to 200, by default all"),
+    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+), responses(
+    (status = 200, body = ListPage<StepRecord>),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_steps(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
     path: PathParameters,
-    query: QueryParameters,
-) -> Result<Json<StepList>, Problem> {
+    mut query: QueryParameters,
+) -> Result<Json<ListPage<StepRecord>>, Problem> {
+    let limit = take_given_limit(&mut query)?.map_or(usize::MAX, |limit| limit as usize);
+    let first = take_cursor(&mut query, |cursor| match cursor {
+        Cursor::Step(index) => Some(usize::try_from(index).unwrap_or(usize::MAX)),
+        _ => None,
+    })?;
     query.finish()?;
     let run_id = path.id("run_id")?;
     let steps = api.service.runs.step_list(&tenant, run_id).await?;
-    steps
-        .map(|data| {
-            Json(StepList {
-                data,
-                next_cursor: None,
-            })
-        })
-        .ok_or_else(|| run_not_found(run_id))
+    let steps = steps.ok_or_else(|| run_not_found(run_id))?;
+    let first = first.unwrap_or_default();
+    let next = first.saturating_add(limit);
+    let cursor = (next < steps.len()).then_some(Cursor::Step(next as u64));
+    let page = steps.into_iter().skip(first).take(limit).collect();
+    Ok(Json(ListPage::with_cursor(page, cursor)))
 }
 
 /// Takes the parameter `wait`.

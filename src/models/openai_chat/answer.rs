@@ -17,6 +17,7 @@ use crate::usage::Usage;
 /// An answer in the making.
 #[derive(Debug)]
 pub(super) struct Answer {
+    has_begun: bool,
     parts: Vec<Part>,
     calls: Calls,
     /// How many of the calls have their place among the parts.
@@ -50,6 +51,7 @@ impl Answer {
     /// Makes an empty answer of at most `limit` calls.
     pub(super) fn new(ids: Arc<dyn IdSource>, limit: usize) -> Self {
         Self {
+            has_begun: false,
             parts: Vec::new(),
             calls: Calls::new(ids, limit),
             placed_calls: 0,
@@ -64,6 +66,11 @@ impl Answer {
     /// Tells whether the provider said why the answer ended.
     pub(super) fn is_finished(&self) -> bool {
         self.finish_reason.is_some()
+    }
+
+    /// Tells whether a message or a piece of one came.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     /// Takes what stands around the choices.
@@ -89,6 +96,7 @@ impl Answer {
         whole: bool,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), TooManyCalls> {
+        self.has_begun = true;
         self.kept.take(message, whole);
         self.add_reasoning(reasoning_words(message), events);
         if let Some(content) = message.get("content") {

@@ -121,6 +121,7 @@ impl Calls {
         let found = if whole { None } else { self.find(&fragment) };
         let place = match found {
             Some(place) => place,
+            None if fragment.is_empty() => return Ok(()),
             None => self.begin(&fragment)?,
         };
         let call = &mut self.list[place];
@@ -211,6 +212,11 @@ impl Fragment {
             arguments: arguments.unwrap_or_default(),
             ..Self::default()
         }
+    }
+
+    /// Tells whether the fragment says nothing: some servers send an empty call beside an answer without calls.
+    fn is_empty(&self) -> bool {
+        self.id.is_none() && self.name.is_none() && matches!(self.arguments.trim(), "" | "{}")
     }
 }
 

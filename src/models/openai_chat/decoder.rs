@@ -102,8 +102,10 @@ impl FrameDecoder for ChatDecoder {
 }
 
 impl ChatDecoder {
+    /// Takes the mark at the end of a stream. Some servers send it without a reason for the end.
     fn end_of_frames(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        if self.is_finished() {
+        let has_answer = |answer: &Answer| answer.is_finished() || answer.has_begun();
+        if self.answer.as_ref().is_none_or(has_answer) {
             return self.complete(events);
         }
         if self.saw_frame && !self.saw_choices {

@@ -11,7 +11,7 @@ const STREAMED_TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];
 /// The list of blocks of which a stream sends pieces.
 const DETAILS: &str = "reasoning_details";
 /// Fields that the decoder reads itself, and output that providers refuse to take back.
-const NOT_KEPT: [&str; 14] = [
+const NOT_KEPT: [&str; 15] = [
     "role",
     "content",
     "refusal",
@@ -24,6 +24,7 @@ const NOT_KEPT: [&str; 14] = [
     "images",
     "name",
     "prefix",
+    "token_id",
     "token_ids",
     "logprobs",
 ];

@@ -11,8 +11,15 @@ pub(super) fn read_usage(chunk: &Fields<'_>) -> Option<Usage> {
 }
 
 fn counts(usage: &Fields<'_>) -> Usage {
-    let detail = |group: &str, name: &str| usage.object(group).and_then(|details| details.count(name));
-    let first = |names: &[&str]| names.iter().find_map(|name| usage.count(name)).unwrap_or_default();
+    // A zero is what servers write that count the same elsewhere.
+    let detail = |group: &str, name: &str| {
+        let count = usage.object(group).and_then(|details| details.count(name));
+        count.filter(|count| *count > 0)
+    };
+    let first = |names: &[&str]| {
+        let mut counts = names.iter().filter_map(|name| usage.count(name));
+        counts.find(|count| *count > 0).unwrap_or_default()
+    };
     let input_tokens = first(&["prompt_tokens", "input_tokens"]);
     let output_tokens = first(&["completion_tokens", "output_tokens"]);
     let total = usage.count("total_tokens").filter(|total| *total > 0);
@@ -22,7 +29,7 @@ fn counts(usage: &Fields<'_>) -> Usage {
         output_tokens,
         cache_read_tokens: detail("prompt_tokens_details", "cached_tokens")
             .or_else(|| detail("input_tokens_details", "cached_tokens"))
-            .unwrap_or_else(|| first(&["prompt_cache_hit_tokens", "cached_tokens"])),
+            .unwrap_or_else(|| first(&["prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens"])),
         cache_write_tokens: detail("prompt_tokens_details", "cache_write_tokens")
             .unwrap_or_else(|| first(&["cache_creation_input_tokens"])),
         reasoning_tokens: detail("completion_tokens_details", "reasoning_tokens")
@@ -69,6 +76,15 @@ mod tests {
             ),
             (
                 r#"{"usage": {"prompt_tokens": 10, "completion_tokens": 4, "cached_tokens": 6}}"#,
+                cached,
+            ),
+            (
+                r#"{"usage": {"prompt_tokens": 10, "completion_tokens": 4, "num_cached_tokens": 6}}"#,
+                cached,
+            ),
+            (
+                r#"{"usage": {"prompt_tokens": 10, "completion_tokens": 4, "num_cached_tokens": 6, "cached_tokens": 0,
+                   "prompt_tokens_details": {"cached_tokens": 0}}}"#,
                 cached,
             ),
             (

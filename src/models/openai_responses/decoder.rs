@@ -157,7 +157,7 @@ impl ResponsesDecoder {
         let reason = match status.as_str() {
             "completed" => None,
             "incomplete" => Some(incomplete(response)),
-            "queued" | "in_progress" => return Err(truncated()),
+            "queued" | "in_progress" => return Err(deferred()),
             "cancelled" => return Err(cancelled()),
             _ => Some(FinishReason::Other(status)),
         };
@@ -226,6 +226,14 @@ fn incomplete(response: &Fields<'_>) -> FinishReason {
         Some(reason) => FinishReason::Other(reason.to_owned()),
         None => FinishReason::Other("incomplete".to_owned()),
     }
+}
+
+/// The provider still works on the answer, and is paid for it: another attempt would only be another one of these.
+fn deferred() -> Failure {
+    protocol(
+        "the provider answers in the background, and such answers are not fetched".to_owned(),
+        "",
+    )
 }
 
 fn cancelled() -> Failure {

@@ -13,6 +13,7 @@ on_every_store! {
     every_form_of_input_is_taken,
     a_streamed_run_tells_its_story_and_ends,
     runs_are_listed_newest_first_in_pages_and_filtered,
+    steps_are_listed_in_their_order_in_pages,
 }
 
 /// Parses server-sent events into (id, event, data); comments are left out.
@@ -211,4 +212,50 @@ async fn runs_are_listed_newest_first_in_pages_and_filtered(service: &Service) {
             .len(),
         5
     );
+}
+
+async fn steps_are_listed_in_their_order_in_pages(service: &Service) {
+    let call = json!({"tool_calls": [{"name": "calculator", "arguments": {"expression": "1+1"}}]});
+    let script = json!([call, call, call, call, {"text": "done"}]);
+    let agent = json!({"model": "mock/echo", "driver": "scripted", "tools": ["calculator"], "script": script});
+    service.put_agent("stepping", agent).await;
+    let run = service.run_with(json!({"agent": "stepping", "input": "hi"})).await;
+    let path = format!("/v1/runs/{}/steps", run["run_id"].as_str().unwrap());
+    let whole = service.get(&path).await;
+    assert_eq!(whole["data"].as_array().unwrap().len(), 5);
+    assert_eq!(
+        whole["next_cursor"],
+        Value::Null,
+        "without a limit all stand on one page"
+    );
+
+    let (mut listed, mut sizes) = (Vec::new(), Vec::new());
+    let mut page = service.get(&format!("{path}?limit=2")).await;
+    loop {
+        let rows = page["data"].as_array().unwrap();
+        sizes.push(rows.len());
+        listed.extend(rows.clone());
+        let Some(cursor) = page["next_cursor"].as_str() else {
+            break;
+        };
+        page = service.get(&format!("{path}?limit=2&cursor={cursor}")).await;
+    }
+    assert_eq!(
+        (listed, sizes),
+        (whole["data"].as_array().unwrap().clone(), vec![2, 2, 1])
+    );
+    let full = service.get(&format!("{path}?limit=5")).await;
+    assert_eq!(full, whole, "a full page that is the last has no cursor");
+    let beyond = service.get(&format!("{path}?cursor=n{:016x}", u64::MAX)).await;
+    assert_eq!(beyond, json!({"data": [], "next_cursor": null}));
+    for (query, code) in [
+        ("limit=0", "invalid_parameter"),
+        ("limit=201", "invalid_parameter"),
+        ("limit=-1", "invalid_parameter"),
+        ("cursor=m0000000000000001", "invalid_cursor"),
+        ("cursor=x", "invalid_cursor"),
+    ] {
+        let answer = read(service.request(Method::GET, &format!("{path}?{query}"))).await;
+        answer.assert_problem(code);
+    }
 }

@@ -233,6 +233,37 @@ fn the_first_form_of_the_protocol_is_understood() {
 }
 
 #[test]
+fn an_empty_call_beside_an_answer_is_none() {
+    let empty = [
+        r#""function_call":{"arguments":"","name":""}"#,
+        r#""function_call":{}"#,
+        r#""function_call":{"arguments":"{}","name":null}"#,
+        r#""tool_calls":[{"id":"","type":"function","function":{"arguments":"","name":""}}]"#,
+        r#""tool_calls":[{"index":0,"id":null,"type":"","function":{}}]"#,
+    ];
+    for call in empty {
+        let message = format!(r#"{{"role":"assistant","content":"hello",{call}}}"#);
+        let piece = format!(r#"{{"choices":[{{"index":0,"delta":{message}}}]}}"#);
+        let whole = format!(r#"{{"choices":[{{"index":0,"message":{message}}}]}}"#);
+        let plain = decode_with(None, CapSettings::default(), &[whole.as_bytes()]);
+        for (events, end) in [stream(&[&piece, "[DONE]"]), plain] {
+            let response = end.unwrap();
+            assert_eq!(response.content, [ContentPart::text("hello")], "{call}");
+            assert_eq!(response.finish_reason, FinishReason::Stop, "{call}");
+            assert!(told(&events).is_empty(), "{call}");
+        }
+    }
+    expect(
+        &[
+            r#"[{"index":0,"id":"","function":{"name":"","arguments":""}}]"#,
+            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]"#,
+            r#"[{"index":0,"id":"","function":{"name":"","arguments":"{}"}}]"#,
+        ],
+        &[("a", "f", "{}")],
+    );
+}
+
+#[test]
 fn a_call_of_a_custom_tool_is_a_call_whose_arguments_are_its_input() {
     expect(
         &[

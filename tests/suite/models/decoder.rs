@@ -60,11 +60,11 @@ fn hello() -> Vec<ModelEvent> {
 
 #[test]
 fn an_end_that_was_announced_is_enough_and_another_is_none() {
-    for data in [&[HELLO, STOP, DONE][..], &[HELLO, STOP]] {
+    for data in [&[HELLO, STOP, DONE][..], &[HELLO, STOP], &[HELLO, DONE]] {
         let (events, end) = stream(data);
         assert_eq!((events, end.unwrap().finish_reason), (hello(), FinishReason::Stop));
     }
-    for data in [&[HELLO][..], &[HELLO, DONE], &[]] {
+    for data in [&[HELLO][..], &[DONE], &[]] {
         assert_eq!(class(&stream(data)), ModelErrorClass::Truncated, "{data:?}");
     }
     for text in [
@@ -231,6 +231,14 @@ fn reasoning_comes_under_any_name_and_once() {
         });
         assert_eq!(words.as_deref(), Some("hm"), "{delta}");
     }
+}
+
+#[test]
+fn tokens_of_a_stream_are_no_field_that_goes_back() {
+    let piece =
+        r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":"hello","token_id":4616,"tool_calls":null}}]}"#;
+    let response = stream(&[piece, STOP, DONE]).1.unwrap();
+    assert_eq!(response.provider_fields, None);
 }
 
 #[test]

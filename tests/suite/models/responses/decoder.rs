@@ -144,13 +144,6 @@ fn an_answer_without_its_end_is_truncated() {
         let outcome = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
         assert_eq!(class(&outcome), ModelErrorClass::Truncated, "{text:?}");
     }
-    for status in ["queued", "in_progress"] {
-        assert_eq!(
-            class(&plain(&response(status, &[]))),
-            ModelErrorClass::Truncated,
-            "{status}"
-        );
-    }
     let unterminated = format!("data: {}", end("completed", &[message_item("hello")]));
     let outcome = decode_with(None, CapSettings::default(), &[unterminated.as_bytes()]);
     assert!(outcome.1.is_ok(), "a last event without its blank line counts");

@@ -52,6 +52,22 @@ async fn a_failed_attempt_is_repeated_until_something_was_passed_on() {
 }
 
 #[tokio::test]
+async fn an_answer_that_comes_later_is_asked_for_once() {
+    for status in ["queued", "in_progress"] {
+        let body = json!({"id": "resp_1", "object": "response", "status": status, "background": true, "output": []});
+        let server = ModelServer::start(vec![Reply::json(200, &body)]).await;
+        let model = model_of(settings(server.url("/v1")), &impatient(4));
+        let error = ask(model.as_ref(), request(vec![user("hi")])).await.end.unwrap_err();
+        assert_eq!(server.captured().len(), 1, "{status}: each attempt would be a paid job");
+        assert_eq!(error.class, ModelErrorClass::Protocol, "{status}");
+        assert_eq!(
+            error.message,
+            "the provider answers in the background, and such answers are not fetched"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_refused_request_is_an_error_of_its_status() {
     for (status, code, class) in [
         (400, "invalid_encrypted_content", ModelErrorClass::Invalid),
