@@ -10,7 +10,7 @@ use secrecy::ExposeSecret as _;
 use crate::agent::ports::StructuredOutput;
 use crate::agent::state::ExecutionBudget;
 use crate::board::{BoardSettings, RedisBoardSettings};
-use crate::config::{self, Config, Role};
+use crate::config::{self, Config, PriorityScope, Role};
 use crate::http::HttpLimits;
 use crate::models::{CapSettings, ClientSettings, ProviderKind, ProviderSettings, RetrySettings, TimeoutSettings};
 use crate::outbox::OutboxSettings;
@@ -73,6 +73,7 @@ fn queue(config: &Config) -> QueueSettings {
         lease: queue.lease,
         poll_interval: queue.poll_interval,
         max_waiting: queue.max_waiting,
+        ranks_tenants: queue.priority == PriorityScope::Global,
         max_attempts: queue.max_attempts,
     }
 }

@@ -55,7 +55,7 @@ pub use models::ModelsConfig;
 pub use overrides::parse_override;
 pub use prices::PriceConfig;
 pub use providers::{ProviderConfig, ProviderKind, StructuredOutput};
-pub use queue::{QueueConfig, Role};
+pub use queue::{PriorityScope, QueueConfig, Role};
 pub use retention::RetentionConfig;
 pub use runs::{BudgetConfig, RunsConfig};
 pub use secrets::SecretUrl;

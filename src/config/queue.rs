@@ -22,9 +22,20 @@ pub struct QueueConfig {
     /// Runs that wait; more are turned away.
     #[serde(deserialize_with = "integer::<_, 1, 100_000_000, _>")]
     pub max_waiting: u32,
+    pub priority: PriorityScope,
     /// How often a run is begun that its workers don't survive.
     #[serde(deserialize_with = "integer::<_, 1, 1_000, _>")]
     pub max_attempts: u32,
+}
+
+/// Among which runs a priority counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PriorityScope {
+    /// Among those of the same tenant.
+    Tenant,
+    /// Among all: a tenant can go before others for as long as it likes.
+    Global,
 }
 
 /// What a process does.

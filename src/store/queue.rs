@@ -57,8 +57,10 @@ pub struct NewQueuedRun {
     pub summary: RunSummary,
     /// What is asked, in a form of the caller's: JSON.
     pub request: String,
-    /// Runs of a higher priority are leased first.
+    /// Among the runs of its tenant and level, those of a higher priority are leased first.
     pub priority: i16,
+    /// Runs of a higher level are leased first, whichever tenant's they are.
+    pub level: i16,
     /// What to do when the thread that the summary names has another active run.
     pub if_busy: IfBusy,
     /// The key by which a repeated request is known.
@@ -213,14 +215,15 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     fn lease_time(&self) -> StoreFuture<'_, Timestamp>;
 
     /// Accepts a run: its record, its place in the queue and its idempotency key, all or nothing. A thread that does not exist is
-    /// made. Among the runs of a priority, tenants take turns.
+    /// made. Among the runs of a level, tenants take turns.
     ///
     /// The record is stored as running if the lease is taken with it, and as queued otherwise; keys are judged by the time at which
     /// the summary was created. May be repeated after [`StoreError::Unavailable`](super::StoreError::Unavailable): a second attempt
     /// that finds the first one done answers as the first would have, but for the run that was told to stop.
     fn run_enqueue<'a>(&'a self, run: &'a NewQueuedRun) -> StoreFuture<'a, Enqueued>;
 
-    /// Leases runs: first those whose lease has expired, then queued ones, by priority and turn. Their records say that they run, and
+    /// Leases runs: first those whose lease has expired, then queued ones, by level and turn. Each
+    /// turn of a tenant goes to that of its runs that has the highest priority, and among equals to the one of the lowest id. Their records say that they run, and
     /// those on threads from where: what the thread points to at the first lease. A run that waits for its thread is leased only when it
     /// was cancelled.
     ///
@@ -241,7 +244,7 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     /// its run has ended.
     fn lease_renew<'a>(&'a self, leases: &'a [Lease], until: Timestamp) -> StoreFuture<'a, Vec<RenewedLease>>;
 
-    /// Gives a run back to the queue, at the head of its priority: with its old turn, or the first that waits if that is earlier. The
+    /// Gives a run back to the queue, at the head of its level: with its old turn, or the first that waits if that is earlier. The
     /// attempt does not count. Tells whether the lease was still in force; it is not any more.
     fn lease_release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, bool>;
 

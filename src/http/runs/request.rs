@@ -48,7 +48,7 @@ pub(in crate::http) struct CreateRun {
     /// How much of the run outlives its worker; by default the agent's.
     #[serde(default)]
     durability: Option<Durability>,
-    /// Runs of a higher priority leave the queue first: -100 to 100.
+    /// Among the runs of the tenant, those of a higher priority leave the queue first: -100 to 100.
     #[serde(default)]
     #[schema(minimum = -100, maximum = 100)]
     priority: i64,

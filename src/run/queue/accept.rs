@@ -94,6 +94,11 @@ impl RunService {
                 message: error.to_string(),
             })?,
             priority: plan.request.priority,
+            level: if self.settings.queue.ranks_tenants {
+                plan.request.priority
+            } else {
+                0
+            },
             if_busy: plan.request.if_busy,
             idempotency: key.map(|key| IdempotencyKey {
                 key: key.key.clone(),

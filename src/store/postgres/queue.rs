@@ -34,7 +34,8 @@ macro_rules! lease_picked {
     () => {
         concat!(
             "q as (
-                update run_queue q set fence = q.fence + 1, attempts = q.attempts + 1, leased_until = $2, owner = $3
+                update run_queue q set fence = q.fence + 1, attempts = q.attempts + 1, leased_until = $2, owner = $3,
+                    turn = coalesce(picked.turn, q.turn)
                 from picked where q.tenant = picked.tenant and q.run_id = picked.run_id
                 returning q.*, picked.is_expired
             ), r as (
@@ -59,6 +60,9 @@ macro_rules! lease_picked {
 }
 
 /// Leases the next runs. What others are about to lease is passed over.
+///
+/// `slot` has the next turns, and `chosen` the runs that get them: of each tenant as many as it has slots, those of the highest priority.
+/// The runs that lose their slots get the turns of those that took them, so a tenant's turns stay what they were.
 const LEASE_NEXT: &str = concat!(
     "with suspect as materialized (
         select tenant, run_id from run_queue where leased_until < $1 and attempts >= $6
@@ -74,15 +78,40 @@ const LEASE_NEXT: &str = concat!(
         select * from suspect
         union all
         select * from unsuspected
-    ), waiting as materialized (
-        select tenant, run_id from run_queue where leased_until is null and (not is_held or control = 'cancel')
-        order by priority desc, turn, run_id
+    ), slot as materialized (
+        select tenant, level, priority, turn, run_id from run_queue
+        where leased_until is null and (not is_held or control = 'cancel')
+        order by level desc, turn, run_id
         limit $4 - (select count(*) from expired)
         for update skip locked
+    ), chosen as materialized (
+        select best.* from (select tenant, level, count(*) as slots from slot group by tenant, level) share
+        cross join lateral (
+            select tenant, level, priority, turn, run_id from run_queue
+            where tenant = share.tenant and level = share.level
+                and leased_until is null and (not is_held or control = 'cancel')
+            order by priority desc, run_id
+            limit share.slots
+            for update skip locked
+        ) best
+    ), involved as (
+        select *, exists (select from chosen where (chosen.tenant, chosen.run_id) = (found.tenant, found.run_id)) as is_chosen
+        from (select * from slot union select * from chosen) found
+    ), placed as (
+        select *, row_number() over (
+            partition by tenant, level order by is_chosen desc, priority desc, run_id) as place
+        from involved
+    ), turns as (
+        select tenant, level, turn, row_number() over (partition by tenant, level order by turn) as place from involved
+    ), given as (
+        select placed.tenant, placed.run_id, placed.is_chosen, turns.turn from placed join turns using (tenant, level, place)
+    ), outdone as (
+        update run_queue q set turn = given.turn from given
+        where not given.is_chosen and q.tenant = given.tenant and q.run_id = given.run_id
     ), picked as (
-        select tenant, run_id, true as is_expired from expired
+        select tenant, run_id, true as is_expired, null::bigint as turn from expired
         union all
-        select tenant, run_id, false from waiting
+        select tenant, run_id, false, turn from given where is_chosen
     ), ",
     lease_picked!()
 );
@@ -90,7 +119,7 @@ const LEASE_NEXT: &str = concat!(
 /// Leases one run.
 const LEASE_THIS: &str = concat!(
     "with picked as materialized (
-        select tenant, run_id, false as is_expired from run_queue
+        select tenant, run_id, false as is_expired, turn from run_queue
         where tenant = $4 and run_id = $5 and owner is null and (not is_held or control = 'cancel')
         for update skip locked
     ), ",

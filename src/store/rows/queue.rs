@@ -28,7 +28,7 @@ struct LeaseKeyRow {
     lease_run_id: Uuid,
     fence: i64,
     lease_attempts: i64,
-    priority: i64,
+    level: i64,
     turn: i64,
     /// Whether a lease had expired.
     is_expired: bool,
@@ -39,7 +39,7 @@ from_row!(LeaseKeyRow {
     lease_run_id,
     fence,
     lease_attempts,
-    priority,
+    level,
     turn,
     is_expired,
 });
@@ -107,12 +107,7 @@ impl LeasedRunRow {
     /// Returns its place among those that were leased with it.
     pub(crate) fn order(&self) -> impl Ord + use<> {
         let key = &self.key;
-        (
-            Reverse(key.is_expired),
-            Reverse(key.priority),
-            key.turn,
-            key.lease_run_id,
-        )
+        (Reverse(key.is_expired), Reverse(key.level), key.turn, key.lease_run_id)
     }
 
     /// Reads the run.

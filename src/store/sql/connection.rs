@@ -58,6 +58,23 @@ impl Connection<'_> {
         row.as_ref().map(EngineRow::read).transpose()
     }
 
+    /// Reads all rows.
+    pub(crate) async fn fetch_all<R>(&mut self, statement: Statement<'_>) -> Result<Vec<R>, sqlx::Error>
+    where
+        R: for<'r> FromRow<'r, PgRow> + for<'r> FromRow<'r, SqliteRow>,
+    {
+        match self {
+            Self::Postgres(connection) => {
+                let rows = statement.into_query().fetch_all(&mut **connection).await?;
+                rows.iter().map(R::from_row).collect()
+            }
+            Self::Sqlite(connection) => {
+                let rows = statement.into_query().fetch_all(&mut **connection).await?;
+                rows.iter().map(R::from_row).collect()
+            }
+        }
+    }
+
     /// Waits until no other transaction decides who is active on the thread. What it reads afterwards is what they have left behind.
     pub(crate) async fn thread_lock(&mut self, tenant: &str, thread: &str) -> Result<(), sqlx::Error> {
         let Self::Postgres(connection) = self else {

@@ -1,4 +1,6 @@
-//! Leasing runs on SQLite, which returns no rows of one statement to another: one by one, in a transaction.
+//! Leasing runs on SQLite, which returns no rows of one statement to another: several statements in a transaction.
+
+use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
@@ -14,10 +16,17 @@ const EXPIRED: &str = "select tenant, run_id, attempts >= $3 from run_queue
     order by leased_until
     limit 1";
 
-const WAITING: &str = "select tenant, run_id from run_queue
+/// The next turns, whichever tenant's they are.
+const SLOTS: &str = "select tenant, level, turn, run_id from run_queue
     where leased_until is null and (not is_held or control = 'cancel')
-    order by priority desc, turn, run_id
-    limit 1";
+    order by level desc, turn, run_id
+    limit $1";
+
+/// The runs of a tenant that get its next turns.
+const CHOSEN: &str = "select run_id, turn from run_queue
+    where tenant = $1 and level = $2 and leased_until is null and (not is_held or control = 'cancel')
+    order by priority desc, run_id
+    limit $3";
 
 const THIS: &str = "select tenant, run_id from run_queue
     where tenant = $1 and run_id = $2 and owner is null and (not is_held or control = 'cancel')";
@@ -30,22 +39,35 @@ const READ: &str = concat!(
     " from run_queue q left join runs r on r.tenant = q.tenant and r.run_id = q.run_id where q.tenant = $1 and q.run_id = $2"
 );
 
-/// Leases runs: each that is picked is leased before the next is looked for.
+/// Leases runs: first those whose lease has expired, then those that wait.
 pub(super) async fn lease_in_txn(
     mut connection: Connection<'_>,
     terms: LeaseTerms,
     choice: LeaseChoice,
 ) -> Result<Ended<Vec<LeasedRunRow>>, sqlx::Error> {
-    let (limit, mut suspects) = match choice {
-        LeaseChoice::Next(limits) => (limits.runs as usize, limits.suspects),
-        LeaseChoice::This(..) => (1, 0),
-    };
     let mut leased = Vec::new();
-    while leased.len() < limit
-        && let Some(picked) = pick(&mut connection, terms, &choice, suspects > 0).await?
-    {
-        suspects -= u32::from(picked.is_suspect);
-        leased.extend(lease(&mut connection, terms, &picked).await?);
+    match choice {
+        LeaseChoice::This(tenant, run_id) => {
+            let this = Statement::new(LEASE, THIS).bind_run_key(&tenant, run_id);
+            if let Some((tenant, run_id)) = connection.fetch_optional::<(String, Uuid)>(this).await? {
+                let picked = Picked::waiting(tenant, run_id);
+                leased.extend(lease(&mut connection, terms, &picked).await?);
+            }
+        }
+        LeaseChoice::Next(limits) => {
+            let limit = limits.runs as usize;
+            let mut suspects = limits.suspects;
+            // Each that is picked is leased before the next is looked for.
+            while leased.len() < limit
+                && let Some((picked, is_suspect)) = pick_expired(&mut connection, terms, suspects > 0).await?
+            {
+                suspects -= u32::from(is_suspect);
+                leased.extend(lease(&mut connection, terms, &picked).await?);
+            }
+            for picked in assign_turns(&mut connection, limit - leased.len()).await? {
+                leased.extend(lease(&mut connection, terms, &picked).await?);
+            }
+        }
     }
     Ok(if leased.is_empty() {
         Ended::Undone(leased)
@@ -60,41 +82,78 @@ struct Picked {
     run_id: Uuid,
     /// Whether its lease has expired.
     is_expired: bool,
-    is_suspect: bool,
 }
 
-/// Returns the next run of the choice.
-async fn pick(
+impl Picked {
+    fn waiting(tenant: String, run_id: Uuid) -> Self {
+        Self {
+            tenant,
+            run_id,
+            is_expired: false,
+        }
+    }
+}
+
+/// Returns a run whose lease has expired, and whether it is suspect.
+async fn pick_expired(
     connection: &mut Connection<'_>,
     terms: LeaseTerms,
-    choice: &LeaseChoice,
     with_suspects: bool,
-) -> Result<Option<Picked>, sqlx::Error> {
-    let waiting = match choice {
-        LeaseChoice::This(tenant, run_id) => Statement::new(LEASE, THIS).bind_run_key(tenant, *run_id),
-        LeaseChoice::Next(_) => {
-            let expired = Statement::new(LEASE, EXPIRED)
-                .bind(StoredTime(terms.now))
-                .bind(with_suspects)
-                .bind(i64::from(SUSPECT_ATTEMPTS));
-            if let Some((tenant, run_id, is_suspect)) = connection.fetch_optional(expired).await? {
-                return Ok(Some(Picked {
-                    tenant,
-                    run_id,
-                    is_expired: true,
-                    is_suspect,
-                }));
-            }
-            Statement::new(LEASE, WAITING)
-        }
-    };
-    let picked: Option<(String, Uuid)> = connection.fetch_optional(waiting).await?;
-    Ok(picked.map(|(tenant, run_id)| Picked {
-        tenant,
-        run_id,
-        is_expired: false,
-        is_suspect: false,
+) -> Result<Option<(Picked, bool)>, sqlx::Error> {
+    let expired = Statement::new(LEASE, EXPIRED)
+        .bind(StoredTime(terms.now))
+        .bind(with_suspects)
+        .bind(i64::from(SUSPECT_ATTEMPTS));
+    let found: Option<(String, Uuid, bool)> = connection.fetch_optional(expired).await?;
+    Ok(found.map(|(tenant, run_id, is_suspect)| {
+        let picked = Picked {
+            is_expired: true,
+            ..Picked::waiting(tenant, run_id)
+        };
+        (picked, is_suspect)
     }))
+}
+
+/// Gives the next turns of each tenant to those of its runs that have the highest priority, and returns them. The runs that lose their
+/// slots get the turns of those that took them, so a tenant's turns stay what they were.
+async fn assign_turns(connection: &mut Connection<'_>, limit: usize) -> Result<Vec<Picked>, sqlx::Error> {
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    let select = Statement::new(LEASE, SLOTS).bind(i64::try_from(limit).unwrap_or(i64::MAX));
+    let slots: Vec<(String, i64, i64, Uuid)> = connection.fetch_all(select).await?;
+    let mut shares: BTreeMap<(String, i64), Vec<(Uuid, i64)>> = BTreeMap::new();
+    for (tenant, level, turn, run_id) in slots {
+        shares.entry((tenant, level)).or_default().push((run_id, turn));
+    }
+    let mut picked = Vec::new();
+    for ((tenant, level), slots) in shares {
+        let select = Statement::new(LEASE, CHOSEN)
+            .bind(tenant.as_str())
+            .bind(level)
+            .bind(i64::try_from(slots.len()).unwrap_or(i64::MAX));
+        let chosen: Vec<(Uuid, i64)> = connection.fetch_all(select).await?;
+        let is_chosen = |run_id: &Uuid| chosen.iter().any(|(chosen, _)| chosen == run_id);
+        let outdone: Vec<_> = slots.iter().copied().filter(|(run_id, _)| !is_chosen(run_id)).collect();
+        let taken = chosen.iter().copied().filter(|run| !slots.contains(run));
+        let mut turns: Vec<i64> = slots.iter().copied().chain(taken).map(|(_, turn)| turn).collect();
+        turns.sort_unstable();
+        let placed = chosen.iter().chain(&outdone).zip(turns);
+        for ((run_id, _), turn) in placed.filter(|((_, old), turn)| old != turn) {
+            let statement = "update run_queue set turn = $3 where tenant = $1 and run_id = $2";
+            let update = Statement::new(LEASE, statement)
+                .bind(tenant.as_str())
+                .bind(*run_id)
+                .bind(turn);
+            connection.execute(update).await?;
+        }
+        picked.extend(
+            chosen
+                .into_iter()
+                .map(|(run_id, _)| Picked::waiting(tenant.clone(), run_id)),
+        );
+    }
+    Ok(picked)
 }
 
 async fn lease(

@@ -7,6 +7,7 @@ use agent_runtime::store::{OpenError, StoreError, StoreSettings, migrate, open};
 use futures_util::future::join_all;
 
 use super::fixtures::Fixture;
+use super::queue::fixtures::queued_run;
 use crate::support::databases::{Engine, TestDatabase};
 
 on_both_engines!(
@@ -29,7 +30,7 @@ async fn many_may_start_at_once() {
             store.close().await;
         }
         migrate(database.url()).await.unwrap();
-        assert_eq!(database.number("select count(*) from schema_migrations").await, 3);
+        assert_eq!(database.number("select count(*) from schema_migrations").await, 4);
     }
 }
 
@@ -47,7 +48,7 @@ async fn another_schema_is_refused(fixture: Fixture) {
         .unwrap();
     let health = fixture.store.health_check().await.unwrap_err();
     assert!(
-        matches!(health, StoreError::Schema { found: 99, needed: 3 }),
+        matches!(health, StoreError::Schema { found: 99, needed: 5 }),
         "{health:?}"
     );
     for settings in [unmigrated, TestDatabase::settings()] {
@@ -81,7 +82,17 @@ async fn what_was_committed_is_there_after_reopening(fixture: Fixture) {
 }
 
 /// Takes each migration but the first back, newest first.
-const TAKING_BACK: [(i64, &str); 2] = [
+const TAKING_BACK: [(i64, &str); 3] = [
+    (
+        5,
+        "drop index run_queue_by_turn;
+        drop index run_queue_of_tenant;
+        drop index run_queue_by_priority;
+        alter table run_queue drop column level;
+        create index run_queue_by_turn on run_queue (priority desc, turn, run_id)
+            where leased_until is null and (not is_held or control = 'cancel');
+        create index run_queue_of_tenant on run_queue (tenant, priority, turn) where leased_until is null",
+    ),
     (
         3,
         "drop index runs_by_thread;
@@ -119,7 +130,10 @@ async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
     let root = (fixture.publish(&root).await, root);
     let child = fixture.commit(Some(&root.0), &["child"]);
     let child = (fixture.publish(&child).await, child);
-    for oldest in [2, 1] {
+    let mut waiting = queued_run(&fixture.tenant);
+    waiting.priority = 100;
+    fixture.enqueue(&waiting).await;
+    for oldest in [3, 2, 1] {
         fixture.store.close().await;
         for (version, sql) in TAKING_BACK {
             if version > oldest {
@@ -134,7 +148,7 @@ async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
         };
         let error = open(fixture.database.url(), unmigrated).await.unwrap_err();
         assert!(
-            matches!(error, OpenError::Store(StoreError::Schema { found, needed: 3 }) if found == oldest),
+            matches!(error, OpenError::Store(StoreError::Schema { found, needed: 5 }) if found == oldest),
             "{error:?}"
         );
         let store = open(fixture.database.url(), TestDatabase::settings()).await.unwrap();
@@ -143,7 +157,9 @@ async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
             assert_eq!(fixture.load(bundle.head.session_id).await, **bundle);
             // What nobody counted then is unknown now.
             let mut run = commit.run.clone().unwrap().record;
-            run.summary.event_count = 0;
+            if oldest < 3 {
+                run.summary.event_count = 0;
+            }
             let stored = fixture.store.run_lookup(&fixture.tenant, run.summary.run_id).await;
             assert_eq!(stored.unwrap(), Some(run));
         }
@@ -154,8 +170,10 @@ async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
             .session_verify(&fixture.tenant, next.head.session_id)
             .await;
         assert_eq!(report.unwrap().unwrap().faults, []);
+        // A queue is there from version 3 on, and what waits there is not lost.
+        let expected = if oldest == 3 { 2 } else { 1 };
         fixture.enqueue_new().await;
-        assert_eq!(fixture.lease(2).await.len(), 1);
+        assert_eq!(fixture.lease(10).await.len(), expected);
     }
     fixture.store.close().await;
 }

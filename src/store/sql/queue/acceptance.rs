@@ -15,19 +15,19 @@ use crate::store::sql::statement::Statement;
 /// The turn of a run: after those of its tenant that wait, and no earlier than the first that waits, so that whoever comes late goes on
 /// from where the others are.
 macro_rules! next_turn {
-    ($tenant:literal, $priority:literal) => {
+    ($tenant:literal, $level:literal) => {
         concat!(
             "(select max(place.turn) from (
                 select max(turn) + 1 as turn from run_queue
                 where tenant = ",
             $tenant,
-            " and priority = ",
-            $priority,
+            " and level = ",
+            $level,
             " and leased_until is null
                 union all
                 select coalesce(min(turn), 1) from run_queue
-                where priority = ",
-            $priority,
+                where level = ",
+            $level,
             " and leased_until is null and (not is_held or control = 'cancel')
             ) place)"
         )
@@ -44,13 +44,13 @@ const ALL: &str = concat!(
             or exists (select from sessions where tenant = $1 and session_id = $4)
     ), claimed as (
         insert into idempotency_keys (tenant, key, resource_id, digest, expires_at)
-        select $1, $44, $2, $45, $46 from based where $44 is not null
+        select $1, $45, $2, $46, $47 from based where $45 is not null
         on conflict (tenant, key) do update set
             resource_id = excluded.resource_id, digest = excluded.digest, expires_at = excluded.expires_at
         where idempotency_keys.expires_at <= $37
         returning 1
     ), accepted as (
-        select 1 from based where $44 is null or exists (select from claimed)
+        select 1 from based where $45 is null or exists (select from claimed)
     ), made as (
         insert into threads (tenant, name, session_id, version, created_at, updated_at)
         select $1, $33, null, 0, $37, $37 from accepted where $33 is not null
@@ -67,9 +67,9 @@ const ALL: &str = concat!(
     ), queued as (
         insert into run_queue (
             tenant, run_id, thread, priority, is_held, moves_thread, enqueued_at, fence, attempts, leased_until, owner,
-            schema_version, encoding, request, turn)
-        select $1, $2, $33, $34, $35, $36, $37, $38, $38, $39, $40, $41, $42, $43, ",
-    next_turn!("$1", "$34"),
+            schema_version, encoding, request, level, turn)
+        select $1, $2, $33, $34, $35, $36, $37, $38, $38, $39, $40, $41, $42, $43, $44, ",
+    next_turn!("$1", "$44"),
     " from accepted
     )
     select exists (select from based) as has_base, exists (select from accepted) as is_accepted, (
@@ -145,9 +145,9 @@ async fn insert_one_by_one(connection: &mut Connection<'_>, row: &NewQueueRow) -
     let statement = concat!(
         "insert into run_queue (
             tenant, run_id, thread, priority, is_held, moves_thread, enqueued_at, fence, attempts, leased_until, owner,
-            schema_version, encoding, request, turn)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, ",
-        next_turn!("$1", "$4"),
+            schema_version, encoding, request, level, turn)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, ",
+        next_turn!("$1", "$14"),
         ")"
     );
     let owner = row.owner();
@@ -160,7 +160,7 @@ async fn insert_one_by_one(connection: &mut Connection<'_>, row: &NewQueueRow) -
 }
 
 impl<'v> Statement<'v> {
-    /// Binds the values of a row of the queue from its thread to its request.
+    /// Binds the values of a row of the queue from its thread to its level.
     fn bind_queue_row(self, row: &'v NewQueueRow, owner: Option<&'v str>) -> Self {
         self.bind(row.thread.as_ref().map(ThreadName::as_str))
             .bind(row.priority)
@@ -171,5 +171,6 @@ impl<'v> Statement<'v> {
             .bind(row.leased_until())
             .bind(owner)
             .bind_payload(Some(&row.request))
+            .bind(row.level)
     }
 }

@@ -17,7 +17,7 @@ use crate::store::sql::statement::Statement;
 macro_rules! leased_columns {
     () => {
         "q.tenant as lease_tenant, q.run_id as lease_run_id, q.fence, cast(q.attempts as bigint) as lease_attempts, \
-         cast(q.priority as bigint) as priority, q.turn, q.control, q.moves_thread, q.schema_version as request_version, q.encoding as request_encoding, q.request"
+         cast(q.level as bigint) as level, q.turn, q.control, q.moves_thread, q.schema_version as request_version, q.encoding as request_encoding, q.request"
     };
 }
 pub(crate) use leased_columns;
@@ -143,7 +143,7 @@ async fn release_in_txn(mut connection: Connection<'_>, key: LeaseKey) -> Result
             leased_until = null, owner = null, attempts = attempts - 1, fence = fence + 1,
             turn = coalesce((
                 select min(w.turn) from run_queue w
-                where w.priority = run_queue.priority and w.leased_until is null
+                where w.level = run_queue.level and w.leased_until is null
                     and (not w.is_held or w.control = 'cancel') and w.turn < run_queue.turn
             ), turn)
         where tenant = $1 and run_id = $2 and fence = $3

@@ -95,6 +95,7 @@ pub(super) async fn service(
             lease: Duration::from_secs(15),
             poll_interval: Duration::from_secs(1),
             max_waiting: 1,
+            ranks_tenants: false,
             max_attempts: 1,
         },
     };

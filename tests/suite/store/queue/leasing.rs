@@ -239,13 +239,13 @@ async fn expired_leases_go_before_what_waits(fixture: Fixture) {
     let first = fixture.enqueue_new().await.summary.run_id;
     fixture.lease_one().await;
     let mut urgent = queued_run(&fixture.tenant);
-    urgent.priority = 100;
+    urgent.level = 100;
     fixture.enqueue(&urgent).await;
     let second = urgent.summary.run_id;
     assert_eq!(ids(&fixture.lease_at(101, 1).await), [first]);
     assert_eq!(ids(&fixture.lease_at(102, 10).await), [second]);
     let mut urgent = queued_run(&fixture.tenant);
-    urgent.priority = 100;
+    urgent.level = 100;
     fixture.enqueue(&urgent).await;
     let third = urgent.summary.run_id;
     assert_eq!(ids(&fixture.lease_at(300, 10).await), [second, first, third]);
