@@ -12,6 +12,8 @@ pub mod retry_after;
 pub mod tenant;
 pub mod usage;
 
+pub mod fair_share;
+
 pub mod session;
 
 pub mod agent;

@@ -19,6 +19,7 @@ const PLAIN: &[&str] = &[
 
 /// What each module may import besides plain values and itself. Anything else is a layering fault.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("fair_share", &[]),
     ("session", &[]),
     ("agent", &["session"]),
     ("record", &["agent", "session"]),
@@ -30,8 +31,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("board", &["agent", "record", "session"]),
     ("outbox", &["record", "store", "webhooks"]),
     ("retention", &["store"]),
-    ("run", &["agent", "board", "record", "session", "store"]),
-    ("http", &["agent", "api_key", "record", "run", "session", "store"]),
+    ("run", &["agent", "board", "fair_share", "record", "session", "store"]),
+    (
+        "http",
+        &["agent", "api_key", "fair_share", "record", "run", "session", "store"],
+    ),
     ("api_key", &["session"]),
     ("config", &[]),
     ("telemetry", &["config"]),

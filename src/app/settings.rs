@@ -32,6 +32,7 @@ pub(super) fn board(config: &Config) -> BoardSettings {
     BoardSettings {
         event_retention: config.board.event_retention,
         max_run_event_bytes: config.board.max_run_event_bytes,
+        max_live_event_bytes: config.board.max_live_event_bytes,
         max_ended_event_bytes: config.board.max_ended_event_bytes,
     }
 }
@@ -109,6 +110,7 @@ pub(super) fn http(config: &Config) -> HttpLimits {
         max_header_bytes: config.http.max_header_bytes,
         header_timeout: config.http.header_timeout,
         request_timeout: config.http.request_timeout,
+        min_transfer_rate: config.http.min_transfer_rate,
         max_connections: config.http.max_connections,
         max_input_messages: config.runs.max_input_messages,
         keep_alive_interval: config.http.keep_alive_interval,

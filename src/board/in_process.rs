@@ -112,6 +112,10 @@ impl InProcessBoard {
 }
 
 impl Board for InProcessBoard {
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn run_open<'a>(
         &'a self,
         tenant: &'a TenantId,

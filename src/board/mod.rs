@@ -59,6 +59,9 @@ pub type AddressedSignal = (TenantId, RunId, RunSignal);
 /// The events of a run are kept from its beginning until some time after its end, as far as there is room. What is kept is never with
 /// gaps: from some event on to the last.
 pub trait Board: Send + Sync + fmt::Debug {
+    /// Tells whether runs of other processes are shown, which may take a moment.
+    fn is_shared(&self) -> bool;
+
     /// Shows a run that begins. With `exclusive`, answers the id of another run at work from the same base instead, if there is
     /// one; a run whose status is terminal is no longer at work.
     fn run_open<'a>(

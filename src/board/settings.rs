@@ -9,6 +9,9 @@ pub struct BoardSettings {
     pub event_retention: Duration,
     /// The most bytes, as estimated, that the events of one run may take in this process; the oldest go first.
     pub max_run_event_bytes: usize,
+    /// The most bytes, as estimated, that the events of all runs at work may take in this process. Beyond it, the runs that have most
+    /// lose their oldest ones; each keeps its last.
+    pub max_live_event_bytes: usize,
     /// The most bytes, as estimated, that the events of all ended runs may take in this process; those of the run that ended first go
     /// first.
     pub max_ended_event_bytes: usize,
@@ -19,6 +22,7 @@ impl Default for BoardSettings {
         Self {
             event_retention: Duration::from_mins(10),
             max_run_event_bytes: 16 << 20,
+            max_live_event_bytes: 256 << 20,
             max_ended_event_bytes: 64 << 20,
         }
     }

@@ -31,6 +31,9 @@ pub struct HttpConfig {
     /// Bounds reading a request and answering anything but a run.
     #[serde(deserialize_with = "duration::<10, 3_600_000, _>")]
     pub request_timeout: Duration,
+    /// Bytes per second that a client must read while a response waits for it.
+    #[serde(deserialize_with = "integer::<_, 0, 1_073_741_824, _>")]
+    pub min_transfer_rate: u64,
     #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
     pub max_connections: usize,
     /// Time between comments on an event stream that has nothing else to say.

@@ -1,4 +1,5 @@
-//! The byte stream of one connection: a peer that stops reading is given up, and closing waits until the peer has read the last answer.
+//! The byte stream of one connection: a peer that stops reading, or reads too slowly, is given up, and closing waits until the peer
+//! has read the last answer.
 
 use std::future::Future as _;
 use std::io;
@@ -19,10 +20,27 @@ const LINGER_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
-    /// How long a write may make no progress.
-    write_timeout: Duration,
-    stalled: Option<Pin<Box<Sleep>>>,
+    patience: Patience,
+    /// Since when a write waits for the peer, and how long it may.
+    stalled: Option<(Instant, Pin<Box<Sleep>>)>,
+    pace: Pace,
     closing: Option<Closing>,
+}
+
+/// What a peer owes while bytes wait for it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// How long it may read nothing, and how often its rate is judged.
+    pub(super) window: Duration,
+    /// The bytes per second that it must read.
+    pub(super) least_rate: u64,
+}
+
+/// How fast the peer reads. Only time counts in which bytes wait for it.
+#[derive(Debug, Default)]
+struct Pace {
+    waited: Duration,
+    read: u64,
 }
 
 #[derive(Debug)]
@@ -33,30 +51,54 @@ struct Closing {
 
 impl Connection {
     /// Wraps a connection.
-    pub(super) fn new(stream: TcpStream, write_timeout: Duration) -> Self {
+    pub(super) fn new(stream: TcpStream, patience: Patience) -> Self {
         Self {
             stream,
-            write_timeout,
+            patience,
             stalled: None,
+            pace: Pace::default(),
             closing: None,
         }
     }
 
-    /// Turns a write that has been pending for too long into an error.
-    fn watch<T>(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if progress.is_ready() {
-            self.stalled = None;
-            return progress;
+    /// Turns a write that has been pending for too long, or that a slow peer has taken too little of, into an error.
+    fn watch(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match progress {
+            Poll::Ready(Ok(bytes)) => {
+                let waited = self.stalled.take().map_or(Duration::ZERO, |(since, _)| since.elapsed());
+                if self.pace.is_too_slow(waited, bytes as u64, self.patience) {
+                    return Poll::Ready(Err(given_up("the peer reads too slowly")));
+                }
+            }
+            Poll::Ready(Err(_)) => self.stalled = None,
+            Poll::Pending => {
+                let window = self.patience.window;
+                let begin = || (Instant::now(), Box::pin(tokio::time::sleep(window)));
+                let (_, stalled) = self.stalled.get_or_insert_with(begin);
+                if stalled.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Err(given_up("the peer does not read")));
+                }
+            }
         }
-        let timeout = self.write_timeout;
-        let stalled = self
-            .stalled
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
-        match stalled.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read"))),
-            Poll::Pending => Poll::Pending,
-        }
+        progress
     }
+}
+
+impl Pace {
+    /// Counts what the peer has read after a wait. Tells whether that is too little in a window of waiting.
+    fn is_too_slow(&mut self, waited: Duration, read: u64, patience: Patience) -> bool {
+        self.waited += waited;
+        self.read += read;
+        if self.waited < patience.window {
+            return false;
+        }
+        let Self { waited, read } = std::mem::take(self);
+        u128::from(read) * 1_000 < u128::from(patience.least_rate) * waited.as_millis()
+    }
+}
+
+fn given_up(words: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, words)
 }
 
 impl AsyncRead for Connection {
@@ -110,5 +152,40 @@ impl AsyncWrite for Connection {
             }
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Patience = Patience {
+        window: Duration::from_secs(10),
+        least_rate: 1_000,
+    };
+
+    #[test]
+    fn a_peer_that_reads_too_little_while_bytes_wait_is_too_slow() {
+        let mut pace = Pace::default();
+        // What fits into the buffers of the connection counts once.
+        assert!(!pace.is_too_slow(Duration::ZERO, 1_000_000, PATIENCE));
+        for _ in 0..10 {
+            assert!(!pace.is_too_slow(Duration::from_secs(1), 10, PATIENCE));
+        }
+        for _ in 0..9 {
+            assert!(!pace.is_too_slow(Duration::from_secs(1), 999, PATIENCE));
+        }
+        assert!(pace.is_too_slow(Duration::from_secs(1), 999, PATIENCE));
+        for _ in 0..100 {
+            assert!(!pace.is_too_slow(Duration::from_secs(1), 1_000, PATIENCE));
+        }
+    }
+
+    #[test]
+    fn a_peer_for_whom_nothing_waits_is_never_too_slow() {
+        let mut pace = Pace::default();
+        for _ in 0..1_000 {
+            assert!(!pace.is_too_slow(Duration::ZERO, 1, PATIENCE));
+        }
     }
 }

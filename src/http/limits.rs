@@ -17,6 +17,8 @@ pub struct HttpLimits {
     pub header_timeout: Duration,
     /// How long reading a body may take, and then answering anything but a run.
     pub request_timeout: Duration,
+    /// The bytes per second that a client must read while a response waits for it, over a `request_timeout`; 0 asks for nothing.
+    pub min_transfer_rate: u64,
     /// The most open connections; more wait to be accepted.
     pub max_connections: usize,
     /// The most messages of one run's input.
@@ -34,6 +36,7 @@ impl Default for HttpLimits {
             max_header_bytes: 32 * 1024,
             header_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(30),
+            min_transfer_rate: 1_024,
             max_connections: 10_000,
             max_input_messages: 1_000,
             keep_alive_interval: Duration::from_secs(15),

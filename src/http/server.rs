@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::connection::Connection;
+use super::connection::{Connection, Patience};
 use super::limits::HttpLimits;
 
 /// How long to wait when the process has no file descriptors left.
@@ -40,7 +40,10 @@ pub async fn serve(
     let server = Server {
         router,
         builder: builder(limits),
-        write_timeout: limits.request_timeout,
+        patience: Patience {
+            window: limits.request_timeout,
+            least_rate: limits.min_transfer_rate,
+        },
         shutdown,
         cut,
     };
@@ -62,7 +65,7 @@ pub async fn serve(
 struct Server {
     router: Router,
     builder: http1::Builder,
-    write_timeout: Duration,
+    patience: Patience,
     shutdown: CancellationToken,
     cut: CancellationToken,
 }
@@ -95,7 +98,7 @@ impl Server {
     fn serve_connection(&self, stream: TcpStream) -> impl Future<Output = ()> + Send + use<> {
         // Tokens must leave at once; failing to say so costs latency and nothing else.
         let _ = stream.set_nodelay(true);
-        let io = TokioIo::new(Connection::new(stream, self.write_timeout));
+        let io = TokioIo::new(Connection::new(stream, self.patience));
         let connection = self
             .builder
             .serve_connection(io, TowerToHyperService::new(self.router.clone()));

@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt as _};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::active::ActiveRun;
 use super::service::RunService;
 use super::shared_looks::Place;
+use crate::board::event_weight;
 use crate::ids::RunId;
 use crate::record::{RunEvent, RunEventPayload, RunRecord};
 use crate::store::StoreError;
@@ -22,6 +24,11 @@ use crate::tenant::TenantId;
 
 /// The most events of one read.
 const BATCH: u32 = 256;
+/// About how many bytes of events a reader holds that it has not passed on yet, but for one event that is larger. A reader that does
+/// not read holds no more.
+const BATCH_BYTES: usize = 256 << 10;
+/// About how many bytes of events a reader passes on at a stretch: then others have their turn.
+const TURN_BYTES: usize = 64 << 10;
 /// How long a follower waits for a sign before it looks for itself: at first, and at most when there is nothing again and again.
 const POLL: Duration = Duration::from_secs(1);
 const LONGEST_POLL: Duration = Duration::from_secs(5);
@@ -74,6 +81,7 @@ impl RunService {
             run_id,
             after,
             read: VecDeque::new(),
+            turn_bytes: 0,
             patience: POLL,
             is_signed: true,
             seen_at: Instant::now(),
@@ -100,6 +108,8 @@ struct Follower {
     /// The number of the last event that was passed on.
     after: u64,
     read: VecDeque<Arc<RunEvent>>,
+    /// The bytes that were passed on since others had their turn.
+    turn_bytes: usize,
     /// How long the next look is waited for.
     patience: Duration,
     /// Whether the next look follows on a sign, so that none will do that was taken before it.
@@ -162,6 +172,7 @@ impl Follower {
                 self.after = event.sequence;
                 self.is_at_end = event.payload.is_of_end();
                 self.is_over = event.payload.is_terminal();
+                self.take_turns(&event).await;
                 return Some(Followed::Event(event));
             }
             let change = self.service.ports.board.run_change(&self.tenant, self.run_id);
@@ -170,7 +181,8 @@ impl Follower {
             let is_let_go = self.service.has_let_go(&self.tenant, self.run_id);
             let after = if self.is_signed { asked } else { self.seen_at };
             match self.look(after).await {
-                Ok(Found::Events(events)) => {
+                Ok(Found::Events(mut events)) => {
+                    truncate(&mut events);
                     self.read.extend(events);
                     (self.patience, self.is_signed) = (POLL, true);
                 }
@@ -191,6 +203,15 @@ impl Follower {
             }
         }
         None
+    }
+
+    /// Lets others go on when many bytes were passed on. Streams that all have much to say would otherwise hold the threads.
+    async fn take_turns(&mut self, event: &RunEvent) {
+        self.turn_bytes += event_weight(&event.payload);
+        if self.turn_bytes > TURN_BYTES {
+            self.turn_bytes = 0;
+            yield_now().await;
+        }
     }
 
     /// Tells whether an event is the end of a run whose session the reader may not know of: under the number before it may have read what a
@@ -220,7 +241,7 @@ impl Follower {
         }
         let key = (self.tenant.clone(), self.run_id, self.after);
         let place = self.service.following_looks.place(key);
-        let seen = place.see(after, self.see()).await;
+        let seen = place.see(&self.tenant, after, self.see()).await;
         self.place = Some(place);
         self.seen_at = seen.at;
         if !matches!(seen.value, Sight::Missing) {
@@ -255,7 +276,7 @@ impl Follower {
         if !shown.is_empty() {
             return Ok(Sight::Events(shown));
         }
-        let Some(run) = self.service.run_lookup(&self.tenant, self.run_id).await? else {
+        let Some(run) = self.service.find_run(&self.tenant, self.run_id).await? else {
             return Ok(Sight::Missing);
         };
         if let Found::Events(events) = self.look_at_store().await? {
@@ -430,4 +451,16 @@ impl Follower {
         add(last, time, RunEventPayload::terminal(run.clone()));
         Ok(Found::Events(events))
     }
+}
+
+/// Leaves as many events as a reader holds.
+fn truncate(events: &mut Vec<Arc<RunEvent>>) {
+    let mut bytes = 0;
+    let mut fits = |event: &Arc<RunEvent>| {
+        let before = bytes;
+        bytes += event_weight(&event.payload);
+        before < BATCH_BYTES
+    };
+    let count = events.iter().take_while(|event| fits(event)).count();
+    events.truncate(count);
 }

@@ -14,14 +14,16 @@ use crate::record::{RunRecord, RunStatus, RunSummary, StepRecord};
 use crate::store::{Page, RunFilter, StoreError};
 use crate::tenant::TenantId;
 
-/// How long a run that has begun elsewhere may be on its way to the board. Its caller may know of it before the board does.
-const ON_ITS_WAY: Duration = Duration::from_secs(1);
+/// How long a run that has begun in another process may take to reach the shared board. Its caller may know of it before the
+/// board does.
+pub(super) const ON_ITS_WAY: Duration = Duration::from_secs(1);
 
 impl RunService {
-    /// Reads a run, live or ended.
+    /// Reads a run, live or ended. One that is unknown may have begun elsewhere just now, so it is waited for where a board is
+    /// shared. That costs nobody else anything, and the id has no say in it: callers make ids up.
     pub async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
         let found = self.find_run(tenant, run_id).await?;
-        if found.is_some() || !self.is_new(run_id) {
+        if found.is_some() || !self.ports.board.is_shared() {
             return Ok(found);
         }
         let shown = self.ports.board.run_change(tenant, run_id);
@@ -33,13 +35,8 @@ impl RunService {
         self.find_run(tenant, run_id).await
     }
 
-    /// Tells whether a run of this name may have begun elsewhere just now.
-    fn is_new(&self, run_id: RunId) -> bool {
-        let begun = run_id.as_uuid().get_timestamp().map(|time| time.to_unix());
-        begun.is_some_and(|(seconds, _)| self.ports.clock.now().timestamp().abs_diff(seconds.cast_signed()) <= 1)
-    }
-
-    async fn find_run(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
+    /// Reads a run as it is known now.
+    pub(super) async fn find_run(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
         let is_here = self.active.find(tenant, run_id).is_some();
         if is_here && let Some(live) = shown(self.ports.board.run_lookup(tenant, run_id)).await {
             return Ok(Some(live.record()));

@@ -19,6 +19,7 @@ use crate::agent::ports::{EnvironmentRuntime, ModelCatalog, ToolCatalog};
 use crate::agent::state::ExecutionBudget;
 use crate::board::Board;
 use crate::clock::Clock;
+use crate::fair_share::FairShare;
 use crate::ids::{IdSource, RunId, WorkerId};
 use crate::store::{Sessions, Store};
 use crate::tenant::TenantId;
@@ -127,7 +128,7 @@ impl RunService {
     pub fn new(ports: RunPorts, settings: RunSettings) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(settings.max_concurrent));
         let places = Arc::new(Semaphore::new(settings.queue.concurrency));
-        let looks = Arc::new(Semaphore::new(shared_looks::AT_ONCE));
+        let looks = FairShare::new(shared_looks::AT_ONCE);
         Arc::new(Self {
             permits,
             places,

@@ -1,12 +1,16 @@
 //! Looks at runs that many want to take, taken once. A thousand who follow a run that says nothing see what the first of them has seen,
-//! and however many runs are followed, only so many looks go on at once: the store and the board serve others, too.
+//! and however many runs are followed, only so many looks go on at once: the store and the board serve others, too. Tenants
+//! share those fairly. A look only reads; it never waits for anything to happen.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::{Mutex as TaskMutex, Semaphore};
+use tokio::sync::Mutex as TaskMutex;
 use tokio::time::Instant;
+
+use crate::fair_share::FairShare;
+use crate::tenant::TenantId;
 
 /// The most looks at once.
 pub(super) const AT_ONCE: usize = 8;
@@ -15,7 +19,7 @@ pub(super) const AT_ONCE: usize = 8;
 #[derive(Debug)]
 pub(super) struct SharedLooks<K: Eq + Hash, V> {
     places: Arc<Places<K, V>>,
-    at_once: Arc<Semaphore>,
+    at_once: Arc<FairShare>,
 }
 
 type Places<K, V> = Mutex<HashMap<K, Weak<Place<K, V>>>>;
@@ -25,7 +29,7 @@ type Places<K, V> = Mutex<HashMap<K, Weak<Place<K, V>>>>;
 pub(super) struct Place<K: Eq + Hash, V> {
     key: K,
     all: Arc<Places<K, V>>,
-    at_once: Arc<Semaphore>,
+    at_once: Arc<FairShare>,
     /// Locked during a look, so that whoever comes meanwhile waits for it or for the next one.
     seen: TaskMutex<Option<Seen<V>>>,
 }
@@ -39,8 +43,8 @@ pub(super) struct Seen<V> {
 }
 
 impl<K: Clone + Eq + Hash, V: Clone> SharedLooks<K, V> {
-    /// Makes looks of which only so many go on at once as there are permits.
-    pub(super) fn new(at_once: &Arc<Semaphore>) -> Self {
+    /// Makes looks of which only so many go on at once.
+    pub(super) fn new(at_once: &Arc<FairShare>) -> Self {
         Self {
             places: Arc::default(),
             at_once: Arc::clone(at_once),
@@ -66,13 +70,12 @@ impl<K: Clone + Eq + Hash, V: Clone> SharedLooks<K, V> {
 
 impl<K: Eq + Hash, V: Clone> Place<K, V> {
     /// Returns what was seen by a look that began after the instant: another's, or this one.
-    pub(super) async fn see(&self, after: Instant, look: impl Future<Output = V>) -> Seen<V> {
+    pub(super) async fn see(&self, tenant: &TenantId, after: Instant, look: impl Future<Output = V>) -> Seen<V> {
         let mut seen = self.seen.lock().await;
         if let Some(seen) = seen.as_ref().filter(|seen| seen.at > after) {
             return seen.clone();
         }
-        // Never closed; without a permit a look would merely go uncounted.
-        let _permit = self.at_once.acquire().await.ok();
+        let _permit = self.at_once.take(tenant, 1).await;
         let at = Instant::now();
         let value = look.await;
         seen.insert(Seen { at, value }).clone()
@@ -125,8 +128,12 @@ mod tests {
         }
     }
 
+    fn tenant(number: usize) -> TenantId {
+        format!("tenant-{number}").parse().unwrap()
+    }
+
     fn looks() -> SharedLooks<usize, usize> {
-        SharedLooks::new(&Arc::new(Semaphore::new(AT_ONCE)))
+        SharedLooks::new(&FairShare::new(AT_ONCE))
     }
 
     #[tokio::test(start_paused = true)]
@@ -134,29 +141,54 @@ mod tests {
         let (looks, counts) = (looks(), Counts::default());
         let asked = Instant::now();
         advance(Duration::from_millis(1)).await;
-        let place = looks.place(1);
-        let seen = join_all((0..1_000).map(|_| place.see(asked, counts.look()))).await;
+        let (place, tenant) = (looks.place(1), tenant(0));
+        let seen = join_all((0..1_000).map(|_| place.see(&tenant, asked, counts.look()))).await;
         assert!(seen.iter().all(|seen| seen.value == 1));
         // What is older than wanted does not count.
-        let seen = looks.place(1).see(seen[0].at, counts.look()).await;
+        let seen = looks.place(1).see(&tenant, seen[0].at, counts.look()).await;
         assert_eq!((seen.value, counts.looks.into_inner()), (2, 2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn only_so_many_look_at_once() {
         let (looks, counts) = (looks(), Counts::default());
-        let all = (0..100).map(async |key| looks.place(key).see(Instant::now(), counts.look()).await);
+        let all = (0..100).map(async |key| {
+            looks
+                .place(key)
+                .see(&tenant(key % 3), Instant::now(), counts.look())
+                .await
+        });
         join_all(all).await;
         assert_eq!((counts.looks.into_inner(), counts.most.into_inner()), (100, AT_ONCE));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_looks_of_one_tenant_do_not_delay_anothers() {
+        let (looks, counts) = (looks(), Counts::default());
+        let many = (1..1_000).map(async |key| looks.place(key).see(&tenant(1), Instant::now(), counts.look()).await);
+        let begun = Instant::now();
+        let other = async {
+            tokio::task::yield_now().await;
+            looks.place(0).see(&tenant(2), Instant::now(), counts.look()).await;
+            begun.elapsed()
+        };
+        tokio::select! {
+            elapsed = other => assert_eq!(elapsed, Duration::from_secs(1)),
+            _ = join_all(many) => panic!("the other tenant waits for all of them"),
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_look_that_is_given_up_is_taken_by_the_next() {
         let (looks, counts) = (looks(), Counts::default());
         let place = looks.place(1);
-        let first = tokio::time::timeout(Duration::from_millis(1), place.see(Instant::now(), counts.look())).await;
+        let first = tokio::time::timeout(
+            Duration::from_millis(1),
+            place.see(&tenant(0), Instant::now(), counts.look()),
+        )
+        .await;
         assert!(first.is_err());
-        assert_eq!(place.see(Instant::now(), counts.look()).await.value, 1);
+        assert_eq!(place.see(&tenant(0), Instant::now(), counts.look()).await.value, 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::read::ON_ITS_WAY;
 use super::service::RunService;
 use crate::ids::RunId;
 use crate::record::RunRecord;
@@ -32,17 +33,27 @@ impl RunService {
         }
         let until = Instant::now() + wait;
         let place = self.waiting_looks.place((tenant.clone(), run_id));
-        let (mut shown, mut after) = (None, None);
+        let (mut shown, mut after, mut unknown_until) = (None, None, None);
         loop {
             let change = self.ports.board.run_change(tenant, run_id);
             let now = Instant::now();
             let look = async {
-                let run = self.run_lookup(tenant, run_id).await.map_err(Arc::new)?;
+                let run = self.find_run(tenant, run_id).await.map_err(Arc::new)?;
                 Ok(run.map(Arc::new))
             };
-            let seen = place.see(after.unwrap_or(now), look).await;
+            let seen = place.see(tenant, after.unwrap_or(now), look).await;
             let Some(run) = seen.value.map_err(|error| StoreError::shared(&error))? else {
-                return Ok(None);
+                // It may have begun elsewhere just now. Nobody else waits for this: the look is over.
+                let on_its_way = *unknown_until.get_or_insert(seen.at + ON_ITS_WAY.min(wait));
+                if !self.ports.board.is_shared() || Instant::now() >= on_its_way {
+                    return Ok(None);
+                }
+                tokio::select! {
+                    () = change => (),
+                    () = sleep_until(on_its_way) => (),
+                }
+                after = None;
+                continue;
             };
             let status = run.summary.status;
             let has_changed = shown.is_some_and(|shown| shown != status);

@@ -293,7 +293,8 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     /// force; otherwise nothing is kept.
     fn event_append<'a>(&'a self, lease: &'a Lease, events: &'a [Arc<RunEvent>]) -> StoreFuture<'a, bool>;
 
-    /// Reads events in order, from the one after `after` on; at least one if there is any, and then up to about `limit`.
+    /// Reads events in order, from the one after `after` on; at least one if there is any, and then up to about `limit` and
+    /// 1 MiB.
     fn event_read<'a>(
         &'a self,
         tenant: &'a TenantId,

@@ -65,13 +65,18 @@ impl RunLog {
         }
         self.weight += event_weight(&event.payload);
         self.events.push_back(event);
+        self.trim(max_bytes);
+        true
+    }
+
+    /// Forgets the oldest events beyond the bound, but not the last one.
+    pub(super) fn trim(&mut self, max_bytes: usize) {
         while self.weight > max_bytes
             && self.events.len() > 1
             && let Some(oldest) = self.events.pop_front()
         {
             self.weight -= event_weight(&oldest.payload);
         }
-        true
     }
 
     /// Returns the events that follow on the one with the number `after`; `None` where the next one is not kept and is not the one to come.

@@ -1,10 +1,11 @@
-//! The events of the runs of this process. Each live run's are kept up to a bound of its own; those of ended runs for a time, while
-//! all of them together find room. Thousands of runs pass here each second, so there is no task and no timer.
+//! The events of the runs of this process. Each live run's are kept up to a bound of its own, and all of theirs up to another one;
+//! those of ended runs for a time, while all of them together find room. Thousands of runs pass here each second, so there is no task and no timer.
 
 mod log;
 mod weight;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +25,12 @@ pub(super) struct EventLogs {
     settings: BoardSettings,
     logs: Sharded<HashMap<RunId, RunLog>>,
     closed: Mutex<ClosedLogs>,
+    /// What the logs of runs at work weigh.
+    live_weight: AtomicUsize,
+    /// Above which weight the next room is made. Each log keeps its last event, so that what is left may be more than the bound.
+    shed_above: AtomicUsize,
+    /// Held by the one who makes room.
+    shedding: Mutex<()>,
 }
 
 /// The logs that wait to be forgotten, in the order in which they were closed.
@@ -70,6 +77,9 @@ impl EventLogs {
             settings,
             logs: Sharded::default(),
             closed: Mutex::default(),
+            live_weight: AtomicUsize::default(),
+            shed_above: AtomicUsize::new(settings.max_live_event_bytes),
+            shedding: Mutex::default(),
         }
     }
 
@@ -78,7 +88,10 @@ impl EventLogs {
         let mut logs = self.logs.of(run_id);
         let log = logs.entry(run_id).or_insert_with(|| RunLog::new(tenant.clone()));
         log.attempt = attempt;
-        log.state = LogState::Live;
+        if log.state.closed_at().is_some() {
+            log.state = LogState::Live;
+            self.weigh(0, log.weight);
+        }
     }
 
     /// Adds an event to a log that was opened. Tells whether it is new.
@@ -91,12 +104,19 @@ impl EventLogs {
         let Some(log) = log.filter(|log| !matches!(log.state, LogState::Released(_))) else {
             return false;
         };
+        let before = log.weight;
         if !log.append(event, self.settings.max_run_event_bytes) {
             return false;
+        }
+        if log.state == LogState::Live {
+            self.weigh(before, log.weight);
         }
         drop(logs);
         if is_last {
             self.end(run_id);
+        }
+        if self.live_weight.load(Ordering::Relaxed) > self.shed_above.load(Ordering::Relaxed) {
+            self.shed();
         }
         true
     }
@@ -113,7 +133,10 @@ impl EventLogs {
 
     /// Forgets a log at once.
     pub(super) fn forget(&self, run_id: RunId) {
-        self.logs.of(run_id).remove(&run_id);
+        let forgotten = self.logs.of(run_id).remove(&run_id);
+        if let Some(log) = forgotten.filter(|log| log.state == LogState::Live) {
+            self.weigh(log.weight, 0);
+        }
     }
 
     /// Reads events after the one with the number `after`.
@@ -172,7 +195,8 @@ impl EventLogs {
         match log.state {
             // Its terminal event has ended it.
             LogState::Ended(_) => return,
-            LogState::Live | LogState::Released(_) => {}
+            LogState::Live => self.weigh(log.weight, 0),
+            LogState::Released(_) => {}
         }
         if log.last().is_none() {
             logs.remove(&run_id);
@@ -189,6 +213,40 @@ impl EventLogs {
                 logs.remove(&run_id);
             }
         }
+    }
+
+    /// Counts a live log that has another weight now.
+    fn weigh(&self, before: usize, after: usize) {
+        // In this order the sum is never below zero.
+        self.live_weight.fetch_add(after, Ordering::Relaxed);
+        self.live_weight.fetch_sub(before, Ordering::Relaxed);
+    }
+
+    /// Takes the oldest events from the live logs that have most, until an eighth of the room is free: looking through all logs then
+    /// costs little for each event.
+    fn shed(&self) {
+        let Ok(_one_at_a_time) = self.shedding.try_lock() else {
+            return;
+        };
+        let max = self.settings.max_live_event_bytes;
+        let room = max - max / 8;
+        let mut weights = Vec::new();
+        for logs in self.logs.all() {
+            let live = logs.values().filter(|log| log.state == LogState::Live);
+            weights.extend(live.map(|log| log.weight));
+        }
+        let most = fair_level(&mut weights, room);
+        for mut logs in self.logs.all() {
+            let too_heavy = |log: &&mut RunLog| log.state == LogState::Live && log.weight > most;
+            for log in logs.values_mut().filter(too_heavy) {
+                let before = log.weight;
+                log.trim(most);
+                self.weigh(before, log.weight);
+            }
+        }
+        let left = self.live_weight.load(Ordering::Relaxed);
+        self.shed_above
+            .store(max.max(left.saturating_add(max / 8)), Ordering::Relaxed);
     }
 
     fn closed(&self) -> MutexGuard<'_, ClosedLogs> {
@@ -212,6 +270,21 @@ impl ClosedLogs {
         }
         forgotten
     }
+}
+
+/// Finds the bound that makes the weights fit into the room when those above are cut to it, and no others are.
+fn fair_level(weights: &mut [usize], room: usize) -> usize {
+    weights.sort_unstable();
+    let (mut left, mut count) = (room, weights.len());
+    for weight in weights {
+        let level = left / count;
+        if *weight > level {
+            return level;
+        }
+        left -= *weight;
+        count -= 1;
+    }
+    usize::MAX
 }
 
 fn is_over(since: Instant, now: Instant, retention: Duration) -> bool {

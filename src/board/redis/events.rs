@@ -9,8 +9,8 @@ use crate::ids::RunId;
 use crate::record::RunEvent;
 use crate::tenant::TenantId;
 
-/// The most events of one answer, whatever the reader wants.
-const MAX_EVENTS: usize = 256;
+/// The most events of one answer, whatever the reader wants: none is larger than about 1 MiB.
+const MAX_EVENTS: usize = 64;
 
 /// The entries of a stream: their ids, and their fields by pairs.
 type Entries = Vec<(String, Vec<Vec<u8>>)>;

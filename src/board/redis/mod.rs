@@ -318,6 +318,10 @@ fn unread(error: LinkError) -> BoardError {
 }
 
 impl Board for RedisBoard {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn run_open<'a>(
         &'a self,
         tenant: &'a TenantId,

@@ -37,6 +37,7 @@ fn the_defaults_are_the_documented_ones() {
     assert_eq!(http.header_timeout, Duration::from_secs(10));
     assert_eq!(http.request_timeout, Duration::from_secs(30));
     assert_eq!(http.keep_alive_interval, Duration::from_secs(15));
+    assert_eq!(http.min_transfer_rate, 1_024);
     assert_eq!(store.url.expose(), "sqlite://data/agent-runtime.db");
     assert_eq!(store.backend(), StoreBackend::Sqlite);
     assert_eq!(

@@ -101,6 +101,14 @@ pub struct StoredPayload<'a> {
     pub bytes: &'a [u8],
 }
 
+impl StoredPayload<'_> {
+    /// Returns the bytes of the payload, uncompressed, as it states them itself.
+    pub(crate) fn length(&self) -> u64 {
+        let stated = (self.encoding == ZSTD).then(|| get_frame_content_size(self.bytes).ok().flatten());
+        stated.flatten().unwrap_or(self.bytes.len() as u64)
+    }
+}
+
 /// Why a stored payload can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {

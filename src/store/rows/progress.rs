@@ -64,16 +64,27 @@ from_row!(EventsRow {
     payload,
 });
 
+impl EventsRow {
+    /// Returns the bytes of its events, uncompressed.
+    pub(crate) fn length(&self) -> u64 {
+        self.stored().length()
+    }
+
+    fn stored(&self) -> StoredPayload<'_> {
+        StoredPayload {
+            schema_version: self.schema_version,
+            encoding: self.encoding,
+            bytes: &self.payload,
+        }
+    }
+}
+
 impl TryFrom<EventsRow> for Vec<Arc<RunEvent>> {
     type Error = StoreError;
 
     fn try_from(row: EventsRow) -> Result<Self, StoreError> {
-        let stored = StoredPayload {
-            schema_version: row.schema_version,
-            encoding: row.encoding,
-            bytes: &row.payload,
-        };
-        decode_events(stored).map_err(|error| RowName::new("run_events", &row.run_id).undecodable("payload", error))
+        decode_events(row.stored())
+            .map_err(|error| RowName::new("run_events", &row.run_id).undecodable("payload", error))
     }
 }
 

@@ -17,8 +17,28 @@ fn board(run_events: usize, ended_events: usize) -> InProcessBoard {
     InProcessBoard::new(BoardSettings {
         event_retention: RETENTION,
         max_run_event_bytes: run_events * weight,
+        max_live_event_bytes: usize::MAX,
         max_ended_event_bytes: ended_events * weight,
     })
+}
+
+/// A board with room for so many events of all runs at work.
+fn board_of_live(live_events: usize) -> InProcessBoard {
+    let weight = event_weight(&event(&new_run(None), 1, "a").payload);
+    InProcessBoard::new(BoardSettings {
+        max_live_event_bytes: live_events * weight,
+        ..BoardSettings::default()
+    })
+}
+
+/// Counts the events that are kept of a run.
+async fn count(board: &InProcessBoard, tenant: &TenantId, run: &LiveRun, last: u64) -> u64 {
+    for first in 1..=last {
+        if !read(board, tenant, run, first - 1).await.is_empty() {
+            return last + 1 - first;
+        }
+    }
+    0
 }
 
 /// A run that has told two events and ended.
@@ -84,6 +104,58 @@ async fn the_run_that_ended_first_is_forgotten_first() {
         assert_eq!(read(&board, &tenant, run, 0).await, "1a 2a");
     }
     assert_eq!(read(&board, &tenant, &live, 48).await, "49a 50a");
+}
+
+#[tokio::test]
+async fn runs_at_work_share_their_room_and_those_with_most_lose_theirs() {
+    let (board, tenant) = (board_of_live(160), new_tenant());
+    let (small, large) = (new_run(None), [new_run(None), new_run(None), new_run(None)]);
+    open(&board, &tenant, &small, false).await.unwrap();
+    append(&board, &tenant, &small, 1..=10, "a");
+    for run in &large {
+        open(&board, &tenant, run, false).await.unwrap();
+    }
+    for sequence in 1..=1_000 {
+        for run in &large {
+            append(&board, &tenant, run, sequence..=sequence, "a");
+        }
+        let mut sum = count(&board, &tenant, &small, 10).await;
+        assert_eq!(sum, 10, "a run that has little loses nothing");
+        if sequence % 100 == 0 {
+            for run in &large {
+                let kept = count(&board, &tenant, run, sequence).await;
+                // An eighth is freed at a time, and what is left is shared equally.
+                assert!((43..=51).contains(&kept), "{kept}");
+                sum += kept;
+            }
+            assert!(sum <= 160, "{sum}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_runs_take_no_more_than_their_room_and_keep_their_last_events() {
+    let (board, tenant) = (board_of_live(100), new_tenant());
+    let mut runs = Vec::new();
+    for _ in 0..1_000 {
+        let run = new_run(None);
+        open(&board, &tenant, &run, false).await.unwrap();
+        append(&board, &tenant, &run, 1..=20, "a");
+        runs.push(run);
+    }
+    let mut kept = 0;
+    for run in &runs {
+        let count = count(&board, &tenant, run, 20).await;
+        assert!(count >= 1);
+        kept += count;
+    }
+    assert!(kept <= 1_000 + 100 / 8 + 1, "{kept}");
+    // Runs that end make room: their events are counted elsewhere.
+    for run in &runs[1..] {
+        board.run_close(&tenant, run.summary.run_id);
+    }
+    append(&board, &tenant, &runs[0], 21..=100, "a");
+    assert!(count(&board, &tenant, &runs[0], 100).await >= 80);
 }
 
 #[tokio::test]

@@ -165,3 +165,29 @@ async fn a_head_request_has_no_body() {
     assert_eq!((answer.status.as_u16(), answer.body.len()), (400, 0));
     service.finish().await;
 }
+
+#[tokio::test]
+async fn a_peer_that_reads_too_slowly_is_given_up() {
+    // It never reads nothing for so long, and reads a fortieth of what it must.
+    let limits = [
+        ("http.request_timeout", "3s"),
+        ("http.min_transfer_rate", "100000000"),
+        ("http.max_body_bytes", "67108864"),
+    ];
+    let service = Service::start_with(&limits).await;
+    let body = json!({"input": "x".repeat(12_000_000)});
+    let mut stream = service.open_run(&body).await;
+    service.until_counts((1, 1)).await;
+    let mut pieces = tokio::time::interval(Duration::from_millis(20));
+    let (mut buffer, mut read) = (vec![0; 50_000], 0);
+    loop {
+        pieces.tick().await;
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => break,
+            Ok(bytes) => read += bytes,
+        }
+    }
+    // The answer has the text twice.
+    assert!(read < 24_000_000, "{read}");
+    service.finish().await;
+}

@@ -2,14 +2,22 @@
 
 use std::time::Duration;
 
+use agent_runtime::board::{Board as _, RedisBoard, RedisBoardSettings};
 use agent_runtime::ids::{RunId, UuidV7Source};
+use agent_runtime::store::Scope;
 use agent_runtime::tenant::TenantId;
+use chrono::Utc;
+use futures_util::future::join_all;
+use reqwest::Method;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::sleep;
+use uuid::Uuid;
 
 use super::service::{MAX_RUNS, Service};
 use crate::board::new_run;
+use crate::board::server::PrivateServer;
+use crate::support::answer::{read, with_json};
 
 on_every_store! {
     a_run_is_seen_while_it_works_and_its_session_is_not,
@@ -87,19 +95,65 @@ async fn a_run_that_shall_go_on_outlives_its_connection(service: &Service) {
 
 #[tokio::test]
 async fn a_run_is_found_as_soon_as_its_caller_knows_it() {
-    let service = Service::start().await;
-    let run = new_run(None);
-    let path = format!("/v1/runs/{}", run.summary.run_id);
-    let showing = async {
-        // The board of another process tells of it a little later than that process told its caller.
-        sleep(Duration::from_millis(100)).await;
-        let tenant = TenantId::anonymous();
-        service.app.board.run_open(&tenant, run, false).await.unwrap().unwrap();
-    };
-    let (shown, ()) = tokio::join!(service.get(&path), showing);
-    assert_eq!(shown["status"], "running");
+    let Some(server) = PrivateServer::start() else { return };
+    let service = Service::start_with(&[("board.url", &server.url())]).await;
+    let elsewhere = RedisBoard::open(&server.url(), RedisBoardSettings::default())
+        .await
+        .unwrap();
+    for wait in ["", "?wait=1s"] {
+        let run = new_run(None);
+        let path = format!("/v1/runs/{}{wait}", run.summary.run_id);
+        let showing = async {
+            // The board of another process tells of it a little later than that process told its caller.
+            sleep(Duration::from_millis(100)).await;
+            let tenant = TenantId::anonymous();
+            elsewhere.run_open(&tenant, run, false).await.unwrap().unwrap();
+        };
+        let (shown, ()) = tokio::join!(service.get(&path), showing);
+        assert_eq!(shown["status"], "running");
+    }
     let unknown = format!("/v1/runs/{}", RunId::generate(&UuidV7Source));
     service.try_get(&unknown).await.assert_problem("run_not_found");
+    elsewhere.close().await;
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn waits_for_unknown_runs_keep_no_other_tenant_waiting() {
+    let Some(server) = PrivateServer::start() else { return };
+    let service = Service::start_with(&[("board.url", &server.url())]).await;
+    let scopes = [Scope::SessionsRead, Scope::RunsWrite];
+    let (_, many) = service.make_key("many", &scopes).await;
+    let (_, one) = service.make_key("one", &scopes).await;
+    let body = json!({"input": "hi"});
+    let run = with_json(service.request(Method::POST, "/v1/runs").bearer_auth(&one), &body);
+    let run = read(run).await.json();
+    let wait = |key: &str, id: &str| {
+        let path = format!("/v1/runs/{id}?wait=60s");
+        service.request(Method::GET, &path).bearer_auth(key).send()
+    };
+    // A tenth of them begin in a year, if their ids were believed.
+    let ids = (0_u64..100).map(|number| {
+        let ahead = if number % 10 == 0 { 31_536_000 } else { 0 };
+        let seconds = Utc::now().timestamp().cast_unsigned() + ahead;
+        Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, 0)).to_string()
+    });
+    let waits = join_all(ids.map(|id| wait(&many, &id)));
+    let other = async {
+        for _ in 0..3 {
+            let shown = wait(&one, run["run_id"].as_str().unwrap()).await.unwrap();
+            assert_eq!(shown.status(), 200);
+        }
+    };
+    let mut waits = std::pin::pin!(waits);
+    tokio::select! {
+        () = other => (),
+        answers = &mut waits => panic!("the other tenant waits longer than all of them: {}", answers.len()),
+    }
+    for answer in waits.await {
+        assert_eq!(answer.unwrap().status(), 404);
+    }
+    service.finish().await;
 }
 
 #[tokio::test]

@@ -18,6 +18,8 @@ use crate::tenant::TenantId;
 
 const APPEND: &str = "append events";
 const READ: &str = "read events";
+/// About how many bytes of events one read returns, but for a row that is larger.
+const MAX_READ_BYTES: u64 = 1 << 20;
 
 /// What a repeated attempt does with a row of the same first event: the longer one stays.
 macro_rules! events_conflict {
@@ -75,10 +77,13 @@ pub(super) async fn event_read(
     let failed = store_error(READ);
     let mut rows = engine.fetch(select);
     let mut events: Vec<Arc<RunEvent>> = Vec::new();
+    let mut bytes = 0;
     while events.len() < limit.max(1) as usize
+        && bytes < MAX_READ_BYTES
         && let Some(row) = rows.try_next().await.map_err(&failed)?
     {
         let row: EventsRow = row.read().map_err(&failed)?;
+        bytes += row.length();
         for event in Vec::try_from(row)? {
             let event: Arc<RunEvent> = event;
             // Rows overlap where an attempt whose answer was lost was repeated.

@@ -1,0 +1,268 @@
+//! An amount that tenants share fairly: bytes in flight, reads at a time. It decides who goes next and nothing else.
+//!
+//! No tenant takes more than half, so another one finds room at once. Where there is no room, the waiting tenant that has
+//! taken least goes next.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::tenant::TenantId;
+
+/// An amount that tenants share.
+#[derive(Debug)]
+pub struct FairShare {
+    total: usize,
+    state: Mutex<State>,
+}
+
+/// What a tenant has taken; dropping it gives it back.
+#[derive(Debug)]
+#[must_use = "a share is given back when it is dropped"]
+pub struct Share {
+    of: Arc<FairShare>,
+    tenant: TenantId,
+    amount: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    taken: usize,
+    /// Those that have taken something, or wait.
+    tenants: HashMap<TenantId, Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    taken: usize,
+    waiting: VecDeque<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    amount: usize,
+    grant: oneshot::Sender<Share>,
+}
+
+/// A caller that waits. Declared before the receiver, so that it is dropped after it and finds the channel closed.
+struct Waiting<'a> {
+    of: &'a FairShare,
+    tenant: &'a TenantId,
+}
+
+impl FairShare {
+    /// Shares an amount.
+    pub fn new(total: usize) -> Arc<Self> {
+        Arc::new(Self {
+            total,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Waits until the tenant may take so much. More than half of the total counts as half, so that everything fits.
+    pub async fn take(self: &Arc<Self>, tenant: &TenantId, amount: usize) -> Share {
+        let amount = amount.min(self.most());
+        let waiting = Waiting { of: self, tenant };
+        let (grant, granted) = oneshot::channel();
+        let waiter = Waiter { amount, grant };
+        self.lock()
+            .tenants
+            .entry(tenant.clone())
+            .or_default()
+            .waiting
+            .push_back(waiter);
+        self.grant();
+        let share = granted.await;
+        drop(waiting);
+        // The queue drops no waiter that is still there; without a share it would merely go uncounted.
+        share.unwrap_or_else(|_| self.share(tenant, 0))
+    }
+
+    /// Returns how much is taken.
+    pub fn taken(&self) -> usize {
+        self.lock().taken
+    }
+
+    /// Returns what one tenant may take.
+    fn most(&self) -> usize {
+        (self.total / 2).max(1)
+    }
+
+    fn share(self: &Arc<Self>, tenant: &TenantId, amount: usize) -> Share {
+        Share {
+            of: Arc::clone(self),
+            tenant: tenant.clone(),
+            amount,
+        }
+    }
+
+    /// Lets those go on for whom there is room.
+    fn grant(self: &Arc<Self>) {
+        loop {
+            let mut state = self.lock();
+            let Some((tenant, waiter)) = state.next(self.total, self.most()) else {
+                return;
+            };
+            drop(state);
+            // A caller that has gone gives it back, which locks the state.
+            drop(waiter.grant.send(self.share(&tenant, waiter.amount)));
+        }
+    }
+
+    fn give_back(self: &Arc<Self>, tenant: &TenantId, amount: usize) {
+        let mut state = self.lock();
+        state.taken -= amount;
+        if let Some(queue) = state.tenants.get_mut(tenant) {
+            queue.taken -= amount;
+        }
+        state.forget_idle(tenant);
+        drop(state);
+        self.grant();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No call under the lock can leave the state half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Takes out the waiter that goes next, and counts what it takes. One that finds too little room keeps all others waiting, so that
+    /// small amounts never starve a large one.
+    fn next(&mut self, total: usize, most: usize) -> Option<(TenantId, Waiter)> {
+        let ready = self.tenants.iter_mut().filter_map(|(tenant, queue)| {
+            while queue.waiting.front().is_some_and(|waiter| waiter.grant.is_closed()) {
+                queue.waiting.pop_front();
+            }
+            let amount = queue.waiting.front()?.amount;
+            let fits = queue.taken == 0 || queue.taken + amount <= most;
+            fits.then_some((queue.taken, tenant, queue))
+        });
+        let (_, tenant, queue) = ready.min_by_key(|(taken, ..)| *taken)?;
+        let amount = queue.waiting.front()?.amount;
+        if self.taken > 0 && self.taken + amount > total {
+            return None;
+        }
+        let (tenant, waiter) = (tenant.clone(), queue.waiting.pop_front()?);
+        queue.taken += amount;
+        self.taken += amount;
+        Some((tenant, waiter))
+    }
+
+    fn forget_idle(&mut self, tenant: &TenantId) {
+        let is_idle = |queue: &Queue| queue.taken == 0 && queue.waiting.is_empty();
+        if self.tenants.get(tenant).is_some_and(is_idle) {
+            self.tenants.remove(tenant);
+        }
+    }
+}
+
+impl Share {
+    /// Changes the amount to what is needed after all, without waiting: others wait for what is taken beyond the total.
+    pub fn set(&mut self, amount: usize) {
+        let before = std::mem::replace(&mut self.amount, amount);
+        {
+            let mut state = self.of.lock();
+            state.taken = state.taken + amount - before;
+            let queue = state.tenants.entry(self.tenant.clone()).or_default();
+            queue.taken = queue.taken + amount - before;
+        }
+        self.of.grant();
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.of.give_back(&self.tenant, self.amount);
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.of.lock();
+        if let Some(queue) = state.tenants.get_mut(self.tenant) {
+            queue.waiting.retain(|waiter| !waiter.grant.is_closed());
+        }
+        state.forget_idle(self.tenant);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn tenant(name: &str) -> TenantId {
+        name.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_tenant_takes_half_at_most_and_another_finds_room() {
+        let (shares, a, b) = (FairShare::new(8), tenant("a"), tenant("b"));
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            held.push(shares.take(&a, 1).now_or_never().unwrap());
+        }
+        assert!(shares.take(&a, 1).now_or_never().is_none());
+        held.push(shares.take(&b, 4).now_or_never().unwrap());
+        assert_eq!(shares.taken(), 8);
+        held.clear();
+        assert_eq!((shares.taken(), shares.lock().tenants.len()), (0, 0));
+        // What never fits counts as all that one may take.
+        let all = shares.take(&a, 1_000).now_or_never().unwrap();
+        assert_eq!(all.amount, 4);
+    }
+
+    #[tokio::test]
+    async fn whoever_has_taken_least_goes_next() {
+        let (shares, a, b, c) = (FairShare::new(4), tenant("a"), tenant("b"), tenant("c"));
+        let (one, two) = (shares.take(&a, 1).await, shares.take(&a, 1).await);
+        let other = shares.take(&b, 2).await;
+        let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(shares.take(&a, 1))).collect();
+        for first in &mut waiting {
+            assert!(first.now_or_never().is_none());
+        }
+        let mut late = Box::pin(shares.take(&c, 2));
+        assert!((&mut late).now_or_never().is_none());
+        // There is room for one of the first tenant's; the last comer waits for two, and is next.
+        drop(one);
+        assert!((&mut waiting[0]).now_or_never().is_none());
+        drop(two);
+        let late = (&mut late).now_or_never().expect("it is next");
+        assert!((&mut waiting[0]).now_or_never().is_none());
+        drop((late, other));
+        let granted = waiting.iter_mut().filter_map(|waiting| waiting.now_or_never());
+        assert_eq!(granted.count(), 2);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_left_of_callers_who_go_away() {
+        let (shares, a) = (FairShare::new(2), tenant("a"));
+        let held = shares.take(&a, 1).await;
+        for _ in 0..100 {
+            assert!(shares.take(&a, 1).now_or_never().is_none());
+        }
+        assert_eq!(shares.lock().tenants[&a].waiting.len(), 0);
+        // One was granted its share and did not take it any more.
+        let mut granted = Box::pin(shares.take(&a, 1));
+        assert!((&mut granted).now_or_never().is_none());
+        drop(held);
+        assert_eq!(shares.taken(), 1);
+        drop(granted);
+        assert_eq!((shares.taken(), shares.lock().tenants.len()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn what_turns_out_larger_is_waited_for() {
+        let (shares, a, b) = (FairShare::new(10), tenant("a"), tenant("b"));
+        let mut guess = shares.take(&a, 1).await;
+        guess.set(30);
+        assert!(shares.take(&b, 1).now_or_never().is_none());
+        guess.set(3);
+        assert!(shares.take(&b, 1).now_or_never().is_some());
+        drop(guess);
+        assert_eq!(shares.taken(), 0);
+    }
+}
