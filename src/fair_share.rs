@@ -190,7 +190,7 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
+    use futures_util::FutureExt;
 
     use super::*;
 
@@ -233,8 +233,8 @@ mod tests {
         let late = (&mut late).now_or_never().expect("it is next");
         assert!((&mut waiting[0]).now_or_never().is_none());
         drop((late, other));
-        let granted = waiting.iter_mut().filter_map(|waiting| waiting.now_or_never());
-        assert_eq!(granted.count(), 2);
+        let granted: Vec<_> = waiting.iter_mut().filter_map(FutureExt::now_or_never).collect();
+        assert_eq!(granted.len(), 2);
     }
 
     #[tokio::test]

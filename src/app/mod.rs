@@ -109,11 +109,8 @@ impl App {
         };
         let agents = AgentDirectory::new(Arc::clone(&store), checks, Arc::clone(&clock), configured.definitions());
         let agents = Arc::new(agents.map_err(|error| configured.name_file(error))?);
-        let sessions = Arc::new(Sessions::new(
-            Arc::clone(&store),
-            config.store.cache_bytes,
-            Arc::clone(&clock),
-        ));
+        let sessions = Sessions::new(Arc::clone(&store), config.store.cache_bytes, Arc::clone(&clock));
+        let sessions = Arc::new(sessions.with_max_part_bytes(config.store.max_session_bytes));
         let board = open_board(config).await?;
         let outbox_ports = OutboxPorts {
             store: Arc::clone(&store) as _,

@@ -19,6 +19,9 @@ pub struct StoreConfig {
     /// Memory for committed sessions; 0 keeps none.
     #[serde(deserialize_with = "integer::<_, 0, { i64::MAX }, _>")]
     pub cache_bytes: u64,
+    /// The most bytes of each part of a session, as JSON: the messages that running it needs, its environment, its context.
+    #[serde(deserialize_with = "integer::<_, 65_536, 268_435_456, _>")]
+    pub max_session_bytes: usize,
     /// Applies pending migrations at start.
     pub migrate: bool,
 }

@@ -85,6 +85,7 @@ codes! {
     InvalidPrompt = "invalid_prompt", UNPROCESSABLE_ENTITY, "The system prompt can't be rendered";
     InvalidResponseFormat = "invalid_response_format", UNPROCESSABLE_ENTITY, "The response format can't be used";
     InvalidHistory = "invalid_history", UNPROCESSABLE_ENTITY, "No model accepts these messages";
+    SessionTooLarge = "session_too_large", UNPROCESSABLE_ENTITY, "The session would be too large";
     IdempotencyKeyReused = "idempotency_key_reused", UNPROCESSABLE_ENTITY, "The idempotency key belongs to another request";
     QueueFull = "queue_full", TOO_MANY_REQUESTS, "The queue is full";
     TooManyRuns = "too_many_runs", TOO_MANY_REQUESTS, "Too many runs are active";

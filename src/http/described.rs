@@ -67,10 +67,12 @@ const OF_ACCEPTANCE: &[Code] = &[
     Code::QueueFull,
     Code::TooManyRuns,
     Code::ShuttingDown,
+    Code::SessionTooLarge,
 ];
 
 /// Of a session that is not imported.
 const OF_IMPORT: &[Code] = &[
+    Code::SessionTooLarge,
     Code::AgentNotFound,
     Code::UnknownModel,
     Code::ModelNotConfigured,

@@ -51,6 +51,7 @@ impl From<Refusal> for Problem {
                 message,
             ),
             Refusal::History(_) => Self::new(ProblemCode::InvalidHistory, detail),
+            Refusal::SessionTooLarge(_) => Self::new(ProblemCode::SessionTooLarge, detail),
             Refusal::AgentIsConfigured { .. } => Self::new(ProblemCode::AgentIsConfigured, detail),
             Refusal::ThreadBusy { run_id } => Self::new(ProblemCode::ThreadBusy, detail).with_run(Some(run_id)),
             Refusal::OtherRequest { .. } => Self::new(ProblemCode::IdempotencyKeyReused, detail),

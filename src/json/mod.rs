@@ -8,6 +8,7 @@ mod unread;
 mod words;
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -56,6 +57,27 @@ impl fmt::Debug for RawJson {
 /// Encodes a value so that equal values give equal bytes: keys sorted, no spacing.
 pub fn canonical_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&serde_json::to_value(value)?)
+}
+
+/// Counts the bytes of a value as JSON, without keeping them.
+pub fn json_length<T: Serialize + ?Sized>(value: &T) -> usize {
+    let mut count = Count(0);
+    // Counting never fails; a value without a form in JSON is found when it is written.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+struct Count(usize);
+
+impl io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Tells whether a key or a string of the object has a NUL character, which PostgreSQL's text can't hold.

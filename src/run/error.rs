@@ -7,7 +7,7 @@ use crate::agent::ports::{ModelLookupError, UnknownTool};
 use crate::agent::{AnswerShapeError, PromptError};
 use crate::ids::{RunId, SessionId};
 use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES};
-use crate::session::HistoryFault;
+use crate::session::{HistoryFault, PartTooLarge};
 use crate::store::StoreError;
 
 /// An agent of a configuration file that could never run.
@@ -122,6 +122,9 @@ pub enum Refusal {
         /// The run.
         run_id: RunId,
     },
+    /// The session would be larger than allowed.
+    #[error(transparent)]
+    SessionTooLarge(PartTooLarge),
     /// As many runs as are allowed wait in the queue.
     #[error("{limit} runs wait in the queue, as many as are allowed")]
     QueueFull {

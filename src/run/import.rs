@@ -104,6 +104,7 @@ impl RunService {
                 is_replay: false,
             }),
             Err(CommitError::Store(error)) => Err(error.into()),
+            Err(CommitError::TooLarge(error)) => Err(Refusal::SessionTooLarge(error)),
             // The same request, sent twice at a time, was faster the other time. Nothing else can be in the way: there is no base.
             Err(
                 CommitError::Exists

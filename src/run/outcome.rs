@@ -12,6 +12,7 @@ use crate::agent::ports::{EnvironmentError, ToolSetError};
 use crate::agent::state::{AgentError, AgentState, ErrorKind, ExecutionStatus, StopReason, StopSignal};
 use crate::ids::RunId;
 use crate::record::{RunError, RunEventPayload, RunPhase, RunRecord, RunStatus, RunSummary, StepRecord};
+use crate::session::PartTooLarge;
 use crate::store::{CommitError, StoreError};
 use crate::usage::Usage;
 
@@ -227,6 +228,9 @@ impl Failure {
                 "the session that the run continues was removed before it began",
             );
         }
+        if let Refusal::SessionTooLarge(error) = refusal {
+            return Self::too_large(RunPhase::Load, error);
+        }
         Self::logged(RunPhase::Load, "request_unusable", refusal.to_string(), refusal)
     }
 
@@ -270,6 +274,7 @@ impl Failure {
                 "the store is unavailable, so the session is most likely not published; read the run once the store is back",
             ),
             CommitError::ThreadMoved => return Self::thread_moved(),
+            CommitError::TooLarge(error) => return Self::too_large(RunPhase::Commit, error),
             CommitError::MissingBase => {
                 let message = "a session that the run continues was removed while it worked";
                 return Self::base_removed(RunPhase::Commit, message);
@@ -279,6 +284,11 @@ impl Failure {
             }
         };
         Self::logged(RunPhase::Commit, code, message, error)
+    }
+
+    /// The session would be larger than allowed.
+    fn too_large(phase: RunPhase, error: &PartTooLarge) -> Self {
+        Self::logged(phase, "session_too_large", error.to_string(), error)
     }
 
     /// The run's task met a fault of ours.

@@ -20,11 +20,13 @@ use crate::agent::state::ExecutionBudget;
 use crate::agent::{AgentDefinition, AnswerShape, Durability};
 use crate::board::LiveRun;
 use crate::ids::{AgentId, MessageId, RunId, SessionId};
-use crate::json::{Object, Value};
+use crate::json::{Object, Value, json_length};
 use crate::message::{Message, MessageTags};
 use crate::model_ref::ResponseFormat;
 use crate::record::{RunStatus, RunSummary};
-use crate::session::{Bundle, EnvironmentState, Hash, check_metadata, check_variables, find_history_fault};
+use crate::session::{
+    Bundle, EnvironmentState, Hash, check_history, check_metadata, check_variables, find_history_fault,
+};
 use crate::store::{AgentRecord, ConflictPolicy, IfBusy, Page, SessionFilter, StoreError};
 use crate::tenant::TenantId;
 use crate::usage::Usage;
@@ -159,15 +161,17 @@ impl RunService {
         let session_metadata = session_metadata_of(bundle, &agent.definition, &request.metadata)?;
         let response_format = response_format_of(bundle, &agent.definition, request.response_format.clone());
         AnswerShape::of(&response_format)?;
+        let input = match input {
+            Input::Asked(input) => self.input_messages(input)?,
+            Input::Accepted(input) => input,
+        };
+        self.check_room(bundle, &input)?;
         let webhook = request.webhook.take().or_else(|| agent.definition.webhook.clone());
         Ok(RunPlan {
             tenant: tenant.clone(),
             models,
             team: Arc::new(team),
-            input: match input {
-                Input::Asked(input) => self.input_messages(input)?,
-                Input::Accepted(input) => input,
-            },
+            input,
             base,
             new_agent_id: pinned.agent_id.unwrap_or_else(|| AgentId::generate(&*self.ports.ids)),
             durability: request.durability.unwrap_or(agent.definition.durability),
@@ -265,6 +269,13 @@ impl RunService {
             started_at: is_running.then_some(now),
             completed_at: None,
         }
+    }
+
+    /// A run whose session would be too large already with its input is refused, rather than worked on in vain.
+    fn check_room(&self, base: Option<&Arc<Bundle>>, input: &[Message]) -> Result<(), Refusal> {
+        let inherited = base.map_or(0, |bundle| bundle.history.bytes());
+        let added: usize = input.iter().map(json_length).sum();
+        check_history(inherited + added, self.ports.sessions.max_part_bytes()).map_err(Refusal::SessionTooLarge)
     }
 
     async fn find_agent(

@@ -11,6 +11,7 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::json::json_length;
 use crate::message::Message;
 
 /// The messages of a conversation, oldest first, from some index on.
@@ -18,6 +19,8 @@ use crate::message::Message;
 pub struct History {
     /// The number of messages before those that are held.
     first_index: usize,
+    /// The bytes of those that are held, as JSON.
+    bytes: usize,
     messages: VectorSync<Arc<Message>>,
 }
 
@@ -31,6 +34,14 @@ impl History {
         .with_messages(messages)
     }
 
+    fn counted(first_index: usize, messages: VectorSync<Arc<Message>>) -> Self {
+        Self {
+            first_index,
+            bytes: messages.iter().map(|message| json_length(&**message)).sum(),
+            messages,
+        }
+    }
+
     /// Returns the index of the first message that is held; 0 when the history is whole.
     pub fn first_index(&self) -> usize {
         self.first_index
@@ -41,6 +52,11 @@ impl History {
         self.first_index + self.messages.len()
     }
 
+    /// Returns the bytes of the messages that are held, as JSON.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Tells whether the whole history has no message.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -49,6 +65,7 @@ impl History {
     /// Returns the history with one more message at its end.
     #[must_use]
     pub fn with_message(mut self, message: Arc<Message>) -> Self {
+        self.bytes += json_length(&*message);
         self.messages.push_back_mut(message);
         self
     }
@@ -64,7 +81,10 @@ impl History {
     /// Only for messages that are not committed yet.
     #[must_use]
     pub fn with_message_at(mut self, index: usize, message: Arc<Message>) -> Self {
-        if let Some(at) = index.checked_sub(self.first_index) {
+        if let Some(at) = index.checked_sub(self.first_index)
+            && let Some(replaced) = self.messages.get(at)
+        {
+            self.bytes = self.bytes + json_length(&*message) - json_length(&**replaced);
             self.messages.set_mut(at, message);
         }
         self
@@ -144,10 +164,7 @@ impl<'de> Visitor<'de> for HistoryVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, messages: A) -> Result<History, A::Error> {
         let messages = VectorSync::deserialize(SeqAccessDeserializer::new(messages))?;
-        Ok(History {
-            first_index: 0,
-            messages,
-        })
+        Ok(History::counted(0, messages))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<History, A::Error> {
@@ -155,7 +172,7 @@ impl<'de> Visitor<'de> for HistoryVisitor {
         if first_index.checked_add(messages.len()).is_none() {
             return Err(A::Error::custom("`first_index` is too large"));
         }
-        Ok(History { first_index, messages })
+        Ok(History::counted(first_index, messages))
     }
 }
 
@@ -186,6 +203,8 @@ mod tests {
             assert_eq!((window.len(), window.is_empty()), (6, false), "{first}");
             assert_eq!(window.last(), all[first.min(6)..].last(), "{first}");
             assert!(window.iter().eq(&all[first.min(6)..]), "{first}");
+            let bytes = |history: &History| history.iter().map(|message| json_length(&**message)).sum::<usize>();
+            assert_eq!(window.bytes(), bytes(&window), "{first}");
             for index in 0..8 {
                 let held = all.get(index).filter(|_| index >= first);
                 assert_eq!(window.get(index), held, "{first}, {index}");
@@ -200,6 +219,7 @@ mod tests {
                 let expected = all.iter().enumerate().skip(first);
                 let expected = expected.map(|(at, message)| if at == index { other } else { message });
                 assert!(replaced.iter().eq(expected), "{first}, {index}");
+                assert_eq!(replaced.bytes(), bytes(&replaced), "{first}, {index}");
             }
             let longer = window.clone().with_messages(messages(2));
             assert_eq!((longer.first_index(), longer.len()), (first.min(6), 8), "{first}");

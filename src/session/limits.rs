@@ -5,6 +5,8 @@ use std::io;
 
 use serde::Serialize;
 
+use super::bundle::BundleDraft;
+use super::coverage::find_history_start;
 use crate::json::{Object, Value};
 
 /// The most key-value pairs of metadata.
@@ -30,6 +32,49 @@ pub fn check_variables(variables: &BTreeMap<String, Value>) -> Result<(), String
         return Err(format!("at most {MAX_VARIABLES} variables are allowed"));
     }
     check_size(variables, MAX_VARIABLES_BYTES)
+}
+
+/// A part of a session that is larger than allowed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the session's {part} has more than {max_bytes} bytes of JSON, which is the most that is allowed")]
+pub struct PartTooLarge {
+    part: &'static str,
+    max_bytes: usize,
+}
+
+/// Checks the messages that running a session needs, its environment and its context, each as JSON. States that are its parent's
+/// were checked with it.
+pub fn check_parts(draft: &BundleDraft, max_bytes: usize) -> Result<(), PartTooLarge> {
+    check_history(needed_bytes(draft), max_bytes)?;
+    let parent = draft.parent.as_deref();
+    let too_large = |part| move |_| PartTooLarge { part, max_bytes };
+    if parent.is_none_or(|parent| parent.environment != draft.environment) {
+        check_size(&draft.environment, max_bytes).map_err(too_large("environment"))?;
+    }
+    if parent.is_none_or(|parent| *parent.context != draft.context.stored) {
+        check_size(&draft.context.stored, max_bytes).map_err(too_large("context"))?;
+    }
+    Ok(())
+}
+
+/// Checks the bytes of the messages that running a session needs.
+pub fn check_history(bytes: usize, max_bytes: usize) -> Result<(), PartTooLarge> {
+    let part = "history";
+    (bytes <= max_bytes)
+        .then_some(())
+        .ok_or(PartTooLarge { part, max_bytes })
+}
+
+/// Counts the messages from where the newest summary leaves off.
+fn needed_bytes(draft: &BundleDraft) -> usize {
+    let inherited_start = draft.parent.as_ref().map_or(0, |parent| parent.head.history_start);
+    let start = find_history_start(&draft.history, draft.inherited(), inherited_start);
+    // A summary that can't be is for the store to refuse.
+    let start = start.unwrap_or(inherited_start);
+    draft
+        .history
+        .held_from(usize::try_from(start).unwrap_or(usize::MAX))
+        .bytes()
 }
 
 /// Both kinds of maps are sorted, so that their JSON is canonical as it is.

@@ -19,5 +19,5 @@ pub use self::hash::{
     Hash, ParseHashError, RootHashInput, hash_context, hash_definition, hash_environment, hash_segment, root_hash,
 };
 pub use self::history::History;
-pub use self::limits::{check_metadata, check_variables};
+pub use self::limits::{PartTooLarge, check_history, check_metadata, check_parts, check_variables};
 pub use self::validity::{HistoryFault, close_open_tool_calls, find_history_fault};

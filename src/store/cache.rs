@@ -15,7 +15,7 @@ use super::traits::{Commit, Store};
 use super::weight::Weight;
 use crate::clock::{Clock, Timestamp};
 use crate::ids::SessionId;
-use crate::session::{Bundle, History};
+use crate::session::{Bundle, History, check_parts};
 use crate::tenant::TenantId;
 
 /// What entries are weighed in, so that a cache of more than 4 GB fits the counter.
@@ -37,6 +37,8 @@ pub struct Sessions {
     /// Grows with each removal by this process: what was believed before is asked again.
     removals: AtomicU64,
     clock: Arc<dyn Clock>,
+    /// The most bytes of each part of a session that is published.
+    max_part_bytes: usize,
 }
 
 /// A session that was published.
@@ -79,7 +81,19 @@ impl Sessions {
             loads: Mutex::default(),
             removals: AtomicU64::default(),
             clock,
+            max_part_bytes: usize::MAX,
         }
+    }
+
+    /// Publishes no session of which a part has more bytes of JSON: the messages that running it needs, its environment, its context.
+    #[must_use]
+    pub fn with_max_part_bytes(self, max_part_bytes: usize) -> Self {
+        Self { max_part_bytes, ..self }
+    }
+
+    /// Returns the most bytes that a part of a session may have.
+    pub fn max_part_bytes(&self) -> usize {
+        self.max_part_bytes
     }
 
     /// Returns about how many bytes of memory the cache holds.
@@ -153,6 +167,9 @@ impl Sessions {
 
     /// Publishes a session and keeps its bundle and those of its subagents, since they are likely to be continued.
     pub async fn commit(&self, commit: &Commit) -> Result<Published, CommitError> {
+        for draft in std::iter::once(&commit.draft).chain(&commit.children) {
+            check_parts(draft, self.max_part_bytes)?;
+        }
         let seen = self.look();
         let committed = self.store.session_commit(commit).await?;
         for child in committed.children {

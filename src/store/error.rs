@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::codec::DecodeError;
 use crate::ids::RunId;
+use crate::session::PartTooLarge;
 
 /// A failed operation of a store: nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +112,9 @@ pub enum CommitError {
     /// The session that this one continues is not, or no longer, in the store.
     #[error("the session that it continues is not in the store")]
     MissingBase,
+    /// A part of a session is larger than allowed.
+    #[error(transparent)]
+    TooLarge(#[from] PartTooLarge),
     /// A session of this id exists already.
     #[error("the session exists already")]
     Exists,

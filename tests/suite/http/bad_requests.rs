@@ -4,6 +4,7 @@ use serde_json::json;
 
 /// Codes that need more than one request, and the modules whose tests produce them.
 pub(super) const ELSEWHERE: &[(&str, &str)] = &[
+    ("session_too_large", "session_sizes"),
     ("malformed_body", "connections"),
     ("request_timeout", "connections"),
     ("missing_api_key", "auth"),

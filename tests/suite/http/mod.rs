@@ -45,6 +45,7 @@ mod removal;
 mod rivals;
 mod runs;
 mod service;
+mod session_sizes;
 mod sessions;
 mod shutdown;
 mod steering_bodies;
