@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use agent_runtime::ids::UuidV7Source;
 use agent_runtime::models::anthropic::MessagesDecoder;
+use agent_runtime::models::gemini::GeminiDecoder;
 use agent_runtime::models::openai_chat::ChatDecoder;
 use agent_runtime::models::openai_responses::ResponsesDecoder;
 use agent_runtime::models::{CapSettings, Decoder, SseDecoder};
@@ -85,6 +86,13 @@ pub(crate) fn anthropic(bytes: &[u8]) {
 pub(crate) fn openai_responses(bytes: &[u8]) {
     answer(bytes, |content_type| {
         ResponsesDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
+    });
+}
+
+/// An answer of Gemini's protocol, in pieces as above.
+pub(crate) fn gemini(bytes: &[u8]) {
+    answer(bytes, |content_type| {
+        GeminiDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
     });
 }
 

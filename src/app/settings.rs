@@ -195,6 +195,7 @@ fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSetting
             config::ProviderKind::OpenAiChat => ProviderKind::OpenAiChat,
             config::ProviderKind::OpenAiResponses => ProviderKind::OpenAiResponses,
             config::ProviderKind::Anthropic => ProviderKind::Anthropic,
+            config::ProviderKind::Gemini => ProviderKind::Gemini,
             config::ProviderKind::Scripted => ProviderKind::Scripted,
         },
         base_url: provider.base_url.clone(),

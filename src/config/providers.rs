@@ -61,6 +61,8 @@ pub enum ProviderKind {
     OpenAiResponses,
     /// Anthropic messages.
     Anthropic,
+    /// Gemini's `generateContent`.
+    Gemini,
     /// Answers from a script, without any network.
     Scripted,
 }

@@ -28,7 +28,7 @@ pub enum SettingsError {
 pub(super) struct Protocol {
     /// The address of the protocol's owner.
     pub(super) base: &'static str,
-    /// The segment of the version that stands before the path; empty where a configured address has it already.
+    /// The segment of the version that stands before the path; a configured address may end with it, or with another version.
     pub(super) version: &'static str,
     /// The segments of the path.
     pub(super) path: &'static [&'static str],
@@ -58,8 +58,8 @@ impl Protocol {
         }
         let path = url.path().trim_end_matches('/');
         let ends_with = |end: &str| path.strip_suffix(end).is_some_and(|before| before.ends_with('/'));
-        if !ends_with(&self.path.join("/")) {
-            let version = Some(self.version).filter(|version| !version.is_empty() && !ends_with(version));
+        if self.path.is_empty() || !ends_with(&self.path.join("/")) {
+            let version = Some(self.version).filter(|version| !version.is_empty() && !ends_with_version(path));
             let mut segments = url.path_segments_mut().map_err(|()| wrong())?;
             segments.pop_if_empty().extend(version).extend(self.path);
         }
@@ -90,6 +90,13 @@ impl Protocol {
         }
         Ok(headers)
     }
+}
+
+/// Tells whether a path ends with a version, such as `v1` or `v1beta`.
+fn ends_with_version(path: &str) -> bool {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let number = last.strip_prefix('v').unwrap_or_default();
+    number.starts_with(|c: char| c.is_ascii_digit())
 }
 
 impl KeyHeader {
@@ -130,6 +137,13 @@ mod tests {
         key: KeyHeader::Named("x-api-key"),
         headers: &[("anthropic-version", "2023-06-01")],
     };
+    const PATHLESS: Protocol = Protocol {
+        base: "https://generativelanguage.googleapis.com",
+        version: "v1beta",
+        path: &[],
+        key: KeyHeader::Named("x-goog-api-key"),
+        headers: &[],
+    };
 
     fn settings(base: Option<&str>) -> ProviderSettings {
         ProviderSettings {
@@ -165,6 +179,15 @@ mod tests {
             (&VERSIONED, Some("https://h/proxy"), "https://h/proxy/v1/messages"),
             (&VERSIONED, Some("https://h/av1"), "https://h/av1/v1/messages"),
             (&VERSIONED, Some("https://h/v1/messages"), "https://h/v1/messages"),
+            (&VERSIONED, Some("https://h/v2beta"), "https://h/v2beta/messages"),
+            (
+                &VERSIONED,
+                Some("https://h/v1/gateway"),
+                "https://h/v1/gateway/v1/messages",
+            ),
+            (&PATHLESS, None, "https://generativelanguage.googleapis.com/v1beta"),
+            (&PATHLESS, Some("https://h/v1/"), "https://h/v1"),
+            (&PATHLESS, Some("https://h/gateway"), "https://h/gateway/v1beta"),
         ] {
             assert_eq!(protocol.endpoint(&settings(base)).unwrap().as_str(), url);
         }

@@ -9,6 +9,7 @@ use reqwest::Url;
 use super::address::SettingsError;
 use super::anthropic;
 use super::client::{HttpModel, Shared};
+use super::gemini;
 use super::openai_chat;
 use super::openai_responses;
 use super::retry::{Retry, TokioPauses};
@@ -140,6 +141,7 @@ impl Maker<'_> {
             ProviderKind::Scripted => return self.scripted(settings).map(Ok),
             ProviderKind::OpenAiChat => openai_chat::client,
             ProviderKind::Anthropic => anthropic::client,
+            ProviderKind::Gemini => gemini::client,
             ProviderKind::OpenAiResponses => openai_responses::client,
         };
         if lacks_key(settings) {

@@ -39,6 +39,11 @@ pub(super) struct Shared {
 
 /// A protocol's bytes.
 pub(super) trait Wire: Send + Sync + fmt::Debug {
+    /// Returns the address that a request goes to, from that of the provider.
+    fn url(&self, base: &Url, _request: &ModelRequest, _stream: bool) -> Url {
+        base.clone()
+    }
+
     /// Encodes a request, for an answer as a stream or as one body.
     fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8>;
 
@@ -108,9 +113,10 @@ impl HttpModel {
 impl Model for HttpModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let provider = Arc::clone(&self.provider);
+        let url = provider.wire.url(&provider.url, &request, provider.stream);
         let body = Bytes::from(provider.wire.encode(&request, provider.stream));
         let retry = provider.shared.retry.clone();
-        retry.run(move || provider.attempt(body.clone()))
+        retry.run(move || provider.attempt(url.clone(), body.clone()))
     }
 
     fn structured_output(&self) -> StructuredOutput {
@@ -119,10 +125,10 @@ impl Model for HttpModel {
 }
 
 impl Provider {
-    fn attempt(self: &Arc<Self>, body: Bytes) -> Attempt {
+    fn attempt(self: &Arc<Self>, url: Url, body: Bytes) -> Attempt {
         let call = Call {
             provider: Arc::clone(self),
-            phase: Phase::Send(body),
+            phase: Phase::Send(url, body),
             events: VecDeque::new(),
             failure: None,
         };
@@ -130,12 +136,8 @@ impl Provider {
         stream::unfold(call, next).boxed()
     }
 
-    async fn send(&self, body: Bytes) -> Result<Phase, Failure> {
-        let incoming = self
-            .shared
-            .transport
-            .post(self.url.clone(), self.headers.clone(), body)
-            .await?;
+    async fn send(&self, url: Url, body: Bytes) -> Result<Phase, Failure> {
+        let incoming = self.shared.transport.post(url, self.headers.clone(), body).await?;
         let status = incoming.status();
         if !(200..300).contains(&status) {
             let retry_after = incoming.retry_after(self.shared.clock.now());
@@ -167,7 +169,7 @@ struct Call {
 }
 
 enum Phase {
-    Send(Bytes),
+    Send(Url, Bytes),
     Read(Box<Incoming>, Box<dyn Decoder>),
     End,
 }
@@ -183,7 +185,7 @@ impl Call {
             }
             let outcome = match std::mem::replace(&mut self.phase, Phase::End) {
                 Phase::End => return None,
-                Phase::Send(body) => self.provider.send(body).await,
+                Phase::Send(url, body) => self.provider.send(url, body).await,
                 Phase::Read(incoming, decoder) => self.read(incoming, decoder).await,
             };
             match outcome {

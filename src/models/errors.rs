@@ -44,6 +44,8 @@ struct Details {
     code: Option<String>,
     kind: Option<String>,
     status: Option<u16>,
+    /// How long the provider wants us to wait, where the body says so.
+    retry_after: Option<Duration>,
 }
 
 impl Details {
@@ -95,6 +97,7 @@ impl Details {
             code: text("code"),
             kind: text("type").or_else(|| text("status")),
             status: ["status_code", "code", "status"].into_iter().find_map(number),
+            retry_after: retry_delay(error),
         }
     }
 
@@ -115,9 +118,11 @@ impl Details {
             "quota_exceeded",
             "exceeded your current quota",
         ];
+        // A limit that passes soon is no missing quota, whatever the words.
+        let passes = self.retry_after.is_some();
         let failure = Failure::judged(ModelError {
             status,
-            retry_after,
+            retry_after: retry_after.or(self.retry_after),
             body: Some(printable(capped(body, BODY_BYTES))).filter(|body| !body.is_empty()),
             ..ModelError::new(
                 class,
@@ -125,7 +130,7 @@ impl Details {
             )
         });
         Failure {
-            retryable: failure.retryable && !no_quota.iter().any(|word| words.contains(word)),
+            retryable: failure.retryable && (passes || !no_quota.iter().any(|word| words.contains(word))),
             ..failure
         }
     }
@@ -139,6 +144,13 @@ impl Details {
             .map(|text| text.to_lowercase() + "\n")
             .collect()
     }
+}
+
+/// Reads Google's `RetryInfo`, whose delay is a text such as `"33.5s"`.
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let mut details = error.get("details")?.as_array()?.iter();
+    let delay = details.find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
 /// Words that tell a class more surely than the status does.
@@ -158,6 +170,7 @@ const TELLING: [(ModelErrorClass, &[&str]); 5] = [
             "string_above_max_length",
             "input is too long",
             "reduce the length of the messages",
+            "exceeds the maximum number of tokens allowed",
         ],
     ),
     (
@@ -191,6 +204,7 @@ const TELLING: [(ModelErrorClass, &[&str]); 5] = [
             "permission_error",
             "unauthenticated",
             "invalid api key",
+            "api key not valid",
         ],
     ),
     (ModelErrorClass::Timeout, &["timeout_error"]),

@@ -1,6 +1,14 @@
 //! Reads files that are words: some protocols take those as such only. Knows no provider's JSON.
 
-use crate::message::MediaSource;
+use crate::json::Value;
+use crate::message::{DocumentPart, MediaSource};
+
+/// Returns a file of words as words that name it; `None` if it is no text.
+pub(super) fn as_words(part: &DocumentPart) -> Option<String> {
+    let words = words_of(&part.source)?;
+    let name = part.name.as_deref().unwrap_or("document");
+    Some(format!("<file name={}>\n{words}\n</file>", Value::from(name)))
+}
 
 /// Returns the words of a file that is given here; `None` if it is no text.
 pub(super) fn words_of(source: &MediaSource) -> Option<String> {

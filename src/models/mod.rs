@@ -18,6 +18,7 @@ mod transport;
 mod wire;
 
 pub mod anthropic;
+pub mod gemini;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod scripted;

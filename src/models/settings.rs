@@ -18,6 +18,8 @@ pub enum ProviderKind {
     OpenAiResponses,
     /// Anthropic messages.
     Anthropic,
+    /// Gemini's `generateContent`.
+    Gemini,
     /// Answers from a script.
     Scripted,
 }

@@ -69,6 +69,7 @@ fn the_defaults_are_the_documented_ones() {
         "anthropic",
         "deepseek",
         "demo",
+        "gemini",
         "groq",
         "mistral",
         "ollama",
@@ -81,6 +82,7 @@ fn the_defaults_are_the_documented_ones() {
     assert_eq!(names, wanted);
     assert_eq!(providers["demo"].kind, ProviderKind::Scripted);
     assert_eq!(providers["anthropic"].kind, ProviderKind::Anthropic);
+    assert_eq!(providers["gemini"].kind, ProviderKind::Gemini);
     assert_eq!(providers["openai_responses"].kind, ProviderKind::OpenAiResponses);
     assert!(
         providers
@@ -191,7 +193,7 @@ fn variables_reach_existing_names_in_any_case() {
         runs,
         ..
     } = loaded.config;
-    assert_eq!(providers.len(), 13, "{:?}", providers.keys());
+    assert_eq!(providers.len(), 14, "{:?}", providers.keys());
     let key = providers["openai"].api_key.as_ref().unwrap();
     assert_eq!(key.expose_secret(), "sk-1");
     assert!(!providers["groq"].stream);

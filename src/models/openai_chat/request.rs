@@ -11,7 +11,7 @@ use crate::message::{
     ContentPart, DocumentPart, ImagePart, MediaSource, Message, ProviderFields, Role, ToolCall, ToolResult,
 };
 use crate::model_ref::ResponseFormat;
-use crate::models::files::words_of;
+use crate::models::files::as_words;
 use crate::models::names::{IdRule, WireIds, tool_name};
 use crate::models::parameters::{accepted_limit, with_extra};
 use crate::models::settings::MaxTokensField;
@@ -365,9 +365,8 @@ fn image_block(part: &ImagePart) -> Value {
 
 /// Encodes a file: few servers take any but PDFs, so words go as words.
 fn document_block(part: &DocumentPart) -> Value {
-    if let Some(words) = words_of(&part.source) {
-        let name = part.name.as_deref().unwrap_or("document");
-        return text_block(&format!("<file name={}>\n{words}\n</file>", Value::from(name)));
+    if let Some(words) = as_words(part) {
+        return text_block(&words);
     }
     let mut file = serde_json::json!({"file_data": address(&part.source)});
     file["filename"] = Value::from(part.name.as_deref().unwrap_or("document"));

@@ -2,6 +2,7 @@
 
 mod calls;
 mod decoder;
+mod gemini;
 mod messages;
 mod network;
 mod parameters;

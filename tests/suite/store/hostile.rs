@@ -11,7 +11,7 @@ mod bodies;
 
 type Body = fn(&[u8]);
 
-const BODIES: [Body; 7] = [
+const BODIES: [Body; 8] = [
     bodies::agent_state,
     bodies::state_addition,
     bodies::segment,
@@ -19,6 +19,7 @@ const BODIES: [Body; 7] = [
     bodies::openai_chat,
     bodies::anthropic,
     bodies::openai_responses,
+    bodies::gemini,
 ];
 
 fn golden(name: &str) -> Vec<u8> {
@@ -62,6 +63,8 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
         "\n\n",
         "event: x\n",
         "\u{FEFF}",
+        "\"candidates\":[",
+        "\"parts\":[",
         "\\ud800",
     ]);
     let piece = prop_oneof![

@@ -65,6 +65,25 @@ fn check_outputs(body: &Value) {
         }
     }
     assert!(open.is_empty(), "calls without an output: {open:?} in {body}");
+    check_responses(body);
+}
+
+/// In Gemini's protocol, the turn after calls begins with their responses, one for each.
+fn check_responses(body: &Value) {
+    let mut open: Vec<&str> = Vec::new();
+    for turn in body["contents"].as_array().into_iter().flatten() {
+        let of_kind = |kind: &str| {
+            let parts = turn["parts"].as_array().into_iter().flatten();
+            let ids = parts
+                .filter_map(move |part| part.get(kind))
+                .map(|call| call["id"].as_str());
+            ids.map(|id| id.expect("a call and a response have an id"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of_kind("functionResponse"), open, "{body}");
+        open = of_kind("functionCall");
+    }
+    assert!(open.is_empty(), "calls without a response: {open:?} in {body}");
 }
 
 /// Returns the blocks of a message in Anthropic's form that are of a kind.
@@ -76,13 +95,14 @@ fn blocks<'a>(message: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Val
 fn continues(earlier: &Value, later: &Value) -> bool {
     let same = |field: &str| earlier[field] == later[field];
     let list = |body: &Value| {
-        ["messages", "input"]
+        ["messages", "input", "contents"]
             .into_iter()
             .find_map(|name| body[name].as_array().cloned())
     };
     let messages = |body: &Value| list(body).unwrap_or_default();
     same("model")
         && same("system")
+        && same("systemInstruction")
         && same("tools")
         && same("response_format")
         && messages(later).starts_with(&messages(earlier))
@@ -90,7 +110,8 @@ fn continues(earlier: &Value, later: &Value) -> bool {
 
 /// Returns a body up to the end of its last message.
 fn prefix(body: &[u8]) -> &[u8] {
-    let end = b"],\"stream\":";
-    let place = body.windows(end.len()).rposition(|window| window == end);
+    let ends = [&b"],\"stream\":"[..], b"],\"generationConfig\":"];
+    let place = |end: &[u8]| body.windows(end.len()).rposition(|window| window == end);
+    let place = ends.into_iter().find_map(place);
     &body[..place.expect("the messages are followed by what may change")]
 }

@@ -24,6 +24,8 @@ use super::model_requests::check_requests;
 #[derive(Debug, Clone)]
 pub(crate) struct Captured {
     pub(crate) path: String,
+    /// What follows `?` in the address; empty where nothing does.
+    pub(crate) query: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
@@ -150,6 +152,7 @@ impl ModelServer {
             state.peers.insert(peer);
             let request = Captured {
                 path: uri.path().to_owned(),
+                query: uri.query().unwrap_or_default().to_owned(),
                 headers,
                 body: body.to_vec(),
             };

@@ -1,0 +1,367 @@
+//! Builds one answer from its parts. Knows neither streams nor bytes.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::usage::Counts;
+use crate::agent::ports::ModelEvent;
+use crate::agent::state::{FinishReason, ModelResponse};
+use crate::ids::IdSource;
+use crate::json::{RawJson, Value};
+use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart, ToolCall};
+use crate::models::wire::{self, Fields};
+use crate::usage::Usage;
+
+/// The most parts and sources of an answer: what each of them costs us is many times its bytes.
+const MAX_PARTS: usize = 16_384;
+/// The most characters of the provider's words on why an answer ended.
+const REASON_CHARS: usize = 500;
+
+/// An answer in the making.
+#[derive(Debug)]
+pub(super) struct Answer {
+    parts: Vec<ContentPart>,
+    citations: Vec<Citation>,
+    ids: Arc<dyn IdSource>,
+    used_ids: HashSet<String>,
+    calls: usize,
+    max_calls: usize,
+    counts: Counts,
+    usage: Usage,
+    finish_reason: Option<String>,
+    finish_message: Option<String>,
+    /// Why the prompt was not answered at all.
+    block_reason: Option<String>,
+    model: Option<String>,
+    response_id: Option<String>,
+}
+
+/// Why the parts make no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The answer has as many calls as it may have.
+    TooManyCalls,
+    /// The answer has as many parts as it may have.
+    TooManyParts(usize),
+    /// A call names no tool.
+    NamelessCall,
+}
+
+impl Answer {
+    /// Makes an empty answer of at most `max_calls` calls.
+    pub(super) fn new(ids: Arc<dyn IdSource>, max_calls: usize) -> Self {
+        Self {
+            parts: Vec::new(),
+            citations: Vec::new(),
+            ids,
+            used_ids: HashSet::new(),
+            calls: 0,
+            max_calls,
+            counts: Counts::default(),
+            usage: Usage::default(),
+            finish_reason: None,
+            finish_message: None,
+            block_reason: None,
+            model: None,
+            response_id: None,
+        }
+    }
+
+    /// Tells whether the provider said why the answer ended.
+    pub(super) fn is_finished(&self) -> bool {
+        self.finish_reason.is_some() || self.is_blocked()
+    }
+
+    /// Tells whether the provider refused to answer the prompt.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.block_reason.is_some()
+    }
+
+    /// Takes the fields that stand around the candidates.
+    pub(super) fn take_envelope(&mut self, chunk: &Fields<'_>) {
+        self.model = self.model.take().or_else(|| chunk.filled("modelVersion"));
+        self.response_id = self.response_id.take().or_else(|| chunk.filled("responseId"));
+        if let Some(usage) = chunk.object("usageMetadata") {
+            self.counts.take(&usage);
+        }
+        if let Some(feedback) = chunk.object("promptFeedback")
+            && let Some(reason) = reason(&feedback, "blockReason")
+        {
+            self.finish_message = feedback.filled("blockReasonMessage").or(self.finish_message.take());
+            self.block_reason = Some(reason);
+        }
+    }
+
+    /// Takes the next parts of the candidate and what is said about it.
+    pub(super) fn take_candidate(&mut self, candidate: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        let content = candidate.object("content").unwrap_or_default();
+        for part in content.list("parts").unwrap_or_default() {
+            self.take_part(part, events)?;
+        }
+        self.take_sources(candidate)?;
+        self.finish_message = candidate.filled("finishMessage").or(self.finish_message.take());
+        self.finish_reason = reason(candidate, "finishReason").or(self.finish_reason.take());
+        Ok(())
+    }
+
+    /// Returns the usage if it has changed since it was last asked for.
+    pub(super) fn news_of_usage(&mut self) -> Option<Usage> {
+        let usage = self.counts.usage();
+        let is_new = usage != self.usage;
+        self.usage = usage;
+        is_new.then_some(usage)
+    }
+
+    fn take_part(&mut self, raw: &RawValue, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        let part = wire::object(raw).unwrap_or_default();
+        if let Some(call) = part.object("functionCall") {
+            return self.take_call(&call, &part, events);
+        }
+        let is_thought = part.get("thought").is_some_and(|raw| raw.get() == "true");
+        let signature = part.filled("thoughtSignature");
+        let mut others = part.iter().map(|(name, _)| name);
+        if part.has("text") || others.all(|name| matches!(name, "thought" | "thoughtSignature")) {
+            let text = part.text("text").unwrap_or_default();
+            return if is_thought {
+                self.take_thought(text, signature, events)
+            } else {
+                self.take_text(text, signature, events)
+            };
+        }
+        self.push(ContentPart::Opaque(OpaquePart {
+            // The provider's name is filled in at the end.
+            provider: String::new(),
+            raw: RawJson::new(raw.get()),
+        }))
+    }
+
+    /// Takes words. A part with a signature stays by itself: it has to go back as it came.
+    fn take_text(
+        &mut self,
+        text: String,
+        signature: Option<String>,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), Fault> {
+        if !text.is_empty() {
+            events.push(ModelEvent::TextDelta { text: text.clone() });
+        }
+        match self.parts.last_mut() {
+            _ if text.is_empty() && signature.is_none() => Ok(()),
+            Some(ContentPart::Text(last)) if last.signature.is_none() && signature.is_none() => {
+                last.text.push_str(&text);
+                Ok(())
+            }
+            _ => self.push(ContentPart::Text(TextPart {
+                text,
+                signature,
+                citations: Vec::new(),
+            })),
+        }
+    }
+
+    /// Takes thoughts, which are joined as words are.
+    fn take_thought(
+        &mut self,
+        text: String,
+        signature: Option<String>,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), Fault> {
+        if !text.is_empty() {
+            events.push(ModelEvent::ReasoningDelta { text: text.clone() });
+        }
+        match self.parts.last_mut() {
+            _ if text.is_empty() && signature.is_none() => Ok(()),
+            Some(ContentPart::Reasoning(last)) if last.signature.is_none() && signature.is_none() => {
+                last.text.push_str(&text);
+                Ok(())
+            }
+            _ => self.push(ContentPart::Reasoning(ReasoningPart {
+                text,
+                signature,
+                ..ReasoningPart::default()
+            })),
+        }
+    }
+
+    /// Takes a call, which comes whole. Servers may give no id, or one to several calls.
+    fn take_call(&mut self, call: &Fields<'_>, part: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        if self.calls >= self.max_calls {
+            return Err(Fault::TooManyCalls);
+        }
+        let name = call.filled("name").ok_or(Fault::NamelessCall)?;
+        let given = call.filled("id").filter(|id| !self.used_ids.contains(id));
+        let id = given.unwrap_or_else(|| format!("call_{}", self.ids.next_uuid().simple()));
+        self.used_ids.insert(id.clone());
+        let arguments = call.get("args").map_or("{}", |raw| raw.get()).to_owned();
+        events.push(ModelEvent::ToolCallStarted {
+            index: self.calls,
+            id: id.clone(),
+            name: name.clone(),
+        });
+        events.push(ModelEvent::ToolCallDelta {
+            index: self.calls,
+            arguments: arguments.clone(),
+        });
+        self.calls += 1;
+        let around = part.iter().filter(|(field, _)| *field != "functionCall");
+        let around = around.map(|(field, raw)| format!("{}:{raw}", Value::from(field)));
+        let around = around.collect::<Vec<_>>().join(",");
+        self.push(ContentPart::ToolCall(ToolCall {
+            id,
+            name,
+            arguments,
+            signature: (!around.is_empty()).then(|| format!("{{{around}}}")),
+        }))
+    }
+
+    /// Takes the sources of the answer: each quoted one, and what a search found as a whole, since its parts refer to each other.
+    fn take_sources(&mut self, candidate: &Fields<'_>) -> Result<(), Fault> {
+        let quoted = candidate.object("citationMetadata").unwrap_or_default();
+        let quoted = ["citationSources", "citations"]
+            .into_iter()
+            .find_map(|name| quoted.list(name));
+        let found = ["groundingMetadata", "urlContextMetadata"];
+        let found = found.into_iter().filter_map(|name| candidate.get(name));
+        let found = found.filter(|raw| wire::object(raw).is_some_and(|fields| fields.iter().next().is_some()));
+        for raw in quoted.into_iter().flatten().chain(found) {
+            let citation = Citation(RawJson::new(raw.get()));
+            if self.citations.last() != Some(&citation) {
+                if self.citations.len() >= MAX_PARTS {
+                    return Err(Fault::TooManyParts(MAX_PARTS));
+                }
+                self.citations.push(citation);
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, part: ContentPart) -> Result<(), Fault> {
+        if self.parts.len() >= MAX_PARTS {
+            return Err(Fault::TooManyParts(MAX_PARTS));
+        }
+        self.parts.push(part);
+        Ok(())
+    }
+
+    /// Returns why the answer is of no use: what the model wanted to do with a tool got lost.
+    pub(super) fn breakdown(&self) -> Option<String> {
+        let reason = self.finish_reason.as_deref().filter(|_| self.calls == 0)?;
+        let is_lost = matches!(
+            reason,
+            "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "MISSING_THOUGHT_SIGNATURE"
+        );
+        is_lost.then(|| self.words(&format!("the model's answer ended with {reason}")))
+    }
+
+    /// Returns the whole answer.
+    pub(super) fn finish(mut self, provider: &str, events: &mut Vec<ModelEvent>) -> ModelResponse {
+        self.explain(events);
+        self.cite();
+        for part in &mut self.parts {
+            if let ContentPart::Opaque(part) = part {
+                provider.clone_into(&mut part.provider);
+            }
+        }
+        let reason = self.finish_reason.as_deref().filter(|_| self.block_reason.is_none());
+        ModelResponse {
+            // The name alone: it says to whom signatures go back.
+            provider_fields: self.parts.iter().any(is_owned).then(|| ProviderFields {
+                provider: provider.to_owned(),
+                fields: Vec::new(),
+            }),
+            finish_reason: match (reason, self.is_blocked()) {
+                (_, true) => FinishReason::ContentFilter,
+                (reason, false) => finish_reason(reason, self.calls > 0),
+            },
+            content: self.parts,
+            usage: self.usage,
+            model: self.model,
+            response_id: self.response_id,
+        }
+    }
+
+    /// Says why there is no answer, where there is none and the provider has said why.
+    fn explain(&mut self, events: &mut Vec<ModelEvent>) {
+        let is_answer = |part: &ContentPart| match part {
+            ContentPart::Text(part) => !part.text.is_empty(),
+            ContentPart::Reasoning(_) => false,
+            _ => true,
+        };
+        if self.parts.iter().any(is_answer) {
+            return;
+        }
+        let text = match (&self.block_reason, self.finish_reason.as_deref()) {
+            (Some(reason), _) => self.words(&format!("The provider blocked the prompt: {reason}")),
+            (None, None | Some("STOP" | "MAX_TOKENS")) => return,
+            (None, Some(reason)) => self.words(&format!("The provider ended the answer: {reason}")),
+        };
+        events.push(ModelEvent::RefusalDelta { text: text.clone() });
+        self.parts.push(ContentPart::Refusal { text });
+    }
+
+    fn words(&self, beginning: &str) -> String {
+        match &self.finish_message {
+            Some(message) => {
+                let message: String = message.chars().take(REASON_CHARS).collect();
+                format!("{beginning}: {}", message.trim())
+            }
+            None => beginning.to_owned(),
+        }
+    }
+
+    /// Gives the last words of the answer its sources.
+    fn cite(&mut self) {
+        if self.citations.is_empty() {
+            return;
+        }
+        let citations = std::mem::take(&mut self.citations);
+        let texts = self.parts.iter_mut().rev().filter_map(|part| match part {
+            ContentPart::Text(part) => Some(part),
+            _ => None,
+        });
+        match texts.into_iter().next() {
+            Some(last) => last.citations = citations,
+            None => self.parts.push(ContentPart::Text(TextPart {
+                citations,
+                ..TextPart::default()
+            })),
+        }
+    }
+}
+
+fn reason(fields: &Fields<'_>, name: &str) -> Option<String> {
+    fields.filled(name).filter(|reason| !reason.ends_with("_UNSPECIFIED"))
+}
+
+/// Tells whether a part has something that goes back to its provider alone.
+fn is_owned(part: &ContentPart) -> bool {
+    match part {
+        ContentPart::Text(part) => part.signature.is_some(),
+        // Thoughts without a signature, too: no other model has thought them.
+        ContentPart::Reasoning(_) => true,
+        ContentPart::ToolCall(call) => call.signature.is_some(),
+        _ => false,
+    }
+}
+
+/// The protocol calls an answer with calls complete. A whole answer without a reason ended for the obvious one.
+fn finish_reason(reason: Option<&str>, has_calls: bool) -> FinishReason {
+    match reason {
+        None | Some("STOP") if has_calls => FinishReason::ToolCalls,
+        None | Some("STOP") => FinishReason::Stop,
+        Some("MAX_TOKENS") => FinishReason::Length,
+        Some(
+            "SAFETY"
+            | "RECITATION"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION",
+        ) => FinishReason::ContentFilter,
+        Some(other) => FinishReason::Other(other.to_owned()),
+    }
+}

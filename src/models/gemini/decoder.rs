@@ -1,0 +1,172 @@
+//! Decodes answers: bytes in, events out, whether they come as server-sent events, as one JSON body or as a JSON list of chunks. No IO,
+//! and no panic whatever the bytes.
+
+use std::sync::Arc;
+
+use super::answer::{Answer, Fault};
+use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
+use crate::ids::IdSource;
+use crate::models::body::{Body, protocol, truncated};
+use crate::models::errors::error_of_frame;
+use crate::models::framed::FrameDecoder;
+use crate::models::retry::Failure;
+use crate::models::settings::CapSettings;
+use crate::models::sse::SseEvent;
+use crate::models::wire::{self, Fields};
+
+/// Decodes one answer.
+#[derive(Debug)]
+pub struct GeminiDecoder {
+    provider: String,
+    caps: CapSettings,
+    body: Body,
+    saw_frame: bool,
+    saw_answer: bool,
+    answer: Option<Answer>,
+}
+
+impl GeminiDecoder {
+    /// Makes a decoder of an answer of the provider. Calls without an id get one from `ids`.
+    ///
+    /// `content_type` is a hint only: a body that looks otherwise is read as what it looks like.
+    pub fn new(provider: &str, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            caps,
+            body: Body::new(content_type, caps),
+            saw_frame: false,
+            saw_answer: false,
+            answer: Some(Answer::new(ids, caps.tool_calls)),
+        }
+    }
+}
+
+impl FrameDecoder for GeminiDecoder {
+    fn body(&mut self) -> &mut Body {
+        &mut self.body
+    }
+
+    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let data = frame.data.trim();
+        // The mark that ends other protocols' streams; gateways add it.
+        if self.is_done() || data.is_empty() || data == "[DONE]" {
+            return Ok(());
+        }
+        self.saw_frame = true;
+        self.take_chunk(data, events)
+    }
+
+    fn finish_events(&mut self, last: Option<SseEvent>, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        // Some servers forget the last blank line; a piece that was cut off is no JSON.
+        if let Some(frame) = last.filter(|frame| Fields::parse(frame.data.trim()).is_some()) {
+            self.take_frame(&frame, events)?;
+        }
+        if self.is_finished() {
+            return self.complete(events);
+        }
+        if self.saw_frame && !self.saw_answer {
+            return Err(protocol("the stream holds no answer".to_owned(), ""));
+        }
+        Err(truncated())
+    }
+
+    fn finish_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        if !body.starts_with('[') {
+            self.take_chunk(body, events)?;
+            if !self.saw_answer {
+                return Err(protocol("the answer holds no candidate".to_owned(), body));
+            }
+            return self.complete(events);
+        }
+        // The form of streams that were not asked for as events, and of some errors.
+        let chunks: Vec<&serde_json::value::RawValue> = match serde_json::from_str(body) {
+            Ok(chunks) => chunks,
+            Err(error) if error.is_eof() => return Err(truncated()),
+            Err(_) => return Err(protocol("the answer is not JSON".to_owned(), body)),
+        };
+        self.saw_frame = !chunks.is_empty();
+        for chunk in chunks {
+            self.take_chunk(chunk.get(), events)?;
+        }
+        self.finish_events(None, events)
+    }
+
+    fn is_done(&self) -> bool {
+        self.answer.is_none()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.answer.as_ref().is_none_or(Answer::is_finished)
+    }
+}
+
+impl GeminiDecoder {
+    fn take_chunk(&mut self, text: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let chunk: Fields<'_> = match serde_json::from_str(text) {
+            Ok(chunk) => chunk,
+            Err(error) if error.is_eof() => return Err(truncated()),
+            Err(_) => return Err(protocol("the answer is not a JSON object".to_owned(), text)),
+        };
+        if is_error(&chunk) {
+            return Err(error_of_frame(text));
+        }
+        let Some(answer) = &mut self.answer else { return Ok(()) };
+        answer.take_envelope(&chunk);
+        let told = events.len();
+        let mut outcome = Ok(());
+        if let Some(candidate) = candidate(&chunk) {
+            self.saw_answer = true;
+            outcome = answer.take_candidate(&candidate, events);
+        }
+        self.saw_answer |= answer.is_blocked();
+        // What a stream begins with waits for the first piece: a call is repeated only until something was passed on.
+        if events.len() > told
+            && let Some(usage) = answer.news_of_usage()
+        {
+            events.push(ModelEvent::Usage(usage));
+        }
+        outcome.map_err(|fault| self.failure(fault, text))
+    }
+
+    fn complete(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+        let Some(mut answer) = self.answer.take() else {
+            return Ok(());
+        };
+        if let Some(message) = answer.breakdown() {
+            return Err(broken(message));
+        }
+        events.extend(answer.news_of_usage().map(ModelEvent::Usage));
+        let response = answer.finish(&self.provider, events);
+        events.push(ModelEvent::Completed(Box::new(response)));
+        Ok(())
+    }
+
+    fn failure(&self, fault: Fault, text: &str) -> Failure {
+        let message = match fault {
+            Fault::TooManyCalls => format!("the answer has more than {} tool calls", self.caps.tool_calls),
+            Fault::TooManyParts(limit) => format!("the answer has more than {limit} parts"),
+            Fault::NamelessCall => return protocol("a tool call has no name".to_owned(), text),
+        };
+        protocol(message, "")
+    }
+}
+
+/// Returns the first candidate of a chunk; others are never asked for.
+fn candidate<'a>(chunk: &Fields<'a>) -> Option<Fields<'a>> {
+    let candidates = chunk.list("candidates")?;
+    let mut candidates = candidates.into_iter().filter_map(wire::object);
+    candidates.find(|candidate| candidate.count("index").unwrap_or_default() == 0)
+}
+
+fn is_error(chunk: &Fields<'_>) -> bool {
+    let error = chunk.get("error");
+    error.is_some_and(|error| !matches!(error.get(), "\"\"" | "{}" | "false"))
+}
+
+/// Models fail so now and then, whatever they were asked: another attempt may succeed.
+fn broken(message: String) -> Failure {
+    Failure {
+        error: ModelError::new(ModelErrorClass::Protocol, message),
+        retryable: true,
+    }
+}

@@ -1,0 +1,95 @@
+//! Encodes how the model shall answer: `generationConfig`, and what has to be said in words where a model does not take it there.
+
+use serde_json::json;
+
+use crate::agent::ports::ModelRequest;
+use crate::json::{Object, Value};
+use crate::model_ref::ResponseFormat;
+use crate::models::parameters::accepted_limit;
+
+/// Budgets of thoughts by effort, as Google itself translates the efforts of other protocols
+/// (<https://ai.google.dev/gemini-api/docs/openai>, "Thinking").
+const BUDGETS: [(&str, u64); 5] = [
+    ("none", 0),
+    ("minimal", 1_024),
+    ("low", 1_024),
+    ("medium", 8_192),
+    ("high", 24_576),
+];
+
+/// Tells whether the model is older than Gemini 3: such models have budgets of thoughts in place of levels, can't keep to a shape while
+/// they may call tools, and want no signatures.
+pub(super) fn is_older(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    ["gemini-1", "gemini-2", "gemma"]
+        .iter()
+        .any(|older| name.starts_with(older))
+}
+
+/// Returns the fields of `generationConfig`.
+pub(super) fn config(request: &ModelRequest, max_output_tokens: Option<u64>) -> Object {
+    let parameters = &request.parameters;
+    let mut config = Object::new();
+    for (name, value) in [
+        ("temperature", parameters.temperature.map(Value::from)),
+        ("topP", parameters.top_p.map(Value::from)),
+        (
+            "maxOutputTokens",
+            accepted_limit(request, max_output_tokens).map(Value::from),
+        ),
+        (
+            "stopSequences",
+            (!parameters.stop.is_empty()).then(|| json!(parameters.stop)),
+        ),
+        (
+            "thinkingConfig",
+            parameters
+                .reasoning_effort
+                .as_deref()
+                .map(|effort| thinking(&request.model, effort)),
+        ),
+    ] {
+        if let Some(value) = value {
+            config.insert(name.to_owned(), value);
+        }
+    }
+    if !is_told_in_words(request) {
+        match &request.response_format {
+            ResponseFormat::Text => return config,
+            ResponseFormat::JsonObject => {}
+            ResponseFormat::JsonSchema { schema, .. } => {
+                config.insert("responseJsonSchema".to_owned(), schema.clone());
+            }
+        }
+        config.insert("responseMimeType".to_owned(), Value::from("application/json"));
+    }
+    config
+}
+
+/// Returns what the model is told of the shape of its answer.
+pub(super) fn shape_in_words(request: &ModelRequest) -> Option<String> {
+    const WORDS: &str = "Give the final answer as one JSON object, with nothing before or after it.";
+    if !is_told_in_words(request) {
+        return None;
+    }
+    match &request.response_format {
+        ResponseFormat::Text => None,
+        ResponseFormat::JsonObject => Some(WORDS.to_owned()),
+        ResponseFormat::JsonSchema { schema, .. } => Some(format!("{WORDS} It fits this JSON Schema:\n{schema}")),
+    }
+}
+
+/// Older models refuse a request with both tools and a shape.
+fn is_told_in_words(request: &ModelRequest) -> bool {
+    is_older(&request.model) && !request.tools.is_empty()
+}
+
+/// Thoughts that were asked for are shown as well.
+fn thinking(model: &str, effort: &str) -> Value {
+    let budget = BUDGETS.iter().find(|(name, _)| *name == effort);
+    match budget {
+        Some((_, 0)) if is_older(model) => json!({"thinkingBudget": 0}),
+        Some((_, budget)) if is_older(model) => json!({"includeThoughts": true, "thinkingBudget": budget}),
+        _ => json!({"includeThoughts": true, "thinkingLevel": effort}),
+    }
+}

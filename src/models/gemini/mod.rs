@@ -1,0 +1,18 @@
+//! Gemini's `generateContent`.
+//!
+//! `request` turns neutral requests into bytes, `decoder` turns bytes into neutral events; neither does IO. `client` says how the
+//! servers are reached.
+
+mod answer;
+mod client;
+mod contents;
+mod decoder;
+mod generation;
+mod media;
+mod parts;
+mod request;
+mod usage;
+
+pub(super) use self::client::client;
+pub use self::decoder::GeminiDecoder;
+pub use self::request::{GeminiDialect, encode_request};

@@ -1,0 +1,164 @@
+//! Encodes the parts of one message as the protocol's parts. A part encodes to the same bytes each time.
+
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::media;
+use crate::json::RawJson;
+use crate::message::{ContentPart, Message, TextPart, ToolCall, ToolResult};
+use crate::models::names::{WireIds, tool_name};
+use crate::models::wire::Fields;
+
+/// An encoded part.
+pub(super) type Part = Box<RawValue>;
+
+/// What stands for the signature of a call that the model has not made: newer models refuse a call without one, and take this text
+/// for calls of other models (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// Encodes words.
+pub(super) fn text(text: &str) -> Option<Part> {
+    raw(&json!({"text": text}))
+}
+
+/// Encodes what the caller's side says, without results of calls. The protocol refuses parts that say nothing.
+pub(super) fn said(message: &Message) -> impl Iterator<Item = Part> {
+    message.content.iter().filter_map(|part| match part {
+        ContentPart::Text(TextPart { text: words, .. }) | ContentPart::Refusal { text: words } => {
+            (!words.trim().is_empty()).then(|| text(words))?
+        }
+        part => raw(&media::part(part)?),
+    })
+}
+
+/// Encodes an answer. What belongs to a provider goes back to `provider` alone; `signed` tells whether the model wants signatures.
+pub(super) fn answered(message: &Message, provider: &str, signed: bool, ids: &mut WireIds) -> Vec<Part> {
+    let owner = message.provider_fields.as_ref();
+    let own = owner.is_some_and(|owner| owner.provider == provider);
+    let mut needs_signature = signed;
+    let mut pieces: Vec<Piece> = Vec::new();
+    for part in &message.content {
+        let piece = match part {
+            ContentPart::Text(part) => said_before(&part.text, part.signature.as_deref().filter(|_| own), false),
+            ContentPart::Refusal { text } => said_before(text, None, false),
+            ContentPart::Reasoning(part) if own => said_before(&part.text, part.signature.as_deref(), true),
+            ContentPart::ToolCall(part) => {
+                let id = ids.of_call(message.id, part);
+                // Of calls that were made together, the first one has the signature.
+                let substitute = std::mem::take(&mut needs_signature).then_some(NO_SIGNATURE);
+                call(part, &id, own, substitute).map(Piece::Said)
+            }
+            ContentPart::Opaque(part) if part.provider == provider => opaque(&part.raw),
+            _ => None,
+        };
+        pieces.extend(piece);
+    }
+    // An answer that was cut while it thought, or before a tool of the provider's own had worked.
+    while matches!(pieces.last(), Some(Piece::LeadsOn(_))) {
+        pieces.pop();
+    }
+    let parts = pieces.into_iter().map(|piece| match piece {
+        Piece::Said(part) | Piece::LeadsOn(part) => part,
+    });
+    parts.collect()
+}
+
+enum Piece {
+    Said(Part),
+    /// A part that something has to follow.
+    LeadsOn(Part),
+}
+
+fn said_before(text: &str, signature: Option<&str>, is_thought: bool) -> Option<Piece> {
+    if text.is_empty() && signature.is_none() {
+        return None;
+    }
+    let mut part = vec![("text", raw(text)?)];
+    if is_thought {
+        part.push(("thought", raw(&true)?));
+    }
+    if let Some(signature) = signature {
+        part.push(("thoughtSignature", raw(signature)?));
+    }
+    let part = raw(&Map(&part))?;
+    Some(if is_thought {
+        Piece::LeadsOn(part)
+    } else {
+        Piece::Said(part)
+    })
+}
+
+fn opaque(part: &RawJson) -> Option<Piece> {
+    let fields = Fields::parse(part.as_str())?;
+    let part = RawValue::from_string(part.as_str().trim().to_owned()).ok()?;
+    let leads_on = ["executableCode", "toolCall"].into_iter().any(|kind| fields.has(kind));
+    Some(if leads_on {
+        Piece::LeadsOn(part)
+    } else {
+        Piece::Said(part)
+    })
+}
+
+/// Encodes a call. Arguments go back verbatim if they are a JSON object: the protocol has no other, so those are wrapped in an object
+/// that the model can recognise as its own mistake.
+fn call(call: &ToolCall, id: &str, own: bool, substitute: Option<&str>) -> Option<Part> {
+    let arguments = match call.arguments.trim() {
+        "" => raw(&json!({}))?,
+        text if Fields::parse(text).is_some() => RawValue::from_string(text.to_owned()).ok()?,
+        _ => raw(&json!({"invalid_json": call.arguments}))?,
+    };
+    let function = [
+        ("id", raw(id)?),
+        ("name", raw(tool_name(&call.name).as_ref())?),
+        ("args", arguments),
+    ];
+    let mut part = vec![("functionCall", raw(&Map(&function))?)];
+    let around = call.signature.as_deref().filter(|_| own).and_then(Fields::parse);
+    let around = around.unwrap_or_default();
+    for (name, value) in around.iter().filter(|(name, _)| *name != "functionCall") {
+        part.push((name, value.to_owned()));
+    }
+    if let Some(substitute) = substitute.filter(|_| !around.has("thoughtSignature")) {
+        part.push(("thoughtSignature", raw(substitute)?));
+    }
+    raw(&Map(&part))
+}
+
+/// Encodes a result: words in an object, and apart from it the pictures and files, which only the newest models take inside.
+pub(super) fn result(result: &ToolResult, ids: &mut WireIds) -> (Option<Part>, Vec<Part>) {
+    let id = ids.of_result(result);
+    let texts: Vec<&str> = result.content.iter().filter_map(ContentPart::as_text).collect();
+    let mut words = texts.join("\n");
+    let mut media: Vec<Part> = result
+        .content
+        .iter()
+        .filter_map(|part| raw(&media::part(part)?))
+        .collect();
+    if !media.is_empty() {
+        if words.is_empty() {
+            "The result follows as an attachment.".clone_into(&mut words);
+        }
+        let label = format!("Attachments of the result of {} ({id}):", result.name);
+        media.splice(0..0, text(&label));
+    }
+    let field = if result.is_error { "error" } else { "output" };
+    let response = raw(&json!({
+        "functionResponse": {"id": id, "name": tool_name(&result.name), "response": {field: words}},
+    }));
+    (response, media)
+}
+
+/// The fields of an object in their order.
+struct Map<'a>(&'a [(&'a str, Part)]);
+
+impl Serialize for Map<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// Encodes a value; every map has text keys, so this can't fail.
+fn raw(value: &(impl Serialize + ?Sized)) -> Option<Part> {
+    serde_json::value::to_raw_value(value).ok()
+}

@@ -1,0 +1,83 @@
+//! Bytes of any kind, in pieces of any size.
+
+use agent_runtime::models::CapSettings;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::recordings::recorded;
+use super::support::{decode_with, stream_text};
+
+/// Pieces of streams, well-formed and not.
+fn chunks() -> impl Strategy<Value = Vec<Value>> {
+    let part = prop_oneof![
+        Just(json!({"text": "hello"})),
+        Just(json!({"text": "hm", "thought": true, "thoughtSignature": "x"})),
+        Just(json!({"functionCall": {"name": "t", "args": {"a": [1]}}, "thoughtSignature": "y"})),
+        Just(json!({"functionCall": {"name": ""}})),
+        Just(json!({"executableCode": {"code": "1"}})),
+        Just(json!({"text": 7, "thought": "yes"})),
+        Just(json!(null)),
+    ];
+    let reason = prop::sample::select(vec![
+        json!("STOP"),
+        json!("SAFETY"),
+        json!("MALFORMED_FUNCTION_CALL"),
+        json!(null),
+        json!(5),
+    ]);
+    let index = prop::sample::select(vec![json!(0), json!(1), json!(-1), json!(null)]);
+    let chunk = (prop::collection::vec(part, 0..4), reason, index).prop_map(|(parts, reason, index)| {
+        json!({"candidates": [{"content": {"parts": parts}, "finishReason": reason, "index": index}],
+               "usageMetadata": {"promptTokenCount": index}, "promptFeedback": {"blockReason": index}})
+    });
+    prop::collection::vec(chunk, 0..8)
+}
+
+fn cut<'a>(bytes: &'a [u8], places: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+    let mut places: Vec<_> = places.iter().map(|place| place.index(bytes.len() + 1)).collect();
+    places.extend([0, bytes.len()]);
+    places.sort_unstable();
+    places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
+}
+
+/// Errors have no equality; what they say is enough.
+fn shown(chunks: &[&[u8]]) -> String {
+    format!("{:?}", decode_with(None, CapSettings::default(), chunks))
+}
+
+proptest! {
+    #[test]
+    fn the_size_of_pieces_means_nothing(chunks in chunks(), places in prop::collection::vec(any::<prop::sample::Index>(), 0..20)) {
+        let text = stream_text(&chunks);
+        prop_assert_eq!(shown(&cut(text.as_bytes(), &places)), shown(&[text.as_bytes()]));
+    }
+
+    #[test]
+    fn any_bytes_end_in_an_answer_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..600), head in prop::sample::select(vec!["", "data: ", "[{\"candidates\": ["])) {
+        let bytes = [head.as_bytes(), &bytes].concat();
+        let _ = decode_with(None, CapSettings::default(), &[&bytes]);
+    }
+
+    #[test]
+    fn a_damaged_recording_ends_in_an_answer_or_an_error(place in any::<prop::sample::Index>(), byte in any::<u8>(), end in any::<prop::sample::Index>()) {
+        for (_, exchange) in recorded() {
+            let mut bytes = exchange.response.body.into_bytes();
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+            let end = end.index(bytes.len() + 1);
+            let _ = decode_with(None, CapSettings::default(), &[&bytes[..end]]);
+        }
+    }
+}
+
+#[test]
+fn recordings_mean_the_same_byte_by_byte() {
+    for (label, exchange) in recorded() {
+        let body = exchange.response.body.as_bytes();
+        let bytes: Vec<_> = body.chunks(1).collect();
+        assert_eq!(shown(&bytes), shown(&[body]), "{label}");
+        for end in (0..body.len()).step_by(101) {
+            let _ = decode_with(None, CapSettings::default(), &[&body[..end]]);
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! The rules that the decoder keeps, one test each.
+
+use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
+use agent_runtime::agent::state::FinishReason;
+use agent_runtime::json::RawJson;
+use agent_runtime::message::{Citation, ContentPart, OpaquePart, TextPart, ToolCall};
+use agent_runtime::models::CapSettings;
+use agent_runtime::usage::Usage;
+use serde_json::{Value, json};
+
+use super::support::{chunk, decode_with, error, last, plain, signed, stream, stream_text, thought};
+use crate::models::support::generated_id;
+
+fn text(text: &str) -> Value {
+    json!({"text": text})
+}
+
+fn refusal(text: &str) -> Vec<ContentPart> {
+    vec![ContentPart::Refusal { text: text.to_owned() }]
+}
+
+#[test]
+fn an_end_without_a_reason_is_none() {
+    let hello = chunk(&[text("hello")]);
+    for (end, is_whole) in [
+        (vec![], false),
+        (vec![last(&[], "STOP")], true),
+        (vec![json!({"usageMetadata": {}})], false),
+    ] {
+        let outcome = stream(&[&[hello.clone()][..], &end].concat());
+        if is_whole {
+            let response = outcome.1.unwrap();
+            assert_eq!(
+                (response.content, response.finish_reason),
+                (vec![ContentPart::text("hello")], FinishReason::Stop)
+            );
+        } else {
+            assert_eq!(error(outcome).0, ModelErrorClass::Truncated);
+        }
+    }
+    for text in [
+        "",
+        ": comment\n\n",
+        "{\"candidates\": [",
+        "[{\"candidates\": []",
+        "data: {\"cand",
+        "[]",
+    ] {
+        let outcome = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+        assert_eq!(error(outcome).0, ModelErrorClass::Truncated, "{text:?}");
+    }
+    let unended = format!("data: {}", last(&[text("hello")], "STOP"));
+    let outcome = decode_with(None, CapSettings::default(), &[unended.as_bytes()]);
+    assert_eq!(
+        outcome.1.unwrap().finish_reason,
+        FinishReason::Stop,
+        "no last blank line"
+    );
+}
+
+#[test]
+fn a_list_of_chunks_is_a_stream() {
+    let whole = json!([chunk(&[text("hel")]), last(&[text("lo")], "STOP")]);
+    let (events, response) = plain(&whole);
+    let text = |text: &str| ModelEvent::TextDelta { text: text.to_owned() };
+    assert_eq!(events[..2], [text("hel"), text("lo")]);
+    assert_eq!(response.unwrap().content, [ContentPart::text("hello")]);
+    assert_eq!(error(plain(&json!([chunk(&[])]))).0, ModelErrorClass::Truncated);
+    let broken =
+        json!([chunk(&[json!({"text": "a"})]), {"error": {"code": 503, "message": "m", "status": "UNAVAILABLE"}}]);
+    assert_eq!(error(plain(&broken)), (ModelErrorClass::Overload, "m".to_owned()));
+}
+
+#[test]
+fn reasons_for_the_end_have_their_neutral_names() {
+    let call = json!({"functionCall": {"name": "t", "args": {}}});
+    for (reason, with_words, with_call) in [
+        (json!("STOP"), FinishReason::Stop, FinishReason::ToolCalls),
+        (json!("MAX_TOKENS"), FinishReason::Length, FinishReason::Length),
+        (
+            json!("SAFETY"),
+            FinishReason::ContentFilter,
+            FinishReason::ContentFilter,
+        ),
+        (
+            json!("RECITATION"),
+            FinishReason::ContentFilter,
+            FinishReason::ContentFilter,
+        ),
+        (
+            json!("PROHIBITED_CONTENT"),
+            FinishReason::ContentFilter,
+            FinishReason::ContentFilter,
+        ),
+        (json!("SPII"), FinishReason::ContentFilter, FinishReason::ContentFilter),
+        (
+            json!("LANGUAGE"),
+            FinishReason::Other("LANGUAGE".to_owned()),
+            FinishReason::Other("LANGUAGE".to_owned()),
+        ),
+        (
+            json!("FINISH_REASON_UNSPECIFIED"),
+            FinishReason::Stop,
+            FinishReason::ToolCalls,
+        ),
+        (Value::Null, FinishReason::Stop, FinishReason::ToolCalls),
+    ] {
+        for (part, expected) in [(text("hi"), &with_words), (call.clone(), &with_call)] {
+            let mut body = chunk(&[part]);
+            body["candidates"][0]["finishReason"] = reason.clone();
+            assert_eq!(&plain(&body).1.unwrap().finish_reason, expected, "{body}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_was_withheld_says_why() {
+    let candidate = |fields: Value| json!({"candidates": [fields]});
+    for (body, reason, content) in [
+        (
+            candidate(json!({"finishReason": "SAFETY", "safetyRatings": [{"blocked": true}]})),
+            FinishReason::ContentFilter,
+            refusal("The provider ended the answer: SAFETY"),
+        ),
+        (
+            candidate(json!({"content": {}, "finishReason": "OTHER", "finishMessage": "Something."})),
+            FinishReason::Other("OTHER".to_owned()),
+            refusal("The provider ended the answer: OTHER: Something."),
+        ),
+        (
+            json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 7}}),
+            FinishReason::ContentFilter,
+            refusal("The provider blocked the prompt: PROHIBITED_CONTENT"),
+        ),
+        (
+            json!({"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": "No."}, "candidates": []}),
+            FinishReason::ContentFilter,
+            refusal("The provider blocked the prompt: SAFETY: No."),
+        ),
+        (
+            candidate(json!({"content": {"role": "model"}, "finishReason": "MAX_TOKENS"})),
+            FinishReason::Length,
+            vec![],
+        ),
+        (
+            candidate(json!({"content": {"parts": [{"text": "Hm", "thought": true}]}, "finishReason": "STOP"})),
+            FinishReason::Stop,
+            vec![thought("Hm", None)],
+        ),
+        (
+            candidate(json!({"content": {"parts": [{"text": "So far"}]}, "finishReason": "SAFETY"})),
+            FinishReason::ContentFilter,
+            vec![ContentPart::text("So far")],
+        ),
+    ] {
+        for outcome in [plain(&body), stream(std::slice::from_ref(&body))] {
+            let response = outcome.1.unwrap();
+            assert_eq!(
+                (response.finish_reason, response.content),
+                (reason.clone(), content.clone()),
+                "{body}"
+            );
+            let told = outcome
+                .0
+                .iter()
+                .any(|event| matches!(event, ModelEvent::RefusalDelta { .. }));
+            assert_eq!(
+                told,
+                matches!(content.first(), Some(ContentPart::Refusal { .. })),
+                "{body}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_call_that_the_model_could_not_write_is_no_answer() {
+    for reason in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"] {
+        let mut body = last(&[], reason);
+        body["candidates"][0]["finishMessage"] = Value::from("Malformed function call: print(");
+        let message = format!("the model's answer ended with {reason}: Malformed function call: print(");
+        let (events, end) = stream(std::slice::from_ref(&body));
+        assert_eq!(events, [], "nothing is told, so that the call can be repeated");
+        assert_eq!(end.unwrap_err().message, message);
+        assert_eq!(error(plain(&body)), (ModelErrorClass::Protocol, message));
+        let with_call = last(&[json!({"functionCall": {"name": "t"}})], reason);
+        assert_eq!(
+            plain(&with_call).1.unwrap().finish_reason,
+            FinishReason::Other(reason.to_owned())
+        );
+    }
+}
+
+#[test]
+fn words_and_thoughts_are_joined_and_signed_parts_stay_by_themselves() {
+    let part = |text: &str, thought: bool, signature: Option<&str>| json!({"text": text, "thought": thought, "thoughtSignature": signature});
+    let chunks = [
+        chunk(&[part("I ", true, None)]),
+        chunk(&[part("think", true, None), part("Hel", false, None)]),
+        chunk(&[part("lo", false, None)]),
+        chunk(&[part(" there", false, Some("a+/="))]),
+        chunk(&[part(", you", false, None)]),
+        chunk(&[part("!", false, None), part("", false, None)]),
+        chunk(&[json!({"thoughtSignature": "b"})]),
+        chunk(&[json!({"thought": true, "thoughtSignature": "c"}), json!({}), json!(7)]),
+        last(&[part("", false, Some("d"))], "STOP"),
+    ];
+    let response = stream(&chunks).1.unwrap();
+    let wanted = [
+        thought("I think", None),
+        ContentPart::text("Hello"),
+        signed(" there", "a+/="),
+        ContentPart::text(", you!"),
+        signed("", "b"),
+        thought("", Some("c")),
+        signed("", "d"),
+    ];
+    assert_eq!(response.content, wanted);
+    assert_eq!(response.provider_fields.unwrap().provider, "p");
+}
+
+#[test]
+fn calls_keep_their_ids_and_get_one_where_they_have_none() {
+    let call = |id: Value, args: Value| json!({"functionCall": {"id": id, "name": "t", "args": args}});
+    let mut first = call(json!("a"), json!({"x": 1}));
+    first["thoughtSignature"] = json!("c2ln");
+    let body = last(
+        &[
+            first,
+            call(json!("a"), json!({})),
+            call(Value::Null, Value::Null),
+            call(json!(""), json!([1])),
+        ],
+        "STOP",
+    );
+    let (events, response) = stream(&[body]);
+    let expected = [
+        ("a".to_owned(), "{\"x\":1}", Some("{\"thoughtSignature\":\"c2ln\"}")),
+        (generated_id(1), "{}", None),
+        (generated_id(2), "{}", None),
+        (generated_id(3), "[1]", None),
+    ];
+    let calls = expected.map(|(id, arguments, signature)| ToolCall {
+        id,
+        name: "t".to_owned(),
+        arguments: arguments.to_owned(),
+        signature: signature.map(str::to_owned),
+    });
+    let started = calls.iter().enumerate().flat_map(|(index, call)| {
+        let (id, name, arguments) = (call.id.clone(), call.name.clone(), call.arguments.clone());
+        [
+            ModelEvent::ToolCallStarted { index, id, name },
+            ModelEvent::ToolCallDelta { index, arguments },
+        ]
+    });
+    assert_eq!(events[..8], started.collect::<Vec<_>>());
+    assert_eq!(response.unwrap().content, calls.map(ContentPart::ToolCall));
+}
+
+#[test]
+fn the_text_of_arguments_is_kept_as_it_came() {
+    let text = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"t","args":{"b": 1.50, "a":12345678901234567890123,"b":"\u00e9"}}}]},"finishReason":"STOP"}]}"#;
+    let response = decode_with(None, CapSettings::default(), &[text.as_bytes()]).1.unwrap();
+    let ContentPart::ToolCall(call) = &response.content[0] else {
+        panic!("{response:?}")
+    };
+    assert_eq!(
+        call.arguments,
+        r#"{"b": 1.50, "a":12345678901234567890123,"b":"\u00e9"}"#
+    );
+}
+
+#[test]
+fn parts_of_other_kinds_are_kept_verbatim() {
+    let parts = [
+        r#"{"executableCode": {"language": "PYTHON", "code": "print(1e2)"}, "thoughtSignature": "x"}"#,
+        r#"{"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "100.0"}}"#,
+        r#"{"inlineData": {"mimeType": "image/png", "data": "AAAA"}, "thought": true}"#,
+        r#"{"fileData":{"fileUri":"u"}}"#,
+        r#"{"toolCall": {"id": "1", "toolType": "GOOGLE_SEARCH_WEB"}}"#,
+        r#"{"functionResponse": {"name": "t", "response": {}}}"#,
+        r#"{"from_the_future": [1e2]}"#,
+    ];
+    let text = format!(
+        "{{\"candidates\":[{{\"content\":{{\"parts\":[{}]}},\"finishReason\":\"STOP\"}}]}}",
+        parts.join(",")
+    );
+    let response = decode_with(None, CapSettings::default(), &[text.as_bytes()]).1.unwrap();
+    let wanted = parts.map(|raw| {
+        ContentPart::Opaque(OpaquePart {
+            provider: "p".to_owned(),
+            raw: RawJson::new(raw),
+        })
+    });
+    assert_eq!(response.content, wanted);
+}
+
+#[test]
+fn sources_stand_at_the_last_words() {
+    let grounding = json!({"webSearchQueries": ["q"], "groundingChunks": [{"web": {"uri": "u"}}]});
+    let source = json!({"startIndex": 1, "endIndex": 2, "uri": "https://h"});
+    let with = |mut chunk: Value| {
+        let candidate = &mut chunk["candidates"][0];
+        candidate["groundingMetadata"] = grounding.clone();
+        candidate["citationMetadata"] = json!({"citationSources": [source]});
+        candidate["urlContextMetadata"] = json!({});
+        chunk
+    };
+    let cited = |text: &str| {
+        ContentPart::Text(TextPart {
+            text: text.to_owned(),
+            citations: vec![
+                Citation(RawJson::new(source.to_string())),
+                Citation(RawJson::new(grounding.to_string())),
+            ],
+            signature: None,
+        })
+    };
+    let code = json!({"executableCode": {}});
+    let response = stream(&[chunk(&[text("a"), code.clone(), text("b")]), with(last(&[], "STOP"))])
+        .1
+        .unwrap();
+    assert_eq!(response.content[2], cited("b"));
+    let response = plain(&with(last(&[code], "STOP"))).1.unwrap();
+    assert_eq!(response.content[1], cited(""));
+}
+
+#[test]
+fn usage_is_told_with_the_first_piece_and_when_it_changes() {
+    let usage = |input, output| Usage {
+        input_tokens: input,
+        output_tokens: output,
+        total_tokens: input + output,
+        ..Usage::default()
+    };
+    let counted = |mut chunk: Value, input: u64, output: u64| {
+        chunk["usageMetadata"] = json!({"promptTokenCount": input, "candidatesTokenCount": output});
+        chunk["modelVersion"] = json!("gemini-x");
+        chunk["responseId"] = json!("r1");
+        chunk
+    };
+    let (events, response) = stream(&[
+        counted(json!({}), 9, 0),
+        counted(chunk(&[text("a")]), 9, 1),
+        counted(chunk(&[text("b")]), 9, 1),
+        counted(last(&[], "STOP"), 7, 2),
+        json!({"usageMetadata": {"promptTokenCount": 8, "candidatesTokenCount": 2}}),
+    ]);
+    let text = |text: &str| ModelEvent::TextDelta { text: text.to_owned() };
+    let wanted = [
+        text("a"),
+        ModelEvent::Usage(usage(9, 1)),
+        text("b"),
+        ModelEvent::Usage(usage(8, 2)),
+    ];
+    assert_eq!(events, wanted);
+    let response = response.unwrap();
+    assert_eq!(response.usage, usage(8, 2));
+    let named = (response.model.as_deref(), response.response_id.as_deref());
+    assert_eq!(named, (Some("gemini-x"), Some("r1")));
+}
+
+#[test]
+fn other_candidates_and_noise_change_nothing() {
+    let mut two = last(&[text("a")], "STOP");
+    let other = json!({"index": 1, "content": {"parts": [{"text": "b"}]}, "finishReason": "SAFETY"});
+    two["candidates"] = json!([other, null, two["candidates"][0]]);
+    let text = format!(": comment\n\nevent: x\ndata: {two}\n\ndata: [DONE]\n\n");
+    let response = decode_with(None, CapSettings::default(), &[text.as_bytes()]).1.unwrap();
+    assert_eq!(response.content, [ContentPart::text("a")]);
+}
+
+#[test]
+fn what_is_no_answer_is_an_error() {
+    for (body, class, message) in [
+        (
+            json!({"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}}),
+            ModelErrorClass::RateLimit,
+            "slow down",
+        ),
+        (
+            json!([{"error": {"code": 400, "message": "bad", "status": "INVALID_ARGUMENT"}}]),
+            ModelErrorClass::Invalid,
+            "bad",
+        ),
+        (
+            json!("hello"),
+            ModelErrorClass::Protocol,
+            "the answer is not a JSON object",
+        ),
+        (
+            json!({"x": 1}),
+            ModelErrorClass::Protocol,
+            "the answer holds no candidate",
+        ),
+        (
+            last(&[json!({"functionCall": {"args": {}}})], "STOP"),
+            ModelErrorClass::Protocol,
+            "a tool call has no name",
+        ),
+    ] {
+        assert_eq!(error(plain(&body)), (class, message.to_owned()), "{body}");
+    }
+    let late = json!({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}});
+    let (events, end) = stream(&[chunk(&[text("hel")]), late]);
+    assert_eq!(events.len(), 1);
+    assert_eq!(end.unwrap_err().class, ModelErrorClass::Overload);
+    assert_eq!(error(stream(&[json!({"x": 1})])).1, "the stream holds no answer");
+}
+
+#[test]
+fn an_answer_is_bounded() {
+    let call = json!({"functionCall": {"name": "t"}});
+    let code = json!({"a": 1});
+    let caps = CapSettings {
+        tool_calls: 2,
+        ..CapSettings::default()
+    };
+    let decode = |chunks: &[Value]| decode_with(None, caps, &[stream_text(chunks).as_bytes()]);
+    assert_eq!(
+        error(decode(&[chunk(&vec![call; 3])])).1,
+        "the answer has more than 2 tool calls"
+    );
+    let many = vec![code; 9_000];
+    assert_eq!(
+        error(decode(&[chunk(&many), chunk(&many)])).1,
+        "the answer has more than 16384 parts"
+    );
+    let mut cited = chunk(&[]);
+    cited["candidates"][0]["citationMetadata"]["citationSources"] = (0..20_000).collect();
+    assert_eq!(error(decode(&[cited])).1, "the answer has more than 16384 parts");
+    // What is joined does not count.
+    let words: Vec<_> = (0..20_000).map(|_| text("x")).collect();
+    let response = decode(&[chunk(&words), last(&[], "STOP")]).1.unwrap();
+    assert_eq!(response.content, [ContentPart::text("x".repeat(20_000))]);
+    let small = CapSettings {
+        event_bytes: 64,
+        response_bytes: 256,
+        ..CapSettings::default()
+    };
+    let long = stream_text(&[chunk(&[text(&"x".repeat(99))])]);
+    assert_eq!(
+        error(decode_with(None, small, &[long.as_bytes()])).0,
+        ModelErrorClass::Protocol
+    );
+    let deep = format!(
+        "{{\"candidates\":[{{\"content\":{{\"parts\":[{{\"x\":{}1{}}}]}}}}]}}",
+        "[".repeat(200_000),
+        "]".repeat(200_000)
+    );
+    assert!(decode_with(None, CapSettings::default(), &[deep.as_bytes()]).1.is_ok());
+}
