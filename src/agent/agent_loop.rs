@@ -10,7 +10,7 @@ use super::hooks::{HookContext, HookPoint, HookStack, HookSubject};
 use super::inbox::Inbox;
 use super::progress::PendingStep;
 use super::recorder::{Recorder, Unkept};
-use super::state::{AgentState, AgentStep, StopReason};
+use super::state::{AgentState, AgentStep, AgentStepType, StopReason};
 use crate::clock::Timestamp;
 use crate::ids::{ExecutionId, IdSource, MessageId, StepId};
 use crate::message::Message;
@@ -180,7 +180,7 @@ impl AgentLoop {
         } else {
             let state = self.call_error_hooks(state).await;
             let state = self.call_hooks(HookPoint::AfterStep, state).await;
-            self.with_step_for_mail(state)
+            self.within_budget(self.with_step_for_mail(state))
         };
         let state = state.with_step_recorded(self.now());
         self.tell_step(step_number, &state);
@@ -220,14 +220,28 @@ impl AgentLoop {
         state
     }
 
-    /// Asks for one more step where a message waits and this one would be the last.
+    /// Asks for one more step where a message waits, this step would be the last one, and the budget allows another.
     fn with_step_for_mail(&self, state: AgentState) -> AgentState {
         let has_mail = self.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty());
         if !has_mail || !state.should_stop() || self.control.called_off().is_some() {
             return state;
         }
+        if self.control.limits_after_step(&state).next().is_some() {
+            return state;
+        }
         let asked = state.clone().with_continuation_requested(self.now());
         if asked.should_stop() { state } else { asked }
+    }
+
+    /// Stops after a final response where somebody wants another step and the budget allows none. The guard before that step would stop
+    /// as well, but by then the response would be marked as a trace.
+    fn within_budget(&self, state: AgentState) -> AgentState {
+        let step_type = state.current_step().map(AgentStep::step_type);
+        if step_type != Some(AgentStepType::FinalResponse) || state.should_stop() {
+            return state;
+        }
+        let signals = self.control.limits_after_step(&state);
+        signals.fold(state, |state, signal| state.with_stop_signal(signal, self.now()))
     }
 
     /// Records where the execution stands. One that can't be kept must end.

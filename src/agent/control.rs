@@ -149,29 +149,39 @@ impl ExecutionControl {
         is_stopped.then(stopped)
     }
 
-    /// Returns the signals of all limits that forbid another step.
+    /// Returns the signals of all limits that forbid the next step.
     pub fn limits_before_step(&self, state: &AgentState) -> impl Iterator<Item = StopSignal> + use<> {
-        let steps = self.budget.max_steps.filter(|max| state.step_count() >= *max as usize);
-        let steps_signal = steps.map(|max| {
-            limit(
-                StopReason::StepsLimitReached,
-                "max_steps",
-                json!(max),
-                "the steps are spent",
-            )
-        });
+        self.limits_after(state, state.step_count())
+    }
+
+    /// Returns the signals of all limits that forbid a step after the one in progress.
+    pub fn limits_after_step(&self, state: &AgentState) -> impl Iterator<Item = StopSignal> + use<> {
+        self.limits_after(state, state.step_count() + 1)
+    }
+
+    fn limits_after(&self, state: &AgentState, steps: usize) -> impl Iterator<Item = StopSignal> + use<> {
         let reached = [
             self.usage_limit(Usage::default()),
             self.time_limit_reached(state),
-            steps_signal,
+            self.steps_limit(steps),
         ];
         reached.into_iter().flatten()
     }
 
+    fn steps_limit(&self, steps: usize) -> Option<StopSignal> {
+        let max = self.budget.max_steps.filter(|max| steps >= *max as usize)?;
+        let signal = limit(
+            StopReason::StepsLimitReached,
+            "max_steps",
+            json!(max),
+            "the steps are spent",
+        );
+        Some(signal.binding())
+    }
+
     /// Tells whether the step in progress is the last that the budget of steps allows.
     pub fn is_last_step(&self, state: &AgentState) -> bool {
-        let allowed = self.budget.max_steps;
-        allowed.is_some_and(|max| state.step_count() + 1 >= max as usize)
+        self.steps_limit(state.step_count() + 1).is_some()
     }
 
     /// Returns the signal of the limit on tokens or cost that is reached once `pending` is spent as well, if one is.

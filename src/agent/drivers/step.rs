@@ -12,11 +12,11 @@ use crate::agent::ports::{ModelRequest, ToolContext};
 use crate::agent::progress::PendingStep;
 use crate::agent::prompt::render_prompt;
 use crate::agent::state::{
-    AgentError, AgentState, AgentStep, ErrorKind, FinishReason, Messages, StopReason, StopSignal,
+    AgentError, AgentState, AgentStep, ErrorKind, FinishReason, Messages, StopReason, StopSignal, ToolExecution,
 };
 use crate::ids::StepId;
-use crate::json::Value;
-use crate::message::{ContentPart, Message, Role, joined_text};
+use crate::json::{Object, Value};
+use crate::message::{ContentPart, Message, Role, ToolCall, joined_text};
 
 /// The code of an answer that does not fit its shape.
 const ANSWER_INVALID: &str = "answer_invalid";
@@ -105,11 +105,28 @@ async fn make_calls(
         return end(ports, state, step, signal, hook_failure);
     };
     let (state, executions) = use_tools(ports, state, calls, context, hook_failure).await;
+    let state = ended_by_tools(ports, state, &executions);
     step.tool_executions = executions;
     step.output_messages.push(tool_message(ports, &step));
     // Another step would follow, so a stop ends the execution here. What it has cut is no error that a policy decides about.
     let signal = signal.or_else(|| ports.control.stopped());
     end(ports, state, step, signal, None)
+}
+
+/// Adds a stop signal for each tool that has asked for the end.
+fn ended_by_tools(ports: &DriverPorts, state: AgentState, executions: &[ToolExecution]) -> AgentState {
+    let now = ports.now();
+    let ending = executions.iter().filter(|execution| execution.trace.ends_run);
+    ending.fold(state, |state, execution| {
+        let ToolCall { id, name, .. } = &execution.call;
+        let signal = StopSignal::new(
+            StopReason::StopRequested,
+            name,
+            format!("the tool {name} ended the run"),
+        );
+        let context = Object::from_iter([("call".to_owned(), Value::from(id.as_str()))]);
+        state.with_stop_signal(signal.with_context(context), now)
+    })
 }
 
 /// Ends a step with an error; the model is asked to mend it, or the execution fails, whatever the error policy says.

@@ -68,9 +68,16 @@ impl ToolOutput {
             trace: ToolTrace::default(),
         }
     }
+
+    /// Stops the execution with the reason `stop_requested` once all calls of the step have ended. The answer is kept like any other.
+    #[must_use]
+    pub fn ending_run(mut self) -> Self {
+        self.trace.ends_run = true;
+        self
+    }
 }
 
-/// A tool that failed, in words for the model. The loop goes on.
+/// A tool that failed, in words for the model. The loop goes on unless the error says otherwise.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
@@ -87,6 +94,13 @@ impl ToolError {
             message: message.into(),
             trace: ToolTrace::default(),
         }
+    }
+
+    /// Stops the execution like [`ToolOutput::ending_run`]. The error policy may still fail it.
+    #[must_use]
+    pub fn ending_run(mut self) -> Self {
+        self.trace.ends_run = true;
+        self
     }
 }
 

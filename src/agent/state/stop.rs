@@ -90,7 +90,7 @@ pub struct StopSignal {
     /// The part that gave the signal, such as `budget_guard`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Whether no request to go on overrides it: the caller went away, or money, tokens or time are spent, or a hook failed.
+    /// Whether no request to go on overrides it: the caller went away, a budget is spent, or a hook failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_binding: bool,
 }

@@ -70,6 +70,9 @@ pub struct ToolTrace {
     /// The agent that worked on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subagent: Option<Arc<SubagentExecution>>,
+    /// Whether the execution stops after this step, at the request of the tool.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ends_run: bool,
 }
 
 impl ToolTrace {

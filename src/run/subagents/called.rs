@@ -92,6 +92,7 @@ impl Called<'_> {
         ToolTrace {
             usage,
             subagent: subagent.map(Arc::new),
+            ends_run: false,
         }
     }
 

@@ -7,6 +7,7 @@ mod any_execution;
 mod budgets;
 mod compilers;
 mod cuts;
+mod ending_tools;
 mod error_policies;
 mod events_and_hooks;
 mod failures;

@@ -49,6 +49,8 @@ pub(super) struct Setup {
     tools: Vec<Arc<dyn Tool>>,
     hooks: Vec<(i32, Arc<dyn Hook>)>,
     attached: Vec<HookConfig>,
+    /// One for all executions, as in the service.
+    registry: HookRegistry,
     parallel_tool_calls: bool,
     control: OnceLock<Arc<ExecutionControl>>,
     driver: DriverKind,
@@ -78,6 +80,7 @@ impl Setup {
             tools: Vec::new(),
             hooks: Vec::new(),
             attached: Vec::new(),
+            registry: HookRegistry::new(builtin_hooks()),
             parallel_tool_calls: true,
             control: OnceLock::new(),
             driver: DriverKind::ToolCalling,
@@ -269,8 +272,7 @@ impl Setup {
             events: Arc::clone(&self.events) as _,
             stack: StackSlot::default(),
         };
-        let registry = HookRegistry::new(builtin_hooks());
-        let hooks = Arc::new(registry.attach(hooks, &self.attached, &execution).unwrap());
+        let hooks = Arc::new(self.registry.attach(hooks, &self.attached, &execution).unwrap());
         execution.stack.fill(&hooks);
         let ports = DriverPorts {
             models,

@@ -115,41 +115,46 @@ async fn a_message_during_the_last_step_has_it_be_no_last_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_overrides_the_limit_of_steps_and_no_binding_signal() {
-    let unlimited = ExecutionBudget::unlimited;
+async fn a_message_during_the_last_step_of_a_budget_waits_and_the_answer_completes() {
     let one_step = ExecutionBudget {
         max_steps: Some(1),
-        ..unlimited()
+        ..ExecutionBudget::unlimited()
     };
     let few_tokens = ExecutionBudget {
         max_tokens: Some(15),
-        ..unlimited()
+        ..ExecutionBudget::unlimited()
     };
-    for (budget, steps, reason) in [
-        (one_step, 2, StopReason::Completed),
-        (few_tokens, 1, StopReason::Completed),
-    ] {
+    for budget in [one_step, few_tokens] {
         let (setup, inbox) = setup(vec![says("one"), says("two")]);
         let setup = setup.with_budget(budget.clone());
         let (steer, into) = (message("more", setup.clock), Arc::clone(&inbox));
         setup.events.at(3, move || into.put(steer));
         let state = setup.run().await;
-        let ended = if steps == 2 {
-            reason
-        } else {
-            StopReason::TokenLimitReached
-        };
         assert_eq!(
             (state.step_count(), state.stop_reason()),
-            (steps, Some(ended)),
+            (1, Some(StopReason::Completed)),
             "{budget:?}"
         );
-        assert_eq!(
-            inbox.is_empty(),
-            steps == 2,
-            "{budget:?}: a message that no model sees stays"
-        );
+        assert!(!state.messages().last().unwrap().tags.is_trace, "{budget:?}");
+        assert!(!inbox.is_empty(), "{budget:?}: a message that no model sees stays");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waits_for_a_step_beyond_the_budget_stays() {
+    let (setup, inbox) = setup(vec![asks(), says("never asked")]);
+    let setup = setup.with_budget(ExecutionBudget {
+        max_steps: Some(1),
+        ..ExecutionBudget::unlimited()
+    });
+    let (steer, into) = (message("more", setup.clock), Arc::clone(&inbox));
+    setup.events.at(3, move || into.put(steer));
+    let state = setup.run().await;
+    assert_eq!(
+        (state.step_count(), state.stop_reason(), setup.model.requests().len()),
+        (1, Some(StopReason::StepsLimitReached), 1)
+    );
+    assert!(!inbox.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -277,7 +277,11 @@ fn execution() -> impl Strategy<Value = ToolExecution> {
     let content = prop::collection::vec(part(), 0..2);
     let trace = prop_oneof![
         2 => Just(ToolTrace::default()),
-        1 => (usage(), of(subagent())).prop_map(|(usage, subagent)| ToolTrace { usage, subagent: subagent.map(Arc::new) }),
+        1 => (usage(), of(subagent()), any::<bool>()).prop_map(|(usage, subagent, ends_run)| ToolTrace {
+            usage,
+            subagent: subagent.map(Arc::new),
+            ends_run,
+        }),
     ];
     (uuid(), call(), content, of(error()), time(), time(), verdict, trace).prop_map(
         |(id, call, content, error, started_at, completed_at, verdict, trace)| ToolExecution {

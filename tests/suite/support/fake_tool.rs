@@ -17,6 +17,10 @@ pub(crate) enum Behaviour {
     Answer(String),
     Wait(Duration),
     Fail(String),
+    /// Answers and ends the run.
+    End(String),
+    /// Fails and ends the run.
+    FailAndEnd(String),
     PanicAtOnce,
     PanicLater,
     Hang,
@@ -124,6 +128,8 @@ impl Tool for FakeTool {
             match &self.behaviour {
                 Behaviour::Answer(text) => Ok(ToolOutput::text(text)),
                 Behaviour::Fail(message) => Err(ToolError::new(message)),
+                Behaviour::End(text) => Ok(ToolOutput::text(text).ending_run()),
+                Behaviour::FailAndEnd(message) => Err(ToolError::new(message).ending_run()),
                 Behaviour::EchoArguments => Ok(ToolOutput::text(arguments.to_string())),
                 Behaviour::Hang => std::future::pending().await,
                 Behaviour::Wait(duration) => {

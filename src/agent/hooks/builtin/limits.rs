@@ -73,7 +73,7 @@ impl Limits {
         let deadline = budget.deadline.filter(|deadline| now >= *deadline);
         let steps = max_steps.map(|max| {
             let message = "the steps of the limit are spent";
-            signal(StopReason::StepsLimitReached, "max_steps", json!(max), message)
+            signal(StopReason::StepsLimitReached, "max_steps", json!(max), message).binding()
         });
         let tokens = max_tokens.map(|max| {
             let message = "the tokens of the limit are spent";

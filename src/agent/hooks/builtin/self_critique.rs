@@ -118,12 +118,13 @@ impl SelfCritique {
         Ok(state)
     }
 
-    /// Returns the words of a final answer that nobody wants to end or to repeat already.
+    /// Returns the words of a final answer that nobody wants to end or to repeat already, where another step may follow.
     fn answer_to_judge(&self, state: &AgentState) -> Option<String> {
         let step = state.current_step().filter(|step| is_whole_answer(step))?;
         let continuation = &state.execution()?.continuation;
         let is_decided = !continuation.stop_signals.is_empty() || continuation.is_continuation_requested;
-        let is_spent = rounds(state) >= self.config.max_rounds;
+        // A critique that no step could follow would cost money and change nothing.
+        let is_spent = rounds(state) >= self.config.max_rounds || self.ports.control.is_last_step(state);
         let answer: String = step
             .output_messages
             .iter()

@@ -264,6 +264,7 @@ fn tool_step(n: u128) -> AgentStep {
     let trace = ToolTrace {
         usage: usage(7),
         subagent: Some(Arc::new(subagent)),
+        ends_run: false,
     };
     let none = ToolTrace::default;
     let unknown = Some(error(ErrorKind::Tool, "unknown_tool"));

@@ -63,27 +63,23 @@ async fn a_request_to_go_on_makes_the_next_model_call_unless_the_objection_binds
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_step_limit_gives_way_to_a_request_and_what_is_spent_does_not() {
+async fn a_request_to_go_on_exceeds_no_budget_and_the_answer_stays_the_last_word() {
     let budget = ExecutionBudget::default;
     let money = Cost::from_dollars(0.000_015);
     let price = Price::per_million(1.0, 1.0, None, None).unwrap();
-    for (budget, calls, status, reason) in [
+    for (budget, reason) in [
         (
             ExecutionBudget {
                 max_steps: Some(1),
                 ..budget()
             },
-            2,
-            ExecutionStatus::Completed,
-            StopReason::Completed,
+            StopReason::StepsLimitReached,
         ),
         (
             ExecutionBudget {
                 max_tokens: Some(15),
                 ..budget()
             },
-            1,
-            ExecutionStatus::Stopped,
             StopReason::TokenLimitReached,
         ),
         (
@@ -91,8 +87,6 @@ async fn the_step_limit_gives_way_to_a_request_and_what_is_spent_does_not() {
                 max_cost: money,
                 ..budget()
             },
-            1,
-            ExecutionStatus::Stopped,
             StopReason::TokenLimitReached,
         ),
         (
@@ -100,8 +94,6 @@ async fn the_step_limit_gives_way_to_a_request_and_what_is_spent_does_not() {
                 deadline: "2026-01-02T03:04:05.000001Z".parse().ok(),
                 ..budget()
             },
-            1,
-            ExecutionStatus::Stopped,
             StopReason::TimeLimitReached,
         ),
     ] {
@@ -110,12 +102,22 @@ async fn the_step_limit_gives_way_to_a_request_and_what_is_spent_does_not() {
         let setup = Setup::new(answers).with_budget(budget).with_price(price);
         let setup = setup.with_hook(insisting()).with_hook(Pause);
         let state = setup.run().await;
-        assert_eq!(setup.model.requests().len(), calls, "{case}");
+        assert_eq!(setup.model.requests().len(), 1, "{case}");
         assert_eq!(
             (state.status(), state.stop_reason()),
-            (Some(status), Some(reason)),
+            (Some(ExecutionStatus::Stopped), Some(reason)),
             "{case}"
         );
+        assert_eq!(state.stop_signal().unwrap().source.as_deref(), Some("budget"), "{case}");
+        let answer = state.messages().last().unwrap();
+        assert_eq!(
+            (answer.joined_text().as_str(), answer.tags.is_trace),
+            ("one", false),
+            "{case}"
+        );
+        let names = setup.events.names();
+        let begun = names.iter().filter(|name| *name == "step.started").count();
+        assert_eq!(begun, 1, "{case}");
     }
 }
 

@@ -2,19 +2,24 @@
 
 use std::time::Duration;
 
+use agent_runtime::agent::hooks::{HookContext, HookPoint};
 use agent_runtime::agent::state::{ExecutionStatus, StopReason};
 use agent_runtime::json::Value;
 use agent_runtime::usage::Price;
 use serde_json::json;
 
 use super::super::setup::Setup;
+use super::probe::Probe;
 use crate::support::fake_model::{Beat, asks_for, says};
 use crate::support::fake_tool::{Behaviour, FakeTool};
 
 /// An agent that calls a tool of 100 ms in each step, and has an answer after `steps` of them.
 fn working(steps: usize, config: Value) -> Setup {
     let call = asks_for(&[("c1", "work", "{}")]);
-    let answers: Vec<Vec<Beat>> = std::iter::repeat_n(call, steps).chain([says("done")]).collect();
+    with_limits(std::iter::repeat_n(call, steps).chain([says("done")]), config)
+}
+
+fn with_limits(answers: impl IntoIterator<Item = Vec<Beat>>, config: Value) -> Setup {
     Setup::new(answers)
         .with_tool(&FakeTool::new("work", Behaviour::Wait(Duration::from_millis(100))))
         .with_price(Price::per_million(1.0, 1.0, None, None).unwrap())
@@ -112,14 +117,43 @@ async fn a_final_answer_on_the_last_step_and_token_completes() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_that_is_counted_outlives_the_execution() {
-    let setup = working(1, json!({"max_steps": 2, "max_tokens": 31, "max_seconds": 0.2}));
-    let state = setup.run().await;
-    assert_eq!(state.status(), Some(ExecutionStatus::Completed));
-    // The next execution of the same agent has all of its limits left.
-    let again = working(1, json!({"max_steps": 2, "max_tokens": 31, "max_seconds": 0.2}));
-    let state = again.run_from(state.for_next_execution(), "again").await;
-    assert_eq!(
-        (state.status(), state.step_count()),
-        (Some(ExecutionStatus::Completed), 2)
-    );
+    // Each limit allows one execution of two steps, 30 tokens and 100 ms, and forbids a step of the next one that counts both.
+    for config in [
+        json!({"max_steps": 2}),
+        json!({"max_tokens": 31}),
+        json!({"max_cost": 0.000_031}),
+        json!({"max_seconds": 0.15}),
+    ] {
+        let call = || asks_for(&[("c1", "work", "{}")]);
+        let setup = with_limits([call(), says("done"), call(), says("done again")], config.clone());
+        let state = setup.run().await;
+        assert_eq!(state.status(), Some(ExecutionStatus::Completed), "{config}");
+        // The next execution of the same agent has all of its limits left.
+        let state = setup.run_from(state.for_next_execution(), "again").await;
+        assert_eq!(
+            (state.status(), state.step_count(), state.final_text().as_str()),
+            (Some(ExecutionStatus::Completed), 2, "done again"),
+            "{config}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_request_to_go_on_exceeds_a_limit() {
+    for config in [json!({"max_steps": 1}), json!({"max_tokens": 15})] {
+        let insisting = Probe::changing(HookPoint::AfterStep, |context| {
+            let now = context.state.updated_at();
+            let state = context.state.with_continuation_requested(now);
+            HookContext { state, ..context }
+        });
+        let setup = with_limits([says("one"), says("two")], config.clone()).with_hook(insisting);
+        let state = setup.run().await;
+        assert_eq!((state.step_count(), setup.model.requests().len()), (1, 1), "{config}");
+        let signal = state.stop_signal().unwrap();
+        assert_eq!(
+            (signal.source.as_deref(), signal.is_binding),
+            (Some("limits"), true),
+            "{config}"
+        );
+    }
 }

@@ -20,6 +20,7 @@ use agent_runtime::run::{
     AgentChecks, AgentDirectory, InputMessage, OnDisconnect, QueueSettings, RunPorts, RunRequest, RunService,
     RunSettings,
 };
+use agent_runtime::session::Bundle;
 use agent_runtime::store::{self, ConflictPolicy, IfBusy, Sessions};
 use agent_runtime::tenant::TenantId;
 use agent_runtime::tools::{ToolRegistry, ToolSettings, builtin_tools};
@@ -27,6 +28,7 @@ use agent_runtime::usage::PriceTable;
 
 use crate::support::databases::TestDatabase;
 use crate::support::fake_model::FakeModel;
+use crate::support::fake_tool::{Behaviour, FakeTool};
 
 /// Models by name.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ impl ModelCatalog for Cast {
     }
 }
 
-/// Makes the service. Agents are on the models `m/lead` and `m/worker`; the first is asked for.
+/// Makes the service, with a tool `finish` that ends the run. Agents are on the models `m/lead` and `m/worker`; the first is asked for.
 pub(super) async fn service(
     database: &TestDatabase,
     lead: &Arc<FakeModel>,
@@ -54,7 +56,8 @@ pub(super) async fn service(
     let store = store::open(database.url(), TestDatabase::settings()).await.unwrap();
     let hooks = Arc::new(HookRegistry::new([Box::new(hooks) as Box<dyn HookFactory>]));
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(UuidV7Source));
-    let tools = builtin_tools(&(clock.clone() as _));
+    let mut tools = builtin_tools(&(clock.clone() as _));
+    tools.push(FakeTool::new("finish", Behaviour::End("handed over".to_owned())));
     let tools = ToolRegistry::new(tools, ToolSettings::default(), clock.clone(), ids.clone());
     let (models, tools) = (Arc::new(cast), Arc::new(tools.unwrap()));
     let directory = AgentDirectory::new(
@@ -111,6 +114,16 @@ pub(super) async fn run(service: &Arc<RunService>) -> (RunRecord, Vec<StepRecord
     // The record may still be on its way to the store, and is on the board until then.
     let steps = service.step_list(&tenant, run_id).await.unwrap().unwrap();
     (record, steps)
+}
+
+/// Returns the session that a run has published.
+pub(super) async fn published(database: &TestDatabase, record: &RunRecord) -> Arc<Bundle> {
+    let store = store::open(database.url(), TestDatabase::settings()).await.unwrap();
+    let sessions = Sessions::new(store, 1 << 20, Arc::new(SystemClock));
+    let bundle = sessions
+        .whole_bundle(&TenantId::anonymous(), record.summary.session_id)
+        .await;
+    bundle.unwrap().unwrap()
 }
 
 fn request() -> RunRequest {

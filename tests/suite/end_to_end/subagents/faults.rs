@@ -1,4 +1,4 @@
-//! Faults of the service's own below a run: a subagent that can't begin, and one whose execution breaks off.
+//! What only tools and hooks of tests bring about: a subagent that can't begin, one whose execution breaks off, and tools that end runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use agent_runtime::json::Object;
 use agent_runtime::record::RunStatus;
 use serde_json::json;
 
-use super::by_hand::{run, service};
+use super::by_hand::{published, run, service};
 use crate::support::databases::TestDatabase;
 use crate::support::fake_model::{FakeModel, asks_for, says};
 
@@ -87,5 +87,55 @@ async fn a_subagent_that_breaks_off_is_a_tool_error_with_its_trace_and_usage() {
     );
     assert_eq!((subagent.steps.len(), subagent.usage.total_tokens), (1, 15));
     assert_eq!(subagent.steps[0].messages.len(), 2);
+    service.shut_down(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_tool_ends_the_execution_that_called_it_and_none_above() {
+    let database = TestDatabase::sqlite();
+    let worker = FakeModel::new([asks_for(&[("w", "finish", "{}")])]);
+    let lead = asking();
+    let agents = [
+        json!({"name": "lead", "model": "m/lead", "tools": ["finish"], "subagents": [{"agent": "worker"}]}),
+        json!({"name": "worker", "model": "m/worker", "tools": ["finish"]}),
+    ];
+    let service = service(&database, &lead, &worker, Unmakable, agents).await;
+    let (record, steps) = run(&service).await;
+    assert_eq!(record.summary.status, RunStatus::Completed);
+    assert_eq!(record.summary.step_count, 2);
+    let requests = lead.requests();
+    let result = requests[1].messages.last().unwrap().tool_results().next().unwrap();
+    assert!(!result.is_error);
+    let words = result.content[0].as_text().unwrap();
+    assert!(words.contains("the tool finish ended the run"), "{words}");
+    let subagent = steps[0].tool_executions[0].subagent.as_ref().unwrap();
+    assert_eq!(
+        (subagent.status, subagent.stop_reason, subagent.steps.len()),
+        (ExecutionStatus::Stopped, Some(StopReason::StopRequested), 1)
+    );
+    service.shut_down(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_run_that_a_tool_ends_is_stopped_and_publishes_its_session() {
+    let database = TestDatabase::sqlite();
+    let lead = FakeModel::new([asks_for(&[("c", "finish", "{}")])]);
+    let agents = [
+        json!({"name": "lead", "model": "m/lead", "tools": ["finish"]}),
+        json!({"name": "worker", "model": "m/worker"}),
+    ];
+    let service = service(&database, &lead, &FakeModel::new([]), Unmakable, agents).await;
+    let (record, _) = run(&service).await;
+    let summary = &record.summary;
+    assert_eq!(
+        (summary.status, summary.stop_reason),
+        (RunStatus::Stopped, Some(StopReason::StopRequested))
+    );
+    let bundle = published(&database, &record).await;
+    let last = bundle.history.last().unwrap();
+    assert_eq!(
+        last.tool_results().next().unwrap().content[0].as_text(),
+        Some("handed over")
+    );
     service.shut_down(Duration::from_secs(1)).await;
 }
