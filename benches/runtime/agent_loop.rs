@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_runtime::agent::compilers::ConversationWithCurrentTrace;
+use agent_runtime::agent::compilers::Conversation;
 use agent_runtime::agent::drivers::{DriverPorts, ModelChain, ModelChoice, ToolCallingDriver};
 use agent_runtime::agent::hooks::{BudgetGuard, ErrorPolicyHook, HookStack};
 use agent_runtime::agent::ports::{
@@ -73,7 +73,7 @@ async fn run(per_step: usize) -> AgentState {
         tools: tools.executor(&["instant".to_owned()]).unwrap(),
         parallel_tool_calls: true,
         max_corrections: 2,
-        compiler: Arc::new(ConversationWithCurrentTrace),
+        compiler: Arc::new(Conversation::default()),
         hooks: Arc::clone(&hooks),
         control: Arc::clone(&control),
         call_seed: CallSeed::of_call("bench"),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::compilers::CompilerConfig;
+use super::compilers::{CompilerConfig, Traces};
 use super::durability::Durability;
 use super::error_policy::ErrorPolicy;
 use super::parameters::ModelParameters;
@@ -65,6 +65,9 @@ pub struct AgentDefinition {
     /// Chooses the messages of the history that go to the model.
     #[serde(default, skip_serializing_if = "CompilerConfig::is_default")]
     pub compiler: CompilerConfig,
+    /// Which traces of earlier executions go to the model with them.
+    #[serde(default, skip_serializing_if = "Traces::is_default")]
+    pub traces: Traces,
     /// Hooks, by name.
     #[serde(default)]
     pub hooks: Vec<HookConfig>,

@@ -127,7 +127,7 @@ impl RunService {
     /// Makes the loop with the driver, the tools and the hooks that the agent names.
     pub(super) fn agent_loop(self: &Arc<Self>, work: &Arc<Work>) -> Result<AgentLoop, Failure> {
         let (agent, control, events) = (&work.agent, &work.control, &work.events);
-        let compiler = agent.compiler.compiler();
+        let compiler = agent.compiler.compiler(agent.traces);
         let stack = HookStack::default()
             .with_hook(GUARD_PRIORITY, Arc::new(CancellationHook::new(Arc::clone(control))))
             .with_hook(GUARD_PRIORITY, Arc::new(BudgetGuard::new(Arc::clone(control))))

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AllSections, Compiler, ConversationWithCurrentTrace, LastN, Sections, TokenWindow};
+use super::{AllSections, Compiler, Conversation, LastN, Sections, TokenWindow, Traces};
 use crate::message::Section;
 
 /// Which compiler an agent uses, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum CompilerConfig {
-    /// The conversation, and of its traces those of the current execution.
+    /// The conversation.
     Conversation {},
-    /// The messages of all sections, and of their traces those of the current execution.
+    /// The messages of all sections.
     AllSections {},
-    /// The messages of some sections, and of their traces those of the current execution.
+    /// The messages of some sections.
     Sections {
         /// The sections; `messages`, the conversation itself, is one of them.
         names: Vec<Section>,
@@ -55,14 +55,14 @@ impl CompilerConfig {
         }
     }
 
-    /// Makes the compiler.
-    pub fn compiler(&self) -> Arc<dyn Compiler> {
+    /// Makes the compiler, with the traces of earlier executions that the agent wants.
+    pub fn compiler(&self, traces: Traces) -> Arc<dyn Compiler> {
         match self {
-            Self::Conversation {} => Arc::new(ConversationWithCurrentTrace),
-            Self::AllSections {} => Arc::new(AllSections),
-            Self::Sections { names } => Arc::new(Sections::new(names.iter().cloned())),
-            Self::LastN { messages } => Arc::new(LastN::new(*messages as usize)),
-            Self::TokenWindow { max_tokens } => Arc::new(TokenWindow::new(*max_tokens)),
+            Self::Conversation {} => Arc::new(Conversation::new(traces)),
+            Self::AllSections {} => Arc::new(AllSections::new(traces)),
+            Self::Sections { names } => Arc::new(Sections::new(names.iter().cloned(), traces)),
+            Self::LastN { messages } => Arc::new(LastN::new(*messages as usize, traces)),
+            Self::TokenWindow { max_tokens } => Arc::new(TokenWindow::new(*max_tokens, traces)),
         }
     }
 }

@@ -1,36 +1,45 @@
 //! The compiler that sends the newest turns of the conversation.
 
-use super::{Compiler, ConversationWithCurrentTrace, Placed, Reading};
+use super::{Compiler, Conversation, Placed, Reading, Traces};
 use crate::agent::state::{AgentState, Messages};
 use crate::message::Role;
 
-/// Sends the newest turns that have no more messages together than allowed; the newest one is sent whatever its length.
+/// Sends the newest turns that have no more messages together than allowed. The newest one is sent whatever its length, and so are those
+/// whose work a stop has interrupted, unless the agent wants no traces.
 ///
 /// A turn is what an execution added. Among messages that no execution added it is what was asked and what was answered. Results belong
 /// to the turn of their calls, whoever brought them. The summary is sent as well and not counted. Turns leave at the front, so the prefix of requests changes and a provider's cache of it is lost.
 #[derive(Debug, Clone, Copy)]
 pub struct LastN {
     messages: usize,
+    conversation: Conversation,
 }
 
 impl LastN {
-    /// Allows so many messages.
-    pub fn new(messages: usize) -> Self {
-        Self { messages }
+    /// Allows so many messages, and chooses the traces of earlier executions.
+    pub fn new(messages: usize, traces: Traces) -> Self {
+        Self {
+            messages,
+            conversation: Conversation::new(traces),
+        }
     }
 }
 
 impl Compiler for LastN {
     fn read(&self, state: &AgentState) -> Reading {
-        ConversationWithCurrentTrace.read(state)
+        self.conversation.read(state)
     }
 
     fn compile(&self, state: &AgentState) -> Messages {
         let reading = self.read(state);
         let turns: Vec<&[Placed]> = reading.messages.chunk_by(is_same_turn).collect();
-        let mut kept = 0;
-        for turn in turns.iter().rev() {
-            if kept > 0 && kept + turn.len() > self.messages {
+        let is_unfinished = |turn: &&[Placed]| turn.iter().any(|placed| reading.is_unfinished(placed));
+        let newest = turns.len().saturating_sub(1);
+        let from = turns.iter().position(is_unfinished).unwrap_or(newest);
+        let (older, newest) = turns.split_at(from.min(newest));
+        let mut kept: usize = newest.iter().map(|turn| turn.len()).sum();
+        for turn in older.iter().rev() {
+            if kept + turn.len() > self.messages {
                 break;
             }
             kept += turn.len();

@@ -4,6 +4,7 @@
 
 mod config;
 mod reading;
+mod traces;
 
 mod all_sections;
 mod conversation;
@@ -15,11 +16,12 @@ use std::fmt;
 
 pub use self::all_sections::AllSections;
 pub use self::config::CompilerConfig;
-pub use self::conversation::ConversationWithCurrentTrace;
+pub use self::conversation::Conversation;
 pub use self::last_n::LastN;
 pub use self::reading::{Placed, Reading};
 pub use self::sections::Sections;
 pub use self::token_window::TokenWindow;
+pub use self::traces::Traces;
 use super::state::{AgentState, Messages};
 
 /// Chooses the messages of a request.

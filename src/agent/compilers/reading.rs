@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use super::traces::{Traces, VisibleTraces};
 use crate::agent::state::{AgentState, Messages};
 use crate::message::{Message, Role, Section};
+use crate::session::History;
 
 /// The part of a history that may go to the model, in its order.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Reading {
     /// The newest summary; it comes before the messages.
     pub summary: Option<Placed>,
@@ -14,6 +16,8 @@ pub struct Reading {
     pub start: usize,
     /// The messages from there on, after the current execution's input wherever that stands.
     pub messages: Vec<Placed>,
+    /// Which traces are among them.
+    pub(in crate::agent) traces: VisibleTraces,
 }
 
 /// A message and its index in the whole history.
@@ -33,11 +37,10 @@ impl Placed {
 }
 
 impl Reading {
-    /// Reads the wanted sections from the newest summary on.
+    /// Reads the wanted sections and traces from the newest summary on.
     ///
-    /// Left out are the traces of earlier executions, answers that failed midway and were not the last word, older summaries, and
-    /// calls and results without each other.
-    pub fn of(state: &AgentState, wants: impl Fn(&Section) -> bool) -> Self {
+    /// Left out are answers that failed midway and were not the last word, older summaries, and calls and results without each other.
+    pub fn of(state: &AgentState, traces: Traces, wants: impl Fn(&Section) -> bool) -> Self {
         let history = state.store().history();
         let current = state.execution().map(|execution| execution.execution_id);
         let place = |index: usize| {
@@ -55,12 +58,13 @@ impl Reading {
         let start = covered.map_or(held.start, |covers| usize::try_from(covers.to).unwrap_or(held.end));
         let start = start.clamp(held.start, held.end);
 
+        let traces = VisibleTraces::of(traces, current, history, start..held.end);
         let is_current = |message: &Message| current.is_some() && message.tags.execution_id == current;
         let is_chosen = |placed: &Placed| {
             let tags = &placed.message.tags;
-            let is_foreign = tags.is_trace && !is_current(&placed.message);
+            let is_hidden = tags.is_trace && !traces.have(placed.index, &placed.message);
             let is_failed = tags.is_trace && tags.is_partial;
-            !is_foreign && !is_failed && tags.covers.is_none() && wants(&tags.section)
+            !is_hidden && !is_failed && tags.covers.is_none() && wants(&tags.section)
         };
         // An execution's messages stand together, so the walk back ends with the first of another one.
         let mut input: Vec<Placed> = (held.start..start)
@@ -76,7 +80,19 @@ impl Reading {
             summary,
             start,
             messages: paired(&input.into_iter().chain(later).collect::<Vec<_>>()),
+            traces,
         }
+    }
+
+    /// Returns the traces that the request of an answer among the messages had.
+    pub(in crate::agent) fn traces_of(&self, answer: &Placed, history: &History) -> VisibleTraces {
+        self.traces
+            .of_execution(answer.message.tags.execution_id, history, self.start..answer.index)
+    }
+
+    /// Tells whether a message is work of an earlier execution that has no final response yet.
+    pub(super) fn is_unfinished(&self, placed: &Placed) -> bool {
+        self.traces.is_unfinished(placed.index, &placed.message)
     }
 
     /// Returns the messages as a request has them: the summary first.

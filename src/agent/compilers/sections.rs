@@ -2,27 +2,29 @@
 
 use std::collections::BTreeSet;
 
-use super::{Compiler, Reading};
+use super::{Compiler, Reading, Traces};
 use crate::agent::state::AgentState;
 use crate::message::Section;
 
-/// Sends the messages of some sections in the order of the history, and of their traces those of the current execution only.
+/// Sends the messages of some sections in the order of the history, with the traces that the agent wants.
 #[derive(Debug, Clone)]
 pub struct Sections {
     names: BTreeSet<Section>,
+    traces: Traces,
 }
 
 impl Sections {
-    /// Chooses the sections.
-    pub fn new(names: impl IntoIterator<Item = Section>) -> Self {
+    /// Chooses the sections, and the traces of earlier executions.
+    pub fn new(names: impl IntoIterator<Item = Section>, traces: Traces) -> Self {
         Self {
             names: names.into_iter().collect(),
+            traces,
         }
     }
 }
 
 impl Compiler for Sections {
     fn read(&self, state: &AgentState) -> Reading {
-        Reading::of(state, |section| self.names.contains(section))
+        Reading::of(state, self.traces, |section| self.names.contains(section))
     }
 }

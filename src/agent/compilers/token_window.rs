@@ -1,6 +1,8 @@
 //! The compiler that sends as much of the conversation's end as fits a size.
 
-use super::{Compiler, ConversationWithCurrentTrace, Placed, Reading};
+use std::collections::BTreeSet;
+
+use super::{Compiler, Conversation, Placed, Reading, Traces};
 use crate::agent::drivers::{content_bytes, estimated_tokens};
 use crate::agent::state::{AgentState, Messages};
 use crate::ids::ExecutionId;
@@ -8,32 +10,37 @@ use crate::message::{Message, Role};
 
 /// Sends the newest messages whose estimated size fits, the system prompt and the summary counted.
 ///
-/// The input of the current execution and the newest message, with the results of its calls, are sent whatever their size. Messages
-/// leave at the front, so the prefix of requests changes and a provider's cache of it is lost.
+/// The input of the current execution and the newest message, with the results of its calls, are sent whatever their size. Work of an
+/// earlier execution is sent with the input that asked for it, so both must fit. Messages leave at the front, so the prefix of requests
+/// changes and a provider's cache of it is lost.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenWindow {
     max_tokens: u64,
+    conversation: Conversation,
 }
 
 impl TokenWindow {
-    /// Allows so many tokens.
-    pub fn new(max_tokens: u64) -> Self {
-        Self { max_tokens }
+    /// Allows so many tokens, and chooses the traces of earlier executions.
+    pub fn new(max_tokens: u64, traces: Traces) -> Self {
+        Self {
+            max_tokens,
+            conversation: Conversation::new(traces),
+        }
     }
 }
 
 impl Compiler for TokenWindow {
     fn read(&self, state: &AgentState) -> Reading {
-        ConversationWithCurrentTrace.read(state)
+        self.conversation.read(state)
     }
 
     fn compile(&self, state: &AgentState) -> Messages {
         let reading = self.read(state);
         let current = state.execution().map(|execution| execution.execution_id);
-        let is_pinned = |placed: &Placed| is_input(&placed.message, current);
+        // The executions whose input is kept: the current one, and those whose work is.
+        let mut asked: BTreeSet<ExecutionId> = current.into_iter().collect();
         let summary = reading.summary.iter().map(|summary| tokens(&summary.message));
-        let pinned = reading.messages.iter().filter(|placed| is_pinned(placed));
-        let fixed: u64 = summary.chain(pinned.map(|placed| tokens(&placed.message))).sum();
+        let fixed = summary.sum::<u64>() + asked.iter().map(|id| input_tokens(&reading, *id)).sum::<u64>();
         let system = estimated_tokens(state.context().system_prompt.len() as u64);
         let mut left = self.max_tokens.saturating_sub(fixed + system);
 
@@ -42,22 +49,25 @@ impl Compiler for TokenWindow {
         let mut kept: Vec<&[Placed]> = Vec::new();
         let mut is_full = false;
         for (age, block) in blocks.iter().rev().enumerate() {
-            if block.iter().any(is_pinned) {
+            if block.iter().any(|placed| is_input_of(placed, &asked)) {
                 kept.push(block);
                 continue;
             }
-            let size: u64 = block.iter().map(|placed| tokens(&placed.message)).sum();
+            let asker = block.iter().find_map(work_of).filter(|id| !asked.contains(id));
+            let question = asker.map(|id| input_tokens(&reading, id)).unwrap_or_default();
+            let size = question + block.iter().map(|placed| tokens(&placed.message)).sum::<u64>();
             is_full |= size > left && age > 0;
             if !is_full {
                 left = left.saturating_sub(size);
+                asked.extend(asker);
                 kept.push(block);
             }
         }
         kept.reverse();
         if reading.summary.is_none() {
             // An answer without its question tells little, and some providers refuse a conversation that begins with one.
-            let is_head =
-                |placed: &Placed| is_pinned(placed) || matches!(placed.message.role, Role::System | Role::User);
+            let asks = |placed: &Placed| matches!(placed.message.role, Role::System | Role::User);
+            let is_head = |placed: &Placed| is_input_of(placed, &asked) || asks(placed);
             if let Some(head) = kept.iter().position(|block| block.iter().any(is_head)) {
                 kept.drain(..head);
             }
@@ -67,9 +77,25 @@ impl Compiler for TokenWindow {
     }
 }
 
-fn is_input(message: &Message, current: Option<ExecutionId>) -> bool {
-    let tags = &message.tags;
-    current.is_some() && tags.execution_id == current && tags.step_id.is_none() && !tags.is_trace
+/// Returns the execution that a trace of work belongs to.
+fn work_of(placed: &Placed) -> Option<ExecutionId> {
+    let tags = &placed.message.tags;
+    tags.execution_id.filter(|_| tags.is_trace)
+}
+
+fn is_input_of(placed: &Placed, executions: &BTreeSet<ExecutionId>) -> bool {
+    let tags = &placed.message.tags;
+    let is_input = tags.step_id.is_none() && !tags.is_trace;
+    is_input && tags.execution_id.is_some_and(|id| executions.contains(&id))
+}
+
+fn input_tokens(reading: &Reading, execution: ExecutionId) -> u64 {
+    let of_execution = BTreeSet::from([execution]);
+    let input = reading
+        .messages
+        .iter()
+        .filter(|placed| is_input_of(placed, &of_execution));
+    input.map(|placed| tokens(&placed.message)).sum()
 }
 
 fn tokens(message: &Message) -> u64 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agent_runtime::agent::compilers::CompilerConfig;
+use agent_runtime::agent::compilers::{CompilerConfig, Traces};
 use agent_runtime::agent::state::{AgentContext, AgentState, MessageStore};
 use agent_runtime::clock::{Clock as _, SystemClock};
 use agent_runtime::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
@@ -17,7 +17,7 @@ use crate::support::provider_rules::assert_history_valid;
 
 /// A message of a history in the making.
 #[derive(Debug, Clone)]
-struct Line {
+pub(super) struct Line {
     role: Role,
     text: &'static str,
     calls: Vec<&'static str>,
@@ -29,7 +29,7 @@ struct Line {
 
 const CURRENT: usize = 3;
 
-fn line(role: Role, text: &'static str) -> Line {
+pub(super) fn line(role: Role, text: &'static str) -> Line {
     Line {
         role,
         text,
@@ -40,11 +40,11 @@ fn line(role: Role, text: &'static str) -> Line {
     }
 }
 
-fn user(text: &'static str) -> Line {
+pub(super) fn user(text: &'static str) -> Line {
     line(Role::User, text)
 }
 
-fn answer(text: &'static str) -> Line {
+pub(super) fn answer(text: &'static str) -> Line {
     let is_output = true;
     Line {
         is_output,
@@ -53,7 +53,7 @@ fn answer(text: &'static str) -> Line {
 }
 
 /// A call with its result, both traces of work.
-fn work(id: &'static str) -> [Line; 2] {
+pub(super) fn work(id: &'static str) -> [Line; 2] {
     [Role::Assistant, Role::Tool].map(|role| {
         let calls = vec![id];
         Line {
@@ -66,7 +66,7 @@ fn work(id: &'static str) -> [Line; 2] {
 }
 
 impl Line {
-    fn of(self, execution: usize) -> Self {
+    pub(super) fn of(self, execution: usize) -> Self {
         Self { execution, ..self }
     }
 
@@ -75,7 +75,7 @@ impl Line {
         self
     }
 
-    fn partial(mut self) -> Self {
+    pub(super) fn partial(mut self) -> Self {
         self.tags.is_partial = true;
         self
     }
@@ -85,7 +85,7 @@ impl Line {
         self
     }
 
-    fn covering(mut self, to: u64) -> Self {
+    pub(super) fn covering(mut self, to: u64) -> Self {
         self.tags.covers = Some(Coverage { from: 0, to });
         self.in_section(Section::SUMMARY)
     }
@@ -118,7 +118,7 @@ impl Line {
 }
 
 /// Returns the state of a running execution whose history is held from the index on.
-fn state(lines: &[Line], held_from: usize) -> AgentState {
+pub(super) fn state(lines: &[Line], held_from: usize) -> AgentState {
     let executions: Vec<_> = (0..CURRENT).map(|_| ExecutionId::generate(&UuidV7Source)).collect();
     let history: History = lines.iter().map(|line| line.message(&executions)).collect();
     let context = AgentContext {
@@ -131,14 +131,18 @@ fn state(lines: &[Line], held_from: usize) -> AgentState {
     state.start_execution(executions[CURRENT - 1], now)
 }
 
-fn compiled(config: &Value, state: &AgentState) -> Vec<Arc<Message>> {
+pub(super) fn compiled(config: &Value, state: &AgentState) -> Vec<Arc<Message>> {
+    compiled_with(config, Traces::default(), state)
+}
+
+pub(super) fn compiled_with(config: &Value, traces: Traces, state: &AgentState) -> Vec<Arc<Message>> {
     let config: CompilerConfig = serde_json::from_value(config.clone()).unwrap();
     config.check().unwrap();
-    config.compiler().compile(state).to_vec()
+    config.compiler(traces).compile(state).to_vec()
 }
 
 #[track_caller]
-fn check(config: &Value, lines: &[Line], wanted: &[&str]) {
+pub(super) fn check(config: &Value, lines: &[Line], wanted: &[&str]) {
     let messages = compiled(config, &state(lines, 0));
     assert_eq!(shown(messages.iter()), wanted, "{config}");
     assert_history_valid(&messages);
@@ -401,6 +405,7 @@ proptest! {
     fn providers_accept_what_any_compiler_makes_of_any_history(
         lines in histories(),
         held_from in 0..30_usize,
+        traces in prop::sample::select(vec![Traces::All, Traces::Unfinished, Traces::None]),
         messages in 1..8_u32,
         max_tokens in 1..100_u64,
     ) {
@@ -412,7 +417,7 @@ proptest! {
             json!({"kind": "last_n", "messages": messages}),
             json!({"kind": "token_window", "max_tokens": max_tokens}),
         ] {
-            let messages = compiled(&config, &state);
+            let messages = compiled_with(&config, traces, &state);
             assert_history_valid(&messages);
             let ids: BTreeSet<_> = messages.iter().map(|message| message.id).collect();
             prop_assert_eq!(ids.len(), messages.len(), "a message is sent twice by {}", config);

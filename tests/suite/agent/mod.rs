@@ -27,4 +27,5 @@ mod steering;
 mod stops;
 mod structured;
 mod tool_steps;
+mod traces;
 mod transitions;

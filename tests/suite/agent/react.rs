@@ -292,3 +292,24 @@ proptest! {
         prop_assert!(acted || state.status() == Some(ExecutionStatus::Failed));
     }
 }
+
+#[tokio::test]
+async fn a_stopped_execution_is_continued_in_the_same_words() {
+    let act = || says(ACT);
+    let setup = setup([act(), says("no decision"), act(), says(ANSWER)]).with_tool(&look());
+    let setup = setup.with_budget(ExecutionBudget {
+        max_steps: Some(3),
+        ..ExecutionBudget::unlimited()
+    });
+    let state = setup.run().await;
+    assert_eq!(state.stop_reason(), Some(StopReason::StepsLimitReached));
+    let state = setup.run_from(state.for_next_execution(), "go on").await;
+    assert_eq!(state.final_text(), "Sunny.");
+    let requests = setup.model.requests();
+    let (last, next) = (read(&requests[2]), read(&requests[3]));
+    assert_eq!(last.len(), 5, "{last:?}");
+    assert_eq!(last[3].1, "no decision");
+    assert_eq!(next[..5], last[..]);
+    assert_eq!(next.len(), 8, "{next:?}");
+    assert_eq!(next[7], (Role::User, "go on".to_owned()));
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use agent_runtime::agent::compilers::ConversationWithCurrentTrace;
+use agent_runtime::agent::compilers::Conversation;
 use agent_runtime::agent::drivers::{
     Driver, DriverPorts, ModelChain, ModelChoice, ReactDriver, ScriptedDriver, ToolCallingDriver,
 };
@@ -266,7 +266,7 @@ impl Setup {
         let models = ModelChain::new(choice, self.fallbacks.clone());
         let execution = ExecutionPorts {
             models: models.clone(),
-            compiler: Arc::new(ConversationWithCurrentTrace),
+            compiler: Arc::new(Conversation::default()),
             control: Arc::clone(&control),
             ids: Arc::new(UuidV7Source),
             events: Arc::clone(&self.events) as _,
@@ -283,7 +283,7 @@ impl Setup {
             tools: tools.unwrap().executor(&names).unwrap(),
             call_seed: CallSeed::of_call("run"),
             journal,
-            compiler: Arc::new(ConversationWithCurrentTrace),
+            compiler: Arc::new(Conversation::default()),
             control: Arc::clone(&control),
             variables: Arc::new(BTreeMap::new()),
             ids: Arc::new(UuidV7Source),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::compilers::ConversationWithCurrentTrace;
+use agent_runtime::agent::compilers::Conversation;
 use agent_runtime::agent::drivers::{ModelChain, ModelChoice};
 use agent_runtime::agent::hooks::{
     ExecutionPorts, HookContext, HookPoint, HookRegistry, HookStack, HookSubject, StackSlot, ToolDecision, ToolUse,
@@ -45,7 +45,7 @@ fn stack(receiver: &WebhookReceiver, on_failure: &str, cancellation: &Cancellati
     };
     let ports = ExecutionPorts {
         models: ModelChain::new(choice, []),
-        compiler: Arc::new(ConversationWithCurrentTrace),
+        compiler: Arc::new(Conversation::default()),
         control: Arc::new(control),
         ids: Arc::new(UuidV7Source),
         events: Arc::new(Recorder::default()),

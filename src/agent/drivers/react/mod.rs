@@ -7,13 +7,11 @@ mod decision;
 mod instructions;
 mod transcript;
 
-use std::collections::BTreeSet;
-
 use futures_util::future::BoxFuture;
 
 use self::decision::{Choice, Decision, read_decision};
 use self::instructions::instructions;
-use self::transcript::rendered;
+use self::transcript::{UNREADABLE, rendered};
 use super::Driver;
 use super::deltas::{Told, tell_rest};
 use super::exchange::{Exchange, exchange};
@@ -95,11 +93,9 @@ impl ReactDriver {
         shape: &AnswerShape,
     ) -> Result<ModelRequest, AgentError> {
         let request = request(&self.ports, state, messages)?;
-        let malformed = state.steps().filter(|step| has_error(step, DECISION_MALFORMED));
-        let raw: BTreeSet<StepId> = malformed.map(|step| step.id).collect();
         Ok(ModelRequest {
             system: with_paragraph(&request.system, &instructions(&request.tools, &request.response_format)),
-            messages: rendered(&request.messages, &raw, !shape.is_words()),
+            messages: rendered(&request.messages, !shape.is_words()),
             tools: [].into(),
             response_format: ResponseFormat::Text,
             ..request
@@ -162,9 +158,7 @@ impl ReactDriver {
         let fault = Fault {
             code: DECISION_MALFORMED,
             message: format!("the model's decision can't be read: {fault}"),
-            advice: format!(
-                "Your last message can't be read: {fault}. Answer with exactly one JSON object as described above."
-            ),
+            advice: format!("{UNREADABLE}{fault}. Answer with exactly one JSON object as described above."),
             is_correctable: in_a_row < MAX_CORRECTIONS,
         };
         end_with_fault(&self.ports, state, step, fault)

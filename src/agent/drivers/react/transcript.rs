@@ -1,25 +1,26 @@
 //! Renders a neutral history as a conversation without tools: calls become decisions, their results observations. The history itself
 //! is not changed, so another driver or model can go on with it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::decision::{written_action, written_answer};
 use crate::agent::state::Messages;
-use crate::ids::StepId;
 use crate::json::{Value, parse_strict};
 use crate::message::{ContentPart, Message, Role, ToolCall, ToolResult, joined_text};
 
+/// How the advice after a decision begins that can't be read.
+pub(super) const UNREADABLE: &str = "Your last message can't be read: ";
+
 /// Returns the messages as a model without tools reads them. Equal messages give equal bytes.
 ///
-/// Messages of the steps in `raw` are what the model wrote instead of a decision, and stay as they are. Answers that are JSON are
-/// shown as such where `has_shape`, and else as words.
-pub(super) fn rendered(messages: &[Arc<Message>], raw: &BTreeSet<StepId>, has_shape: bool) -> Messages {
+/// What the model wrote instead of a decision stays as it is: the advice to mend it follows. Answers that are JSON are shown as such where
+/// `has_shape`, and else as words.
+pub(super) fn rendered(messages: &[Arc<Message>], has_shape: bool) -> Messages {
     let mut shown = Vec::with_capacity(messages.len());
     let mut rest = messages;
     while let Some((message, after)) = rest.split_first() {
         rest = after;
-        let is_raw = message.tags.step_id.is_some_and(|step_id| raw.contains(&step_id));
+        let is_raw = after.first().is_some_and(|next| is_advice(next));
         if message.role != Role::Assistant || is_raw {
             shown.push(Arc::clone(message));
         } else if message.tool_calls().next().is_none() {
@@ -32,6 +33,10 @@ pub(super) fn rendered(messages: &[Arc<Message>], raw: &BTreeSet<StepId>, has_sh
         }
     }
     shown.into()
+}
+
+fn is_advice(message: &Message) -> bool {
+    message.role == Role::User && message.tags.is_trace && message.joined_text().starts_with(UNREADABLE)
 }
 
 /// Shows an answer as the decision that it was; one without words is no decision.
@@ -124,7 +129,7 @@ mod tests {
 
     #[test]
     fn calls_become_decisions_and_results_observations() {
-        let step = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c22";
+        let advice = format!("{UNREADABLE}it is no JSON.");
         let picture = json!({"type": "image", "source": {"kind": "url", "url": "https://example.org/a.png"}});
         let history = messages(&json!([
             {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
@@ -137,11 +142,10 @@ mod tests {
                 {"type": "tool_result", "call_id": "a", "name": "x", "content": [{"type": "text", "text": "one"}, picture]},
                 {"type": "tool_result", "call_id": "b", "name": "y", "content": [{"type": "text", "text": "no"}], "is_error": true},
             ]},
-            {"role": "assistant", "content": [{"type": "text", "text": "not JSON"}], "tags": {"step_id": step}},
-            {"role": "user", "content": [{"type": "text", "text": "Mend it."}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "not JSON"}]},
+            {"role": "user", "content": [{"type": "text", "text": advice}], "tags": {"is_trace": true}},
             {"role": "assistant", "content": [{"type": "text", "text": "{\"b\": 1}"}]},
         ]));
-        let raw = BTreeSet::from([step.parse().unwrap()]);
         let expected = |answer: &str| {
             [
                 (Role::User, "Hi"),
@@ -153,15 +157,15 @@ mod tests {
                 (Role::Assistant, r#"{"action":{"tool":"y","arguments":"{"}}"#),
                 (Role::User, "Observation (error): no"),
                 (Role::Assistant, "not JSON"),
-                (Role::User, "Mend it."),
+                (Role::User, &advice),
                 (Role::Assistant, answer),
             ]
             .map(|(role, text)| (role, text.to_owned()))
         };
-        let words = rendered(&history, &raw, false);
+        let words = rendered(&history, false);
         assert_eq!(shown(&words), expected(r#"{"answer":"{\"b\": 1}"}"#));
         assert_eq!(words[2].content.len(), 2, "the picture is kept");
-        let values = rendered(&history, &raw, true);
+        let values = rendered(&history, true);
         assert_eq!(shown(&values), expected(r#"{"answer":{"b":1}}"#));
         assert!(values.iter().all(|message| message.tool_calls().next().is_none()));
     }

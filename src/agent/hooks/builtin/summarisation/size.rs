@@ -21,15 +21,12 @@ pub(super) fn context_tokens(state: &AgentState, reading: &Reading) -> u64 {
         return system + summary.chain(reading.messages.iter().map(of)).sum::<u64>();
     };
     let after = reading.messages.iter().filter(|placed| placed.index > answer.index);
-    let execution = state.execution().map(|execution| execution.execution_id);
-    let is_earlier = answer.message.tags.execution_id != execution;
     let history = state.store().history();
-    let left_out = (reading.start..answer.index)
-        .rev()
-        .map_while(|index| history.get(index))
-        .take_while(|message| is_earlier && message.tags.execution_id == answer.message.tags.execution_id)
-        .filter(|message| message.tags.is_trace && !message.tags.is_partial);
-    let left_out: u64 = left_out.map(|message| tokens_of(message)).sum();
+    let (had, have) = (reading.traces_of(answer, history), reading.traces);
+    let before = (reading.start..answer.index).filter_map(|index| Some((index, history.get(index)?)));
+    let traces = before.filter(|(_, message)| message.tags.is_trace && !message.tags.is_partial);
+    let left_out = traces.filter(|(index, message)| had.have(*index, message) && !have.have(*index, message));
+    let left_out: u64 = left_out.map(|(_, message)| tokens_of(message)).sum();
     tokens.saturating_sub(left_out) + after.map(of).sum::<u64>()
 }
 

@@ -1,0 +1,93 @@
+//! Which traces of work a request has: those of the current execution always, those of earlier ones as the agent wants.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::ExecutionId;
+use crate::message::{Message, Role};
+use crate::session::History;
+
+/// Which traces of earlier executions go to the model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Traces {
+    /// Those of all executions.
+    All,
+    /// Those after the newest final response: the work of executions that ended without one.
+    #[default]
+    Unfinished,
+    /// None.
+    None,
+}
+
+impl Traces {
+    /// Tells whether the default is wanted.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The traces that the requests of one execution have.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::agent) struct VisibleTraces {
+    traces: Traces,
+    execution: Option<ExecutionId>,
+    /// The index after the newest final response of another execution.
+    unfinished_from: usize,
+}
+
+impl VisibleTraces {
+    /// Finds them among the messages of the range.
+    ///
+    /// A final response of the execution itself hides nothing, so that its requests don't lose what the first one had.
+    pub(in crate::agent) fn of(
+        traces: Traces,
+        execution: Option<ExecutionId>,
+        history: &History,
+        range: Range<usize>,
+    ) -> Self {
+        let is_last_word = |message: &Message| {
+            let is_others = execution.is_none() || message.tags.execution_id != execution;
+            is_others && is_final_response(message)
+        };
+        let start = range.start;
+        let newest = range
+            .rev()
+            .find(|index| history.get(*index).is_some_and(|message| is_last_word(message)));
+        Self {
+            traces,
+            execution,
+            unfinished_from: newest.map_or(start, |index| index + 1),
+        }
+    }
+
+    /// Returns those that the requests of another execution had, by the same choice.
+    pub(super) fn of_execution(self, execution: Option<ExecutionId>, history: &History, range: Range<usize>) -> Self {
+        Self::of(self.traces, execution, history, range)
+    }
+
+    /// Tells whether the message at the index, a trace, is one of them.
+    pub(in crate::agent) fn have(&self, index: usize, message: &Message) -> bool {
+        let is_own = self.execution.is_some() && message.tags.execution_id == self.execution;
+        is_own
+            || match self.traces {
+                Traces::All => true,
+                Traces::Unfinished => index >= self.unfinished_from,
+                Traces::None => false,
+            }
+    }
+
+    /// Tells whether the message at the index is work of another execution that has no final response yet.
+    pub(super) fn is_unfinished(&self, index: usize, message: &Message) -> bool {
+        let is_others = self.execution.is_none() || message.tags.execution_id != self.execution;
+        is_others && message.tags.is_trace && index >= self.unfinished_from
+    }
+}
+
+/// Tells whether an execution has ended with the message. An answer that was cut is none.
+fn is_final_response(message: &Message) -> bool {
+    let tags = &message.tags;
+    let is_answer = message.role == Role::Assistant && tags.step_id.is_some();
+    is_answer && !tags.is_trace && !tags.is_partial && tags.covers.is_none()
+}
