@@ -28,6 +28,8 @@ pub mod webhooks;
 pub mod board;
 pub mod store;
 
+pub mod supervision;
+
 pub mod outbox;
 pub mod retention;
 pub mod run;

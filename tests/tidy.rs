@@ -31,7 +31,18 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("board", &["agent", "record", "session"]),
     ("outbox", &["record", "store", "webhooks"]),
     ("retention", &["store"]),
-    ("run", &["agent", "board", "fair_share", "record", "session", "store"]),
+    (
+        "run",
+        &[
+            "agent",
+            "board",
+            "fair_share",
+            "record",
+            "session",
+            "store",
+            "supervision",
+        ],
+    ),
     (
         "http",
         &["agent", "api_key", "fair_share", "record", "run", "session", "store"],
@@ -40,6 +51,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("config", &[]),
     ("telemetry", &["config"]),
     ("lifecycle", &[]),
+    ("supervision", &[]),
 ];
 
 /// Crates that belong to one module, and the modules that may name them.

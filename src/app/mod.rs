@@ -154,9 +154,14 @@ impl App {
     pub fn begin(&self) {
         self.runs.begin();
         if self.runs.takes_runs() {
+            let supervisor = self.runs.supervisor();
+            let (outbox, sweeper) = (Arc::clone(&self.outbox), self.sweeper.clone());
+            let (outbox_stop, sweeper_stop) = (self.stop.clone(), self.stop.clone());
+            let sending = move || Arc::clone(&outbox).run(outbox_stop.child_token());
+            self.background.spawn(supervisor.clone().keep("send webhooks", sending));
+            let sweeping = move || sweeper.clone().run(sweeper_stop.child_token());
             self.background
-                .spawn(Arc::clone(&self.outbox).run(self.stop.child_token()));
-            self.background.spawn(self.sweeper.clone().run(self.stop.child_token()));
+                .spawn(supervisor.clone().keep("sweep the store", sweeping));
         }
     }
 

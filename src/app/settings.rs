@@ -10,7 +10,7 @@ use secrecy::ExposeSecret as _;
 use crate::agent::ports::StructuredOutput;
 use crate::agent::state::ExecutionBudget;
 use crate::board::{BoardSettings, RedisBoardSettings};
-use crate::config::{self, Config, PriorityScope, Role};
+use crate::config::{self, ALL_TENANTS, Config, PriorityScope, Role};
 use crate::http::HttpLimits;
 use crate::models::{CapSettings, ClientSettings, ProviderKind, ProviderSettings, RetrySettings, TimeoutSettings};
 use crate::outbox::OutboxSettings;
@@ -18,7 +18,7 @@ use crate::retention::RetentionSettings;
 use crate::run::{QueueSettings, RunSettings};
 use crate::store::{RetentionRules, StoreSettings};
 use crate::tools::ToolSettings;
-use crate::webhooks::{SenderSettings, SigningKeys, WebhookSecret};
+use crate::webhooks::{SecretTenants, SenderSettings, SigningKeys, WebhookSecret};
 
 pub(super) fn store(config: &Config) -> StoreSettings {
     StoreSettings {
@@ -172,7 +172,12 @@ pub(super) fn webhook_secrets(config: &Config) -> anyhow::Result<BTreeMap<String
         let keys = keys
             .transpose()
             .with_context(|| format!("webhooks.secrets.{name} can't be used"))?;
-        let tenants = source.tenants.clone();
+        let tenants = if source.tenants.contains(ALL_TENANTS) {
+            SecretTenants::All
+        } else {
+            let tenants = source.tenants.iter().map(|tenant| tenant.parse());
+            SecretTenants::These(tenants.collect::<Result<_, _>>()?)
+        };
         Ok((name.clone(), WebhookSecret { keys, tenants }))
     });
     secrets.collect()

@@ -62,7 +62,7 @@ pub use secrets::SecretUrl;
 pub use settings::Origin;
 pub use sources::Sources;
 pub use store::{StoreBackend, StoreConfig};
-pub use webhooks::{SecretSourceConfig, WebhooksConfig};
+pub use webhooks::{ALL_TENANTS, SecretSourceConfig, WebhooksConfig};
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;

@@ -13,6 +13,9 @@ use super::error::Fault;
 use super::values::{duration, integer, path, variable_name};
 use crate::tenant::TenantId;
 
+/// Stands for all tenants in `tenants`.
+pub const ALL_TENANTS: &str = "*";
+
 /// How signed messages are sent to addresses that callers name.
 #[derive(Clone, Debug, Deserialize)]
 pub struct WebhooksConfig {
@@ -55,9 +58,9 @@ pub struct SecretSourceConfig {
     /// A file that holds it; it wins over `env`.
     #[serde(default, deserialize_with = "path")]
     pub file: Option<PathBuf>,
-    /// The tenants whose agents may name it; absent, all of them.
+    /// The tenants whose runs it signs for; `["*"]` means all of them.
     #[serde(default)]
-    pub tenants: Option<BTreeSet<TenantId>>,
+    pub tenants: BTreeSet<String>,
     /// The secret that was found when the configuration was loaded; several are separated by blanks.
     #[serde(skip)]
     pub secret: Option<SecretString>,
@@ -72,6 +75,11 @@ pub(super) fn check(webhooks: &WebhooksConfig) -> Result<(), Fault> {
         if source.env.is_none() && source.file.is_none() {
             let problem = "names neither `env` nor `file`";
             return Err(Fault::new(&["webhooks", "secrets", name], problem));
+        }
+        let is_tenant = |tenant: &&String| *tenant == ALL_TENANTS || tenant.parse::<TenantId>().is_ok();
+        if let Some(tenant) = source.tenants.iter().find(|tenant| !is_tenant(tenant)) {
+            let problem = format!("{tenant:?} is not the name of a tenant");
+            return Err(Fault::new(&["webhooks", "secrets", name, "tenants"], problem));
         }
     }
     Ok(())

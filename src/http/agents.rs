@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Api;
-use super::auth::Caller;
+use super::auth::{Caller, IsAdministrator};
 use super::codes::ProblemCode;
 use super::json_body::JsonBody;
 use super::paging::{Cursor, ListPage, take_cursor, take_limit};
@@ -22,17 +22,35 @@ use crate::session::Hash;
 use crate::store::{AgentPage, AgentRecord};
 
 /// The current version of an agent's definition.
+///
+/// Of an agent that the operator has configured, only administrators see more than its name and its description.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Agent)]
 pub(super) struct AgentView {
     /// The definition.
     #[serde(flatten)]
-    definition: Arc<AgentDefinition>,
+    definition: ShownDefinition,
     /// Names the version: the hash of the definition.
     version: Hash,
     /// When the version was stored first.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Timestamp,
+}
+
+/// As much of a definition as the caller may see.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = ShownAgent)]
+enum ShownDefinition {
+    /// All of it.
+    Whole(Arc<AgentDefinition>),
+    /// What it takes to choose the agent.
+    Brief {
+        /// The agent's name.
+        name: String,
+        /// What it is for.
+        description: String,
+    },
 }
 
 /// Lists agents by name.
@@ -46,6 +64,7 @@ pub(super) struct AgentView {
 pub(super) async fn list_agents(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
+    viewer: IsAdministrator,
     mut query: QueryParameters,
 ) -> Result<Json<ListPage<AgentView>>, Problem> {
     let limit = take_limit(&mut query)?;
@@ -66,7 +85,8 @@ pub(super) async fn list_agents(
         )
         .await?;
     let cursor = |agent: &AgentRecord| Cursor::Agent(agent.definition.name.clone());
-    Ok(Json(ListPage::new(agents, limit, cursor, AgentView::from)))
+    let view = |agent| AgentView::new(&api, agent, viewer);
+    Ok(Json(ListPage::new(agents, limit, cursor, view)))
 }
 
 /// Shows an agent.
@@ -77,6 +97,7 @@ pub(super) async fn list_agents(
 pub(super) async fn get_agent(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
+    viewer: IsAdministrator,
     path: PathParameters,
     query: QueryParameters,
 ) -> Result<Json<AgentView>, Problem> {
@@ -84,7 +105,7 @@ pub(super) async fn get_agent(
     let name = known_name(&path)?;
     let agent = api.service.agents.lookup(&tenant, name).await?;
     agent
-        .map(|agent| Json(agent.into()))
+        .map(|agent| Json(AgentView::new(&api, agent, viewer)))
         .ok_or_else(|| agent_not_found(name))
 }
 
@@ -96,6 +117,7 @@ pub(super) async fn get_agent(
 pub(super) async fn put_agent(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
+    viewer: IsAdministrator,
     path: PathParameters,
     query: QueryParameters,
     JsonBody(body): JsonBody<AgentDefinition>,
@@ -103,7 +125,7 @@ pub(super) async fn put_agent(
     query.finish()?;
     let definition = named(body, path.text("name"))?;
     let agent = api.service.agents.put(&tenant, definition).await?;
-    Ok(Json(agent.into()))
+    Ok(Json(AgentView::new(&api, agent, viewer)))
 }
 
 /// Takes an agent's name away. Its versions stay, for the sessions that used them.
@@ -144,10 +166,18 @@ fn named(definition: AgentDefinition, name: &str) -> Result<AgentDefinition, Pro
     })
 }
 
-impl From<AgentRecord> for AgentView {
-    fn from(agent: AgentRecord) -> Self {
+impl AgentView {
+    fn new(api: &Api, agent: AgentRecord, viewer: IsAdministrator) -> Self {
+        let definition = if viewer.0 || !api.service.agents.is_configured(&agent) {
+            ShownDefinition::Whole(agent.definition)
+        } else {
+            ShownDefinition::Brief {
+                name: agent.definition.name.clone(),
+                description: agent.definition.description.clone(),
+            }
+        };
         Self {
-            definition: agent.definition,
+            definition,
             version: agent.version,
             created_at: agent.created_at,
         }

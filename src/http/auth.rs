@@ -1,5 +1,6 @@
 //! Who calls and what they may do: an API key leads to a tenant and scopes. Whether the service may listen without keys is decided elsewhere.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
@@ -19,6 +20,18 @@ use crate::tenant::TenantId;
 #[derive(Debug, Clone)]
 pub(super) struct Caller(pub(super) TenantId);
 
+/// Whether the caller may administer the tenant. Without keys everybody may.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IsAdministrator(pub(super) bool);
+
+impl<S: Send + Sync> FromRequestParts<S> for IsAdministrator {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().copied().unwrap_or(Self(false)))
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
@@ -34,19 +47,21 @@ pub(super) async fn require_scope(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let caller = Caller(authorize(&api, request.headers(), scope).await?);
+    let (tenant, is_administrator) = authorize(&api, request.headers(), scope).await?;
+    let caller = Caller(tenant);
     request.extensions_mut().insert(caller.clone());
+    request.extensions_mut().insert(is_administrator);
     let mut response = next.run(request).await;
     response.extensions_mut().insert(caller);
     Ok(response)
 }
 
-async fn authorize(api: &Api, headers: &HeaderMap, scope: Scope) -> Result<TenantId, Problem> {
+async fn authorize(api: &Api, headers: &HeaderMap, scope: Scope) -> Result<(TenantId, IsAdministrator), Problem> {
     let Some(secret) = bearer(headers)? else {
         return if api.keys.is_key_needed().await? {
             Err(missing_key())
         } else {
-            Ok(TenantId::anonymous())
+            Ok((TenantId::anonymous(), IsAdministrator(true)))
         };
     };
     let key = match hash_secret(secret) {
@@ -54,8 +69,9 @@ async fn authorize(api: &Api, headers: &HeaderMap, scope: Scope) -> Result<Tenan
         None => None,
     };
     let key = key.ok_or_else(|| Problem::new(ProblemCode::InvalidApiKey, "the API key is unknown or was revoked"))?;
-    if key.scopes.contains(&scope) || key.scopes.contains(&Scope::Admin) {
-        Ok(key.tenant.clone())
+    let is_administrator = key.scopes.contains(&Scope::Admin);
+    if is_administrator || key.scopes.contains(&scope) {
+        Ok((key.tenant.clone(), IsAdministrator(is_administrator)))
     } else {
         Err(Problem::new(
             ProblemCode::MissingScope,

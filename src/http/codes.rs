@@ -92,6 +92,7 @@ codes! {
     HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers are too large";
     InternalError = "internal_error", INTERNAL_SERVER_ERROR, "The service failed";
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The store is unavailable";
+    NotReady = "not_ready", SERVICE_UNAVAILABLE, "A part of the service is down";
     RunUnreachable = "run_unreachable", SERVICE_UNAVAILABLE, "The process of the run can't be reached";
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "The service is shutting down";
     AnswerTimeout = "answer_timeout", SERVICE_UNAVAILABLE, "The answer took too long";

@@ -122,7 +122,7 @@ fn own(operation_id: &str) -> &'static [&'static [Code]] {
         "get_agent" => &[&[Code::AgentNotFound]],
         "delete_agent" => &[&[Code::AgentNotFound, Code::AgentIsConfigured]],
         "put_agent" => &[OF_AGENT],
-        "readyz" => &[&[Code::StoreUnavailable]],
+        "readyz" => &[&[Code::StoreUnavailable, Code::NotReady]],
         _ => &[],
     }
 }

@@ -10,6 +10,7 @@ use super::backoff::Backoff;
 use crate::clock::Timestamp;
 use crate::record::{DeliveryRecord, DeliveryStatus};
 use crate::store::{DeliveryOutcome, DueDelivery};
+use crate::tenant::TenantId;
 use crate::webhooks::{Delivery, EndpointFault, SendError, SigningKeys, WebhookSecret, WebhookSender};
 
 /// The status by which a receiver says that it wants nothing more.
@@ -55,7 +56,7 @@ pub(super) async fn attempt(
         id: &id,
         timestamp: now,
         body: &Bytes::from(due.body),
-        keys: secret.map(|name| keys(secrets, name)).transpose()?,
+        keys: secret.map(|name| keys(secrets, name, &due.tenant)).transpose()?,
         headers: None,
         timeout: None,
     };
@@ -63,9 +64,13 @@ pub(super) async fn attempt(
     Ok(delivered.status)
 }
 
-/// A receiver that wants signed messages must not get others, so a secret that is missing is no reason to send without.
-fn keys<'a>(secrets: &'a BTreeMap<String, WebhookSecret>, name: &str) -> Result<&'a SigningKeys, AttemptError> {
-    let keys = secrets.get(name).and_then(|secret| secret.keys.as_ref());
+/// Returns the keys that sign for the tenant. A message whose secret is missing is not sent unsigned: its receiver expects a signature.
+fn keys<'a>(
+    secrets: &'a BTreeMap<String, WebhookSecret>,
+    name: &str,
+    tenant: &TenantId,
+) -> Result<&'a SigningKeys, AttemptError> {
+    let keys = secrets.get(name).and_then(|secret| secret.keys_for(tenant));
     keys.ok_or_else(|| AttemptError::Secret { name: name.to_owned() })
 }
 

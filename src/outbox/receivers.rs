@@ -1,121 +1,115 @@
-//! How many messages are on their way to whom: a receiver that does not answer must leave places to the others. Sends nothing.
+//! How many messages are in flight to each host and of each tenant, so that none of them takes the slots that others need. Sends nothing.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The receivers of the messages that are on their way.
+use crate::record::receiver_of;
+use crate::store::DueDelivery;
+use crate::tenant::TenantId;
+
+/// Counts the messages in flight.
 #[derive(Debug)]
 pub(super) struct Receivers {
-    share: usize,
-    counts: Mutex<HashMap<String, usize>>,
+    slots: usize,
+    counts: Mutex<Counts>,
 }
 
-/// A message on its way, as long as this is kept.
+#[derive(Debug, Default)]
+struct Counts {
+    hosts: HashMap<String, usize>,
+    tenants: HashMap<TenantId, usize>,
+}
+
+/// A message in flight, as long as this is alive.
 #[derive(Debug)]
 pub(super) struct Share {
     receivers: Arc<Receivers>,
-    receiver: String,
+    host: String,
+    tenant: TenantId,
+}
+
+/// Those that have their share of the slots.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Busy {
+    pub(super) hosts: Vec<String>,
+    pub(super) tenants: Vec<TenantId>,
 }
 
 impl Receivers {
-    /// Divides this many places.
-    pub(super) fn new(places: usize) -> Self {
+    /// Divides this many slots.
+    pub(super) fn new(slots: usize) -> Self {
         Self {
-            share: (places / 4).max(1),
+            slots,
             counts: Mutex::default(),
         }
     }
 
-    /// Returns the share of a receiver, a quarter of the places. No more messages are taken at once, since all may be for one receiver.
+    /// Returns the share of a host: a quarter of the slots. No more messages are leased at once, since all of them may go to one host.
     pub(super) fn share(&self) -> usize {
-        self.share
+        (self.slots / 4).max(1)
     }
 
-    /// Notes that a message is on its way to the address.
-    pub(super) fn take(self: &Arc<Self>, url: &str) -> Share {
-        let receiver = receiver(url).to_owned();
-        *self.counts().entry(receiver.clone()).or_default() += 1;
+    /// Returns the share of a tenant: half of the slots.
+    fn tenant_share(&self) -> usize {
+        (self.slots / 2).max(1)
+    }
+
+    /// Counts a message that is about to be sent.
+    pub(super) fn take(self: &Arc<Self>, due: &DueDelivery) -> Share {
+        let (host, tenant) = (receiver_of(&due.record.url), due.tenant.clone());
+        let mut counts = self.counts();
+        *counts.hosts.entry(host.clone()).or_default() += 1;
+        *counts.tenants.entry(tenant.clone()).or_default() += 1;
+        drop(counts);
         Share {
             receivers: Arc::clone(self),
-            receiver,
+            host,
+            tenant,
         }
     }
 
-    /// Lists those that have their share, by how their addresses begin.
-    pub(super) fn busy(&self) -> Vec<String> {
+    /// Lists the hosts and the tenants that have their share.
+    pub(super) fn busy(&self) -> Busy {
         let counts = self.counts();
-        let busy = counts.iter().filter(|(_, count)| **count >= self.share);
-        busy.map(|(receiver, _)| receiver.clone()).collect()
+        Busy {
+            hosts: at_least(&counts.hosts, self.share()),
+            tenants: at_least(&counts.tenants, self.tenant_share()),
+        }
     }
 
-    fn counts(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        // Each change is that of one count.
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        // Each change is that of one count, so a panic elsewhere leaves no half of it.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Share {
-    /// Tells whether messages to its receiver are passed over.
+    /// Tells whether messages to its host or of its tenant are passed over.
     pub(super) fn is_full(&self) -> bool {
-        let counts = self.receivers.counts();
-        counts
-            .get(&self.receiver)
-            .is_some_and(|count| *count >= self.receivers.share)
+        let busy = self.receivers.busy();
+        busy.hosts.contains(&self.host) || busy.tenants.contains(&self.tenant)
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
         let mut counts = self.receivers.counts();
-        if let Some(count) = counts.get_mut(&self.receiver) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.receiver);
-            }
-        }
+        count_down(&mut counts.hosts, &self.host);
+        count_down(&mut counts.tenants, &self.tenant);
     }
 }
 
-/// Returns an address without its path and query.
-fn receiver(url: &str) -> &str {
-    let authority = url.find("://").map_or(0, |scheme| scheme + 3);
-    let end = url[authority..].find(['/', '?', '#']);
-    end.map_or(url, |end| &url[..authority + end])
+fn at_least<K: Clone>(counts: &HashMap<K, usize>, share: usize) -> Vec<K> {
+    let busy = counts.iter().filter(|(_, count)| **count >= share);
+    busy.map(|(key, _)| key.clone()).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_receiver_is_all_up_to_the_path() {
-        for (url, expected) in [
-            ("https://example.org", "https://example.org"),
-            ("https://example.org/", "https://example.org"),
-            ("http://example.org:8080/a/b?c#d", "http://example.org:8080"),
-            ("https://example.org?run=1", "https://example.org"),
-            ("https://[::1]:1#x", "https://[::1]:1"),
-            ("a/b", "a"),
-            ("", ""),
-        ] {
-            assert_eq!(receiver(url), expected, "{url}");
+fn count_down<K: Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
         }
-    }
-
-    #[test]
-    fn a_receiver_is_busy_while_it_has_its_share() {
-        let receivers = Arc::new(Receivers::new(8));
-        assert_eq!(receivers.share(), 2);
-        let first = receivers.take("https://a/1");
-        let other = receivers.take("https://b/1");
-        assert!(!first.is_full() && receivers.busy().is_empty());
-        let second = receivers.take("https://a/2");
-        assert!(first.is_full() && second.is_full() && !other.is_full());
-        assert_eq!(receivers.busy(), ["https://a"]);
-        drop(first);
-        assert!(receivers.busy().is_empty());
-        drop((second, other));
-        assert!(receivers.counts().is_empty());
-        assert_eq!(Receivers::new(1).share(), 1);
     }
 }

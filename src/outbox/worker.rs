@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::attempt::{AttemptError, attempt, outcome};
 use super::backoff::Backoff;
-use super::receivers::{Receivers, Share};
+use super::receivers::{Busy, Receivers, Share};
 use crate::clock::Clock;
 use crate::ids::{IdSource, WorkerId};
 use crate::record::{DeliveryRecord, DeliveryStatus};
@@ -98,7 +98,7 @@ impl OutboxWorker {
             let Leased { due, is_full } = leased.unwrap_or_default();
             for due in due {
                 let place = Arc::clone(&self.places).try_acquire_owned().ok();
-                let share = self.receivers.take(&due.record.url);
+                let share = self.receivers.take(&due);
                 sending.spawn(Arc::clone(&self).deliver(due, place, share));
             }
             while sending.try_join_next().is_some() {}
@@ -119,20 +119,31 @@ impl OutboxWorker {
         self.places.available_permits()
     }
 
-    /// Takes messages for that many places. A receiver that has its share gets more only while nothing is due for others, and never the last
-    /// share, so that they need not wait when something is.
+    /// Leases messages for that many slots. A host or a tenant that has its share gets more only while nothing is due for others. Some slots
+    /// stay free for others even then, so that what becomes due for them need not wait.
     async fn lease(&self, free: usize) -> Result<Leased, StoreError> {
         let share = self.receivers.share();
         let busy = self.receivers.busy();
-        let leased = self.lease_except(&busy, free.min(share)).await?;
-        let rest = free.saturating_sub(share).min(share);
-        if !leased.due.is_empty() || busy.is_empty() || rest == 0 {
-            return Ok(leased);
+        let busy_hosts = Busy {
+            hosts: busy.hosts.clone(),
+            tenants: Vec::new(),
+        };
+        let mut choices = vec![(busy, 0), (busy_hosts, share / 2), (Busy::default(), share)];
+        choices.dedup_by(|later, earlier| later.0 == earlier.0);
+        for (except, kept_free) in choices {
+            let limit = free.saturating_sub(kept_free).min(share);
+            if limit == 0 {
+                break;
+            }
+            let leased = self.lease_except(&except, limit).await?;
+            if !leased.due.is_empty() {
+                return Ok(leased);
+            }
         }
-        self.lease_except(&[], rest).await
+        Ok(Leased::default())
     }
 
-    async fn lease_except(&self, except: &[String], limit: usize) -> Result<Leased, StoreError> {
+    async fn lease_except(&self, busy: &Busy, limit: usize) -> Result<Leased, StoreError> {
         let now = self.ports.clock.now();
         let terms = LeaseTerms {
             worker: self.worker,
@@ -141,7 +152,8 @@ impl OutboxWorker {
         };
         let filter = DueFilter {
             limit: u32::try_from(limit).unwrap_or(u32::MAX),
-            except,
+            except_receivers: &busy.hosts,
+            except_tenants: &busy.tenants,
         };
         let due = self.ports.store.delivery_lease(&terms, filter).await?;
         Ok(Leased {

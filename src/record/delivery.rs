@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use crate::agent::WebhookEvent;
 use crate::clock::Timestamp;
@@ -23,6 +24,15 @@ pub struct NewDelivery {
     pub body: String,
     /// When it was written, and is due first.
     pub created_at: Timestamp,
+}
+
+/// Returns the host that receives what is sent to the address, in lower case and without a port. Empty if the address has none.
+///
+/// Messages to one host share its slots, however their addresses are written.
+pub fn receiver_of(url: &str) -> String {
+    let url = Url::parse(url).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+    host.trim_end_matches('.').to_owned()
 }
 
 /// Where a delivery stands.
@@ -86,5 +96,27 @@ impl FromStr for DeliveryStatus {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|status| status.as_str() == text);
         found.ok_or_else(|| format!("{text:?} is none of {}", Self::ALL.map(Self::as_str).join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_is_its_host_however_the_address_is_written() {
+        for (url, expected) in [
+            ("https://example.org", "example.org"),
+            ("http://EXAMPLE.org:8080/a/b?c#d", "example.org"),
+            ("https://example.org.:443/x", "example.org"),
+            ("HTTPS://example.org?run=1", "example.org"),
+            ("https://zürich.example", "xn--zrich-kva.example"),
+            ("https://0x7f.1/", "127.0.0.1"),
+            ("https://[0:0::1]:1/#x", "[::1]"),
+            ("a/b", ""),
+            ("", ""),
+        ] {
+            assert_eq!(receiver_of(url), expected, "{url}");
+        }
     }
 }

@@ -9,7 +9,7 @@ mod subagent;
 mod thread;
 mod view;
 
-pub use self::delivery::{DeliveryRecord, DeliveryStatus, NewDelivery};
+pub use self::delivery::{DeliveryRecord, DeliveryStatus, NewDelivery, receiver_of};
 pub use self::event::{RunEvent, RunEventPayload};
 pub use self::run::{RunError, RunMode, RunPhase, RunRecord, RunStatus, RunSummary};
 pub use self::steering::{

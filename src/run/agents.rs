@@ -69,6 +69,12 @@ impl AgentDirectory {
         self.configured.values()
     }
 
+    /// Tells whether the definition is that of a configuration file.
+    pub fn is_configured(&self, agent: &AgentRecord) -> bool {
+        let configured = self.configured.get(&agent.definition.name);
+        configured.is_some_and(|configured| configured.version == agent.version)
+    }
+
     /// Returns the agent's current version; a stored one hides a configured one of the same name.
     pub async fn lookup(&self, tenant: &TenantId, name: &str) -> Result<Option<AgentRecord>, StoreError> {
         let key = (tenant.clone(), name.to_owned());
@@ -126,10 +132,7 @@ impl AgentDirectory {
         let found = self.lookup(tenant, name).await?;
         let record = found.ok_or_else(|| Refusal::UnknownAgent { name: name.to_owned() })?;
         let key = (tenant.clone(), record.version);
-        let is_configured = self
-            .configured
-            .get(name)
-            .is_some_and(|configured| configured.version == record.version);
+        let is_configured = self.is_configured(&record);
         let is_stored = self
             .stored_versions
             .lock()

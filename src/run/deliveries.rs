@@ -19,6 +19,8 @@ struct Message {
     event: WebhookEvent,
     /// When the run ended.
     timestamp: Timestamp,
+    /// Whose run it was.
+    tenant: TenantId,
     data: RunView,
 }
 
@@ -61,7 +63,12 @@ impl RunService {
 }
 
 /// Makes the messages of an end that the webhook hears of. Made once for an end: a repeated commit of it must repeat their ids.
-pub(super) fn deliveries_of(webhook: Option<&RunWebhook>, record: &RunRecord, ids: &dyn IdSource) -> Vec<NewDelivery> {
+pub(super) fn deliveries_of(
+    tenant: &TenantId,
+    webhook: Option<&RunWebhook>,
+    record: &RunRecord,
+    ids: &dyn IdSource,
+) -> Vec<NewDelivery> {
     let event = event_of(record.summary.status);
     let hears = |webhook: &&RunWebhook| webhook.events.is_empty() || webhook.events.contains(&event);
     let Some(webhook) = webhook.filter(hears) else {
@@ -71,6 +78,7 @@ pub(super) fn deliveries_of(webhook: Option<&RunWebhook>, record: &RunRecord, id
     let message = Message {
         event,
         timestamp,
+        tenant: tenant.clone(),
         data: record.clone().into(),
     };
     match serde_json::to_string(&message) {
@@ -159,7 +167,7 @@ mod tests {
         ] {
             let record = record(status);
             let told = |webhook: Option<&RunWebhook>| {
-                let deliveries = deliveries_of(webhook, &record, &UuidV7Source);
+                let deliveries = deliveries_of(&TenantId::anonymous(), webhook, &record, &UuidV7Source);
                 deliveries.iter().map(|delivery| delivery.event).collect::<Vec<_>>()
             };
             let others: Vec<_> = WebhookEvent::ALL.into_iter().filter(|other| *other != event).collect();
@@ -174,7 +182,8 @@ mod tests {
     #[test]
     fn a_message_says_what_happened_and_when() {
         let record = record(RunStatus::Stopped);
-        let deliveries = deliveries_of(Some(&webhook(&[])), &record, &UuidV7Source);
+        let tenant: TenantId = "acme".parse().unwrap();
+        let deliveries = deliveries_of(&tenant, Some(&webhook(&[])), &record, &UuidV7Source);
         let [delivery] = &deliveries[..] else {
             panic!("{deliveries:?}")
         };
@@ -185,8 +194,12 @@ mod tests {
         assert_eq!(Some(delivery.created_at), record.summary.completed_at);
         let body: crate::json::Value = serde_json::from_str(&delivery.body).unwrap();
         assert_eq!(
-            (&body["type"], &body["timestamp"]),
-            (&"run.stopped".into(), &"2026-01-02T03:04:06.000006Z".into())
+            (&body["type"], &body["timestamp"], &body["tenant"]),
+            (
+                &"run.stopped".into(),
+                &"2026-01-02T03:04:06.000006Z".into(),
+                &"acme".into()
+            )
         );
         assert_eq!(body["data"], serde_json::to_value(RunView::from(record)).unwrap());
     }

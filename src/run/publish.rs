@@ -155,7 +155,12 @@ impl RunService {
             tenure.ending();
         }
         RunEnd {
-            deliveries: deliveries_of(live.active.webhook.as_ref(), &record, &*self.ports.ids),
+            deliveries: deliveries_of(
+                &live.active.tenant,
+                live.active.webhook.as_ref(),
+                &record,
+                &*self.ports.ids,
+            ),
             record,
             steps,
             lease: live.active.lease().cloned(),

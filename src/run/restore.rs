@@ -106,6 +106,7 @@ impl RunService {
         .with_spent(spent);
         let RunSummary { run_id, session_id, .. } = live.summary();
         Work {
+            tenant: active.tenant.clone(),
             agent: Arc::clone(&plan.agent),
             agent_version: plan.agent_version,
             models: plan.models.clone(),
@@ -136,6 +137,7 @@ impl RunService {
                 Arc::new(ErrorPolicyHook::new(agent.error_policy, Arc::clone(&self.ports.clock))),
             );
         let execution = ExecutionPorts {
+            tenant: work.tenant.clone(),
             models: work.models.clone(),
             compiler: Arc::clone(&compiler),
             control: Arc::clone(control),

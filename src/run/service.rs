@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::fair_share::FairShare;
 use crate::ids::{IdSource, RunId, WorkerId};
 use crate::store::{Sessions, Store};
+use crate::supervision::Supervisor;
 use crate::tenant::TenantId;
 use crate::usage::PriceTable;
 
@@ -121,6 +122,7 @@ pub struct RunService {
     /// Cancelled when all runs have ended, and what serves them ends as well.
     pub(super) ended: CancellationToken,
     pub(super) background: TaskTracker,
+    supervisor: Supervisor,
 }
 
 impl RunService {
@@ -145,6 +147,7 @@ impl RunService {
             closing: CancellationToken::new(),
             ended: CancellationToken::new(),
             background: TaskTracker::new(),
+            supervisor: Supervisor::default(),
             ports,
             settings,
         })
@@ -152,13 +155,27 @@ impl RunService {
 
     /// Begins to work: hears signals, keeps leases and, if it has places for them, takes runs from the queue.
     pub fn begin(self: &Arc<Self>) {
-        self.background.spawn(Arc::clone(self).hear_signals());
-        self.background.spawn(Arc::clone(self).keep_leases());
-        self.background.spawn(Arc::clone(self).watch_leases());
-        self.background.spawn(Arc::clone(self).keep_progress());
+        self.supervise("hear signals", Self::hear_signals);
+        self.supervise("renew leases", Self::keep_leases);
+        self.supervise("watch leases", Self::watch_leases);
+        self.supervise("persist progress", Self::keep_progress);
         if self.takes_runs() {
-            self.background.spawn(Arc::clone(self).take_runs());
+            self.supervise("lease runs", Self::take_runs);
         }
+    }
+
+    fn supervise<L>(self: &Arc<Self>, name: &'static str, work: fn(Arc<Self>) -> L)
+    where
+        L: Future<Output = ()> + Send + 'static,
+    {
+        let service = Arc::clone(self);
+        let keeping = self.supervisor.clone().keep(name, move || work(Arc::clone(&service)));
+        self.background.spawn(keeping);
+    }
+
+    /// Returns what watches the loops of this process.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
     }
 
     /// Tells whether this process works on runs of the queue.

@@ -12,10 +12,13 @@ use crate::agent::{
 use crate::ids::SessionId;
 use crate::json::Value;
 use crate::session::Hash;
+use crate::tenant::TenantId;
 
 /// An execution that is to begin.
 #[derive(Debug)]
 pub(super) struct Work {
+    /// Whose run it is part of.
+    pub(super) tenant: TenantId,
     /// How the agent works.
     pub(super) agent: Arc<AgentDefinition>,
     /// The version of the definition.

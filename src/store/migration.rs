@@ -11,10 +11,10 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 5;
+pub(crate) const NEEDED_VERSION: i64 = 8;
 
 /// The steps for PostgreSQL.
-pub(crate) const POSTGRES: [Migration; 4] = [
+pub(crate) const POSTGRES: [Migration; 5] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -35,10 +35,15 @@ pub(crate) const POSTGRES: [Migration; 4] = [
         description: "limits",
         sql: include_str!("../../migrations/postgres/0005_limits.sql"),
     },
+    Migration {
+        version: 8,
+        description: "webhook receivers",
+        sql: include_str!("../../migrations/postgres/0008_webhook_receivers.sql"),
+    },
 ];
 
 /// The steps for SQLite.
-pub(crate) const SQLITE: [Migration; 4] = [
+pub(crate) const SQLITE: [Migration; 5] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -58,6 +63,11 @@ pub(crate) const SQLITE: [Migration; 4] = [
         version: 5,
         description: "limits",
         sql: include_str!("../../migrations/sqlite/0005_limits.sql"),
+    },
+    Migration {
+        version: 8,
+        description: "webhook receivers",
+        sql: include_str!("../../migrations/sqlite/0008_webhook_receivers.sql"),
     },
 ];
 

@@ -26,8 +26,10 @@ pub struct DueDelivery {
 pub struct DueFilter<'a> {
     /// The most.
     pub limit: u32,
-    /// None whose address begins with one of these.
-    pub except: &'a [String],
+    /// None to these hosts.
+    pub except_receivers: &'a [String],
+    /// None of these tenants.
+    pub except_tenants: &'a [TenantId],
 }
 
 /// What became of an attempt.

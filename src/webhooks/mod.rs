@@ -6,7 +6,7 @@ mod hook;
 mod rules;
 mod sender;
 
-pub use self::hook::{WebhookHookFactory, WebhookSecret};
+pub use self::hook::{SecretTenants, WebhookHookFactory, WebhookSecret};
 pub use self::rules::SenderRules;
 pub use self::sender::{
     Delivered, Delivery, Endpoint, EndpointFault, SendError, SenderError, SenderSettings, SigningKeyError, SigningKeys,

@@ -25,7 +25,7 @@ impl SenderRules {
         Self { sender, secrets }
     }
 
-    /// Receivers trust what is signed, so nobody may have others' secrets sign. Which there are is not told.
+    /// Refuses secrets that do not sign for the tenant. Does not reveal which secrets exist.
     fn check_secret(&self, name: &str, tenant: Option<&TenantId>) -> Result<(), String> {
         let known = self.secrets.get(name);
         let usable = known.filter(|secret| tenant.is_none_or(|tenant| secret.is_for(tenant)));
@@ -56,6 +56,7 @@ impl WebhookRules for SenderRules {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::super::hook::SecretTenants;
     use super::super::sender::{SenderSettings, SigningKeys};
     use super::*;
 
@@ -63,10 +64,15 @@ mod tests {
         let keys = SigningKeys::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let acme: TenantId = "acme".parse().unwrap();
         let secret = |keys, tenants| WebhookSecret { keys, tenants };
+        let nobody = SecretTenants::These(BTreeSet::new());
         let secrets = BTreeMap::from([
-            ("main".to_owned(), secret(Some(keys.clone()), None)),
-            ("acme".to_owned(), secret(Some(keys), Some(BTreeSet::from([acme])))),
-            ("empty".to_owned(), secret(None, None)),
+            ("main".to_owned(), secret(Some(keys.clone()), SecretTenants::All)),
+            (
+                "acme".to_owned(),
+                secret(Some(keys.clone()), SecretTenants::These(BTreeSet::from([acme]))),
+            ),
+            ("nobody".to_owned(), secret(Some(keys), nobody)),
+            ("empty".to_owned(), secret(None, SecretTenants::All)),
         ]);
         SenderRules::new(
             Arc::new(WebhookSender::new(SenderSettings::default()).unwrap()),
@@ -84,6 +90,12 @@ mod tests {
             ("https://example.org/ends", Some("main"), Some(&other), ""),
             ("https://example.org/ends", Some("acme"), None, ""),
             ("https://example.org/ends", Some("acme"), Some(&other), foreign),
+            (
+                "https://example.org/ends",
+                Some("nobody"),
+                Some(&other),
+                "webhook.secret: no secret is named \"nobody\"",
+            ),
             (
                 "https://example.org/ends",
                 Some("none"),

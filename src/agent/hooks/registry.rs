@@ -17,6 +17,8 @@ use crate::tenant::TenantId;
 /// What the hooks of one execution may work with.
 #[derive(Debug, Clone)]
 pub struct ExecutionPorts {
+    /// Whose run it is.
+    pub tenant: TenantId,
     /// The agent's models, the preferred one first.
     pub models: ModelChain,
     /// Chooses the messages of requests.

@@ -19,7 +19,7 @@ use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::RunId;
 use crate::message::Role;
-use crate::record::{MAX_MESSAGE_KEY_BYTES, RunControl, RunView, SteeringStatus};
+use crate::record::{MAX_MESSAGE_KEY_BYTES, RunControl, RunSummaryView, SteeringStatus};
 use crate::run::{ControlAnswer, InputMessage, RequestKey};
 use crate::tenant::TenantId;
 
@@ -46,13 +46,14 @@ pub(in crate::http) struct SteeringView {
 
 /// Ends a run with what it has.
 ///
-/// The step at work is cut, and the session is published with the status `stopped`. May be repeated.
+/// The step at work is cut, and the session is published with the status `stopped`. May be repeated. The response has no output: reading it takes
+/// the scope `sessions:read`.
 #[utoipa::path(post, path = "/v1/runs/{run_id}/stop", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
     ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request"),
 ), responses(
-    (status = 202, description = "The run is told; it is shown as it stands", body = RunView),
-    (status = 200, description = "The run had ended before", body = RunView),
+    (status = 202, description = "The run is told; it is shown as it stands, without its output", body = RunSummaryView),
+    (status = 200, description = "The run had ended before", body = RunSummaryView),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn stop_run(
@@ -61,7 +62,7 @@ pub(in crate::http) async fn stop_run(
     path: PathParameters,
     query: QueryParameters,
     KeyedRequest(key): KeyedRequest,
-) -> Result<(StatusCode, Json<RunView>), Problem> {
+) -> Result<(StatusCode, Json<RunSummaryView>), Problem> {
     query.finish()?;
     control(&api, &tenant, path.id("run_id")?, key, RunControl::Stop).await
 }
@@ -71,8 +72,8 @@ pub(in crate::http) async fn stop_run(
     ("run_id" = uuid::Uuid, Path),
     ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request"),
 ), responses(
-    (status = 202, description = "The run is told; it is shown as it stands", body = RunView),
-    (status = 200, description = "The run had ended before", body = RunView),
+    (status = 202, description = "The run is told; it is shown as it stands, without its output", body = RunSummaryView),
+    (status = 200, description = "The run had ended before", body = RunSummaryView),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn cancel_run(
@@ -81,7 +82,7 @@ pub(in crate::http) async fn cancel_run(
     path: PathParameters,
     query: QueryParameters,
     KeyedRequest(key): KeyedRequest,
-) -> Result<(StatusCode, Json<RunView>), Problem> {
+) -> Result<(StatusCode, Json<RunSummaryView>), Problem> {
     query.finish()?;
     control(&api, &tenant, path.id("run_id")?, key, RunControl::Cancel).await
 }
@@ -117,7 +118,7 @@ async fn control(
     run_id: RunId,
     key: Option<RequestKey>,
     control: RunControl,
-) -> Result<(StatusCode, Json<RunView>), Problem> {
+) -> Result<(StatusCode, Json<RunSummaryView>), Problem> {
     let runs = &api.service.runs;
     runs.check_key(tenant, key.as_ref(), run_id.as_uuid()).await?;
     let ControlAnswer { run, came_too_late } = runs.control(tenant, run_id, control).await?;
@@ -126,7 +127,7 @@ async fn control(
     } else {
         StatusCode::ACCEPTED
     };
-    Ok((code, Json(run.into())))
+    Ok((code, Json(run.summary.into())))
 }
 
 fn steering_code(status: SteeringStatus) -> StatusCode {

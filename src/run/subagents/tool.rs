@@ -171,6 +171,7 @@ impl SubagentTool {
         let wanted = self.subagent.tools.as_ref().unwrap_or(&agent.tools);
         let tools = wanted.iter().filter(|tool| above.tools.contains(tool));
         Work {
+            tenant: above.tenant.clone(),
             agent: Arc::clone(agent),
             agent_version: self.member.agent_version,
             models: self.member.models.clone(),

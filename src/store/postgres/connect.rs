@@ -1,10 +1,11 @@
 //! Connecting to PostgreSQL.
 
+use std::net::IpAddr;
 use std::str::FromStr as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
@@ -129,10 +130,26 @@ async fn prepare_connection(connection: &mut PgConnection) -> Result<(), sqlx::E
 
 fn parse(url: &str) -> Result<PgConnectOptions, OpenError> {
     let options = PgConnectOptions::from_str(url).map_err(|source| OpenError::InvalidUrl { source: source.into() })?;
+    let options = encrypted_beyond_this_machine(options, url);
     if options.get_application_name().is_some() {
         return Ok(options);
     }
     Ok(options.application_name("agent-runtime"))
+}
+
+/// Requires TLS for a server on another machine unless the URL says otherwise. The driver's default would fall back to plain text whenever
+/// the server, or somebody between, says that there is no TLS.
+fn encrypted_beyond_this_machine(options: PgConnectOptions, url: &str) -> PgConnectOptions {
+    let says_mode = ["sslmode=", "ssl-mode="].iter().any(|key| url.contains(key));
+    let host = options.get_host();
+    let is_here = options.get_socket().is_some()
+        || host.starts_with('/')
+        || host == "localhost"
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    if says_mode || is_here || !matches!(options.get_ssl_mode(), PgSslMode::Prefer) {
+        return options;
+    }
+    options.ssl_mode(PgSslMode::Require)
 }
 
 /// Names the database without its password.
@@ -144,4 +161,27 @@ fn place(options: &PgConnectOptions) -> String {
         options.get_host(),
         options.get_port()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_another_machine_is_asked_for_tls_unless_the_url_says_otherwise() {
+        for (url, mode) in [
+            ("postgres://a@db.internal/a", "require"),
+            ("postgres://a@10.0.0.7:5432/a", "require"),
+            ("postgres://a@db.internal/a?sslmode=disable", "disable"),
+            ("postgres://a@db.internal/a?sslmode=prefer", "prefer"),
+            ("postgres://a@db.internal/a?sslmode=verify-full", "verifyfull"),
+            ("postgres://a@localhost/a", "prefer"),
+            ("postgres://a@127.0.0.1/a", "prefer"),
+            ("postgres://a@%2Fvar%2Frun%2Fpostgresql/a", "prefer"),
+            ("postgres:///a?host=/var/run/postgresql", "prefer"),
+        ] {
+            let options = parse(url).unwrap();
+            assert_eq!(format!("{:?}", options.get_ssl_mode()).to_lowercase(), mode, "{url}");
+        }
+    }
 }

@@ -80,9 +80,12 @@ async fn delivery_lease<E: Engine>(
         .bind(StoredTime(terms.now))
         .bind(StoredTime(terms.until))
         .bind(worker.as_str());
-    for start in filter.except {
-        lease.push_bind(" and substr(url, 1, ", i32::try_from(start.chars().count()).ok());
-        lease.push_bind(") <> ", start.as_str());
+    for receiver in filter.except_receivers {
+        // Those that an earlier version wrote name no receiver.
+        lease.push_bind(" and coalesce(receiver, '') <> ", receiver.as_str());
+    }
+    for tenant in filter.except_tenants {
+        lease.push_bind(" and tenant <> ", tenant.as_str());
     }
     lease.push_bind(" order by due_at limit ", i64::from(filter.limit));
     lease.push(E::SKIP_LOCKED);

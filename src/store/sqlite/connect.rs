@@ -1,5 +1,6 @@
 //! Opening the file.
 
+use std::io;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +69,7 @@ pub(super) fn parse(url: &str) -> Result<SqliteConnectOptions, OpenError> {
 /// While another process turns the journal on, SQLite answers that the file is busy without waiting, so this waits.
 pub(super) async fn connect_writer(options: &SqliteConnectOptions) -> Result<SqliteConnection, OpenError> {
     make_folder(options).await?;
+    make_private_file(options).await?;
     let options = writing(options.clone());
     let connect = || SqliteConnection::connect_with(&options);
     let backoff = ConstantBuilder::default()
@@ -94,6 +96,21 @@ async fn make_folder(options: &SqliteConnectOptions) -> Result<(), OpenError> {
     tokio::fs::create_dir_all(folder)
         .await
         .map_err(|source| connect_error(options, source))
+}
+
+/// Makes the file where it is missing, readable and writable by its owner alone: it holds conversations and the hashes of API keys. SQLite
+/// gives the files beside it, such as the write-ahead log, the same mode.
+async fn make_private_file(options: &SqliteConnectOptions) -> Result<(), OpenError> {
+    let made = tokio::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(options.get_filename())
+        .await;
+    match made {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(connect_error(options, error)),
+        _ => Ok(()),
+    }
 }
 
 /// Names the file in the error.

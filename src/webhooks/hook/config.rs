@@ -38,14 +38,31 @@ const OURS: [&str; 9] = [
 pub struct WebhookSecret {
     /// What it signs with; none when the operator has not set it.
     pub keys: Option<SigningKeys>,
-    /// The tenants whose own agents may name it; none leaves it to all.
-    pub tenants: Option<BTreeSet<TenantId>>,
+    /// The tenants whose runs it signs for.
+    pub tenants: SecretTenants,
+}
+
+/// The tenants whose runs a secret signs for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretTenants {
+    /// All of them, as the operator has said.
+    All,
+    /// These alone.
+    These(BTreeSet<TenantId>),
 }
 
 impl WebhookSecret {
-    /// Tells whether agents of the tenant may name it.
+    /// Returns the keys for messages of a tenant's run; none if the secret does not sign for the tenant, or is not set.
+    pub fn keys_for(&self, tenant: &TenantId) -> Option<&SigningKeys> {
+        self.keys.as_ref().filter(|_| self.is_for(tenant))
+    }
+
+    /// Tells whether it signs for runs of the tenant.
     pub(in crate::webhooks) fn is_for(&self, tenant: &TenantId) -> bool {
-        self.tenants.as_ref().is_none_or(|tenants| tenants.contains(tenant))
+        match &self.tenants {
+            SecretTenants::All => true,
+            SecretTenants::These(tenants) => tenants.contains(tenant),
+        }
     }
 }
 
@@ -177,7 +194,11 @@ mod tests {
         }
         let sender = WebhookSender::new(SenderSettings::default()).unwrap();
         let keys = SigningKeys::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
-        let secret = |keys| WebhookSecret { keys, tenants: None };
+        let tenants = SecretTenants::These(BTreeSet::new());
+        let secret = |keys| WebhookSecret {
+            keys,
+            tenants: tenants.clone(),
+        };
         let secrets = BTreeMap::from([
             ("empty".to_owned(), secret(None)),
             ("main".to_owned(), secret(Some(keys))),

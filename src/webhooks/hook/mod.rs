@@ -13,8 +13,8 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
 use self::answer::Answer;
-pub use self::config::WebhookSecret;
 use self::config::{OnFailure, WebhookConfig, unknown_secret};
+pub use self::config::{SecretTenants, WebhookSecret};
 use super::sender::{Delivery, SendError, WebhookSender};
 use crate::agent::hooks::{
     ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, HookPoint, HookSubject, ToolDecision,
@@ -53,14 +53,16 @@ impl HookFactory for WebhookHookFactory {
         WebhookConfig::read(config, &self.sender, &self.secrets).map(drop)
     }
 
-    /// A receiver trusts what is signed, so nobody may have others' secrets sign. Which there are is not told.
+    /// Refuses secrets that do not sign for the tenant. Does not reveal which secrets exist.
     fn check_tenant(&self, config: &Object, tenant: &TenantId) -> Result<(), String> {
         let named = WebhookConfig::read(config, &self.sender, &self.secrets)?.secret;
         let foreign = named.filter(|name| self.secrets.get(name).is_some_and(|secret| !secret.is_for(tenant)));
         foreign.map_or(Ok(()), |name| Err(unknown_secret(&name)))
     }
 
+    /// The configuration may have changed since the agent was stored, so the tenant is checked again.
     fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
+        self.check_tenant(config, &ports.tenant)?;
         Ok(Arc::new(WebhookHook {
             config: WebhookConfig::read(config, &self.sender, &self.secrets)?,
             sender: Arc::clone(&self.sender),
@@ -149,7 +151,8 @@ impl WebhookHook {
     /// Sends the message; returns what is answered, if anything is to change.
     async fn asked(&self, context: &HookContext) -> Result<Option<Answer>, Failure> {
         let now = self.ports.control.now();
-        let body = request::body(NAME, context, self.config.include_messages, now).map_err(Failure::Encode)?;
+        let body = request::body(NAME, &self.ports.tenant, context, self.config.include_messages, now)
+            .map_err(Failure::Encode)?;
         let id = format!("msg_{}", self.ports.ids.next_uuid().simple());
         let delivery = Delivery {
             endpoint: &self.config.endpoint,

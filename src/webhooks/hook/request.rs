@@ -15,6 +15,7 @@ use crate::ids::{AgentId, ExecutionId, StepId, ToolExecutionId};
 use crate::json::Object;
 use crate::message::{ContentPart, Message, ToolCall};
 use crate::model_ref::ResponseFormat;
+use crate::tenant::TenantId;
 use crate::usage::Usage;
 
 #[derive(Serialize)]
@@ -22,6 +23,7 @@ struct Body<'a> {
     #[serde(rename = "type")]
     kind: String,
     timestamp: Timestamp,
+    tenant: &'a TenantId,
     hook: &'a str,
     point: HookPoint,
     agent_id: AgentId,
@@ -127,6 +129,7 @@ struct Step<'a> {
 /// Writes the message.
 pub(super) fn body(
     hook: &str,
+    tenant: &TenantId,
     context: &HookContext,
     include_messages: bool,
     now: Timestamp,
@@ -135,6 +138,7 @@ pub(super) fn body(
     serde_json::to_vec(&Body {
         kind: format!("hook.{}", context.point.as_str()),
         timestamp: now,
+        tenant,
         hook,
         point: context.point,
         agent_id: state.agent_id(),

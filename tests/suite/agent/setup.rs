@@ -22,6 +22,7 @@ use agent_runtime::ids::{AgentId, MessageId, UuidV7Source};
 use agent_runtime::json::Value;
 use agent_runtime::message::{Message, Role, joined_text};
 use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::tenant::TenantId;
 use agent_runtime::tools::{ToolRegistry, ToolSettings};
 use agent_runtime::usage::{Price, Usage};
 use tokio_util::sync::CancellationToken;
@@ -265,6 +266,7 @@ impl Setup {
         };
         let models = ModelChain::new(choice, self.fallbacks.clone());
         let execution = ExecutionPorts {
+            tenant: TenantId::anonymous(),
             models: models.clone(),
             compiler: Arc::new(Conversation::default()),
             control: Arc::clone(&control),

@@ -81,6 +81,7 @@ async fn the_page_on_webhooks_shows_what_is_sent() {
         ("webhooks.allow_private_addresses", "true"),
         ("webhooks.allow_http", "true"),
         ("webhooks.secrets.main.file", secret.to_str().unwrap()),
+        ("webhooks.secrets.main.tenants", "[\"*\"]"),
     ];
     let database = TestDatabase::sqlite();
     let app = TestApp::start(database.url(), &mock, &settings).await;

@@ -102,7 +102,11 @@ async fn a_request_whose_secret_was_taken_away_is_answered_with_the_same_run(dat
     std::fs::write(&file, "whsec_AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n").unwrap();
     let webhook = json!({"url": "https://example.org/", "events": ["run.failed"], "secret": "main"});
     let body = request("sync", "hi", json!({"webhook": webhook}));
-    let app = GatedApp::start(&database, &[("webhooks.secrets.main.file", file.to_str().unwrap())]).await;
+    let settings = [
+        ("webhooks.secrets.main.file", file.to_str().unwrap()),
+        ("webhooks.secrets.main.tenants", "[\"*\"]"),
+    ];
+    let app = GatedApp::start(&database, &settings).await;
     let first = app.post_keyed("/v1/runs", "k", &body).await.ok();
     app.finish().await;
 

@@ -1,5 +1,6 @@
 //! Agents over HTTP.
 
+use agent_runtime::store::Scope;
 use reqwest::Method;
 use serde_json::json;
 
@@ -9,6 +10,7 @@ use crate::support::answer::read;
 on_every_store! {
     an_agent_is_stored_shown_used_and_deleted,
     agents_are_listed_by_name_in_pages,
+    configured_agents_are_shown_whole_to_administrators_alone,
 }
 
 async fn an_agent_is_stored_shown_used_and_deleted(service: &Service) {
@@ -60,4 +62,34 @@ async fn agents_are_listed_by_name_in_pages(service: &Service) {
         path = format!("/v1/agents?limit=2&cursor={cursor}");
     }
     assert_eq!(names, ["a", "b", "c", "demo"]);
+}
+
+async fn configured_agents_are_shown_whole_to_administrators_alone(service: &Service) {
+    let body = json!({"model": "mock/echo", "system_prompt": "Ours."});
+    service.put("/v1/agents/own", &body).await.ok();
+    let open = service.get("/v1/agents/demo").await;
+    assert_eq!(
+        open["tools"],
+        json!(["calculator"]),
+        "without keys everybody administers"
+    );
+    for (scope, is_whole) in [(Scope::SessionsRead, false), (Scope::Admin, true)] {
+        let (_, key) = service.make_key("default", &[scope]).await;
+        let get = async |path: &str| read(service.request(Method::GET, path).bearer_auth(&key)).await.ok();
+        let own = get("/v1/agents/own").await;
+        assert_eq!(own["system_prompt"], "Ours.", "a tenant's agents are its own");
+        let (shown, listed) = (get("/v1/agents/demo").await, get("/v1/agents").await);
+        assert_eq!(listed["data"], json!([shown, own]));
+        let expected = if is_whole {
+            open.clone()
+        } else {
+            json!({
+                "name": "demo",
+                "description": open["description"],
+                "version": open["version"],
+                "created_at": open["created_at"],
+            })
+        };
+        assert_eq!(shown, expected);
+    }
 }

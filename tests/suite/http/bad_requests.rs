@@ -19,6 +19,7 @@ pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ("thread_busy", "../end_to_end/threads"),
     ("idempotency_key_reused", "../end_to_end/idempotency"),
     ("queue_full", "live_runs"),
+    ("not_ready", "store_failures"),
     ("run_unreachable", "../process/replicas"),
     ("session_has_descendants", "removal"),
     ("session_in_use", "removal"),

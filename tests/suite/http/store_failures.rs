@@ -5,10 +5,14 @@ use serde_json::json;
 use super::service::Service;
 use crate::support::databases::Engine;
 use crate::support::outages::INTERNALS;
+use crate::support::wait::until;
 
 on_every_store! {
     a_damaged_store_is_a_problem_without_internals,
     a_closed_store_is_a_problem_without_internals,
+}
+on_every_store! {
+    a_loop_that_panics_makes_the_process_unready,
 }
 on_every_store! {
     with &[("store.acquire_timeout", "200ms")];
@@ -40,6 +44,19 @@ async fn assert_all_fail(service: &Service, paths: &[&str], code: &str) {
         assert_eq!(answer.header("retry-after").is_empty(), code == "internal_error");
     }
     assert_eq!(service.get("/healthz").await, json!({"status": "ok"}));
+}
+
+async fn a_loop_that_panics_makes_the_process_unready(service: &Service) {
+    let supervisor = service.app.runs.supervisor().clone();
+    let panicking = tokio::spawn(supervisor.keep("test", async || panic!("a test")));
+    until("the panic goes unnoticed", async || {
+        service.try_get("/readyz").await.status == 503
+    })
+    .await;
+    let answer = service.try_get("/readyz").await;
+    answer.assert_problem("not_ready");
+    assert!(answer.text().contains("restarted: test"), "{}", answer.text());
+    panicking.abort();
 }
 
 async fn assert_works(service: &Service) {

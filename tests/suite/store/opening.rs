@@ -1,6 +1,9 @@
 //! Opening: what is missing is made, what does not fit is refused, many may start at once.
 
 use std::error::Error as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use agent_runtime::store::{OpenError, StoreError, StoreSettings, migrate, open};
@@ -17,6 +20,17 @@ on_both_engines!(
     a_closed_store_is_unavailable
 );
 
+/// Returns the versions that the migrations make, oldest first.
+fn versions_of_the_schema() -> Vec<i64> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/postgres");
+    let names = fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut versions: Vec<i64> = names.map(|name| name[..4].parse().unwrap()).collect();
+    versions.sort_unstable();
+    versions
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_may_start_at_once() {
     for engine in [Engine::Sqlite, Engine::Postgres] {
@@ -30,7 +44,8 @@ async fn many_may_start_at_once() {
             store.close().await;
         }
         migrate(database.url()).await.unwrap();
-        assert_eq!(database.number("select count(*) from schema_migrations").await, 4);
+        let versions = database.number("select count(*) from schema_migrations").await;
+        assert_eq!(usize::try_from(versions).unwrap(), versions_of_the_schema().len());
     }
 }
 
@@ -47,8 +62,9 @@ async fn another_schema_is_refused(fixture: Fixture) {
         .await
         .unwrap();
     let health = fixture.store.health_check().await.unwrap_err();
+    let newest = versions_of_the_schema().pop().unwrap();
     assert!(
-        matches!(health, StoreError::Schema { found: 99, needed: 5 }),
+        matches!(health, StoreError::Schema { found: 99, needed } if needed == newest),
         "{health:?}"
     );
     for settings in [unmigrated, TestDatabase::settings()] {
@@ -82,7 +98,8 @@ async fn what_was_committed_is_there_after_reopening(fixture: Fixture) {
 }
 
 /// Takes each migration but the first back, newest first.
-const TAKING_BACK: [(i64, &str); 3] = [
+const TAKING_BACK: &[(i64, &str)] = &[
+    (8, "alter table webhook_deliveries drop column receiver"),
     (
         5,
         "drop index run_queue_by_turn;
@@ -133,9 +150,10 @@ async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
     let mut waiting = queued_run(&fixture.tenant);
     waiting.priority = 100;
     fixture.enqueue(&waiting).await;
+    let newest = versions_of_the_schema().pop().unwrap();
     for oldest in [3, 2, 1] {
         fixture.store.close().await;
-        for (version, sql) in TAKING_BACK {
+        for (version, sql) in TAKING_BACK.iter().copied() {
             if version > oldest {
                 fixture.database.execute(sql).await.unwrap();
                 let forget = format!("delete from schema_migrations where version = {version}");
@@ -148,7 +166,7 @@ async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
         };
         let error = open(fixture.database.url(), unmigrated).await.unwrap_err();
         assert!(
-            matches!(error, OpenError::Store(StoreError::Schema { found, needed: 5 }) if found == oldest),
+            matches!(error, OpenError::Store(StoreError::Schema { found, needed }) if found == oldest && needed == newest),
             "{error:?}"
         );
         let store = open(fixture.database.url(), TestDatabase::settings()).await.unwrap();
@@ -242,4 +260,21 @@ async fn a_path_that_can_not_be_a_file_is_named() {
     let url = format!("sqlite://{}", folder.path().display());
     let error = open(&url, TestDatabase::settings()).await.unwrap_err();
     assert_eq!(error.to_string(), format!("can't connect to {url}"));
+}
+
+#[tokio::test]
+async fn a_new_file_is_its_owner_s_alone() {
+    let database = TestDatabase::sqlite();
+    let store = open(database.url(), TestDatabase::settings()).await.unwrap();
+    let path = Path::new(database.url().strip_prefix("sqlite://").unwrap());
+    let files: Vec<_> = fs::read_dir(path.parent().unwrap())
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert!(files.len() > 1, "the write-ahead log stands beside it");
+    for file in files {
+        let mode = file.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{:?}", file.path());
+    }
+    store.close().await;
 }

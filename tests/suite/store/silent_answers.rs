@@ -42,7 +42,11 @@ async fn perform(fixture: &Fixture, operation: &str) -> Result<(), String> {
         "look up a key" => done(store.idempotency_lookup(tenant, "key", at(0)).await),
         "lease runs" => done(store.run_lease(&terms, all(1)).await),
         "lease deliveries" => {
-            let filter = DueFilter { limit: 1, except: &[] };
+            let filter = DueFilter {
+                limit: 1,
+                except_receivers: &[],
+                except_tenants: &[],
+            };
             done(store.delivery_lease(&terms, filter).await)
         }
         "enqueue a run" => done(store.run_enqueue(&queued_run(tenant)).await),

@@ -4,12 +4,17 @@ use std::fmt::Write as _;
 
 use agent_runtime::clock::Timestamp;
 use agent_runtime::ids::RunId;
-use agent_runtime::record::NewDelivery;
+use agent_runtime::record::{NewDelivery, receiver_of};
 
 use super::databases::{Engine, TestDatabase};
 
 /// Puts a message into the outbox of the tenant `acme`, due when it was written.
 pub(crate) async fn insert(database: &TestDatabase, run_id: RunId, delivery: &NewDelivery) {
+    insert_of("acme", database, run_id, delivery).await;
+}
+
+/// Puts a message into the outbox of a tenant, due when it was written.
+pub(crate) async fn insert_of(tenant: &str, database: &TestDatabase, run_id: RunId, delivery: &NewDelivery) {
     let text = |text: &str| format!("'{}'", text.replace('\'', "''"));
     let id = |id: uuid::Uuid| match database.engine {
         Engine::Postgres => format!("'{id}'"),
@@ -26,12 +31,14 @@ pub(crate) async fn insert(database: &TestDatabase, run_id: RunId, delivery: &Ne
     let at = time(database, delivery.created_at);
     let sql = format!(
         "insert into webhook_deliveries (
-            tenant, delivery_id, run_id, event, url, secret, status, created_at, due_at, schema_version, encoding, payload)
-        values ('acme', {}, {}, {}, {}, {}, 'pending', {at}, {at}, 1, 0, {payload})",
+            tenant, delivery_id, run_id, event, url, receiver, secret, status, created_at, due_at, schema_version,
+            encoding, payload)
+        values ('{tenant}', {}, {}, {}, {}, {}, {}, 'pending', {at}, {at}, 1, 0, {payload})",
         id(delivery.delivery_id.as_uuid()),
         id(run_id.as_uuid()),
         text(delivery.event.as_str()),
         text(&delivery.url),
+        text(&receiver_of(&delivery.url)),
         delivery.secret.as_deref().map_or("null".to_owned(), text),
     );
     database.execute(&sql).await.unwrap();

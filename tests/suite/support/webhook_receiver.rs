@@ -71,6 +71,11 @@ pub(crate) struct WebhookReceiver {
 impl WebhookReceiver {
     /// Starts a receiver that reacts to each message as the function says.
     pub(crate) async fn start(react: impl FnMut(&Received) -> Reaction + Send + 'static) -> Self {
+        Self::start_on("127.0.0.1", react).await
+    }
+
+    /// Starts such a receiver on another address of this machine, `127.0.0.N`, so that it counts as another host.
+    pub(crate) async fn start_on(address: &str, react: impl FnMut(&Received) -> Reaction + Send + 'static) -> Self {
         let received = Arc::new(Mutex::new(Vec::new()));
         let (kept, react) = (Arc::clone(&received), Arc::new(Mutex::new(react)));
         let handler = move |uri: Uri, headers: HeaderMap, body: Bytes| {
@@ -83,7 +88,7 @@ impl WebhookReceiver {
             let reaction = react.lock().unwrap()(&message);
             async move { Ok::<_, Infallible>(response(reaction).await) }
         };
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind((address, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().fallback(handler);
         let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });

@@ -15,6 +15,7 @@ use agent_runtime::agent::{ExecutionControl, HookConfig};
 use agent_runtime::clock::{Clock as _, SystemClock};
 use agent_runtime::ids::{AgentId, ExecutionId, ToolExecutionId, UuidV7Source};
 use agent_runtime::message::{ContentPart, ProviderFields, ToolCall};
+use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::Usage;
 use agent_runtime::webhooks::{SenderSettings, WebhookHookFactory, WebhookSender};
 use serde_json::json;
@@ -44,6 +45,7 @@ fn stack(receiver: &WebhookReceiver, on_failure: &str, cancellation: &Cancellati
         price: None,
     };
     let ports = ExecutionPorts {
+        tenant: TenantId::anonymous(),
         models: ModelChain::new(choice, []),
         compiler: Arc::new(Conversation::default()),
         control: Arc::new(control),

@@ -11,7 +11,7 @@ use agent_runtime::outbox::{OutboxPorts, OutboxSettings, OutboxWorker};
 use agent_runtime::record::{DeliveryRecord, DeliveryStatus, NewDelivery};
 use agent_runtime::store::{Store, open};
 use agent_runtime::tenant::TenantId;
-use agent_runtime::webhooks::{SenderSettings, SigningKeys, WebhookSecret, WebhookSender};
+use agent_runtime::webhooks::{SecretTenants, SenderSettings, SigningKeys, WebhookSecret, WebhookSender};
 use chrono::TimeDelta;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::clock::ManualClock;
 use crate::support::databases::{Engine, TestDatabase};
-use crate::support::deliveries::insert;
+use crate::support::deliveries::{insert, insert_of};
 use crate::support::wait::until;
 
 /// How workers of these tests send: they look for messages when they are told to, and not by themselves.
@@ -75,23 +75,26 @@ impl Outbox {
 
     /// Writes a message to the address that is to be signed with the secret.
     pub(super) async fn write_signed(&self, url: &str, secret: Option<&str>, created_at: Timestamp) -> DeliveryId {
-        let delivery = NewDelivery {
-            delivery_id: DeliveryId::generate(&UuidV7Source),
-            event: WebhookEvent::Completed,
-            url: url.to_owned(),
-            secret: secret.map(str::to_owned),
-            body: r#"{"type":"run.completed","data":{"words":"Zürich"}}"#.to_owned(),
-            created_at,
-        };
+        let delivery = message(url, secret, created_at);
         insert(&self.database, RunId::generate(&UuidV7Source), &delivery).await;
         delivery.delivery_id
     }
 
+    /// Writes an unsigned message of another tenant to the address.
+    pub(super) async fn write_of(&self, tenant: &str, url: &str) {
+        let delivery = message(url, None, self.clock.now());
+        insert_of(tenant, &self.database, RunId::generate(&UuidV7Source), &delivery).await;
+    }
+
+    /// Adds signing secrets under a name, for all tenants.
+    pub(super) fn with_secret(self, name: &str, secrets: &str) -> Self {
+        self.with_secret_for(SecretTenants::All, name, secrets)
+    }
+
     /// Adds signing secrets under a name.
-    pub(super) fn with_secret(mut self, name: &str, secrets: &str) -> Self {
+    pub(super) fn with_secret_for(mut self, tenants: SecretTenants, name: &str, secrets: &str) -> Self {
         let keys = Some(SigningKeys::parse(secrets).unwrap());
-        self.secrets
-            .insert(name.to_owned(), WebhookSecret { keys, tenants: None });
+        self.secrets.insert(name.to_owned(), WebhookSecret { keys, tenants });
         self
     }
 
@@ -102,6 +105,11 @@ impl Outbox {
 
     /// Starts a worker of its own, by a clock.
     pub(super) fn work_by(&self, sender: SenderSettings, clock: Arc<dyn Clock>) -> Working {
+        self.work_with(SETTINGS, sender, clock)
+    }
+
+    /// Starts a worker of its own with settings of its own.
+    pub(super) fn work_with(&self, settings: OutboxSettings, sender: SenderSettings, clock: Arc<dyn Clock>) -> Working {
         let ports = OutboxPorts {
             store: Arc::clone(&self.store) as _,
             sender: Arc::new(WebhookSender::new(sender).unwrap()),
@@ -110,7 +118,7 @@ impl Outbox {
             clock,
         };
         let stop = CancellationToken::new();
-        let worker = OutboxWorker::new(ports, SETTINGS, &UuidV7Source);
+        let worker = OutboxWorker::new(ports, settings, &UuidV7Source);
         let task = tokio::spawn(worker.run(stop.clone()));
         Working { stop, task }
     }
@@ -147,6 +155,17 @@ impl Outbox {
     /// When a lease that is taken now ends: the sender's time, that for noting the outcome, and a margin.
     pub(super) fn lease_end(&self) -> Timestamp {
         self.clock.now() + TimeDelta::seconds(30)
+    }
+}
+
+fn message(url: &str, secret: Option<&str>, created_at: Timestamp) -> NewDelivery {
+    NewDelivery {
+        delivery_id: DeliveryId::generate(&UuidV7Source),
+        event: WebhookEvent::Completed,
+        url: url.to_owned(),
+        secret: secret.map(str::to_owned),
+        body: r#"{"type":"run.completed","data":{"words":"Zürich"}}"#.to_owned(),
+        created_at,
     }
 }
 

@@ -1,13 +1,14 @@
 //! Workers beside each other, and workers that end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agent_runtime::clock::Clock as _;
+use agent_runtime::outbox::OutboxSettings;
 use agent_runtime::record::DeliveryStatus;
-use agent_runtime::webhooks::SenderSettings;
+use agent_runtime::webhooks::{SecretTenants, SenderSettings};
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
@@ -129,7 +130,7 @@ async fn a_worker_that_ends_does_not_wait_for_a_receiver_that_hangs() {
 #[tokio::test]
 async fn a_receiver_that_hangs_keeps_no_other_waiting() {
     let slow = WebhookReceiver::start(|_| Reaction::Hang).await;
-    let quick = WebhookReceiver::content().await;
+    let quick = WebhookReceiver::start_on("127.0.0.2", |_| Reaction::Status(204, String::new())).await;
     let outbox = Outbox::open().await;
     for path in 0..3 * SETTINGS.concurrency {
         outbox.write(&slow.url(&format!("/{path}"))).await;
@@ -144,6 +145,71 @@ async fn a_receiver_that_hangs_keeps_no_other_waiting() {
         assert_eq!(outbox.until_attempted(id, 1).await.status, DeliveryStatus::Delivered);
     }
     assert_eq!(slow.received().len(), most);
+}
+
+#[tokio::test]
+async fn a_host_is_one_receiver_however_its_addresses_are_written() {
+    let slow = WebhookReceiver::start(|_| Reaction::Hang).await;
+    let outbox = Outbox::open().await;
+    for host in ["127.0.0.1", "0x7f.1", "127.1", "2130706433"] {
+        for path in 0..SETTINGS.concurrency {
+            outbox.write(&format!("http://{host}:{}/{path}", slow.port())).await;
+        }
+    }
+    let _worker = outbox.work(LOCAL_SENDER);
+    let most = SETTINGS.concurrency - SETTINGS.concurrency / 4;
+    until("slots lie idle", async || slow.received().len() == most).await;
+    let quick = WebhookReceiver::start_on("127.0.0.2", |_| Reaction::Status(204, String::new())).await;
+    let id = outbox.write(&quick.url("/")).await;
+    outbox.wake();
+    assert_eq!(outbox.until_attempted(id, 1).await.status, DeliveryStatus::Delivered);
+    assert_eq!(slow.received().len(), most);
+}
+
+#[tokio::test]
+async fn a_tenant_whose_hosts_all_hang_keeps_no_other_tenant_waiting() {
+    let outbox = Outbox::open().await;
+    let mut slow = Vec::new();
+    for number in 2..10 {
+        let receiver = WebhookReceiver::start_on(&format!("127.0.0.{number}"), |_| Reaction::Hang).await;
+        for path in 0..4 {
+            outbox.write(&receiver.url(&format!("/{path}"))).await;
+        }
+        slow.push(receiver);
+    }
+    let settings = OutboxSettings {
+        concurrency: 16,
+        ..SETTINGS
+    };
+    let _worker = outbox.work_with(settings, LOCAL_SENDER, Arc::clone(&outbox.clock) as _);
+    let in_flight = || slow.iter().map(|receiver| receiver.received().len()).sum::<usize>();
+    until("slots lie idle", async || in_flight() == 14).await;
+    let quick = WebhookReceiver::content().await;
+    outbox.write_of("rival", &quick.url("/")).await;
+    outbox.wake();
+    until("the other tenant waits", async || quick.received().len() == 1).await;
+    assert_eq!(in_flight(), 14);
+}
+
+#[tokio::test]
+async fn a_secret_that_signs_for_others_signs_nothing_any_more() {
+    let receiver = WebhookReceiver::content().await;
+    let others = SecretTenants::These(BTreeSet::from(["rival".parse().unwrap()]));
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let outbox = Outbox::open().await.with_secret_for(others, "main", secret);
+    let id = outbox
+        .write_signed(&receiver.url("/"), Some("main"), outbox.clock.now())
+        .await;
+    let _worker = outbox.work(LOCAL_SENDER);
+    let attempted = outbox.until_attempted(id, 1).await;
+    assert_eq!(
+        (attempted.status, attempted.error.as_deref()),
+        (
+            DeliveryStatus::Pending,
+            Some("there is no secret \"main\" to sign it with")
+        )
+    );
+    assert!(receiver.received().is_empty(), "it is never sent unsigned");
 }
 
 #[tokio::test]

@@ -13,7 +13,9 @@ use sha2::Sha256;
 
 use super::setup::{LOCAL, Service, agent};
 use crate::support::answer::{Answer, read, with_json};
+use crate::support::databases::TestDatabase;
 use crate::support::mock_model::MockModel;
+use crate::support::test_app::TestApp;
 use crate::support::webhook_receiver::{Received, WebhookReceiver};
 
 const NEW: [u8; 32] = [1; 32];
@@ -41,7 +43,14 @@ async fn every_message_is_signed_with_each_secret_in_force() {
     let [new, old] = [&NEW[..], &OLD[..]].map(|secret| format!("whsec_{}", STANDARD.encode(secret)));
     fs::write(&file, format!("{new}\n{old}\n")).unwrap();
     let receiver = WebhookReceiver::content().await;
-    let settings = [&LOCAL[..], &[("webhooks.secrets.main.file", file.to_str().unwrap())]].concat();
+    let settings = [
+        &LOCAL[..],
+        &[
+            ("webhooks.secrets.main.file", file.to_str().unwrap()),
+            ("webhooks.secrets.main.tenants", "[\"default\"]"),
+        ],
+    ]
+    .concat();
     let service = Service::start(MockModel::echoing().await, &settings).await;
     let points = ["before_execution", "before_step", "after_step"];
     service
@@ -97,6 +106,42 @@ async fn an_agent_whose_webhook_can_t_be_made_is_refused() {
     }
     assert!(receiver.received().is_empty());
     service.app.finish().await;
+}
+
+#[tokio::test]
+async fn a_secret_that_no_longer_signs_for_a_tenant_fails_the_runs_of_its_agents() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    fs::write(&file, format!("whsec_{}", STANDARD.encode(NEW))).unwrap();
+    let receiver = WebhookReceiver::content().await;
+    let (database, mock) = (TestDatabase::sqlite(), MockModel::echoing().await);
+    for (tenants, status) in [
+        ("[\"default\"]", "completed"),
+        ("[\"acme\"]", "failed"),
+        ("[]", "failed"),
+    ] {
+        let secret = [
+            ("webhooks.secrets.main.file", file.to_str().unwrap()),
+            ("webhooks.secrets.main.tenants", tenants),
+        ];
+        let app = TestApp::start(database.url(), &mock, &[&LOCAL[..], &secret].concat()).await;
+        if status == "completed" {
+            let definition = agent(&receiver.url("/"), &["on_stop"], &json!({"secret": "main"}));
+            app.put_agent("hooked", definition).await;
+        }
+        let run = app.run_with(json!({"agent": "hooked", "input": "Hello"})).await;
+        assert_eq!(run["status"], status, "{tenants}: {run:#}");
+        if status == "failed" {
+            let message = run["error"]["message"].as_str().unwrap();
+            assert!(message.contains("no secret is named \"main\""), "{run:#}");
+        }
+        app.finish().await;
+    }
+    let [message] = &receiver.received()[..] else {
+        panic!("one run may sign")
+    };
+    assert_eq!(message.json()["tenant"], "default");
+    assert!(is_signed(message, &NEW));
 }
 
 #[tokio::test]

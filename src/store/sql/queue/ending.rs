@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::events::events_conflict;
 use super::messages::apply_on_conn;
 use crate::ids::RunId;
-use crate::record::RunStatus;
+use crate::record::{RunStatus, receiver_of};
 use crate::store::error::StoreError;
 use crate::store::new_end::{NewEnd, NewEvents};
 use crate::store::rows::{LeaseKey, StoredTime};
@@ -113,16 +113,18 @@ pub(crate) async fn end_insert(
         connection.execute(insert).await?;
     }
     for (delivery, payload) in &end.deliveries {
+        let receiver = receiver_of(&delivery.url);
         let statement = "insert into webhook_deliveries (
-                tenant, delivery_id, run_id, event, url, secret, created_at, due_at, status, schema_version, encoding,
-                payload)
-            values ($1, $2, $3, $4, $5, $6, $7, $7, 'pending', $8, $9, $10)";
+                tenant, delivery_id, run_id, event, url, receiver, secret, created_at, due_at, status, schema_version,
+                encoding, payload)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $8, 'pending', $9, $10, $11)";
         let insert = Statement::new(OPERATION, statement)
             .bind(tenant.as_str())
             .bind(delivery.delivery_id.as_uuid())
             .bind(end.run.run_id)
             .bind(delivery.event.as_str())
             .bind(delivery.url.as_str())
+            .bind(receiver.as_str())
             .bind(delivery.secret.as_deref())
             .bind(StoredTime(delivery.created_at))
             .bind_payload(Some(payload));

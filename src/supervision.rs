@@ -1,0 +1,93 @@
+//! The loops that a process needs while it serves: each is begun again after a panic, and readiness says which of them are down.
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::time::{sleep, timeout};
+
+/// The pause before a loop is begun again. A loop that panics at once must not use up a processor.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A loop that has worked for this long since its last panic is up.
+const STEADY: Duration = Duration::from_secs(10);
+
+/// Watches loops. Clones share what they know.
+#[derive(Debug, Clone, Default)]
+pub struct Supervisor {
+    down: Arc<Mutex<BTreeSet<&'static str>>>,
+}
+
+impl Supervisor {
+    /// Runs a loop until it returns. A loop that panics is begun again.
+    pub async fn keep<L: Future<Output = ()>>(self, name: &'static str, begin: impl Fn() -> L) {
+        while AssertUnwindSafe(self.watch(name, begin()))
+            .catch_unwind()
+            .await
+            .is_err()
+        {
+            tracing::error!(name, "a loop has panicked and is begun again");
+            self.down().insert(name);
+            sleep(PAUSE).await;
+        }
+        self.down().remove(name);
+    }
+
+    /// Returns the loops that panicked a moment ago.
+    pub fn loops_down(&self) -> Vec<&'static str> {
+        self.down().iter().copied().collect()
+    }
+
+    async fn watch(&self, name: &'static str, work: impl Future<Output = ()>) {
+        let mut work = Box::pin(work);
+        if timeout(STEADY, &mut work).await.is_err() {
+            self.down().remove(name);
+            work.await;
+        }
+    }
+
+    fn down(&self) -> MutexGuard<'_, BTreeSet<&'static str>> {
+        // Each change is a single call.
+        self.down.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_panics_is_down_until_it_has_worked_for_a_while() {
+        let supervisor = Supervisor::default();
+        let begun = Arc::new(AtomicU32::new(0));
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let stopped = stopped.shared();
+        let begin = {
+            let begun = Arc::clone(&begun);
+            move || {
+                let (number, stopped) = (begun.fetch_add(1, Ordering::SeqCst), stopped.clone());
+                async move {
+                    assert!(number >= 2, "the first two panic");
+                    let _ = stopped.await;
+                }
+            }
+        };
+        let keeping = tokio::spawn(supervisor.clone().keep("test", begin));
+        let mut seen = Vec::new();
+        for _ in 0..15 {
+            tokio::task::yield_now().await;
+            seen.push(supervisor.loops_down());
+            advance(Duration::from_secs(1)).await;
+        }
+        assert_eq!(begun.load(Ordering::SeqCst), 3, "nobody begins what works");
+        assert_eq!(seen[1], ["test"]);
+        assert!(supervisor.loops_down().is_empty(), "{seen:?}");
+        stop.send(()).unwrap();
+        keeping.await.unwrap();
+    }
+}
