@@ -1,9 +1,12 @@
 //! What is done with arbitrary bytes, by the fuzz targets and with random ones by the test suite. Bytes may be refused; they must
 //! not make anything panic, and what is read must be written as it can be read again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use agent_runtime::agent::{check_prompt, render_prompt};
 use agent_runtime::ids::UuidV7Source;
+use agent_runtime::json::{Object, Value};
 use agent_runtime::models::anthropic::MessagesDecoder;
 use agent_runtime::models::gemini::GeminiDecoder;
 use agent_runtime::models::openai_chat::ChatDecoder;
@@ -94,6 +97,22 @@ pub(crate) fn gemini(bytes: &[u8]) {
     answer(bytes, |content_type| {
         GeminiDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
     });
+}
+
+/// A system prompt. What is stored can be refused, and so can what was stored before; neither exhausts anything.
+pub(crate) fn prompt(bytes: &[u8]) {
+    let template = String::from_utf8_lossy(bytes);
+    let items: Vec<Value> = (0..100).map(|number| Value::from("item ".repeat(number))).collect();
+    let variables = BTreeMap::from([
+        ("a".to_owned(), Value::from(items)),
+        ("b".to_owned(), Value::from("text ".repeat(1_000))),
+    ]);
+    // Whether it is a prompt is not the question.
+    let _ = check_prompt(&template);
+    if let Ok(prompt) = render_prompt(&template, &variables, &Object::new()) {
+        // Without a tag it is shown as it is.
+        assert!(prompt.len() <= 1 << 20 || prompt == template);
+    }
 }
 
 fn answer<D: Decoder>(bytes: &[u8], decoder: impl Fn(Option<&'static str>) -> D) {

@@ -76,6 +76,7 @@ const OF_IMPORT: &[Code] = &[
     Code::AgentNotFound,
     Code::UnknownModel,
     Code::ModelNotConfigured,
+    Code::InvalidPrompt,
     Code::InvalidResponseFormat,
     Code::TooManyMessages,
     Code::InvalidHistory,

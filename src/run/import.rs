@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::error::Refusal;
 use super::request::RequestKey;
 use super::service::RunService;
-use crate::agent::AnswerShape;
+use crate::agent::{AnswerShape, check_prompt};
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, BranchId, SessionId};
 use crate::json::{Object, Unread};
@@ -139,6 +139,7 @@ impl RunService {
         if let Some(model) = &request.context.model {
             self.ports.models.check(model)?;
         }
+        check_prompt(&request.context.system_prompt)?;
         AnswerShape::of(&request.context.response_format)?;
         if let Some(fault) = find_history_fault(&request.messages) {
             return Err(Refusal::History(fault));

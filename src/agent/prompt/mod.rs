@@ -1,22 +1,32 @@
 //! System prompts as templates: values, conditions and loops over `variables` and `metadata`, with undefined names as errors.
 //!
-//! A prompt comes from a tenant, so it must not cost more than it may: what could build ever larger values in memory is refused before
-//! the template engine sees it, its steps are counted, and what it writes is bounded.
+//! A prompt comes from a tenant, so it must not cost more than it may. The guard refuses what could build ever larger values or exhaust
+//! the stack before the template engine sees it; the steps of a rendering are counted, and so are the bytes that they touch.
 
 mod guard;
+mod values;
+#[cfg(test)]
+mod worst_case;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
+use minijinja::value::{StringInput, Value as Shown};
 use minijinja::{Environment, ErrorKind, UndefinedBehavior, context, filters, tests};
 
-use self::guard::find_forbidden;
+use self::guard::{Fault, Scanned, scan};
+use self::values::{Allowance, longest_entry, object_of};
 use crate::json::{Object, Value};
 
 /// Instructions that one rendering may execute: far above any prompt, far below a noticeable time.
 const FUEL: u64 = 100_000;
+/// Instructions times the bytes of the longest text: one instruction may compare or search a text.
+const MAX_TEXT_WORK: u64 = 512 << 20;
+/// The bytes that a rendering may take out of lists and objects and put through filters.
+const MAX_TOUCHED: u64 = 32 << 20;
 /// The most bytes of a template, and of a rendered prompt.
 const MAX_BYTES: usize = 1 << 20;
 
@@ -31,7 +41,12 @@ pub struct PromptError {
     source: Option<minijinja::Error>,
 }
 
-/// Renders a prompt.
+/// Tells whether a prompt has anything to render.
+fn is_template(prompt: &str) -> bool {
+    ["{{", "{%", "{#"].iter().any(|mark| prompt.contains(mark))
+}
+
+/// Renders a prompt. It takes a noticeable part of a second at worst.
 pub fn render_prompt(
     template: &str,
     variables: &BTreeMap<String, Value>,
@@ -40,58 +55,81 @@ pub fn render_prompt(
     if !is_template(template) {
         return Ok(template.to_owned());
     }
-    check_size_and_tags(template)?;
-    let context = context! { variables => Serde(variables), metadata => Serde(metadata) };
+    let scanned = checked(template)?;
+    let longest = longest_entry(variables)
+        .max(longest_entry(metadata))
+        .max(scanned.longest_text);
+    let allowance = Allowance::new(MAX_TOUCHED);
+    let context = context! {
+        variables => object_of(variables, &allowance),
+        metadata => object_of(metadata, &allowance),
+    };
     let mut prompt = BoundedText(Vec::new());
-    let rendered = environment().and_then(|environment| {
+    let rendered = environment(&allowance).and_then(|mut environment| {
+        environment.set_fuel(Some(FUEL.min(MAX_TEXT_WORK / longest.max(1) as u64)));
         let template = environment.template_from_str(template)?;
         template.render_captured_to(context, &mut prompt).map(drop)
     });
+    if allowance.is_spent() {
+        return Err(PromptError::new("it reads, compares and searches too much"));
+    }
     rendered.map_err(PromptError::from)?;
     String::from_utf8(prompt.0).map_err(|_| PromptError::new("the rendered prompt is no text"))
 }
 
-/// Checks that a prompt is a valid template.
+/// Checks a prompt before it is stored: it is a valid template, and reads only what can be set.
 pub fn check_prompt(template: &str) -> Result<(), PromptError> {
     if !is_template(template) {
         return Ok(());
     }
-    check_size_and_tags(template)?;
-    let checked = environment().and_then(|environment| environment.template_from_str(template).map(drop));
-    checked.map_err(PromptError::from)
+    let scanned = checked(template)?;
+    let compiled = environment(&Allowance::new(MAX_TOUCHED))
+        .and_then(|environment| environment.template_from_str(template).map(drop));
+    compiled.map_err(PromptError::from)?;
+    scanned
+        .unknown
+        .map_or(Ok(()), |fault| Err(PromptError::at(template, &fault)))
 }
 
-fn check_size_and_tags(template: &str) -> Result<(), PromptError> {
+fn checked(template: &str) -> Result<Scanned, PromptError> {
     if template.len() > MAX_BYTES {
         return Err(PromptError::new(format!("it has more than {MAX_BYTES} bytes")));
     }
-    find_forbidden(template).map_or(Ok(()), |found| {
-        let line = template[..found.at].matches('\n').count() + 1;
-        Err(PromptError::new(format!("line {line}: {}", found.words)))
-    })
+    scan(template).map_err(|fault| PromptError::at(template, &fault))
 }
 
-/// Nothing is there but what prompts need: no functions, and only filters whose answer is no larger than what they read.
-fn environment() -> Result<Environment<'static>, minijinja::Error> {
+/// Nothing is there but what prompts need: no functions, and only filters whose answer is hardly larger than what they read.
+fn environment(allowance: &Arc<Allowance>) -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_syntax(SyntaxConfig::builder().keep_trailing_newline(true).build()?);
-    environment.set_fuel(Some(FUEL));
     // Without it, errors of optimised builds don't name what is undefined.
     environment.set_debug(true);
+    let spent = Arc::clone(allowance);
+    environment.add_filter("length", move |value: &Shown| {
+        spent.charge(value.as_str().map_or(0, str::len))?;
+        filters::length(value)
+    });
+    let spent = Arc::clone(allowance);
+    environment.add_filter("lower", move |text: StringInput<'_>| {
+        spent.charge(text.as_str().len()).map(|()| filters::lower(text))
+    });
+    let spent = Arc::clone(allowance);
+    environment.add_filter("upper", move |text: StringInput<'_>| {
+        spent.charge(text.as_str().len()).map(|()| filters::upper(text))
+    });
+    let spent = Arc::clone(allowance);
+    environment.add_filter("trim", move |text: StringInput<'_>, ends: Option<Cow<'_, str>>| {
+        // Each character is looked for among those that are trimmed.
+        let ends_length = ends.as_ref().map_or(1, |ends| ends.len());
+        let bytes = text.as_str().len().saturating_mul(ends_length);
+        spent.charge(bytes).map(|()| filters::trim(text, ends))
+    });
     environment.add_filter("default", filters::default);
-    environment.add_filter("length", filters::length);
-    environment.add_filter("lower", filters::lower);
-    environment.add_filter("trim", filters::trim);
-    environment.add_filter("upper", filters::upper);
     environment.add_test("defined", tests::is_defined);
     environment.add_test("undefined", tests::is_undefined);
     environment.add_test("none", tests::is_none);
     Ok(environment)
-}
-
-fn is_template(text: &str) -> bool {
-    ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
 }
 
 impl PromptError {
@@ -101,6 +139,11 @@ impl PromptError {
             source: None,
         }
     }
+
+    fn at(template: &str, fault: &Fault) -> Self {
+        let line = template[..fault.at].matches('\n').count() + 1;
+        Self::new(format!("line {line}: {}", fault.words))
+    }
 }
 
 impl From<minijinja::Error> for PromptError {
@@ -108,6 +151,7 @@ impl From<minijinja::Error> for PromptError {
         // Only the bound on what is written makes writing fail.
         let detail = match source.kind() {
             ErrorKind::WriteFailure => format!("it comes to more than {MAX_BYTES} bytes"),
+            ErrorKind::OutOfFuel => "it takes too many steps".to_owned(),
             kind => source.detail().map_or_else(|| kind.to_string(), ToOwned::to_owned),
         };
         let message = source

@@ -129,16 +129,20 @@ async fn a_model_that_fails_before_a_word_leaves_no_message() {
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_can_not_be_rendered_fails_before_any_request() {
-    let setup = Setup::new([says("never")]);
-    let state = setup.new_state().with_system_prompt("You are {{ variables.who }}");
-    let state = setup.run_from(state, "go").await;
-    assert_eq!(state.status(), Some(ExecutionStatus::Failed));
-    let error = state.errors().last().cloned().unwrap();
-    assert_eq!(
-        (error.kind, error.code.as_str()),
-        (ErrorKind::Validation, "prompt_not_rendered")
-    );
-    assert!(setup.model.requests().is_empty());
+    // The second one would exhaust the stack; a session may hold it from before such prompts were refused.
+    let deep = format!("{{{{ {}1 }}}}", "not ".repeat(20_000));
+    for prompt in ["You are {{ variables.who }}", &deep] {
+        let setup = Setup::new([says("never")]);
+        let state = setup.new_state().with_system_prompt(prompt);
+        let state = setup.run_from(state, "go").await;
+        assert_eq!(state.status(), Some(ExecutionStatus::Failed));
+        let error = state.errors().last().cloned().unwrap();
+        assert_eq!(
+            (error.kind, error.code.as_str()),
+            (ErrorKind::Validation, "prompt_not_rendered")
+        );
+        assert!(setup.model.requests().is_empty());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -147,6 +147,23 @@ async fn heads_that_are_too_large() {
     service.finish().await;
 }
 
+/// Agents whose prompts no run could render.
+fn bad_prompts() -> impl Iterator<Item = (&'static str, Value, &'static str)> {
+    let deep = format!("{{{{ {}1 }}}}", "-".repeat(5_000));
+    let growing = "{% set n = 'x' %}{% for i in 'xx' %}{% set n = n ~ n %}{% endfor %}";
+    let prompts =
+        ["{{ variables.", growing, &deep, "{{ variable.city }}"].map(|prompt| json!({"system_prompt": prompt}));
+    let hook = json!({"hooks": [{"name": "context_config", "config": {"system_prompt": "{{ nope }}"}}]});
+    let prompts = prompts.map(|body| (body, "invalid_prompt"));
+    prompts
+        .into_iter()
+        .chain([(hook, "invalid_hook")])
+        .map(|(mut body, code)| {
+            body["model"] = json!("mock/echo");
+            ("a", body, code)
+        })
+}
+
 async fn bad_definitions_of_agents(service: &Service) {
     let table = [
         ("a", json!({}), "invalid_field"),
@@ -205,18 +222,8 @@ async fn bad_definitions_of_agents(service: &Service) {
             json!({"model": "mock/echo", "hooks": [{"name": "limits", "config": {"max_step": 1}}]}),
             "invalid_hook",
         ),
-        (
-            "a",
-            json!({"model": "mock/echo", "system_prompt": "{{ variables."}),
-            "invalid_prompt",
-        ),
-        (
-            "a",
-            json!({"model": "mock/echo", "system_prompt": "{% set n = 'x' %}{% for i in 'xx' %}{% set n = n ~ n %}{% endfor %}"}),
-            "invalid_prompt",
-        ),
     ];
-    for (name, body, code) in table {
+    for (name, body, code) in table.into_iter().chain(bad_prompts()) {
         let answer = service.put(&format!("/v1/agents/{name}"), &body).await;
         assert_eq!(answer.code(), code, "{body}: {}", answer.text());
         answer.assert_problem(code);
@@ -231,6 +238,10 @@ async fn bad_imports(service: &Service) {
         ),
         (json!({"messages": []}), "unknown_field"),
         (json!({"agent": "dmo"}), "agent_not_found"),
+        (
+            json!({"context_state": {"system_prompt": format!("{{{{ a{} }}}}", ".b".repeat(10_000))}}),
+            "invalid_prompt",
+        ),
         (json!({"context_state": {"execution_count": -1}}), "invalid_field"),
         (json!({"context_state": {"execution_count": u64::MAX}}), "invalid_field"),
         (

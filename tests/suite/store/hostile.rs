@@ -1,4 +1,4 @@
-//! Arbitrary and damaged bytes against every decoder: the bodies of the fuzz targets.
+//! Arbitrary and damaged bytes against every decoder and against prompts: the bodies of the fuzz targets.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ mod bodies;
 
 type Body = fn(&[u8]);
 
-const BODIES: [Body; 8] = [
+const BODIES: [Body; 9] = [
     bodies::agent_state,
     bodies::state_addition,
     bodies::segment,
@@ -20,6 +20,7 @@ const BODIES: [Body; 8] = [
     bodies::anthropic,
     bodies::openai_responses,
     bodies::gemini,
+    bodies::prompt,
 ];
 
 fn golden(name: &str) -> Vec<u8> {
@@ -74,6 +75,74 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
     (0..3_u8, prop::collection::vec(piece, 0..24)).prop_map(|(how, pieces)| [vec![how], pieces.concat()].concat())
 }
 
+/// Pieces of prompts: they come further than random bytes, in every order and at every length.
+fn template() -> impl Strategy<Value = Vec<u8>> {
+    let words = prop::sample::select(vec![
+        "{{",
+        "}}",
+        "{%",
+        "%}",
+        "{#",
+        "#}",
+        "{#}",
+        "{{-",
+        "-%}",
+        "+}}",
+        " if ",
+        " elif ",
+        " else ",
+        " endif ",
+        " for x in ",
+        " endfor ",
+        " not ",
+        " in ",
+        " is ",
+        " and ",
+        " or ",
+        "defined",
+        "|",
+        "upper",
+        "trim",
+        "default",
+        "(",
+        ")",
+        "[",
+        "]",
+        ".",
+        ":",
+        "-",
+        "/",
+        "//",
+        "%",
+        "<",
+        "==",
+        "variables",
+        "a",
+        ".a",
+        ".b",
+        "x",
+        "loop",
+        "1",
+        "0",
+        "'",
+        "'y'",
+        "\"",
+        "\\",
+        " ",
+        "\n",
+        "raw",
+        "{% if a %}",
+        "{% for x in variables.a %}",
+        "{% endfor %}",
+        "{% endif %}",
+        "{{ variables.b }}",
+        "é",
+    ]);
+    let piece =
+        (words, prop_oneof![6 => Just(1_usize), 1 => 1..300_usize]).prop_map(|(word, count)| word.repeat(count));
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat().into_bytes())
+}
+
 #[test]
 fn what_is_stored_is_read_by_the_bodies() {
     for (body, bytes) in stored() {
@@ -106,6 +175,11 @@ proptest! {
         for body in BODIES {
             body(&bytes);
         }
+    }
+
+    #[test]
+    fn no_prompt_exhausts_the_stack_or_the_time(bytes in template()) {
+        bodies::prompt(&bytes);
     }
 
     #[test]

@@ -29,8 +29,6 @@ impl ContextConfig {
         let config: Self = read(config)?;
         let sets_something = config.system_prompt.is_some() || config.response_format.is_some();
         ensure(sets_something, "it sets neither system_prompt nor response_format")?;
-        let prompt = config.system_prompt.as_deref().unwrap_or_default();
-        check_prompt(prompt).map_err(|error| error.to_string())?;
         Ok(config)
     }
 }
@@ -45,7 +43,9 @@ impl HookFactory for ContextConfigFactory {
     }
 
     fn check(&self, config: &Object) -> Result<(), String> {
-        ContextConfig::read(config).map(drop)
+        let config = ContextConfig::read(config)?;
+        let prompt = config.system_prompt.as_deref().unwrap_or_default();
+        check_prompt(prompt).map_err(|error| error.to_string())
     }
 
     fn make(&self, config: &Object, _: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
