@@ -24,18 +24,46 @@ pub struct Usage {
     pub reasoning_tokens: u64,
     /// The provider's total, or input and output.
     pub total_tokens: u64,
-    /// What it costs; `None` while no price is known.
+    /// What it costs in US dollars; `None` where a part of it has no known price.
     pub cost: Option<Cost>,
+    /// Where a part has no known price: what the other parts cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_known_part: Option<Cost>,
 }
 
 impl Usage {
-    /// Returns the same usage, priced.
+    /// Nothing, which costs nothing.
+    pub const NOTHING: Self = Self {
+        input_tokens: 0,
+        output_tokens: 0,
+        cache_read_tokens: 0,
+        cache_write_tokens: 0,
+        reasoning_tokens: 0,
+        total_tokens: 0,
+        cost: Some(Cost::ZERO),
+        cost_known_part: None,
+    };
+
+    /// Returns the same usage, priced. Without a price, what the provider itself has billed counts.
     #[must_use]
     pub fn priced(self, price: Option<&Price>) -> Self {
-        Self {
-            cost: price.map(|price| price.cost(&self)).or(self.cost),
-            ..self
-        }
+        let cost = price.map(|price| price.cost(&self)).or(self.whole_cost());
+        self.costing(cost, self.known_cost())
+    }
+
+    /// Tells whether nothing was used, whether or not it was priced.
+    pub fn is_nothing(&self) -> bool {
+        let unpriced = Self {
+            cost: None,
+            cost_known_part: None,
+            ..*self
+        };
+        unpriced == Self::default() && self.known_cost() == Cost::ZERO
+    }
+
+    /// Returns what the usage costs as far as prices are known.
+    pub fn known_cost(&self) -> Cost {
+        self.cost.or(self.cost_known_part).unwrap_or_default()
     }
 
     /// Returns what was used since an earlier count.
@@ -48,11 +76,39 @@ impl Usage {
             cache_write_tokens: self.cache_write_tokens.saturating_sub(earlier.cache_write_tokens),
             reasoning_tokens: self.reasoning_tokens.saturating_sub(earlier.reasoning_tokens),
             total_tokens: self.total_tokens.saturating_sub(earlier.total_tokens),
-            cost: self
-                .cost
-                .map(|cost| cost.saturating_sub(earlier.cost.unwrap_or_default())),
+            ..Self::default()
+        }
+        .costing(
+            both(self.whole_cost(), earlier.whole_cost(), Cost::saturating_sub),
+            self.known_cost().saturating_sub(earlier.known_cost()),
+        )
+    }
+
+    /// Returns the cost; `None` where a part of it is not known. Nothing costs nothing, also before it is priced.
+    fn whole_cost(&self) -> Option<Cost> {
+        self.cost.or_else(|| self.is_nothing().then_some(Cost::ZERO))
+    }
+
+    /// Returns the same tokens at a cost, or at a part of it where the whole is not known.
+    fn costing(self, whole: Option<Cost>, known: Cost) -> Self {
+        let unpriced = Self {
+            cost: None,
+            cost_known_part: Some(known),
+            ..self
+        };
+        match whole.or_else(|| unpriced.whole_cost()) {
+            Some(cost) => Self {
+                cost: Some(cost),
+                cost_known_part: None,
+                ..self
+            },
+            None => unpriced,
         }
     }
+}
+
+fn both(left: Option<Cost>, right: Option<Cost>, combine: fn(Cost, Cost) -> Cost) -> Option<Cost> {
+    left.zip(right).map(|(left, right)| combine(left, right))
 }
 
 impl Add for Usage {
@@ -66,17 +122,18 @@ impl Add for Usage {
             cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
             reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
             total_tokens: self.total_tokens.saturating_add(other.total_tokens),
-            cost: match (self.cost, other.cost) {
-                (None, cost) | (cost, None) => cost,
-                (Some(left), Some(right)) => Some(left + right),
-            },
+            ..Self::default()
         }
+        .costing(
+            both(self.whole_cost(), other.whole_cost(), Cost::add),
+            self.known_cost() + other.known_cost(),
+        )
     }
 }
 
 impl Sum for Usage {
     fn sum<I: Iterator<Item = Self>>(usages: I) -> Self {
-        usages.fold(Self::default(), Add::add)
+        usages.fold(Self::NOTHING, Add::add)
     }
 }
 
@@ -91,6 +148,9 @@ const PICO_PER_TOKEN: f64 = 1e6;
 pub struct Cost(u64);
 
 impl Cost {
+    /// No dollars.
+    pub const ZERO: Self = Self(0);
+
     /// Makes an amount from dollars; `None` when negative, not finite or above 18 million.
     #[expect(
         clippy::cast_possible_truncation,
@@ -254,5 +314,53 @@ mod tests {
         let sum: Usage = [dime, dime, dime, Usage::default()].into_iter().sum();
         assert_eq!(sum.cost, Cost::from_dollars(0.3));
         assert_eq!(sum.input_tokens, u64::MAX);
+    }
+
+    /// What is shown of the cost of a sum, and of what came after its first part.
+    #[test]
+    fn a_part_without_a_price_leaves_the_sum_without_a_cost() {
+        let tokens = Usage {
+            output_tokens: 1_000_000,
+            ..Usage::default()
+        };
+        let price = Price::per_million(0.0, 0.25, None, None).unwrap();
+        let (priced, unpriced) = (tokens.priced(Some(&price)), tokens.priced(None));
+        let billed = Usage {
+            cost: Cost::from_dollars(0.5),
+            ..tokens
+        };
+        let shown = |usage: Usage| {
+            let shown = serde_json::to_value(usage).unwrap();
+            [&shown["cost"], &shown["cost_known_part"]].map(serde_json::Value::as_f64)
+        };
+        for (parts, sum, later) in [
+            (vec![], [Some(0.0), None], None),
+            (vec![Usage::default()], [Some(0.0), None], Some([Some(0.0), None])),
+            (vec![Usage::default().priced(None)], [Some(0.0), None], Some([Some(0.0), None])),
+            (vec![priced, priced], [Some(0.5), None], Some([Some(0.25), None])),
+            (vec![unpriced], [None, Some(0.0)], Some([Some(0.0), None])),
+            (vec![priced, unpriced], [None, Some(0.25)], Some([None, Some(0.0)])),
+            (vec![unpriced, priced, priced], [None, Some(0.5)], Some([None, Some(0.5)])),
+            (vec![priced, Usage::default()], [Some(0.25), None], Some([Some(0.0), None])),
+            (vec![billed.priced(None), priced], [Some(0.75), None], Some([Some(0.25), None])),
+            (vec![(billed + tokens).priced(None)], [None, Some(0.5)], Some([Some(0.0), None])),
+            (vec![(billed + tokens).priced(Some(&price))], [Some(0.5), None], Some([Some(0.0), None])),
+        ] {
+            let whole: Usage = parts.iter().copied().sum();
+            assert_eq!(shown(whole), sum, "{parts:?}");
+            let after_first = parts.first().map(|first| shown(whole.since(*first)));
+            assert_eq!(after_first, later, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn a_stored_usage_of_an_older_version_means_what_it_meant() {
+        let read = |text: &str| serde_json::from_str::<Usage>(text).unwrap();
+        let known = read(r#"{"output_tokens": 2, "total_tokens": 2, "cost": 0.5}"#);
+        assert_eq!((known.cost, known.cost_known_part), (Cost::from_dollars(0.5), None));
+        let unknown = read(r#"{"output_tokens": 2, "total_tokens": 2, "cost": null}"#);
+        assert_eq!((unknown.cost, unknown.known_cost()), (None, Cost::ZERO));
+        assert_eq!((known + unknown).cost_known_part, Cost::from_dollars(0.5));
+        assert_eq!(read(r#"{"cost": null}"#), Usage::default());
     }
 }

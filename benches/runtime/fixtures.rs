@@ -146,6 +146,7 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
         agent: draft.agent.clone(),
         agent_version: None,
         model: "demo/bench".parse().unwrap(),
+        answered_by: None,
         mode: RunMode::Sync,
         durability: Durability::Session,
         thread: None,

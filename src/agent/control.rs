@@ -46,7 +46,7 @@ impl ExecutionControl {
             stop: CancellationToken::new(),
             pause: CancellationToken::new(),
             clock,
-            spent: Mutex::default(),
+            spent: Mutex::new(Usage::NOTHING),
             parent: None,
         }
     }
@@ -87,7 +87,7 @@ impl ExecutionControl {
             stop: self.stop.clone(),
             pause: CancellationToken::new(),
             clock: Arc::clone(&self.clock),
-            spent: Mutex::default(),
+            spent: Mutex::new(Usage::NOTHING),
             parent: Some(Arc::clone(self)),
         }
     }
@@ -188,10 +188,7 @@ impl ExecutionControl {
     pub fn usage_limit(&self, pending: Usage) -> Option<StopSignal> {
         let usage = self.spent() + pending;
         let tokens = self.budget.max_tokens.filter(|max| usage.total_tokens >= *max);
-        let cost = self
-            .budget
-            .max_cost
-            .filter(|max| usage.cost.unwrap_or_default() >= *max);
+        let cost = self.budget.max_cost.filter(|max| usage.known_cost() >= *max);
         let tokens = tokens.map(|max| {
             limit(
                 StopReason::TokenLimitReached,
@@ -239,7 +236,7 @@ impl ExecutionControl {
     pub fn max_output_tokens(&self, price: Option<&Price>) -> Option<u64> {
         let usage = self.spent();
         let tokens = self.budget.max_tokens.map(|max| max.saturating_sub(usage.total_tokens));
-        let spent = usage.cost.unwrap_or_default();
+        let spent = usage.known_cost();
         let affordable = self
             .budget
             .max_cost

@@ -135,8 +135,11 @@ pub struct RunSummary {
     pub agent: String,
     /// The version of the agent's definition.
     pub agent_version: Option<Hash>,
-    /// The model that was asked for.
+    /// The model that is asked first.
     pub model: ModelRef,
+    /// The model of the chain that answered last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<ModelRef>,
     /// How the caller follows it.
     pub mode: RunMode,
     /// How much of it outlives its worker.

@@ -9,6 +9,7 @@ use crate::agent::state::{AgentStepType, ErrorList, FinishReason, StepExecution,
 use crate::clock::Timestamp;
 use crate::ids::{StepId, ToolExecutionId};
 use crate::message::Message;
+use crate::model_ref::ModelRef;
 use crate::usage::Usage;
 
 /// A completed step.
@@ -23,7 +24,10 @@ pub struct StepRecord {
     /// Why the model ended its answer.
     #[schema(value_type = Option<String>)]
     pub finish_reason: Option<FinishReason>,
-    /// The model that the provider says answered.
+    /// The model of the chain that answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<ModelRef>,
+    /// The name of the model that answered, in the provider's own words.
     pub model: Option<String>,
     /// What its model call used, and the models behind its tools.
     pub usage: Usage,
@@ -80,6 +84,7 @@ impl StepRecord {
             step_id: step.id,
             step_type: step.step_type(),
             finish_reason: step.response.as_ref().map(|response| response.finish_reason.clone()),
+            answered_by: step.answered_by.clone(),
             model: step.response.as_ref().and_then(|response| response.model.clone()),
             usage: step.usage(),
             started_at: execution.started_at,

@@ -31,8 +31,10 @@ pub struct RunSummaryView {
     agent: String,
     /// The version of the agent's definition.
     agent_version: Option<Hash>,
-    /// The model that was asked for.
+    /// The model that is asked first.
     model: ModelRef,
+    /// The model of the chain that answered last.
+    answered_by: Option<ModelRef>,
     /// How the caller follows it.
     mode: RunMode,
     /// How much of it outlives its worker.
@@ -94,6 +96,7 @@ impl From<RunSummary> for RunSummaryView {
             agent: run.agent,
             agent_version: run.agent_version,
             model: run.model,
+            answered_by: run.answered_by,
             mode: run.mode,
             durability: run.durability,
             thread: run.thread,

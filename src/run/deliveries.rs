@@ -126,6 +126,7 @@ mod tests {
             agent: "demo".to_owned(),
             agent_version: None,
             model: "demo/demo".parse().unwrap(),
+            answered_by: None,
             mode: RunMode::Async,
             durability: Durability::default(),
             thread: None,

@@ -204,6 +204,9 @@ impl LiveState {
     fn add_step(&mut self, number: u64, step: &StepExecution) {
         self.run.summary.step_count = number;
         self.run.summary.usage = self.run.summary.usage + step.step.usage();
+        if let Some(model) = &step.step.answered_by {
+            self.run.summary.answered_by = Some(model.clone());
+        }
         self.run.steps.push(Arc::new(StepRecord::new(number, step)));
     }
 }

@@ -49,6 +49,7 @@ impl Outcome {
         summary.status = run_status(state.status());
         summary.stop_reason = state.stop_reason();
         summary.usage = state.usage();
+        summary.answered_by = state.answered_by().cloned();
         summary.step_count = state.step_count() as u64;
         let by_error =
             summary.status == RunStatus::Failed || summary.stop_reason == Some(StopReason::RetryLimitReached);

@@ -14,7 +14,7 @@ pub(crate) struct Migration {
 pub(crate) const NEEDED_VERSION: i64 = 8;
 
 /// The steps for PostgreSQL.
-pub(crate) const POSTGRES: [Migration; 5] = [
+pub(crate) const POSTGRES: [Migration; 6] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -36,6 +36,11 @@ pub(crate) const POSTGRES: [Migration; 5] = [
         sql: include_str!("../../migrations/postgres/0005_limits.sql"),
     },
     Migration {
+        version: 7,
+        description: "known costs and answering models",
+        sql: include_str!("../../migrations/postgres/0007_known_costs_and_answering_models.sql"),
+    },
+    Migration {
         version: 8,
         description: "webhook receivers",
         sql: include_str!("../../migrations/postgres/0008_webhook_receivers.sql"),
@@ -43,7 +48,7 @@ pub(crate) const POSTGRES: [Migration; 5] = [
 ];
 
 /// The steps for SQLite.
-pub(crate) const SQLITE: [Migration; 5] = [
+pub(crate) const SQLITE: [Migration; 6] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -63,6 +68,11 @@ pub(crate) const SQLITE: [Migration; 5] = [
         version: 5,
         description: "limits",
         sql: include_str!("../../migrations/sqlite/0005_limits.sql"),
+    },
+    Migration {
+        version: 7,
+        description: "known costs and answering models",
+        sql: include_str!("../../migrations/sqlite/0007_known_costs_and_answering_models.sql"),
     },
     Migration {
         version: 8,
@@ -88,10 +98,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_engines_reach_the_needed_version_in_order() {
-        let [postgres, sqlite] = [POSTGRES, SQLITE].map(|list| list.map(|migration| migration.version));
-        assert!(postgres.is_sorted_by(|earlier, later| earlier < later), "{postgres:?}");
-        assert_eq!(postgres, sqlite);
-        assert_eq!(postgres.last(), Some(&NEEDED_VERSION));
+    fn both_engines_reach_the_needed_version_in_the_same_steps() {
+        let steps = |migrations: &[Migration]| -> Vec<_> {
+            let steps = migrations.iter();
+            steps.map(|migration| (migration.version, migration.description)).collect()
+        };
+        assert_eq!(steps(&POSTGRES), steps(&SQLITE));
+        assert!(POSTGRES.is_sorted_by(|earlier, later| earlier.version < later.version));
+        assert_eq!(POSTGRES.last().unwrap().version, NEEDED_VERSION);
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct NewRun {
     pub(crate) attempts: i32,
     pub(crate) durability: &'static str,
     pub(crate) thread: Option<String>,
+    pub(crate) cost_known_part: Option<f64>,
+    pub(crate) answered_by: Option<String>,
 }
 
 impl NewRun {
@@ -74,6 +76,8 @@ impl NewRun {
             attempts: i32::try_from(run.attempts).unwrap_or(i32::MAX),
             durability: run.durability.as_str(),
             thread: run.thread.as_ref().map(|thread| thread.as_str().to_owned()),
+            cost_known_part: run.usage.cost_known_part.map(crate::usage::Cost::dollars),
+            answered_by: run.answered_by.as_ref().map(ToString::to_string),
         })
     }
 }
@@ -112,6 +116,8 @@ impl<'v> Statement<'v> {
             .bind(run.map(|run| run.attempts))
             .bind(run.map(|run| run.durability))
             .bind(run.and_then(|run| run.thread.as_deref()))
+            .bind(run.and_then(|run| run.cost_known_part))
+            .bind(run.and_then(|run| run.answered_by.as_deref()))
     }
 
     /// Binds the three columns of a payload, or nulls.

@@ -99,6 +99,7 @@ fn request(ports: &ExecutionPorts, question: Question) -> ModelRequest {
 fn answer_of(asked: Exchange) -> Result<String, AskError> {
     let Exchange {
         response,
+        answered_by: _,
         signal,
         error,
         hook_failure,

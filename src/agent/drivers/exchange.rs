@@ -16,6 +16,7 @@ use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest}
 use crate::agent::state::{AgentError, AgentState, ModelResponse, StopSignal};
 use crate::clock::Timestamp;
 use crate::ids::ModelRequestId;
+use crate::model_ref::ModelRef;
 use crate::usage::Usage;
 
 /// How an exchange ended: with an answer, or cut, or with an error after what had arrived.
@@ -23,6 +24,8 @@ use crate::usage::Usage;
 pub(super) struct Exchange {
     /// The answer, or what there is of it.
     pub(super) response: Option<ModelResponse>,
+    /// The model that gave the answer, or what there is of it.
+    pub(super) answered_by: Option<ModelRef>,
     /// Why it was cut.
     pub(super) signal: Option<StopSignal>,
     /// Why it failed.
@@ -34,6 +37,8 @@ pub(super) struct Exchange {
 /// What one model made of the request.
 struct Answer {
     response: Option<ModelResponse>,
+    /// None where nothing arrived.
+    answered_by: Option<ModelRef>,
     signal: Option<StopSignal>,
     error: Option<AgentError>,
     /// Whether anything of the answer was passed on.
@@ -125,7 +130,8 @@ impl Exchange {
             ..PartialAnswer::new(0).into_response()
         };
         Self {
-            response: (spent != Usage::default()).then(unanswered),
+            response: (!spent.is_nothing()).then(unanswered),
+            answered_by: None,
             signal: None,
             error: None,
             hook_failure: Some(hook_failure),
@@ -175,9 +181,10 @@ async fn before_request(
 async fn after_response(ports: &ExchangePorts, state: AgentState, answer: Answer) -> (AgentState, Exchange) {
     let Answer {
         response,
+        answered_by,
         signal,
         error,
-        ..
+        was_heard: _,
     } = answer;
     let (mut state, mut response, mut hook_failure) = (state, response, None);
     if let Some(whole) = response.take_if(|_| ports.hooks.has_hooks_at(HookPoint::AfterModelRequest)) {
@@ -198,6 +205,7 @@ async fn after_response(ports: &ExchangePorts, state: AgentState, answer: Answer
     }
     let ended = Exchange {
         response,
+        answered_by,
         signal,
         error,
         hook_failure,
@@ -315,6 +323,7 @@ fn end(choice: &ModelChoice, response: ModelResponse) -> Answer {
     let usage = response.usage.priced(choice.price.as_ref());
     Answer {
         response: Some(ModelResponse { usage, ..response }),
+        answered_by: Some(choice.model_ref.clone()),
         signal: None,
         error: None,
         was_heard: true,
@@ -322,9 +331,10 @@ fn end(choice: &ModelChoice, response: ModelResponse) -> Answer {
 }
 
 fn cut(choice: &ModelChoice, partial: PartialAnswer, signal: StopSignal) -> Answer {
+    let ended = end_partial(choice, partial);
     Answer {
         signal: Some(signal),
-        ..end(choice, partial.into_response())
+        ..ended
     }
 }
 
@@ -341,7 +351,17 @@ fn fail(choice: &ModelChoice, partial: PartialAnswer, error: &ModelError, was_he
     Answer {
         error: Some(error.to_agent_error(&choice.model_ref)),
         was_heard,
-        ..end(choice, partial.into_response())
+        ..end_partial(choice, partial)
+    }
+}
+
+/// Ends an answer of which perhaps nothing has arrived.
+fn end_partial(choice: &ModelChoice, partial: PartialAnswer) -> Answer {
+    let has_begun = partial.has_begun();
+    let ended = end(choice, partial.into_response());
+    Answer {
+        answered_by: ended.answered_by.filter(|_| has_begun),
+        ..ended
     }
 }
 

@@ -18,6 +18,7 @@ pub(super) struct PartialAnswer {
     refusal: String,
     usage: Usage,
     bytes: u64,
+    has_begun: bool,
     /// The size of what has arrived since the provider last counted.
     uncounted: u64,
 }
@@ -32,6 +33,7 @@ impl PartialAnswer {
             refusal: String::new(),
             usage: Usage::default(),
             bytes: 0,
+            has_begun: false,
             uncounted: 0,
         }
     }
@@ -50,6 +52,7 @@ impl PartialAnswer {
             }
             ModelEvent::ToolCallStarted { .. } | ModelEvent::Completed(_) => 0,
         };
+        self.has_begun |= !matches!(event, ModelEvent::Usage(_));
         self.bytes += delta as u64;
         self.uncounted += delta as u64;
     }
@@ -57,6 +60,11 @@ impl PartialAnswer {
     /// Returns the size of what has arrived.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Tells whether anything has arrived but a count of tokens.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     /// Returns what has been used so far.

@@ -53,6 +53,7 @@ impl ScriptedDriver {
         );
         let played = Exchange {
             response: Some(response),
+            answered_by: None,
             signal: None,
             error: script.error.as_ref().map(|error| AgentError {
                 kind: error.kind,

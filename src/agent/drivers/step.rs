@@ -56,11 +56,13 @@ pub(super) async fn carry_out(
 ) -> AgentState {
     let Exchange {
         response,
+        answered_by,
         signal,
         error,
         hook_failure,
     } = exchange;
     step.errors = error.into_iter().collect();
+    step.answered_by = answered_by;
     if let Some(response) = response {
         step.output_messages.extend(ports.assistant_message(&response));
         step.response = Some(response);

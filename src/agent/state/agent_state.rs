@@ -198,6 +198,13 @@ impl AgentState {
         self.last_step().map(AgentStep::step_type)
     }
 
+    /// Returns the model that answered last in the execution.
+    pub fn answered_by(&self) -> Option<&ModelRef> {
+        let execution = self.execution.as_ref()?;
+        let steps = execution.step_executions.iter().rev();
+        steps.into_iter().find_map(|done| done.step.answered_by.as_ref())
+    }
+
     /// Returns why the execution stops or stopped.
     pub fn stop_reason(&self) -> Option<StopReason> {
         self.execution.as_ref().and_then(ExecutionState::stop_reason)
@@ -212,7 +219,7 @@ impl AgentState {
 
     /// Returns the usage of the execution.
     pub fn usage(&self) -> Usage {
-        self.execution.as_ref().map(ExecutionState::usage).unwrap_or_default()
+        self.execution.as_ref().map_or(Usage::NOTHING, ExecutionState::usage)
     }
 
     /// Returns what hooks had models use in the execution.

@@ -69,7 +69,7 @@ pub struct ExecutionState {
     #[serde(default, skip_serializing_if = "ErrorList::is_empty")]
     pub errors: ErrorList,
     /// What hooks had models use, beside the steps.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default, skip_serializing_if = "Usage::is_nothing")]
     pub hook_usage: Usage,
     /// When the step in progress began; transient.
     #[serde(skip)]
@@ -294,8 +294,4 @@ impl ExecutionState {
     fn pending_step(&self) -> Option<&AgentStep> {
         self.current_step_started_at.and(self.current_step.as_deref())
     }
-}
-
-fn is_nothing(usage: &Usage) -> bool {
-    *usage == Usage::default()
 }

@@ -13,6 +13,7 @@ use crate::clock::Timestamp;
 use crate::ids::StepId;
 use crate::json::{Unread, Value, present};
 use crate::message::{Message, ToolCall};
+use crate::model_ref::ModelRef;
 use crate::usage::Usage;
 
 /// A list of messages that is cheap to copy.
@@ -47,6 +48,9 @@ pub struct AgentStep {
     /// What the model answered; none when the call failed before an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<ModelResponse>,
+    /// The model of the chain that answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<ModelRef>,
     /// One execution for every tool call, in the order of the calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_executions: Vec<ToolExecution>,
@@ -66,6 +70,7 @@ impl AgentStep {
             input_messages,
             output_messages: Vec::new(),
             response: None,
+            answered_by: None,
             tool_executions: Vec::new(),
             value: None,
             errors: ErrorList::default(),

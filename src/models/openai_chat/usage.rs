@@ -37,6 +37,7 @@ fn counts(usage: &Fields<'_>) -> Usage {
             .unwrap_or_else(|| first(&["reasoning_tokens"])),
         total_tokens: total.unwrap_or_else(|| input_tokens.saturating_add(output_tokens)),
         cost: cost.and_then(Cost::from_dollars),
+        ..Usage::default()
     }
 }
 

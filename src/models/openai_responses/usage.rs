@@ -22,6 +22,7 @@ pub(super) fn read_usage(response: &Fields<'_>) -> Option<Usage> {
         reasoning_tokens: detail("output_tokens_details", "reasoning_tokens"),
         total_tokens: total.unwrap_or_else(|| input_tokens.saturating_add(output_tokens)),
         cost: cost.and_then(Cost::from_dollars),
+        ..Usage::default()
     };
     (usage != Usage::default()).then_some(usage)
 }

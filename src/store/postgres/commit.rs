@@ -18,7 +18,7 @@ use crate::store::rows::{StoredTime, stored_count};
 use crate::store::sql::{Connection, Refusal, Statement, answer, settle, successor_statement};
 use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 
-/// What both statements insert once the segment has its place: `$1` to `$64`.
+/// What both statements insert once the segment has its place: `$1` to `$66`.
 macro_rules! insert_all_but_segment {
     () => {
         "environment as (
@@ -34,16 +34,17 @@ macro_rules! insert_all_but_segment {
                 tenant, branch_id, position, session_id, parent_session_id, run_id, agent, agent_version, depth,
                 execution_count, message_count, root_hash, environment_hash, context_hash, segment_hash, metadata,
                 created_at, schema_version, history_start, subagent_of)
-            select $1, $2, $3, $9, $10, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $62, $63, $64
+            select $1, $2, $3, $9, $10, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $64, $65, $66
             from segment
         ), run as (
             insert into runs (
                 tenant, run_id, session_id, base_session_id, agent, agent_version, model, mode, status, stop_reason,
                 input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, total_tokens,
                 cost, step_count, error, metadata, created_at, started_at, completed_at, schema_version,
-                output_encoding, steps_encoding, output, steps, event_count, attempts, durability, thread)
+                output_encoding, steps_encoding, output, steps, event_count, attempts, durability, thread,
+                cost_known_part, answered_by)
             select $1, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49,
-                $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61
+                $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63
             from segment where $31 is not null
         ), removal as (
             delete from session_removal where false

@@ -5,6 +5,7 @@ use uuid::Uuid;
 use super::{RowName, StoredTime, from_row};
 use crate::agent::state::StopReason;
 use crate::ids::{RunId, SessionId};
+use crate::model_ref::ParseModelRefError;
 use crate::record::{ParseThreadNameError, RunRecord, RunSummary, StepRecord};
 use crate::store::codec::{RUN_VERSION, StoredPayload, check_version, decode_output, decode_steps};
 use crate::store::error::StoreError;
@@ -41,6 +42,8 @@ pub(crate) struct RunSummaryRow {
     durability: String,
     thread: Option<String>,
     thread_moved: Option<bool>,
+    cost_known_part: Option<f64>,
+    answered_by: Option<String>,
 }
 
 from_row!(RunSummaryRow {
@@ -72,6 +75,8 @@ from_row!(RunSummaryRow {
     durability,
     thread,
     thread_moved,
+    cost_known_part,
+    answered_by,
 });
 
 impl TryFrom<RunSummaryRow> for RunSummary {
@@ -93,6 +98,11 @@ impl TryFrom<RunSummaryRow> for RunSummary {
             usage: usage(&row, &name)?,
             agent_version,
             model: row.model.parse().map_err(|error| name.corrupt("model", error))?,
+            answered_by: row
+                .answered_by
+                .map(|model| model.parse())
+                .transpose()
+                .map_err(|error: ParseModelRefError| name.corrupt("answered_by", error))?,
             mode: row.mode.parse().map_err(|error: String| name.corrupt("mode", error))?,
             status: row
                 .status
@@ -123,9 +133,12 @@ impl TryFrom<RunSummaryRow> for RunSummary {
 }
 
 fn usage(row: &RunSummaryRow, name: &RowName) -> Result<Usage, StoreError> {
-    let cost = row.cost.map(|dollars| {
-        Cost::from_dollars(dollars).ok_or_else(|| name.corrupt("cost", format!("{dollars} dollars are no cost")))
-    });
+    let cost = |column, dollars: Option<f64>| {
+        let read = dollars.map(|dollars| {
+            Cost::from_dollars(dollars).ok_or_else(|| name.corrupt(column, format!("{dollars} dollars are no cost")))
+        });
+        read.transpose()
+    };
     Ok(Usage {
         input_tokens: name.count("input_tokens", row.input_tokens)?,
         output_tokens: name.count("output_tokens", row.output_tokens)?,
@@ -133,7 +146,8 @@ fn usage(row: &RunSummaryRow, name: &RowName) -> Result<Usage, StoreError> {
         cache_write_tokens: name.count("cache_write_tokens", row.cache_write_tokens)?,
         reasoning_tokens: name.count("reasoning_tokens", row.reasoning_tokens)?,
         total_tokens: name.count("total_tokens", row.total_tokens)?,
-        cost: cost.transpose()?,
+        cost: cost("cost", row.cost)?,
+        cost_known_part: cost("cost_known_part", row.cost_known_part)?,
     })
 }
 

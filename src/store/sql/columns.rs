@@ -16,7 +16,8 @@ macro_rules! run_columns {
         "r.run_id, r.session_id, r.base_session_id, r.agent, r.agent_version, r.model, r.mode, r.status, \
          r.stop_reason, r.input_tokens, r.output_tokens, r.cache_read_tokens, r.cache_write_tokens, \
          r.reasoning_tokens, r.total_tokens, r.cost, r.step_count, r.error, r.metadata, r.created_at, r.started_at, \
-         r.completed_at, r.schema_version, r.event_count, r.attempts, r.durability, r.thread, r.thread_moved"
+         r.completed_at, r.schema_version, r.event_count, r.attempts, r.durability, r.thread, r.thread_moved, \
+         r.cost_known_part, r.answered_by"
     };
 }
 pub(crate) use run_columns;

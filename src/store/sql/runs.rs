@@ -57,9 +57,9 @@ pub(crate) fn run_insert_statement<'v>(
             tenant, run_id, session_id, base_session_id, agent, agent_version, model, mode, status, stop_reason,
             input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, total_tokens, cost,
             step_count, error, metadata, created_at, started_at, completed_at, schema_version, output_encoding,
-            steps_encoding, output, steps, event_count, attempts, durability, thread)
+            steps_encoding, output, steps, event_count, attempts, durability, thread, cost_known_part, answered_by)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-            $23, $24, $25, $26, $27, $28, $29, $30, $31, $32)
+            $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)
         on conflict (tenant, run_id) do nothing";
     Statement::new(operation, statement)
         .bind(tenant.as_str())

@@ -8,7 +8,7 @@ use agent_runtime::clock::Clock as _;
 use agent_runtime::message::ContentPart;
 use agent_runtime::models::openai_chat::{Dialect, encode_request};
 use agent_runtime::models::{IdRule, MaxTokensField};
-use agent_runtime::usage::{Cost, Price};
+use agent_runtime::usage::{Cost, Price, Usage};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
@@ -262,7 +262,7 @@ async fn an_answer_that_is_cut_or_fails_halfway_is_not_free() {
     let cut = vec![text("12345678"), Beat::Hang];
     let failed = vec![text("12345678"), Beat::Fail(ModelErrorClass::Network, "gone")];
     let refused = vec![Beat::Fail(ModelErrorClass::Auth, "no")];
-    for (beats, used) in [(cut, usage(1, 2)), (failed, usage(1, 2)), (refused, usage(0, 0))] {
+    for (beats, used) in [(cut, usage(1, 2)), (failed, usage(1, 2)), (refused, Usage::NOTHING)] {
         let setup = Setup::new([beats]).with_budget(budget(|b| b.max_seconds = Some(1.0)));
         assert_eq!(setup.run().await.usage(), used);
     }

@@ -55,6 +55,8 @@ async fn any_failure_before_the_first_piece_leads_to_the_next_model() {
             [("fake/one".to_owned(), Some(code)), ("other/two".to_owned(), None)]
         );
         assert_eq!(second.requests()[0].model, "two");
+        let answered_by = state.last_step().and_then(|step| step.answered_by.clone());
+        assert_eq!(answered_by, Some("other/two".parse().unwrap()));
         assert_eq!(second.requests()[0].messages, setup.model.requests()[0].messages);
     }
 }
@@ -76,6 +78,7 @@ async fn nothing_switches_after_the_first_piece() {
         let state = setup.run().await;
         assert_eq!(state.status(), Some(ExecutionStatus::Failed));
         assert_eq!(state.errors().last().unwrap().code, "model_server_error");
+        assert_eq!(state.answered_by(), Some(&"fake/one".parse().unwrap()), "the words are its");
         assert_eq!(second.requests().len(), 0);
     }
 }
@@ -96,8 +99,33 @@ async fn a_count_of_tokens_alone_was_heard_by_nobody_and_stays_counted() {
     let mut expected = usage(110, 5);
     // Each request costs what its own model does.
     expected.cost = Cost::from_dollars(100e-6 + 15e-7);
+    expected.cost_known_part = None;
     assert_eq!(state.usage(), expected);
     assert_eq!(setup.control().unwrap().spent(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_without_a_price_leaves_a_step_without_a_cost() {
+    let beats = || {
+        vec![
+            Beat::Event(ModelEvent::Usage(usage(100, 0))),
+            Beat::Fail(ModelErrorClass::Overload, "busy"),
+        ]
+    };
+    let price = Price::per_million(1.0, 1.0, None, None).unwrap();
+    for (first, second, known) in [(Some(price), None, 100e-6), (None, Some(price), 15e-6), (None, None, 0.0)] {
+        let fallback = FakeModel::new([says("done")]);
+        let setup = Setup::new([beats()]).with_fallback("other/two", &fallback, second);
+        let setup = match first {
+            Some(price) => setup.with_price(price),
+            None => setup,
+        };
+        let state = setup.run().await;
+        let expected = (None, Cost::from_dollars(known));
+        assert_eq!((state.usage().cost, state.usage().cost_known_part), expected);
+        let spent = setup.control().unwrap().spent();
+        assert_eq!((spent.cost, spent.cost_known_part), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,6 +143,7 @@ async fn when_all_models_fail_the_last_error_stands() {
         ("model_auth", Some("other/three"))
     );
     assert_eq!(asked(&setup).len(), 3);
+    assert_eq!(state.answered_by(), None);
 }
 
 #[tokio::test(start_paused = true)]

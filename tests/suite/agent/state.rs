@@ -98,7 +98,7 @@ async fn the_summary_says_where_the_execution_stands() {
             "continuation": "", "has_errors": false, "errors": [],
             "usage": {
                 "input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0, "cache_write_tokens": 0,
-                "reasoning_tokens": 0, "total_tokens": 0, "cost": null,
+                "reasoning_tokens": 0, "total_tokens": 0, "cost": 0.0,
             },
         })
     );
@@ -113,7 +113,7 @@ async fn the_summary_says_where_the_execution_stands() {
             "has_errors": true, "errors": [error],
             "usage": {
                 "input_tokens": 20, "output_tokens": 10, "cache_read_tokens": 0, "cache_write_tokens": 0,
-                "reasoning_tokens": 0, "total_tokens": 30, "cost": null,
+                "reasoning_tokens": 0, "total_tokens": 30, "cost": null, "cost_known_part": 0.0,
             },
         })
     );

@@ -12,6 +12,7 @@ on_every_store!(
     the_model_of_the_run_comes_before_that_of_the_session_and_that_of_the_agent,
     parameters_of_the_agent_reach_every_request,
     a_chain_goes_on_with_the_next_model_and_charges_its_price,
+    a_run_of_which_a_part_has_no_price_shows_no_cost_and_which_model_answered,
     an_answer_that_has_begun_is_not_begun_again_by_another_model,
     a_limit_of_cost_needs_the_price_of_every_model,
 );
@@ -137,6 +138,46 @@ async fn a_chain_goes_on_with_the_next_model_and_charges_its_price(database: Tes
         "{:#}",
         run["usage"]
     );
+    app.finish().await;
+}
+
+async fn a_run_of_which_a_part_has_no_price_shows_no_cost_and_which_model_answered(database: TestDatabase) {
+    let mock = MockModel::start(|request| {
+        let has_result = request["messages"].as_array().unwrap().last().unwrap()["role"] == "tool";
+        match request["model"].as_str().unwrap() {
+            "fickle" if has_result => Reply::Status(503, "{}".to_owned()),
+            "fickle" => Reply::call("c1", "calculator", &json!({"expression": "1+1"})),
+            name => Reply::text(&format!("from {name}")),
+        }
+    });
+    let mock = mock.await;
+    let prices = [("prices.'mock/calm'.input", "1.0"), ("prices.'mock/calm'.output", "1.0")];
+    let app = TestApp::start(database.url(), &mock, &prices).await;
+    let agent = json!({"models": ["mock/fickle", "mock/calm"], "tools": ["calculator"]});
+    app.put_agent("sturdy", agent).await;
+    // A light run and one of the queue.
+    for (metadata, thread) in [("light", Value::Null), ("queued", json!("t"))] {
+        let body = json!({"agent": "sturdy", "input": "hi", "thread": thread, "metadata": {"kind": metadata}});
+        let answered = app.run_with(body).await;
+        let path = format!("/v1/runs/{}", answered["run_id"].as_str().unwrap());
+        let (_, run) = app.call(Method::GET, &path, None).await;
+        assert_eq!(answered, run);
+        assert_eq!((&run["status"], &run["output_text"]), (&json!("completed"), &json!("from calm")));
+        assert_eq!((&run["model"], &run["answered_by"]), (&json!("mock/fickle"), &json!("mock/calm")));
+        let (_, steps) = app.call(Method::GET, &format!("{path}/steps"), None).await;
+        let [first, second] = [&steps["data"][0], &steps["data"][1]];
+        let answered = (&first["answered_by"], &second["answered_by"]);
+        assert_eq!(answered, (&json!("mock/fickle"), &json!("mock/calm")));
+        assert_eq!((&first["usage"]["cost"], &first["usage"]["cost_known_part"]), (&Value::Null, &json!(0.0)));
+        let priced = second["usage"]["cost"].as_f64().unwrap();
+        assert!(priced > 0.0 && second["usage"].get("cost_known_part").is_none(), "{second:#}");
+        let (_, listed) = app.call(Method::GET, "/v1/runs?limit=1", None).await;
+        for shown in [&run, &listed["data"][0]] {
+            assert_eq!(shown["usage"]["cost"], Value::Null);
+            assert_eq!(shown["usage"]["cost_known_part"], json!(priced));
+            assert_eq!(shown["answered_by"], "mock/calm");
+        }
+    }
     app.finish().await;
 }
 

@@ -260,6 +260,7 @@ pub(crate) fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus
             agent: "demo".to_owned(),
             agent_version: None,
             model: "scripted/demo".parse().unwrap(),
+            answered_by: Some("other/model".parse().unwrap()),
             mode: RunMode::Sync,
             durability: Durability::Session,
             thread: None,
@@ -287,6 +288,7 @@ pub(crate) fn step(step_number: u64) -> StepRecord {
         step_id: StepId::generate(&UuidV7Source),
         step_type: AgentStepType::FinalResponse,
         finish_reason: Some(FinishReason::Other("novel".to_owned())),
+        answered_by: Some("other/model".parse().unwrap()),
         model: Some("demo-2".to_owned()),
         usage: usage(),
         started_at: now(),
@@ -307,5 +309,6 @@ fn usage() -> Usage {
         reasoning_tokens: 9,
         total_tokens: 150,
         cost: Cost::from_dollars(0.000_123),
+        cost_known_part: None,
     }
 }

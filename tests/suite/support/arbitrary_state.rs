@@ -56,6 +56,7 @@ fn usage() -> impl Strategy<Value = Usage> {
         reasoning_tokens: n[4],
         total_tokens: n[5],
         cost: mills.and_then(|mills| Cost::from_dollars(f64::from(mills) / 1000.0)),
+        cost_known_part: mills.is_none().then_some(Cost::ZERO),
     })
 }
 

@@ -9,7 +9,7 @@ use agent_runtime::agent::ports::{
 };
 use agent_runtime::agent::state::{FinishReason, ModelResponse};
 use agent_runtime::message::{ContentPart, ToolCall};
-use agent_runtime::usage::Usage;
+use agent_runtime::usage::{Cost, Usage};
 use futures_util::{StreamExt as _, stream};
 
 use super::provider_rules::assert_provider_valid;
@@ -81,6 +81,7 @@ pub(crate) fn usage(input_tokens: u64, output_tokens: u64) -> Usage {
         input_tokens,
         output_tokens,
         total_tokens: input_tokens + output_tokens,
+        cost_known_part: Some(Cost::ZERO),
         ..Usage::default()
     }
 }

@@ -145,6 +145,7 @@ impl ReactDriver {
 
     /// Keeps what the model wrote, for it to mend.
     fn end_malformed(&self, state: AgentState, mut step: AgentStep, asked: Exchange, fault: &str) -> AgentState {
+        step.answered_by = asked.answered_by;
         if let Some(response) = asked.response {
             step.output_messages.extend(self.ports.assistant_message(&response));
             step.response = Some(response);

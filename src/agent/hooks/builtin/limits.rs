@@ -62,9 +62,7 @@ impl Limits {
         let (budget, usage, now) = (&self.budget, execution.usage(), self.control.now());
         let max_steps = budget.max_steps.filter(|max| steps >= *max as usize);
         let max_tokens = budget.max_tokens.filter(|max| usage.total_tokens >= *max);
-        let max_cost = budget
-            .max_cost
-            .filter(|max| usage.cost.is_some_and(|cost| cost >= *max));
+        let max_cost = budget.max_cost.filter(|max| usage.known_cost() >= *max);
         let max_seconds = budget.max_seconds.filter(|_| {
             budget
                 .end_of_seconds(execution.started_at)

@@ -202,6 +202,7 @@ fn usage(n: u64) -> Usage {
         reasoning_tokens: 1,
         total_tokens: n + 2,
         cost: Cost::from_dollars(0.0021),
+        cost_known_part: None,
     }
 }
 

@@ -40,40 +40,40 @@ const ALL: &str = concat!(
     "with removal as (
         delete from session_removal where false
     ), based as (
-        select 1 where $33 is not null or $4 is null
+        select 1 where $35 is not null or $4 is null
             or exists (select from sessions where tenant = $1 and session_id = $4)
     ), claimed as (
         insert into idempotency_keys (tenant, key, resource_id, digest, expires_at)
-        select $1, $45, $2, $46, $47 from based where $45 is not null
+        select $1, $47, $2, $48, $49 from based where $47 is not null
         on conflict (tenant, key) do update set
             resource_id = excluded.resource_id, digest = excluded.digest, expires_at = excluded.expires_at
-        where idempotency_keys.expires_at <= $37
+        where idempotency_keys.expires_at <= $39
         returning 1
     ), accepted as (
-        select 1 from based where $45 is null or exists (select from claimed)
+        select 1 from based where $47 is null or exists (select from claimed)
     ), made as (
         insert into threads (tenant, name, session_id, version, created_at, updated_at)
-        select $1, $33, null, 0, $37, $37 from accepted where $33 is not null
+        select $1, $35, null, 0, $39, $39 from accepted where $35 is not null
         on conflict (tenant, name) do nothing
     ), run as (
         insert into runs (
             tenant, run_id, session_id, base_session_id, agent, agent_version, model, mode, status, stop_reason,
             input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, total_tokens, cost,
             step_count, error, metadata, created_at, started_at, completed_at, schema_version, output_encoding,
-            steps_encoding, output, steps, event_count, attempts, durability, thread)
+            steps_encoding, output, steps, event_count, attempts, durability, thread, cost_known_part, answered_by)
         select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-            $23, $24, $25, $26, $27, $28, $29, $30, $31, $32
+            $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34
         from accepted
     ), queued as (
         insert into run_queue (
             tenant, run_id, thread, priority, is_held, moves_thread, enqueued_at, fence, attempts, leased_until, owner,
             schema_version, encoding, request, level, turn)
-        select $1, $2, $33, $34, $35, $36, $37, $38, $38, $39, $40, $41, $42, $43, $44, ",
-    next_turn!("$1", "$44"),
+        select $1, $2, $35, $36, $37, $38, $39, $40, $40, $41, $42, $43, $44, $45, $46, ",
+    next_turn!("$1", "$46"),
     " from accepted
     )
     select exists (select from based) as has_base, exists (select from accepted) as is_accepted, (
-        select case when $39 is null and not $35 then pg_notify('agent_runtime_queue', '')::text end from accepted) as sign"
+        select case when $41 is null and not $37 then pg_notify('agent_runtime_queue', '')::text end from accepted) as sign"
 );
 
 /// Inserts the rows; returns what stands in the way, if anything.

@@ -156,7 +156,7 @@ macro_rules! run_update {
             cache_write_tokens = $14, reasoning_tokens = $15, total_tokens = $16, cost = $17, step_count = $18,
             error = $19, metadata = $20, created_at = $21, started_at = $22, completed_at = $23, schema_version = $24,
             output_encoding = $25, steps_encoding = $26, output = $27, steps = $28, event_count = $29, attempts = $30,
-            durability = $31, thread = $32, thread_moved = $33
+            durability = $31, thread = $32, cost_known_part = $33, answered_by = $34, thread_moved = $35
         where tenant = $1 and run_id = $2"
     };
 }
