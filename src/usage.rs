@@ -66,6 +66,24 @@ impl Usage {
         self.cost.or(self.cost_known_part).unwrap_or_default()
     }
 
+    /// Returns the larger of two counts of the same usage, both of which may lack something.
+    #[must_use]
+    pub fn at_least(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.max(other.input_tokens),
+            output_tokens: self.output_tokens.max(other.output_tokens),
+            cache_read_tokens: self.cache_read_tokens.max(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.max(other.cache_write_tokens),
+            reasoning_tokens: self.reasoning_tokens.max(other.reasoning_tokens),
+            total_tokens: self.total_tokens.max(other.total_tokens),
+            ..Self::default()
+        }
+        .costing(
+            both(self.whole_cost(), other.whole_cost(), Cost::max),
+            self.known_cost().max(other.known_cost()),
+        )
+    }
+
     /// Returns what was used since an earlier count.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
@@ -336,15 +354,39 @@ mod tests {
         for (parts, sum, later) in [
             (vec![], [Some(0.0), None], None),
             (vec![Usage::default()], [Some(0.0), None], Some([Some(0.0), None])),
-            (vec![Usage::default().priced(None)], [Some(0.0), None], Some([Some(0.0), None])),
+            (
+                vec![Usage::default().priced(None)],
+                [Some(0.0), None],
+                Some([Some(0.0), None]),
+            ),
             (vec![priced, priced], [Some(0.5), None], Some([Some(0.25), None])),
             (vec![unpriced], [None, Some(0.0)], Some([Some(0.0), None])),
             (vec![priced, unpriced], [None, Some(0.25)], Some([None, Some(0.0)])),
-            (vec![unpriced, priced, priced], [None, Some(0.5)], Some([None, Some(0.5)])),
-            (vec![priced, Usage::default()], [Some(0.25), None], Some([Some(0.0), None])),
-            (vec![billed.priced(None), priced], [Some(0.75), None], Some([Some(0.25), None])),
-            (vec![(billed + tokens).priced(None)], [None, Some(0.5)], Some([Some(0.0), None])),
-            (vec![(billed + tokens).priced(Some(&price))], [Some(0.5), None], Some([Some(0.0), None])),
+            (
+                vec![unpriced, priced, priced],
+                [None, Some(0.5)],
+                Some([None, Some(0.5)]),
+            ),
+            (
+                vec![priced, Usage::default()],
+                [Some(0.25), None],
+                Some([Some(0.0), None]),
+            ),
+            (
+                vec![billed.priced(None), priced],
+                [Some(0.75), None],
+                Some([Some(0.25), None]),
+            ),
+            (
+                vec![(billed + tokens).priced(None)],
+                [None, Some(0.5)],
+                Some([Some(0.0), None]),
+            ),
+            (
+                vec![(billed + tokens).priced(Some(&price))],
+                [Some(0.5), None],
+                Some([Some(0.0), None]),
+            ),
         ] {
             let whole: Usage = parts.iter().copied().sum();
             assert_eq!(shown(whole), sum, "{parts:?}");

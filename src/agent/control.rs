@@ -34,6 +34,8 @@ pub struct ExecutionControl {
     clock: Arc<dyn Clock>,
     /// Of the execution and of all those below it.
     spent: Mutex<Usage>,
+    /// When the first attempt at the execution began, where that was an earlier one.
+    began_at: Option<Timestamp>,
     parent: Option<Arc<Self>>,
 }
 
@@ -47,6 +49,7 @@ impl ExecutionControl {
             pause: CancellationToken::new(),
             clock,
             spent: Mutex::new(Usage::NOTHING),
+            began_at: None,
             parent: None,
         }
     }
@@ -64,13 +67,19 @@ impl ExecutionControl {
         Self { pause, ..self }
     }
 
-    /// Counts what a resumed execution has spent before as spent.
+    /// Counts what earlier attempts at the execution have spent as spent.
     #[must_use]
     pub fn with_spent(self, spent: Usage) -> Self {
         Self {
             spent: Mutex::new(spent),
             ..self
         }
+    }
+
+    /// Counts the time from when an earlier attempt at the execution began.
+    #[must_use]
+    pub fn with_beginning(self, began_at: Option<Timestamp>) -> Self {
+        Self { began_at, ..self }
     }
 
     /// Bounds an execution on behalf of this one; `until` is when this one's time is spent. It is cancelled and stopped with this one, and
@@ -88,6 +97,7 @@ impl ExecutionControl {
             pause: CancellationToken::new(),
             clock: Arc::clone(&self.clock),
             spent: Mutex::new(Usage::NOTHING),
+            began_at: None,
             parent: Some(Arc::clone(self)),
         }
     }
@@ -209,9 +219,15 @@ impl ExecutionControl {
         own.or_else(|| self.parent.as_ref()?.usage_limit(pending))
     }
 
+    /// Returns when the first attempt at the execution began, where this one began then.
+    pub fn first_beginning(&self, started_at: Timestamp) -> Timestamp {
+        self.began_at.map_or(started_at, |began_at| began_at.min(started_at))
+    }
+
     /// Returns the instant at which the execution's time is spent.
     pub fn time_limit(&self, state: &AgentState) -> Option<Timestamp> {
         let started_at = state.execution().map(|execution| execution.started_at);
+        let started_at = started_at.map(|started_at| self.first_beginning(started_at));
         let seconds = started_at.and_then(|started_at| self.budget.end_of_seconds(started_at));
         [seconds, self.budget.deadline].into_iter().flatten().min()
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::compilers::{CompilerConfig, Traces};
-use super::durability::Durability;
+use super::durability::DurabilityChoice;
 use super::error_policy::ErrorPolicy;
 use super::parameters::ModelParameters;
 use super::script::ScriptStep;
@@ -75,8 +75,8 @@ pub struct AgentDefinition {
     #[serde(default)]
     pub error_policy: ErrorPolicy,
     /// How much of its runs outlives their worker, unless a request says otherwise.
-    #[serde(default, skip_serializing_if = "is_session")]
-    pub durability: Durability,
+    #[serde(default, skip_serializing_if = "DurabilityChoice::is_auto")]
+    pub durability: DurabilityChoice,
     /// Who hears how its runs end, unless a request says otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<RunWebhook>,
@@ -124,11 +124,6 @@ fn yes() -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
 fn is_yes(value: &bool) -> bool {
     *value
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_session(value: &Durability) -> bool {
-    *value == Durability::Session
 }
 
 fn max_depth() -> u32 {

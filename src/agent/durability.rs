@@ -23,6 +23,44 @@ impl Durability {
     }
 }
 
+/// Which durability an agent or a request wants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DurabilityChoice {
+    /// `step` for a run of the queue whose tools may not all be called again, `session` for every other one.
+    #[default]
+    Auto,
+    /// The session that it continues: another worker begins it anew.
+    Session,
+    /// Each completed step and each tool call: another worker goes on after them.
+    Step,
+}
+
+impl DurabilityChoice {
+    /// Tells whether nobody has chosen.
+    pub fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+
+    /// Returns what is in force. A run that starts over would call its tools again.
+    pub fn resolve(self, is_queued: bool, has_unrepeatable_tools: bool) -> Durability {
+        match self {
+            Self::Auto if is_queued && has_unrepeatable_tools => Durability::Step,
+            Self::Auto | Self::Session => Durability::Session,
+            Self::Step => Durability::Step,
+        }
+    }
+}
+
+impl From<Durability> for DurabilityChoice {
+    fn from(durability: Durability) -> Self {
+        match durability {
+            Durability::Session => Self::Session,
+            Durability::Step => Self::Step,
+        }
+    }
+}
+
 impl std::str::FromStr for Durability {
     type Err = String;
 

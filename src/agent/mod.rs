@@ -31,7 +31,7 @@ pub use self::answer::{AnswerShape, AnswerShapeError};
 pub use self::call_key::CallSeed;
 pub use self::control::ExecutionControl;
 pub use self::definition::{AgentDefinition, DriverKind, HookConfig};
-pub use self::durability::Durability;
+pub use self::durability::{Durability, DurabilityChoice};
 pub use self::error_policy::{ErrorDecision, ErrorHandling, ErrorPolicy, ErrorPolicyPreset};
 pub use self::events::{AgentEvent, ContinuationDecision, EventSink};
 pub use self::inbox::Inbox;

@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::inbox::SteeringInbox;
-use crate::agent::RunWebhook;
+use crate::agent::{ExecutionControl, RunWebhook};
 use crate::ids::RunId;
 use crate::record::{RunControl, RunEvent};
 use crate::store::Lease;
 use crate::tenant::TenantId;
+use crate::usage::Usage;
 
 /// A run at work.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(super) struct ActiveRun {
     pub(super) stop: CancellationToken,
     /// Messages that its model has not seen yet.
     pub(super) inbox: Arc<SteeringInbox>,
+    /// What it has spent, once its work begins.
+    pub(super) spending: OnceLock<Arc<ExecutionControl>>,
     /// Who hears how it ends.
     pub(super) webhook: Option<RunWebhook>,
     /// What it holds of the queue; none for a run that lives in this process only.
@@ -47,6 +50,8 @@ pub(super) struct Tenure {
     expires: Mutex<Instant>,
     /// Events that the store has not yet.
     unkept: Mutex<Vec<Arc<RunEvent>>>,
+    /// What the store knows to be spent.
+    kept_usage: Mutex<Usage>,
 }
 
 /// How runs of the queue leave this process when it ends, those as well that come while it does.
@@ -97,6 +102,7 @@ impl ActiveRun {
             cancellation: cancellation.child_token(),
             stop: CancellationToken::new(),
             inbox: Arc::default(),
+            spending: OnceLock::new(),
             webhook,
             tenure,
         })
@@ -142,10 +148,12 @@ impl Tenure {
         moves_thread: bool,
         expires: Instant,
         unkept: Vec<Arc<RunEvent>>,
+        kept_usage: Usage,
         all: &Handover,
     ) -> Self {
         Self {
             unkept: Mutex::new(unkept),
+            kept_usage: Mutex::new(kept_usage),
             lease,
             moves_thread,
             handover: Handover {
@@ -202,6 +210,21 @@ impl Tenure {
     /// Tells whether the store has the event of this number.
     pub(super) fn is_kept(&self, sequence: u64) -> bool {
         self.events().first().is_none_or(|first| sequence < first.sequence)
+    }
+
+    /// Returns what the store knows to be spent.
+    pub(super) fn kept_usage(&self) -> Usage {
+        *self.usage()
+    }
+
+    /// Notes what the store knows to be spent.
+    pub(super) fn usage_kept(&self, usage: Usage) {
+        *self.usage() = usage;
+    }
+
+    fn usage(&self) -> MutexGuard<'_, Usage> {
+        // The only change is an assignment.
+        self.kept_usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn events(&self) -> MutexGuard<'_, Vec<Arc<RunEvent>>> {

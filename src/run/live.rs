@@ -12,6 +12,7 @@ use crate::board::{Board, LiveRun};
 use crate::clock::{Clock, Timestamp};
 use crate::record::{RunEvent, RunEventPayload, RunRecord, RunStatus, RunSummary, StepRecord};
 use crate::session::SessionHead;
+use crate::usage::Usage;
 
 /// Hears everything that happens to one run.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ struct LiveState {
     sequence: u64,
     /// Whether an earlier worker has told events, or has died before any of them was shared.
     is_resumed: bool,
+    /// What earlier attempts have spent and this one does not go on with.
+    lost: Usage,
     /// Takes the result; none when nobody waits for it.
     result: Option<oneshot::Sender<Arc<RunRecord>>>,
     /// Whether the run has ended, or goes on elsewhere.
@@ -50,6 +53,7 @@ impl LiveEvents {
             run,
             sequence: 0,
             is_resumed: false,
+            lost: Usage::NOTHING,
             result: None,
             is_over: false,
         });
@@ -83,6 +87,21 @@ impl LiveEvents {
     /// Tells whether an earlier worker has begun the run.
     pub(super) fn is_resumed(&self) -> bool {
         self.state().is_resumed
+    }
+
+    /// Counts what earlier attempts have spent, where this one goes on with a part of it. Returns the rest, which is lost.
+    pub(super) fn count_lost(&self, reached: Usage) -> Usage {
+        let mut state = self.state();
+        let lost = state.run.summary.usage.since(reached);
+        state.lost = lost;
+        // What is gone on with is counted again with its steps.
+        state.run.summary.usage = lost;
+        lost
+    }
+
+    /// Returns what earlier attempts have spent and this one does not go on with.
+    pub(super) fn lost(&self) -> Usage {
+        self.state().lost
     }
 
     /// Tells that the run begins, unless that was told already.

@@ -25,7 +25,7 @@ pub(super) struct Outcome {
     pub(super) is_committed: bool,
 }
 
-/// What the steps have cost that workers have made before, and nobody goes on with.
+/// What workers have told of the steps that they made before, and nobody goes on with.
 #[derive(Debug, Default)]
 pub(super) struct Spent {
     usage: Usage,
@@ -48,7 +48,7 @@ impl Outcome {
         let mut summary = live.summary();
         summary.status = run_status(state.status());
         summary.stop_reason = state.stop_reason();
-        summary.usage = state.usage();
+        summary.usage = live.lost() + state.usage();
         summary.answered_by = state.answered_by().cloned();
         summary.step_count = state.step_count() as u64;
         let by_error =
@@ -80,10 +80,10 @@ impl Outcome {
         Self::without_output(live, summary)
     }
 
-    /// Adds what was spent before.
+    /// Counts the steps that were made before. What they have spent is counted already as far as it was persisted.
     pub(super) fn after(mut self, spent: &Spent) -> Self {
         let summary = &mut self.record.summary;
-        summary.usage = summary.usage + spent.usage;
+        summary.usage = summary.usage.at_least(spent.usage);
         summary.step_count += spent.steps;
         self
     }

@@ -16,6 +16,7 @@ use super::request::{InputMessage, RunRequest};
 use super::service::RunService;
 use super::subagents::Team;
 use crate::agent::drivers::ModelChain;
+use crate::agent::ports::ToolExecutor;
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{AgentDefinition, AnswerShape, Durability};
 use crate::board::LiveRun;
@@ -118,14 +119,21 @@ impl RunService {
         self.plan_with(tenant, request, input, base, &Pinned::default()).await
     }
 
-    /// Finds again what a run of the queue was accepted with: the same versions of its agents, and the base that its record names.
+    /// Finds again what a run of the queue was accepted with: the same versions of its agents, and the base and the durability that its
+    /// record names.
     pub(super) async fn plan_again(
         &self,
         tenant: &TenantId,
         accepted: AcceptedRequest,
         base: Option<SessionId>,
+        durability: Durability,
     ) -> Result<RunPlan, Refusal> {
-        let AcceptedRequest { request, input, pinned } = accepted;
+        let AcceptedRequest {
+            mut request,
+            input,
+            pinned,
+        } = accepted;
+        request.durability = Some(durability.into());
         self.plan_with(tenant, request, Input::Accepted(input), base, &pinned)
             .await
     }
@@ -155,7 +163,8 @@ impl RunService {
         if budget.max_cost.is_some() {
             check_prices(&agent.definition, &models)?;
         }
-        self.ports.tools.executor(&agent.definition.tools)?;
+        let tools = self.ports.tools.executor(&agent.definition.tools)?;
+        let durability = durability_of(&request, &agent.definition, &*tools);
         let team = self.gather_team(tenant, &agent.definition, &budget, pinned).await?;
         let environment = environment_of(bundle, request.variables.clone())?;
         let session_metadata = session_metadata_of(bundle, &agent.definition, &request.metadata)?;
@@ -174,14 +183,18 @@ impl RunService {
             input,
             base,
             new_agent_id: pinned.agent_id.unwrap_or_else(|| AgentId::generate(&*self.ports.ids)),
-            durability: request.durability.unwrap_or(agent.definition.durability),
+            durability,
             agent: agent.definition,
             agent_version: agent.version,
             budget,
             environment,
             session_metadata,
             response_format,
-            request: RunRequest { webhook, ..request },
+            request: RunRequest {
+                webhook,
+                durability: Some(durability.into()),
+                ..request
+            },
         })
     }
 
@@ -387,6 +400,13 @@ fn environment_of(
         message: format!("together with those of the session, {message}"),
     })?;
     Ok(environment)
+}
+
+/// Returns how much of the run outlives its worker. Agents below the run's own have some of its tools and no others.
+fn durability_of(request: &RunRequest, agent: &AgentDefinition, tools: &dyn ToolExecutor) -> Durability {
+    let choice = request.durability.unwrap_or(agent.durability);
+    let mut names = agent.tools.iter();
+    choice.resolve(request.asks_for_queue(), names.any(|name| !tools.is_repeatable(name)))
 }
 
 /// Returns the shape that the request names, or else the agent, or else the session.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::state::ExecutionBudget;
-use crate::agent::{Durability, RunWebhook};
+use crate::agent::{DurabilityChoice, RunWebhook};
 use crate::ids::SessionId;
 use crate::json::{Object, Value};
 use crate::message::{ContentPart, Role, Section};
@@ -25,8 +25,8 @@ pub struct RunRequest {
     pub input: Vec<InputMessage>,
     /// How the caller follows the run.
     pub mode: RunMode,
-    /// How much of the run outlives its worker; by default the agent's.
-    pub durability: Option<Durability>,
+    /// How much of the run outlives its worker; by default the agent's. Of a run that was accepted, what is in force.
+    pub durability: Option<DurabilityChoice>,
     /// Among the runs of a tenant, those of a higher priority leave the queue first.
     pub priority: i16,
     /// The thread to continue and to move, in place of a base session.
@@ -59,7 +59,7 @@ impl RunRequest {
         self.mode == RunMode::Async
             || self.idempotency.is_some()
             || self.thread.is_some()
-            || self.durability == Some(Durability::Step)
+            || self.durability == Some(DurabilityChoice::Step)
     }
 }
 

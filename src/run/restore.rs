@@ -17,6 +17,7 @@ use crate::agent::{AgentLoop, CallSeed, DriverKind, Durability, ExecutionControl
 use crate::json::Object;
 use crate::record::RunSummary;
 use crate::session::Bundle;
+use crate::usage::Usage;
 
 /// Guards come before everything that an agent attaches, policies after it.
 const GUARD_PRIORITY: i32 = 1_000;
@@ -30,6 +31,8 @@ const OWN_SCOPE: &str = "";
 pub(super) struct Restored {
     pub(super) state: AgentState,
     pub(super) environment: Box<dyn Environment>,
+    /// What earlier attempts have spent.
+    pub(super) spent: Usage,
     /// How far an earlier worker has come.
     pub(super) progress: Option<Progress>,
     /// Where it is recorded how far this one comes.
@@ -52,6 +55,8 @@ impl RunService {
             .map_err(|error| Failure::restore(&error))?;
         let state = restore_state(plan, live, bundle);
         let (progress, journal) = self.restore_progress(plan, live, &state).await?;
+        let reached = progress.as_ref().map_or(Usage::NOTHING, Progress::spent);
+        let spent = live.count_lost(reached) + reached;
         // A worker that died early has told nothing that lasts, and may have kept steps all the same.
         if live.is_resumed() || progress.is_some() {
             live.tell_resumed(progress.as_ref().map(|progress| &progress.state));
@@ -59,6 +64,7 @@ impl RunService {
         Ok(Restored {
             state,
             environment,
+            spent,
             progress,
             journal,
         })
@@ -95,7 +101,6 @@ impl RunService {
     /// Makes the work of the run's own agent, above which there is nobody.
     pub(super) fn work(&self, plan: &RunPlan, live: &Arc<LiveEvents>, restored: &mut Restored) -> Work {
         let active = &live.active;
-        let spent = restored.progress.as_ref().map(Progress::spent).unwrap_or_default();
         let control = ExecutionControl::new(
             plan.budget.clone(),
             active.cancellation.clone(),
@@ -103,8 +108,15 @@ impl RunService {
         )
         .with_stop(active.stop.clone())
         .with_pause(active.pause())
-        .with_spent(spent);
-        let RunSummary { run_id, session_id, .. } = live.summary();
+        .with_spent(restored.spent);
+        let RunSummary {
+            run_id,
+            session_id,
+            started_at,
+            ..
+        } = live.summary();
+        let control = Arc::new(control.with_beginning(started_at.filter(|_| live.is_resumed())));
+        let _ = active.spending.set(Arc::clone(&control));
         Work {
             tenant: active.tenant.clone(),
             agent: Arc::clone(&plan.agent),
@@ -114,7 +126,7 @@ impl RunService {
             hooks: plan.agent.hooks.clone(),
             session_id,
             depth_left: plan.agent.max_depth,
-            control: Arc::new(control),
+            control,
             events: Arc::clone(live) as _,
             variables: restored.environment.variables(),
             team: Arc::clone(&plan.team),

@@ -101,7 +101,9 @@ mod tests {
     fn both_engines_reach_the_needed_version_in_the_same_steps() {
         let steps = |migrations: &[Migration]| -> Vec<_> {
             let steps = migrations.iter();
-            steps.map(|migration| (migration.version, migration.description)).collect()
+            steps
+                .map(|migration| (migration.version, migration.description))
+                .collect()
         };
         assert_eq!(steps(&POSTGRES), steps(&SQLITE));
         assert!(POSTGRES.is_sorted_by(|earlier, later| earlier.version < later.version));

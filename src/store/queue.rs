@@ -16,6 +16,7 @@ use crate::ids::{RunId, SessionId, WorkerId};
 use crate::record::{RunControl, RunEvent, RunSummary, SteeringMessage, SteeringStatus, ThreadName};
 use crate::session::Hash;
 use crate::tenant::TenantId;
+use crate::usage::Usage;
 
 /// The right to work on a run, until another worker has it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -292,6 +293,10 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     /// Keeps events that follow on those kept before; an attempt may be repeated, also with more events. Tells whether the lease is in
     /// force; otherwise nothing is kept.
     fn event_append<'a>(&'a self, lease: &'a Lease, events: &'a [Arc<RunEvent>]) -> StoreFuture<'a, bool>;
+
+    /// Persists in the record of a run what it has used so far; whoever leases it next reads it there. May be repeated. Tells whether the
+    /// lease is in force; otherwise nothing changes.
+    fn usage_update<'a>(&'a self, lease: &'a Lease, usage: &'a Usage) -> StoreFuture<'a, bool>;
 
     /// Reads events in order, from the one after `after` on; at least one if there is any, and then up to about `limit` and
     /// 1 MiB.

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::preference::Preference;
 use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, Durability, RunWebhook};
+use crate::agent::{AgentDefinition, DurabilityChoice, RunWebhook};
 use crate::http::codes::ProblemCode;
 use crate::http::input::{RunInput, decode_input};
 use crate::http::limits::HttpLimits;
@@ -47,7 +47,7 @@ pub(in crate::http) struct CreateRun {
     mode: RunMode,
     /// How much of the run outlives its worker; by default the agent's.
     #[serde(default)]
-    durability: Option<Durability>,
+    durability: Option<DurabilityChoice>,
     /// Among the runs of the tenant, those of a higher priority leave the queue first: -100 to 100.
     #[serde(default)]
     #[schema(minimum = -100, maximum = 100)]

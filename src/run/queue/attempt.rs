@@ -114,7 +114,14 @@ impl RunService {
             let earlier = earlier.unwrap_or_else(|elapsed| Err(StoreError::late("read earlier events", elapsed)));
             earlier.inspect_err(|_| self.ports.board.run_release(&tenant, run_id))?
         };
-        let tenure = Tenure::new(lease, leased.moves_thread, expires, unkept, &self.handover);
+        let tenure = Tenure::new(
+            lease,
+            leased.moves_thread,
+            expires,
+            unkept,
+            leased.summary.usage,
+            &self.handover,
+        );
         let active = ActiveRun::new(tenant.clone(), run_id, &CancellationToken::new(), webhook, Some(tenure));
         if let Some(control) = leased.control {
             active.control(control);
@@ -204,7 +211,12 @@ impl RunService {
         let plan = match planned {
             Planned::Before(plan) => plan,
             Planned::Now(accepted) => match self
-                .plan_again(&leased.lease.tenant, *accepted, leased.summary.base_session_id)
+                .plan_again(
+                    &leased.lease.tenant,
+                    *accepted,
+                    leased.summary.base_session_id,
+                    leased.summary.durability,
+                )
                 .await
             {
                 Ok(plan) => Box::new(plan),

@@ -1,4 +1,4 @@
-//! Beside the work: renews the leases of this process, and keeps what its runs have told and applied.
+//! Beside the work: renews the leases of this process, and keeps what its runs have told, spent and applied.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::run::active::{ActiveRun, Tenure};
 use crate::run::service::RunService;
 use crate::store::{Outage, RenewedLease, Store, StoreError};
 
-/// How often events and applied messages are kept.
+/// How often events, usage and applied messages are kept.
 const KEEPING: Duration = Duration::from_secs(1);
 /// Of how many runs they are kept at the same time.
 const KEPT_AT_ONCE: usize = 8;
@@ -58,7 +58,7 @@ impl RunService {
         }
     }
 
-    /// Keeps what runs have told and applied, until the last run has ended.
+    /// Keeps what runs have told, spent and applied, until the last run has ended.
     pub(in crate::run) async fn keep_progress(self: Arc<Self>) {
         let mut ticks = ticks(KEEPING);
         while self.next_tick(&mut ticks).await {
@@ -130,7 +130,7 @@ impl RunService {
         }
     }
 
-    /// Keeps what a run has told and applied since the last time. What can't be kept now is kept later, at the latest with its end.
+    /// Keeps what a run has told, spent and applied since the last time. What can't be kept now is kept later, at the latest with its end.
     pub(in crate::run) async fn keep(&self, run: &ActiveRun) {
         if let Err(error) = self.in_lease_time("keep events", self.try_keep(run)).await {
             tracing::debug!(run_id = %run.run_id, error = &error as &dyn std::error::Error, "events of a run are kept later");
@@ -139,8 +139,21 @@ impl RunService {
 
     async fn try_keep(&self, run: &ActiveRun) -> Result<(), StoreError> {
         if let Some(tenure) = &run.tenure {
+            // Before the events, so that no step is told whose cost a later attempt does not know.
+            self.keep_usage(run, tenure).await?;
             keep_events(&*self.ports.store, tenure).await?;
             self.keep_applied(run).await;
+        }
+        Ok(())
+    }
+
+    /// Persists what a run has spent since the last time: a later attempt at it counts that.
+    async fn keep_usage(&self, run: &ActiveRun, tenure: &Tenure) -> Result<(), StoreError> {
+        let Some(spent) = run.spending.get().map(|control| control.spent()) else {
+            return Ok(());
+        };
+        if spent != tenure.kept_usage() && self.ports.store.usage_update(&tenure.lease, &spent).await? {
+            tenure.usage_kept(spent);
         }
         Ok(())
     }

@@ -78,7 +78,11 @@ async fn nothing_switches_after_the_first_piece() {
         let state = setup.run().await;
         assert_eq!(state.status(), Some(ExecutionStatus::Failed));
         assert_eq!(state.errors().last().unwrap().code, "model_server_error");
-        assert_eq!(state.answered_by(), Some(&"fake/one".parse().unwrap()), "the words are its");
+        assert_eq!(
+            state.answered_by(),
+            Some(&"fake/one".parse().unwrap()),
+            "the words are its"
+        );
         assert_eq!(second.requests().len(), 0);
     }
 }
@@ -113,7 +117,11 @@ async fn a_model_without_a_price_leaves_a_step_without_a_cost() {
         ]
     };
     let price = Price::per_million(1.0, 1.0, None, None).unwrap();
-    for (first, second, known) in [(Some(price), None, 100e-6), (None, Some(price), 15e-6), (None, None, 0.0)] {
+    for (first, second, known) in [
+        (Some(price), None, 100e-6),
+        (None, Some(price), 15e-6),
+        (None, None, 0.0),
+    ] {
         let fallback = FakeModel::new([says("done")]);
         let setup = Setup::new([beats()]).with_fallback("other/two", &fallback, second);
         let setup = match first {

@@ -151,7 +151,10 @@ async fn a_run_of_which_a_part_has_no_price_shows_no_cost_and_which_model_answer
         }
     });
     let mock = mock.await;
-    let prices = [("prices.'mock/calm'.input", "1.0"), ("prices.'mock/calm'.output", "1.0")];
+    let prices = [
+        ("prices.'mock/calm'.input", "1.0"),
+        ("prices.'mock/calm'.output", "1.0"),
+    ];
     let app = TestApp::start(database.url(), &mock, &prices).await;
     let agent = json!({"models": ["mock/fickle", "mock/calm"], "tools": ["calculator"]});
     app.put_agent("sturdy", agent).await;
@@ -162,15 +165,27 @@ async fn a_run_of_which_a_part_has_no_price_shows_no_cost_and_which_model_answer
         let path = format!("/v1/runs/{}", answered["run_id"].as_str().unwrap());
         let (_, run) = app.call(Method::GET, &path, None).await;
         assert_eq!(answered, run);
-        assert_eq!((&run["status"], &run["output_text"]), (&json!("completed"), &json!("from calm")));
-        assert_eq!((&run["model"], &run["answered_by"]), (&json!("mock/fickle"), &json!("mock/calm")));
+        assert_eq!(
+            (&run["status"], &run["output_text"]),
+            (&json!("completed"), &json!("from calm"))
+        );
+        assert_eq!(
+            (&run["model"], &run["answered_by"]),
+            (&json!("mock/fickle"), &json!("mock/calm"))
+        );
         let (_, steps) = app.call(Method::GET, &format!("{path}/steps"), None).await;
         let [first, second] = [&steps["data"][0], &steps["data"][1]];
         let answered = (&first["answered_by"], &second["answered_by"]);
         assert_eq!(answered, (&json!("mock/fickle"), &json!("mock/calm")));
-        assert_eq!((&first["usage"]["cost"], &first["usage"]["cost_known_part"]), (&Value::Null, &json!(0.0)));
+        assert_eq!(
+            (&first["usage"]["cost"], &first["usage"]["cost_known_part"]),
+            (&Value::Null, &json!(0.0))
+        );
         let priced = second["usage"]["cost"].as_f64().unwrap();
-        assert!(priced > 0.0 && second["usage"].get("cost_known_part").is_none(), "{second:#}");
+        assert!(
+            priced > 0.0 && second["usage"].get("cost_known_part").is_none(),
+            "{second:#}"
+        );
         let (_, listed) = app.call(Method::GET, "/v1/runs?limit=1", None).await;
         for shown in [&run, &listed["data"][0]] {
             assert_eq!(shown["usage"]["cost"], Value::Null);

@@ -59,13 +59,13 @@ struct Limits {
 impl Limits {
     /// Returns the signals of all limits that are reached after so many steps.
     fn reached(&self, execution: &ExecutionState, steps: usize) -> Vec<StopSignal> {
-        let (budget, usage, now) = (&self.budget, execution.usage(), self.control.now());
+        let (budget, usage, now) = (&self.budget, self.control.spent(), self.control.now());
         let max_steps = budget.max_steps.filter(|max| steps >= *max as usize);
         let max_tokens = budget.max_tokens.filter(|max| usage.total_tokens >= *max);
         let max_cost = budget.max_cost.filter(|max| usage.known_cost() >= *max);
         let max_seconds = budget.max_seconds.filter(|_| {
             budget
-                .end_of_seconds(execution.started_at)
+                .end_of_seconds(self.control.first_beginning(execution.started_at))
                 .is_some_and(|end| now >= end)
         });
         let deadline = budget.deadline.filter(|deadline| now >= *deadline);

@@ -13,6 +13,7 @@ mod messages;
 
 mod events;
 mod journal;
+mod usage;
 
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ use crate::store::queue::{
 use crate::store::rows::LeaseKey;
 use crate::store::traits::StoreFuture;
 use crate::tenant::TenantId;
+use crate::usage::Usage;
 
 impl<E: Engine> QueueStore for E {
     fn lease_time(&self) -> StoreFuture<'_, Timestamp> {
@@ -117,6 +119,10 @@ impl<E: Engine> QueueStore for E {
 
     fn event_append<'a>(&'a self, lease: &'a Lease, events: &'a [Arc<RunEvent>]) -> StoreFuture<'a, bool> {
         Box::pin(events::event_append(self, lease, events))
+    }
+
+    fn usage_update<'a>(&'a self, lease: &'a Lease, usage: &'a Usage) -> StoreFuture<'a, bool> {
+        Box::pin(usage::usage_update(self, lease, usage))
     }
 
     fn event_read<'a>(

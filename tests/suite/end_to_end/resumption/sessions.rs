@@ -5,12 +5,15 @@ use serde_json::json;
 
 use super::world::{World, messages_of, resumed_events};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
+use crate::support::databases::{Engine, TestDatabase};
 use crate::support::mock_model::{Reply, content_text, last_user_text};
 use crate::support::wait::until;
 
 on_every_store!(
     a_run_starts_over,
+    what_a_lost_attempt_has_spent_counts,
+    a_run_whose_time_is_spent_does_not_start_over,
+    a_run_with_tools_that_may_not_be_called_again_keeps_its_steps,
     a_run_on_a_thread_starts_over_from_where_it_began,
     a_thread_that_is_moved_meanwhile_changes_nothing_for_its_run
 );
@@ -50,7 +53,8 @@ async fn a_run_starts_over(database: TestDatabase) {
         (&json!("completed"), &json!(2), &json!(2)),
         "{ended:#}"
     );
-    assert_eq!(ended["usage"]["total_tokens"], 30);
+    // One request of the lost attempt, and two of the other one.
+    assert_eq!(ended["usage"]["total_tokens"], 45);
     assert_eq!(
         (&ended["session_id"], &ended["created_at"]),
         (&run["session_id"], &run["created_at"])
@@ -76,6 +80,133 @@ async fn a_run_starts_over(database: TestDatabase) {
         (&json!(1), &json!(4))
     );
     second.finish().await;
+}
+
+/// The lost attempt and a subagent of it have asked a model once each.
+async fn what_a_lost_attempt_has_spent_counts(database: TestDatabase) {
+    let world = World::new(database, |request| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last_user_text(request).as_str() {
+            _ if last["role"] == "tool" => Reply::text("done"),
+            "go" => Reply::call("c1", "helper", &json!({"task": "help"})),
+            _ => Reply::call("c2", "again", &json!({"note": "n"})),
+        }
+    })
+    .await;
+    for (max_tokens, status, stop_reason, total, asked) in [
+        (1_000, "completed", "completed", 90, 6),
+        // What the lost attempt has spent leaves nothing for another step.
+        (30, "stopped", "token_limit_reached", 30, 2),
+    ] {
+        let first = world.replica().await;
+        first
+            .put_agent("helper", json!({"model": "mock/m", "tools": ["again"]}))
+            .await;
+        let lead = json!({"model": "mock/m", "tools": ["again"], "subagents": [{"agent": "helper"}]});
+        first.put_agent("lead", lead).await;
+        let before = world.asked().len();
+        let budget = json!({"max_tokens": max_tokens});
+        let run = first.begin("go", json!({"agent": "lead", "budget": budget})).await;
+        world.tool_gate.until_waiting(1).await;
+        until("what is spent is persisted within seconds", async || {
+            world
+                .database
+                .number("select max(total_tokens) from runs where status = 'running'")
+                .await
+                == 30
+        })
+        .await;
+        first.die(&world).await;
+        world.tool_gate.until_waiting(0).await;
+        world.tool_gate.open(usize::from(status == "completed"));
+        let second = world.replica().await;
+        let ended = second.ended(&run).await;
+        assert_eq!(
+            (&ended["status"], &ended["stop_reason"], &ended["attempts"]),
+            (&json!(status), &json!(stop_reason), &json!(2)),
+            "{ended:#}"
+        );
+        assert_eq!(ended["usage"]["total_tokens"], total);
+        assert_eq!(world.asked().len() - before, asked);
+        second.finish().await;
+    }
+}
+
+async fn a_run_whose_time_is_spent_does_not_start_over(database: TestDatabase) {
+    let world = World::new(database, story).await;
+    let first = world.replica().await;
+    first.put_agent("worker", worker()).await;
+    let budget = json!({"max_seconds": 3_000});
+    let run = first.begin("go", json!({"agent": "worker", "budget": budget})).await;
+    world.tool_gate.until_waiting(1).await;
+    first.die(&world).await;
+    world.tool_gate.until_waiting(0).await;
+    let an_hour_ago = match world.database.engine {
+        Engine::Postgres => "update runs set started_at = started_at - interval '1 hour'",
+        Engine::Sqlite => "update runs set started_at = started_at - 3600000000",
+    };
+    world.database.execute(an_hour_ago).await.unwrap();
+    let second = world.replica().await;
+    let ended = second.ended(&run).await;
+    assert_eq!(
+        (&ended["status"], &ended["stop_reason"], &ended["step_count"]),
+        (&json!("stopped"), &json!("time_limit_reached"), &json!(0)),
+        "{ended:#}"
+    );
+    assert_eq!(world.asked().len(), 1);
+    second.finish().await;
+}
+
+async fn a_run_with_tools_that_may_not_be_called_again_keeps_its_steps(database: TestDatabase) {
+    let world = World::new(database, |request| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        if last["role"] == "tool" {
+            return Reply::text("done");
+        }
+        Reply::call("c1", "once", &json!({"note": "n"}))
+    })
+    .await;
+    let first = world.replica().await;
+    let with_tools = |tools: Value| json!({"model": "mock/m", "tools": tools});
+    for (agent, definition) in [
+        ("again", with_tools(json!(["again"]))),
+        ("once", with_tools(json!(["again", "once"]))),
+        (
+            "chosen",
+            json!({"model": "mock/m", "tools": ["once"], "durability": "session"}),
+        ),
+        (
+            "lead",
+            json!({"model": "mock/m", "tools": ["again", "once"], "subagents": [{"agent": "again", "tools": ["again"]}]}),
+        ),
+    ] {
+        first.put_agent(agent, definition).await;
+    }
+    let mut runs = Vec::new();
+    for (body, durability) in [
+        (json!({"agent": "again"}), "session"),
+        (json!({"agent": "once"}), "step"),
+        (json!({"agent": "lead"}), "step"),
+        (json!({"agent": "chosen"}), "session"),
+        (json!({"agent": "chosen", "durability": "auto"}), "step"),
+        (json!({"agent": "once", "durability": "session"}), "session"),
+    ] {
+        let run = first.begin("go", body.clone()).await;
+        assert_eq!(run["durability"], durability, "{body}");
+        runs.push((run, durability));
+    }
+    // A light run has no other worker.
+    let light = json!({"agent": "once", "input": "go", "mode": "stream"});
+    let light = first.post("/v1/runs", &light);
+    let (light, ()) = tokio::join!(light, async {
+        world.tool_gate.until_waiting(6).await;
+        world.tool_gate.open(6);
+    });
+    assert!(light.text().contains(r#""durability":"session""#), "{}", light.text());
+    for (run, durability) in &runs {
+        assert_eq!(first.ended(run).await["durability"], *durability);
+    }
+    first.finish().await;
 }
 
 async fn a_run_on_a_thread_starts_over_from_where_it_began(database: TestDatabase) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use agent_runtime::record::RunEvent;
+use agent_runtime::usage::{Cost, Usage};
 
 use super::fixtures::{events, failed_end, journal, queued_run};
 use crate::store::fixtures::{Fixture, run_id, tenant};
@@ -12,6 +13,7 @@ on_both_engines!(
     nothing_is_appended_after_a_takeover,
     a_repeated_attempt_appends_nothing_twice,
     events_are_read_from_anywhere,
+    what_a_run_has_used_is_read_with_its_next_lease,
 );
 
 async fn a_journal_is_read_in_order_and_by_its_run(fixture: Fixture) {
@@ -114,4 +116,38 @@ async fn events_are_read_from_anywhere(fixture: Fixture) {
         events(run, 1, 3),
         "at least one"
     );
+}
+
+async fn what_a_run_has_used_is_read_with_its_next_lease(fixture: Fixture) {
+    let store = &fixture.store;
+    let run_id = fixture.enqueue_new().await.summary.run_id;
+    let shown = async || {
+        store
+            .run_lookup(&fixture.tenant, run_id)
+            .await
+            .unwrap()
+            .unwrap()
+            .summary
+            .usage
+    };
+    let usage = |tokens| Usage {
+        input_tokens: tokens,
+        total_tokens: tokens,
+        cost_known_part: Cost::from_dollars(0.25),
+        ..Usage::default()
+    };
+    let first = fixture.lease_one().await;
+    for tokens in [1, 2, 2] {
+        assert!(store.usage_update(&first.lease, &usage(tokens)).await.unwrap());
+        assert_eq!(shown().await, usage(tokens));
+    }
+    let second = fixture.lease_at(101, 10).await.remove(0);
+    assert_eq!(second.summary.usage, usage(2));
+    assert!(!store.usage_update(&first.lease, &usage(9)).await.unwrap());
+    assert!(store.usage_update(&second.lease, &usage(3)).await.unwrap());
+    // A record in its final form stays as it is.
+    let end = failed_end(&second);
+    store.run_record(&fixture.tenant, &end).await.unwrap();
+    assert!(!store.usage_update(&second.lease, &usage(9)).await.unwrap());
+    assert_eq!(shown().await, end.record.summary.usage);
 }
