@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod ids;
 pub mod json;
+pub mod limits;
 pub mod message;
 pub mod model_ref;
 pub mod retry_after;

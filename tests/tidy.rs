@@ -10,6 +10,7 @@ const PLAIN: &[&str] = &[
     "clock",
     "ids",
     "json",
+    "limits",
     "message",
     "model_ref",
     "retry_after",

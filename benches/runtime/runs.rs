@@ -9,6 +9,7 @@ use agent_runtime::agent::state::ExecutionBudget;
 use agent_runtime::app::App;
 use agent_runtime::config::{self, Sources};
 use agent_runtime::json::Object;
+use agent_runtime::limits::RunLimits;
 use agent_runtime::message::{ContentPart, Role, Section};
 use agent_runtime::record::{RunMode, RunStatus};
 use agent_runtime::run::{InputMessage, OnDisconnect, RunRequest};
@@ -96,6 +97,7 @@ async fn run(app: &App, words: &str) {
         response_format: None,
         conflict: ConflictPolicy::Fork,
         on_disconnect: OnDisconnect::Continue,
+        limits: RunLimits::default(),
     };
     let handle = Arc::clone(&app.runs)
         .start(TenantId::anonymous(), request)

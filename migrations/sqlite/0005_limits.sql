@@ -10,3 +10,6 @@ drop index run_queue_of_tenant;
 create index run_queue_of_tenant on run_queue (tenant, level, turn) where leased_until is null;
 create index run_queue_by_priority on run_queue (tenant, level, priority desc, run_id)
     where leased_until is null and (not is_held or control = 'cancel');
+
+-- What the runs of the key's callers may do, as JSON with a version; null limits nothing.
+alter table api_keys add column limits text;

@@ -96,6 +96,7 @@ impl App {
         factories.push(Box::new(summarisation));
         let hooks = Arc::new(HookRegistry::new(factories));
         let configured = AgentFiles::load(&config.agents.directory)?;
+        let limits = Arc::new(config.limits());
         let checks = AgentChecks {
             models: Arc::clone(&models) as _,
             tools: Arc::clone(&tools) as _,
@@ -105,6 +106,7 @@ impl App {
                 settings::webhook_secrets(config)?,
             )),
             prices: config.price_table(),
+            limits: Arc::clone(&limits),
             budget: settings::runs(config).budget,
         };
         let agents = AgentDirectory::new(Arc::clone(&store), checks, Arc::clone(&clock), configured.definitions());
@@ -112,13 +114,7 @@ impl App {
         let sessions = Sessions::new(Arc::clone(&store), config.store.cache_bytes, Arc::clone(&clock));
         let sessions = Arc::new(sessions.with_max_part_bytes(config.store.max_session_bytes));
         let board = open_board(config).await?;
-        let outbox_ports = OutboxPorts {
-            store: Arc::clone(&store) as _,
-            sender,
-            secrets: settings::webhook_secrets(config)?,
-            sign: Arc::new(Notify::new()),
-            clock: Arc::clone(&clock),
-        };
+        let outbox_ports = outbox_ports(config, &store, sender, &clock)?;
         let ports = RunPorts {
             sessions: Arc::clone(&sessions),
             store: Arc::clone(&store),
@@ -129,6 +125,7 @@ impl App {
             hooks,
             environments: Arc::new(InMemoryEnvironments),
             prices: config.price_table(),
+            limits,
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             outbox: Arc::clone(&outbox_ports.sign),
@@ -201,6 +198,21 @@ impl App {
             tracing::warn!("the connections to the board and the store did not close in time");
         }
     }
+}
+
+fn outbox_ports(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    sender: Arc<WebhookSender>,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<OutboxPorts> {
+    Ok(OutboxPorts {
+        store: Arc::clone(store) as _,
+        sender,
+        secrets: settings::webhook_secrets(config)?,
+        sign: Arc::new(Notify::new()),
+        clock: Arc::clone(clock),
+    })
 }
 
 /// Opens the configured store.

@@ -10,8 +10,10 @@ use crate::app;
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
 use crate::ids::{ApiKeyId, UuidV7Source};
+use crate::limits::{Pattern, RunLimits};
 use crate::store::{ApiKeyRecord, Scope, Store};
 use crate::tenant::TenantId;
+use crate::usage::Cost;
 
 /// What to do with keys.
 #[derive(Debug, Subcommand)]
@@ -27,6 +29,8 @@ pub(super) enum KeysCommand {
         /// What the key is for.
         #[arg(long, default_value = "")]
         label: String,
+        #[command(flatten)]
+        limits: KeyLimits,
     },
     /// Lists keys, newest first.
     List,
@@ -37,12 +41,62 @@ pub(super) enum KeysCommand {
     },
 }
 
+/// What the runs of a key's callers may do; absent, whatever the tenant's may.
+#[derive(Debug, clap::Args)]
+pub(super) struct KeyLimits {
+    /// The most steps of a run.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    max_steps: Option<u32>,
+    /// The most tokens of a run, input and output together.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: Option<u64>,
+    /// The most seconds of a run.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    max_seconds: Option<u32>,
+    /// The most US dollars of a run.
+    #[arg(long, value_parser = dollars)]
+    max_cost: Option<Cost>,
+    /// Patterns of the agents that may work, such as `support-*`.
+    #[arg(long, value_delimiter = ',')]
+    agents: Vec<Pattern>,
+    /// Patterns of the models that may be asked, such as `openai/gpt-4.1*`.
+    #[arg(long, value_delimiter = ',')]
+    models: Vec<Pattern>,
+    /// Patterns of the providers that may be asked.
+    #[arg(long, value_delimiter = ',')]
+    providers: Vec<Pattern>,
+}
+
+fn dollars(text: &str) -> Result<Cost, String> {
+    let dollars = text.parse().ok().and_then(Cost::from_dollars);
+    dollars.ok_or_else(|| "not an amount of US dollars".to_owned())
+}
+
+impl From<KeyLimits> for RunLimits {
+    fn from(limits: KeyLimits) -> Self {
+        Self {
+            max_steps: limits.max_steps,
+            max_tokens: limits.max_tokens,
+            max_seconds: limits.max_seconds,
+            max_cost: limits.max_cost,
+            agents: limits.agents,
+            models: limits.models,
+            providers: limits.providers,
+        }
+    }
+}
+
 /// Runs the command against the configured store.
 pub(super) async fn manage(config: Config, command: KeysCommand) -> anyhow::Result<()> {
     let store = app::open_store(&config).await?;
     let done = match command {
-        KeysCommand::Create { tenant, scopes, label } => {
-            let made = create(&*store, tenant, scopes, label).await;
+        KeysCommand::Create {
+            tenant,
+            scopes,
+            label,
+            limits,
+        } => {
+            let made = create(&*store, tenant, scopes, label, limits.into()).await;
             made.and_then(|()| Ok(print_note(format_args!("the store is {}", config.store.url))?))
         }
         KeysCommand::List => list(&*store).await,
@@ -52,7 +106,13 @@ pub(super) async fn manage(config: Config, command: KeysCommand) -> anyhow::Resu
     done
 }
 
-async fn create(store: &dyn Store, tenant: TenantId, scopes: Vec<Scope>, label: String) -> anyhow::Result<()> {
+async fn create(
+    store: &dyn Store,
+    tenant: TenantId,
+    scopes: Vec<Scope>,
+    label: String,
+    limits: RunLimits,
+) -> anyhow::Result<()> {
     let (secret, secret_hash) =
         api_key::generate().map_err(|error| anyhow!("the operating system gives no random bytes: {error}"))?;
     let key_id = ApiKeyId::generate(&UuidV7Source);
@@ -63,6 +123,7 @@ async fn create(store: &dyn Store, tenant: TenantId, scopes: Vec<Scope>, label: 
         tenant,
         scopes,
         label,
+        limits,
         created_at,
         revoked_at: None,
     };
@@ -76,7 +137,7 @@ async fn create(store: &dyn Store, tenant: TenantId, scopes: Vec<Scope>, label: 
 
 async fn list(store: &dyn Store) -> anyhow::Result<()> {
     print_line(format_args!(
-        "{:<36}  {:<16}  {:<32}  {:<25}  STATE    LABEL",
+        "{:<36}  {:<16}  {:<32}  {:<25}  STATE    LABEL  LIMITS",
         "KEY", "TENANT", "SCOPES", "CREATED"
     ))?;
     for key in store.key_list().await? {
@@ -85,11 +146,19 @@ async fn list(store: &dyn Store) -> anyhow::Result<()> {
         let created = key.created_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
         let (tenant, scopes, label) = (key.tenant.as_str(), scopes.join(","), key.label);
         print_line(format_args!(
-            "{}  {tenant:<16}  {scopes:<32}  {created:<25}  {state:<7}  {label}",
-            key.key_id
+            "{}  {tenant:<16}  {scopes:<32}  {created:<25}  {state:<7}  {label}  {}",
+            key.key_id,
+            limits_text(&key.limits)?
         ))?;
     }
     Ok(())
+}
+
+fn limits_text(limits: &RunLimits) -> serde_json::Result<String> {
+    if limits.is_empty() {
+        return Ok(String::new());
+    }
+    serde_json::to_string(limits)
 }
 
 async fn revoke(store: &dyn Store, key_id: ApiKeyId) -> anyhow::Result<()> {

@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::ids::SessionId;
 use crate::json::Object;
 use crate::lifecycle::StopSignals;
+use crate::limits::RunLimits;
 use crate::message::{ContentPart, Role, Section};
 use crate::model_ref::ModelRef;
 use crate::record::{RunEventPayload, RunMode, RunRecord, RunStatus};
@@ -87,6 +88,7 @@ async fn follow(app: &App, args: RunArgs) -> anyhow::Result<RunRecord> {
         response_format: None,
         conflict: ConflictPolicy::Fork,
         on_disconnect: OnDisconnect::Cancel,
+        limits: RunLimits::default(),
     };
     let handle = app.runs.start(args.tenant.tenant, request).await?;
     let mut events = pin!(handle.into_events());

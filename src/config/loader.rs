@@ -13,6 +13,7 @@ use super::context_windows;
 use super::environment;
 use super::error::{ConfigError, Fault, nearest};
 use super::explanation::Explanation;
+use super::limits;
 use super::overrides;
 use super::prices;
 use super::providers;
@@ -138,6 +139,7 @@ fn check(config: &Config) -> Result<(), Fault> {
     providers::check(&config.providers)?;
     prices::check(&config.prices, &config.providers)?;
     webhooks::check(&config.webhooks)?;
+    limits::check(&config.limits)?;
     context_windows::check(&config.context_windows, &config.providers)
 }
 

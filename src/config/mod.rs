@@ -26,6 +26,7 @@ mod board;
 mod context_windows;
 mod http;
 mod idempotency;
+mod limits;
 mod log;
 mod models;
 mod prices;
@@ -49,6 +50,7 @@ pub use error::ConfigError;
 pub use explanation::Explanation;
 pub use http::HttpConfig;
 pub use idempotency::IdempotencyConfig;
+pub use limits::{LimitsConfig, TenantLimitsConfig};
 pub use loader::{Loaded, load};
 pub use log::{LogConfig, LogFormat};
 pub use models::ModelsConfig;
@@ -69,6 +71,7 @@ use std::num::NonZeroU64;
 
 use serde::Deserialize;
 
+use crate::limits::Limits;
 use crate::model_ref::ContextWindows;
 use crate::usage::PriceTable;
 
@@ -80,6 +83,7 @@ pub struct Config {
     pub board: BoardConfig,
     pub runs: RunsConfig,
     pub queue: QueueConfig,
+    pub limits: LimitsConfig,
     pub idempotency: IdempotencyConfig,
     pub models: ModelsConfig,
     /// Model providers by name, the first half of `PROVIDER/MODEL`.
@@ -98,6 +102,11 @@ impl Config {
     /// Builds the table that runs are charged by.
     pub fn price_table(&self) -> PriceTable {
         prices::table(&self.prices, &self.providers)
+    }
+
+    /// Builds the limits of tenants.
+    pub fn limits(&self) -> Limits {
+        limits::table(&self.limits)
     }
 
     /// Builds the table that conversations are summarised by.

@@ -3,9 +3,9 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-use super::values::{dollars, duration, filled, integer, optional_positive};
+use super::values::{duration, filled, integer, optional_cost, optional_positive};
 use crate::usage::Cost;
 
 /// Limits of runs.
@@ -50,8 +50,4 @@ pub struct BudgetConfig {
     /// US dollars.
     #[serde(default, deserialize_with = "optional_cost")]
     pub max_cost: Option<Cost>,
-}
-
-fn optional_cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cost>, D::Error> {
-    dollars(deserializer).map(Cost::from_dollars)
 }

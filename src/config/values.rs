@@ -12,6 +12,8 @@ use std::time::Duration;
 use serde::Deserializer;
 use serde::de::{Error, Unexpected, Visitor};
 
+use crate::usage::Cost;
+
 /// A span of time such as `"30s"` or `"250ms"`, within limits in milliseconds.
 pub(super) fn duration<'de, const MIN_MS: u64, const MAX_MS: u64, D: Deserializer<'de>>(
     deserializer: D,
@@ -43,6 +45,17 @@ pub(super) fn optional_positive<'de, D: Deserializer<'de>>(deserializer: D) -> R
     integer::<i64, 1, { i64::MAX }, D>(deserializer).map(|number| u64::try_from(number).ok().and_then(NonZeroU64::new))
 }
 
+/// A whole number from `MIN` to `MAX`, which need not be given.
+pub(super) fn optional_integer<'de, T, const MIN: i64, const MAX: i64, D>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error>
+where
+    T: TryFrom<i64>,
+    D: Deserializer<'de>,
+{
+    integer::<T, MIN, MAX, D>(deserializer).map(Some)
+}
+
 /// The largest amount of US dollars: far above any price, far below what prices can be counted in.
 const MAX_DOLLARS: f64 = 1e6;
 
@@ -54,6 +67,11 @@ pub(super) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64,
 /// An amount of US dollars, which need not be given.
 pub(super) fn optional_dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     dollars(deserializer).map(Some)
+}
+
+/// A cost in US dollars, which need not be given.
+pub(super) fn optional_cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cost>, D::Error> {
+    dollars(deserializer).map(Cost::from_dollars)
 }
 
 /// An IP address with a port.

@@ -13,7 +13,8 @@ use super::Api;
 use super::codes::ProblemCode;
 use super::problem::Problem;
 use crate::api_key::hash_secret;
-use crate::store::Scope;
+use crate::limits::RunLimits;
+use crate::store::{ApiKeyRecord, Scope};
 use crate::tenant::TenantId;
 
 /// Whose data the request is about; handlers take it as an argument.
@@ -41,27 +42,44 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
+/// What the API key of the request allows its runs; nothing is limited without a key.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KeyLimits(pub(super) RunLimits);
+
+impl<S: Send + Sync> FromRequestParts<S> for KeyLimits {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_default())
+    }
+}
+
 /// Lets a request pass whose caller has the scope. Both request and response then know the caller.
 pub(super) async fn require_scope(
     State((api, scope)): State<(Arc<Api>, Scope)>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let (tenant, is_administrator) = authorize(&api, request.headers(), scope).await?;
-    let caller = Caller(tenant);
+    let key = authorize(&api, request.headers(), scope).await?;
+    let caller = Caller(key.as_ref().map_or_else(TenantId::anonymous, |key| key.tenant.clone()));
+    let is_administrator = key.as_ref().is_none_or(|key| key.scopes.contains(&Scope::Admin));
     request.extensions_mut().insert(caller.clone());
-    request.extensions_mut().insert(is_administrator);
+    request.extensions_mut().insert(IsAdministrator(is_administrator));
+    if let Some(key) = key {
+        request.extensions_mut().insert(KeyLimits(key.limits.clone()));
+    }
     let mut response = next.run(request).await;
     response.extensions_mut().insert(caller);
     Ok(response)
 }
 
-async fn authorize(api: &Api, headers: &HeaderMap, scope: Scope) -> Result<(TenantId, IsAdministrator), Problem> {
+/// Returns the key that the request is made with; none where none is needed.
+async fn authorize(api: &Api, headers: &HeaderMap, scope: Scope) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
     let Some(secret) = bearer(headers)? else {
         return if api.keys.is_key_needed().await? {
             Err(missing_key())
         } else {
-            Ok((TenantId::anonymous(), IsAdministrator(true)))
+            Ok(None)
         };
     };
     let key = match hash_secret(secret) {
@@ -69,9 +87,8 @@ async fn authorize(api: &Api, headers: &HeaderMap, scope: Scope) -> Result<(Tena
         None => None,
     };
     let key = key.ok_or_else(|| Problem::new(ProblemCode::InvalidApiKey, "the API key is unknown or was revoked"))?;
-    let is_administrator = key.scopes.contains(&Scope::Admin);
-    if is_administrator || key.scopes.contains(&scope) {
-        Ok((key.tenant.clone(), IsAdministrator(is_administrator)))
+    if key.scopes.contains(&scope) || key.scopes.contains(&Scope::Admin) {
+        Ok(Some(key))
     } else {
         Err(Problem::new(
             ProblemCode::MissingScope,

@@ -57,6 +57,8 @@ codes! {
     MissingApiKey = "missing_api_key", UNAUTHORIZED, "The request has no API key";
     InvalidApiKey = "invalid_api_key", UNAUTHORIZED, "The API key is not valid";
     MissingScope = "missing_scope", FORBIDDEN, "The API key does not allow this";
+    NotAllowed = "not_allowed", FORBIDDEN, "The caller may not use the agent or the model";
+    AboveCeiling = "above_ceiling", FORBIDDEN, "The budget is above a ceiling";
     RouteNotFound = "route_not_found", NOT_FOUND, "There is nothing at this address";
     RunNotFound = "run_not_found", NOT_FOUND, "There is no such run";
     SessionNotFound = "session_not_found", NOT_FOUND, "There is no such session";

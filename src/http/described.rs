@@ -47,6 +47,7 @@ const OF_CONTROL: &[Code] = &[Code::RunNotFound, Code::RunUnreachable];
 /// Of what an agent is made of.
 const OF_AGENT: &[Code] = &[
     Code::AgentNotFound,
+    Code::NotAllowed,
     Code::UnknownModel,
     Code::ModelNotConfigured,
     Code::UnknownTool,
@@ -57,6 +58,7 @@ const OF_AGENT: &[Code] = &[
 ];
 /// Of a run that is not accepted.
 const OF_ACCEPTANCE: &[Code] = &[
+    Code::AboveCeiling,
     Code::SessionNotFound,
     Code::SessionNotCommitted,
     Code::TooManyMessages,
@@ -74,6 +76,7 @@ const OF_ACCEPTANCE: &[Code] = &[
 const OF_IMPORT: &[Code] = &[
     Code::SessionTooLarge,
     Code::AgentNotFound,
+    Code::NotAllowed,
     Code::UnknownModel,
     Code::ModelNotConfigured,
     Code::InvalidPrompt,

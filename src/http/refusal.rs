@@ -50,6 +50,11 @@ impl From<Refusal> for Problem {
                 format!("/{}", field.replace('.', "/")),
                 message,
             ),
+            Refusal::NotAllowed { .. } | Refusal::Unpriced { .. } => Self::new(ProblemCode::NotAllowed, detail),
+            Refusal::AboveCeiling { field, .. } => {
+                let pointer = format!("/{}", field.replace('.', "/"));
+                Self::new(ProblemCode::AboveCeiling, detail.clone()).with_error(pointer, detail)
+            }
             Refusal::History(_) => Self::new(ProblemCode::InvalidHistory, detail),
             Refusal::SessionTooLarge(_) => Self::new(ProblemCode::SessionTooLarge, detail),
             Refusal::AgentIsConfigured { .. } => Self::new(ProblemCode::AgentIsConfigured, detail),

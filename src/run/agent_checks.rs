@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use super::error::Refusal;
+use super::limits::Allowance;
 use super::models::unpriced;
 use crate::agent::hooks::HookRegistry;
 use crate::agent::ports::{ModelCatalog, ToolCatalog, WebhookRules};
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{AgentDefinition, AnswerShape, RunWebhook, check_prompt};
 use crate::json::contains_nul;
+use crate::limits::{Limits, RunLimits};
 use crate::session::check_metadata;
 use crate::tenant::TenantId;
 use crate::usage::PriceTable;
@@ -26,6 +28,8 @@ pub struct AgentChecks {
     pub webhooks: Arc<dyn WebhookRules>,
     /// What models cost.
     pub prices: PriceTable,
+    /// What tenants may do at most.
+    pub limits: Arc<Limits>,
     /// The limits that apply where a definition names none.
     pub budget: ExecutionBudget,
 }
@@ -72,6 +76,10 @@ impl AgentChecks {
     /// Checks a definition that a tenant has written.
     pub(super) fn check_of_tenant(&self, definition: &AgentDefinition, tenant: &TenantId) -> Result<(), Refusal> {
         self.check(definition)?;
+        let of_hooks = self.hooks.models(&definition.hooks)?;
+        let of_key = RunLimits::default();
+        Allowance::new(&self.limits.of(tenant).runs, &of_key)
+            .check_models(definition.model_chain().chain(&of_hooks), &self.prices)?;
         self.hooks.check_tenant(&definition.hooks, tenant)?;
         self.check_webhook(definition.webhook.as_ref(), Some(tenant))
     }

@@ -6,6 +6,7 @@ use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::{ModelLookupError, UnknownTool};
 use crate::agent::{AnswerShapeError, PromptError};
 use crate::ids::{RunId, SessionId};
+use crate::model_ref::ModelRef;
 use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES};
 use crate::session::{HistoryFault, PartTooLarge};
 use crate::store::StoreError;
@@ -80,6 +81,34 @@ pub enum Refusal {
         field: &'static str,
         /// What is wrong with it.
         message: String,
+    },
+    /// The caller may not have an agent or a model work.
+    #[error("the {what} {name:?} is not among those that the {whose} may use")]
+    NotAllowed {
+        /// `agent` or `model`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Whose limits say so.
+        whose: &'static str,
+    },
+    /// The caller's runs have a ceiling of cost, which could not hold for the model.
+    #[error(
+        "no price is known for the model {model}, and a ceiling of cost (`max_cost`) allows only models with a price"
+    )]
+    Unpriced {
+        /// The model.
+        model: ModelRef,
+    },
+    /// The request asks for more than its caller may spend.
+    #[error("{field}: {asked} is above the ceiling of {ceiling}")]
+    AboveCeiling {
+        /// The field.
+        field: &'static str,
+        /// What it asks for.
+        asked: String,
+        /// What is allowed.
+        ceiling: String,
     },
     /// The messages are none that a model accepts.
     #[error("the messages can't be used: {0}")]

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::error::Refusal;
+use super::limits::Allowance;
 use super::request::RequestKey;
 use super::service::RunService;
 use crate::agent::{AnswerShape, check_prompt};
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, BranchId, SessionId};
 use crate::json::{Object, Unread};
+use crate::limits::RunLimits;
 use crate::message::Message;
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::session::{
@@ -138,6 +140,9 @@ impl RunService {
         let agent = self.ports.agents.resolve(tenant, name).await?;
         if let Some(model) = &request.context.model {
             self.ports.models.check(model)?;
+            let of_key = RunLimits::default();
+            let allowance = Allowance::new(&self.ports.limits.of(tenant).runs, &of_key);
+            allowance.check_models([model], &self.ports.prices)?;
         }
         check_prompt(&request.context.system_prompt)?;
         AnswerShape::of(&request.context.response_format)?;

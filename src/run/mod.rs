@@ -16,6 +16,7 @@ mod handle;
 mod idempotency;
 mod import;
 mod inbox;
+mod limits;
 mod live;
 mod models;
 mod outcome;

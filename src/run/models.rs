@@ -1,7 +1,8 @@
-//! Choosing the models of a run: the caller's, or the session's, or those of the agent. Each must exist, and be priced where money is
-//! limited.
+//! Choosing the models of a run: the caller's, or the session's, or those of the agent. Each must exist, be allowed, and be
+//! priced where money is limited.
 
 use super::error::Refusal;
+use super::limits::Allowance;
 use super::service::RunService;
 use crate::agent::AgentDefinition;
 use crate::agent::drivers::{ModelChain, ModelChoice};
@@ -25,6 +26,19 @@ impl RunService {
             message: "the agent has no model".to_owned(),
         })?;
         Ok(ModelChain::new(preferred, choices))
+    }
+
+    /// Checks that an agent may work and ask its models, those of its hooks included.
+    pub(super) fn check_work(
+        &self,
+        allowance: &Allowance<'_>,
+        agent: &AgentDefinition,
+        models: &ModelChain,
+    ) -> Result<(), Refusal> {
+        let of_hooks = self.ports.hooks.models(&agent.hooks)?;
+        let names = models.iter().map(|choice| &choice.model_ref);
+        allowance.check_agent(&agent.name)?;
+        allowance.check_models(names.chain(&of_hooks), &self.ports.prices)
     }
 
     fn model_choice(&self, model_ref: ModelRef) -> Result<ModelChoice, Refusal> {

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use super::active::ActiveRun;
 use super::error::Refusal;
 use super::handle::{Caller, OnDeparture, RunHandle};
+use super::limits::Allowance;
 use super::live::LiveEvents;
 use super::models::check_prices;
 use super::queue::{AcceptedRequest, Pinned};
@@ -46,6 +47,8 @@ pub(super) struct RunPlan {
     /// The agents that may work below it.
     pub(super) team: Arc<Team>,
     pub(super) budget: ExecutionBudget,
+    /// The most steps of the run's own agent, and of each below it.
+    pub(super) step_ceiling: Option<u32>,
     pub(super) environment: EnvironmentState,
     pub(super) session_metadata: Object,
     pub(super) response_format: ResponseFormat,
@@ -146,26 +149,37 @@ impl RunService {
         base: Option<SessionId>,
         pinned: &Pinned,
     ) -> Result<RunPlan, Refusal> {
+        let limits = Arc::clone(self.ports.limits.of(tenant));
+        let allowance = Allowance::new(&limits.runs, &request.limits);
         let base = self.find_base(tenant, base).await?;
         let bundle = base.bundle();
         let agent = self.find_agent(tenant, request.agent.as_ref(), &base, pinned).await?;
         let of_session = bundle.and_then(|bundle| bundle.context.model.clone());
         let models = self.choose_models(request.model.clone().or(of_session), &agent.definition)?;
+        self.check_work(&allowance, &agent.definition, &models)?;
         request.budget.check().map_err(|message| Refusal::Invalid {
             field: "budget",
             message,
         })?;
+        // A run that was accepted goes on where a ceiling has come down since, and keeps to it.
+        if let Input::Asked(_) = input {
+            allowance.check_budget(&request.budget)?;
+        }
+        let ceiling = allowance.ceiling();
         let budget = request
             .budget
             .clone()
             .tightest(&agent.definition.budget)
-            .or(&self.settings.budget);
+            .or(&self.settings.budget)
+            .tightest(&ceiling);
         if budget.max_cost.is_some() {
             check_prices(&agent.definition, &models)?;
         }
         let tools = self.ports.tools.executor(&agent.definition.tools)?;
         let durability = durability_of(&request, &agent.definition, &*tools);
-        let team = self.gather_team(tenant, &agent.definition, &budget, pinned).await?;
+        let team = self
+            .gather_team(tenant, &agent.definition, &budget, pinned, &allowance)
+            .await?;
         let environment = environment_of(bundle, request.variables.clone())?;
         let session_metadata = session_metadata_of(bundle, &agent.definition, &request.metadata)?;
         let response_format = response_format_of(bundle, &agent.definition, request.response_format.clone());
@@ -187,6 +201,7 @@ impl RunService {
             agent: agent.definition,
             agent_version: agent.version,
             budget,
+            step_ceiling: ceiling.max_steps,
             environment,
             session_metadata,
             response_format,

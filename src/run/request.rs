@@ -8,6 +8,7 @@ use crate::agent::state::ExecutionBudget;
 use crate::agent::{DurabilityChoice, RunWebhook};
 use crate::ids::SessionId;
 use crate::json::{Object, Value};
+use crate::limits::RunLimits;
 use crate::message::{ContentPart, Role, Section};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::record::{RunMode, ThreadName};
@@ -51,6 +52,9 @@ pub struct RunRequest {
     pub conflict: ConflictPolicy,
     /// What to do when the caller goes away.
     pub on_disconnect: OnDisconnect,
+    /// What the caller's API key allows.
+    #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
+    pub limits: RunLimits,
 }
 
 impl RunRequest {

@@ -126,6 +126,7 @@ impl RunService {
             hooks: plan.agent.hooks.clone(),
             session_id,
             depth_left: plan.agent.max_depth,
+            step_ceiling: plan.step_ceiling,
             control,
             events: Arc::clone(live) as _,
             variables: restored.environment.variables(),

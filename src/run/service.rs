@@ -21,6 +21,7 @@ use crate::board::Board;
 use crate::clock::Clock;
 use crate::fair_share::FairShare;
 use crate::ids::{IdSource, RunId, WorkerId};
+use crate::limits::Limits;
 use crate::store::{Sessions, Store};
 use crate::supervision::Supervisor;
 use crate::tenant::TenantId;
@@ -50,6 +51,8 @@ pub struct RunPorts {
     pub environments: Arc<dyn EnvironmentRuntime>,
     /// What models cost.
     pub prices: PriceTable,
+    /// What tenants may do at most.
+    pub limits: Arc<Limits>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Makes ids.

@@ -33,6 +33,8 @@ pub(super) struct Work {
     pub(super) session_id: SessionId,
     /// How many levels of agents may be below it.
     pub(super) depth_left: u32,
+    /// The most steps of it, and of each agent below it.
+    pub(super) step_ceiling: Option<u32>,
     /// Bounds it.
     pub(super) control: Arc<ExecutionControl>,
     /// Hears of everything.

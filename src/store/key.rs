@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::ids::ApiKeyId;
+use crate::limits::RunLimits;
 use crate::session::Hash;
 use crate::tenant::TenantId;
 
@@ -66,6 +67,8 @@ pub struct ApiKeyRecord {
     pub scopes: Vec<Scope>,
     /// What it is for, in the operator's words.
     pub label: String,
+    /// What its callers' runs may do, within what the tenant may.
+    pub limits: RunLimits,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was revoked.

@@ -12,6 +12,7 @@ use crate::agent::drivers::ModelChain;
 use crate::agent::events::EventSink;
 use crate::ids::IdSource;
 use crate::json::Object;
+use crate::model_ref::ModelRef;
 use crate::tenant::TenantId;
 
 /// What the hooks of one execution may work with.
@@ -65,6 +66,11 @@ pub trait HookFactory: Send + Sync + fmt::Debug {
     /// Checks a configuration that a tenant has written, and no operator; says what in it is not the tenant's to use.
     fn check_tenant(&self, _config: &Object, _tenant: &TenantId) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Returns the models that a configuration names beside those of the agent.
+    fn models(&self, _config: &Object) -> Vec<ModelRef> {
+        Vec::new()
     }
 
     /// Makes an instance for one execution; fails as [`HookFactory::check`] does.
@@ -129,6 +135,12 @@ impl HookRegistry {
             let checked = self.factory(hook)?.check_tenant(&hook.config, tenant);
             checked.map_err(|message| wrong(hook, message))
         })
+    }
+
+    /// Returns the models that hooks ask beside those of the agent.
+    pub fn models(&self, hooks: &[HookConfig]) -> Result<Vec<ModelRef>, HookConfigError> {
+        let named = hooks.iter().map(|hook| Ok(self.factory(hook)?.models(&hook.config)));
+        named.collect::<Result<Vec<_>, _>>().map(|models| models.concat())
     }
 
     /// Adds instances of the attached hooks to the stack.

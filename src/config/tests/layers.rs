@@ -19,6 +19,7 @@ fn the_defaults_are_the_documented_ones() {
         board,
         runs,
         queue,
+        limits: _,
         idempotency,
         models: _,
         providers,
@@ -50,13 +51,6 @@ fn the_defaults_are_the_documented_ones() {
     assert_eq!((runs.max_concurrent, runs.max_input_messages), (1024, 1000));
     assert_eq!((runs.tool_concurrency, runs.tool_timeout), (8, Duration::from_mins(1)));
     assert_eq!(runs.shutdown_grace, Duration::from_secs(20));
-    let budget = BudgetConfig {
-        max_steps: 50,
-        max_tokens: None,
-        max_seconds: 600,
-        max_cost: None,
-    };
-    assert_eq!(runs.budget, budget);
     assert_eq!((queue.role, queue.concurrency), (Role::All, 64));
     assert_eq!((queue.max_waiting, queue.max_attempts), (100_000, 5));
     assert_eq!(
@@ -92,6 +86,19 @@ fn the_defaults_are_the_documented_ones() {
     assert!(prices.is_empty() && context_windows.is_empty());
     assert_eq!(agents.directory, PathBuf::from("config/agents"));
     assert_eq!((log.format, log.filter.as_str()), (LogFormat::Text, "info"));
+}
+
+#[test]
+fn runs_have_a_budget_and_no_ceiling_by_default() {
+    let Config { runs, limits, .. } = load(&Sources::default()).unwrap().config;
+    let budget = BudgetConfig {
+        max_steps: 50,
+        max_tokens: None,
+        max_seconds: 600,
+        max_cost: None,
+    };
+    assert_eq!(runs.budget, budget);
+    assert!(limits.each_tenant == TenantLimitsConfig::default() && limits.tenants.is_empty());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::events;
 use super::preference::Preference;
 use super::request::CreateRun;
 use crate::http::Api;
-use crate::http::auth::Caller;
+use crate::http::auth::{Caller, KeyLimits};
 use crate::http::codes::ProblemCode;
 use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::parameters::QueryParameters;
@@ -42,12 +42,13 @@ use crate::run::RunHandle;
 pub(in crate::http) async fn create_run(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
+    KeyLimits(of_key): KeyLimits,
     query: QueryParameters,
     preference: Preference,
     KeyedBody { key, body }: KeyedBody<CreateRun>,
 ) -> Result<Response, Problem> {
     query.finish()?;
-    let request = body.into_request(&api.limits, preference, key)?;
+    let request = body.into_request(&api.limits, preference, key, of_key)?;
     let mode = request.mode;
     let handle = api.service.runs.start(tenant, request).await?;
     let is_replay = handle.is_replay;

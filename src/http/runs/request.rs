@@ -15,6 +15,7 @@ use crate::http::limits::HttpLimits;
 use crate::http::parameters::parse_id;
 use crate::http::problem::Problem;
 use crate::json::{Object, Value};
+use crate::limits::RunLimits;
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::record::{RunMode, ThreadName};
 use crate::run::{OnDisconnect, RequestKey, RunRequest};
@@ -95,6 +96,7 @@ impl CreateRun {
         limits: &HttpLimits,
         preference: Preference,
         key: Option<RequestKey>,
+        of_key: RunLimits,
     ) -> Result<RunRequest, Problem> {
         self.check_thread()?;
         let priority = self.checked_priority()?;
@@ -138,6 +140,7 @@ impl CreateRun {
                 .on_disconnect
                 .unwrap_or_else(|| default_on_disconnect(key.as_ref())),
             idempotency: key,
+            limits: of_key,
         })
     }
 

@@ -7,6 +7,7 @@ use crate::agent::drivers::ModelChain;
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{AgentDefinition, SubagentConfig};
 use crate::run::error::Refusal;
+use crate::run::limits::Allowance;
 use crate::run::models::check_prices;
 use crate::run::queue::Pinned;
 use crate::run::service::RunService;
@@ -60,13 +61,15 @@ impl Team {
 }
 
 impl RunService {
-    /// Finds everybody who may work below the agent. Each must exist, have its models, and be priced where money is limited.
+    /// Finds everybody who may work below the agent. Each must exist, have its models, be allowed, and be priced where
+    /// money is limited.
     pub(in crate::run) async fn gather_team(
         &self,
         tenant: &TenantId,
         lead: &AgentDefinition,
         budget: &ExecutionBudget,
         pinned: &Pinned,
+        allowance: &Allowance<'_>,
     ) -> Result<Team, Refusal> {
         let mut team = Team::default();
         let mut filled = BTreeSet::new();
@@ -76,6 +79,7 @@ impl RunService {
                 continue;
             }
             let member = self.find_member(tenant, &mut team, &post, pinned).await?;
+            self.check_work(allowance, &member.agent, &member.models)?;
             let is_cost_limited = post.is_cost_limited || member.agent.budget.max_cost.is_some();
             if is_cost_limited {
                 check_prices(&member.agent, &member.models)?;

@@ -14,7 +14,7 @@ use super::task::{Task, spec_of};
 use super::team::Member;
 use super::trace::Trace;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
-use crate::agent::state::AgentState;
+use crate::agent::state::{AgentState, ExecutionBudget};
 use crate::agent::{CallSeed, HookConfig, JournalEntry, PendingStep, Progress, SubagentConfig};
 use crate::ids::{AgentId, MessageId, SessionId};
 use crate::json::Value;
@@ -167,7 +167,11 @@ impl SubagentTool {
     ) -> Work {
         let (above, agent) = (&self.above, &self.member.agent);
         let budget = agent.budget.clone().tightest(&self.subagent.budget);
-        let budget = budget.or(&self.service.settings.budget);
+        let ceiling = ExecutionBudget {
+            max_steps: above.step_ceiling,
+            ..ExecutionBudget::default()
+        };
+        let budget = budget.or(&self.service.settings.budget).tightest(&ceiling);
         let wanted = self.subagent.tools.as_ref().unwrap_or(&agent.tools);
         let tools = wanted.iter().filter(|tool| above.tools.contains(tool));
         Work {
@@ -179,6 +183,7 @@ impl SubagentTool {
             hooks: with_inherited(&above.hooks, &agent.hooks),
             session_id,
             depth_left: above.depth_left.saturating_sub(1).min(agent.max_depth),
+            step_ceiling: above.step_ceiling,
             control: Arc::new(above.control.for_subagent(budget, context.deadline)),
             events: Arc::clone(trace) as _,
             variables: Arc::clone(&context.variables),

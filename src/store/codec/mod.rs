@@ -7,6 +7,7 @@ mod delivery;
 mod documents;
 mod history;
 mod journal;
+mod limits;
 mod messages;
 mod payload;
 mod segment;
@@ -27,6 +28,7 @@ pub(crate) use self::journal::{
     decode_events, decode_journal_entry, decode_request, decode_steering, encode_events, encode_journal_entry,
     encode_request, encode_steering,
 };
+pub(crate) use self::limits::{decode_limits, encode_limits};
 pub(crate) use self::messages::encode_messages;
 pub use self::payload::{DecodeError, EncodeError, Payload, StoredPayload};
 pub(crate) use self::payload::{check_version, open_payload};

@@ -4,6 +4,7 @@ use uuid::Uuid;
 
 use super::{RowName, StoredTime, from_row};
 use crate::ids::ApiKeyId;
+use crate::store::codec::decode_limits;
 use crate::store::error::StoreError;
 use crate::store::key::{ApiKeyRecord, Scope};
 
@@ -15,6 +16,7 @@ pub(crate) struct KeyRow {
     tenant: String,
     scopes: String,
     label: String,
+    limits: Option<String>,
     created_at: StoredTime,
     revoked_at: Option<StoredTime>,
 }
@@ -25,6 +27,7 @@ from_row!(KeyRow {
     tenant,
     scopes,
     label,
+    limits,
     created_at,
     revoked_at
 });
@@ -41,6 +44,7 @@ impl TryFrom<KeyRow> for ApiKeyRecord {
             tenant: row.tenant.parse().map_err(|error| name.corrupt("tenant", error))?,
             scopes: scopes.map_err(|error| name.corrupt("scopes", error))?,
             label: row.label,
+            limits: decode_limits(row.limits.as_deref()).map_err(|error| name.corrupt("limits", error))?,
             created_at: row.created_at.0,
             revoked_at: row.revoked_at.map(|time| time.0),
         })

@@ -5,6 +5,7 @@ use super::statement::Statement;
 use crate::clock::Timestamp;
 use crate::ids::ApiKeyId;
 use crate::session::Hash;
+use crate::store::codec::encode_limits;
 use crate::store::error::StoreError;
 use crate::store::key::ApiKeyRecord;
 use crate::store::rows::{KeyRow, StoredTime, scopes_text};
@@ -33,15 +34,20 @@ impl<E: Engine> KeyStore for E {
 }
 
 async fn key_insert(engine: &impl Engine, key: &ApiKeyRecord) -> Result<(), StoreError> {
-    let statement = "insert into api_keys (key_id, secret_hash, tenant, scopes, label, created_at, revoked_at)
-        values ($1, $2, $3, $4, $5, $6, $7)";
+    let statement = "insert into api_keys (key_id, secret_hash, tenant, scopes, label, limits, created_at, revoked_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8)";
     let scopes = scopes_text(&key.scopes);
+    let limits = encode_limits(&key.limits).map_err(|error| StoreError::Failed {
+        operation: "insert key",
+        source: error.into(),
+    })?;
     Statement::new("insert key", statement)
         .bind(key.key_id.as_uuid())
         .bind(key.secret_hash.as_bytes().as_slice())
         .bind(key.tenant.as_str())
         .bind(scopes.as_str())
         .bind(key.label.as_str())
+        .bind(limits.as_deref())
         .bind(StoredTime(key.created_at))
         .bind(key.revoked_at.map(StoredTime))
         .execute(engine)
@@ -50,7 +56,7 @@ async fn key_insert(engine: &impl Engine, key: &ApiKeyRecord) -> Result<(), Stor
 }
 
 async fn key_lookup(engine: &impl Engine, secret_hash: Hash) -> Result<Option<ApiKeyRecord>, StoreError> {
-    let statement = "select key_id, secret_hash, tenant, scopes, label, created_at, revoked_at from api_keys
+    let statement = "select key_id, secret_hash, tenant, scopes, label, limits, created_at, revoked_at from api_keys
         where secret_hash = $1";
     let row: Option<KeyRow> = Statement::new("look up key", statement)
         .bind(secret_hash.as_bytes().as_slice())
@@ -60,7 +66,7 @@ async fn key_lookup(engine: &impl Engine, secret_hash: Hash) -> Result<Option<Ap
 }
 
 async fn key_list(engine: &impl Engine) -> Result<Vec<ApiKeyRecord>, StoreError> {
-    let statement = "select key_id, secret_hash, tenant, scopes, label, created_at, revoked_at from api_keys
+    let statement = "select key_id, secret_hash, tenant, scopes, label, limits, created_at, revoked_at from api_keys
         order by key_id desc";
     let rows: Vec<KeyRow> = Statement::new("list keys", statement).fetch_all(engine).await?;
     rows.into_iter().map(ApiKeyRecord::try_from).collect()

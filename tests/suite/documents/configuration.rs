@@ -25,12 +25,13 @@ const PAGES: [&str; 15] = [
     "docs/hooks.md",
     "docs/subagents.md",
 ];
-pub(super) const SECTIONS: [&str; 14] = [
+pub(super) const SECTIONS: [&str; 15] = [
     "http",
     "store",
     "board",
     "runs",
     "queue",
+    "limits",
     "idempotency",
     "models",
     "providers",

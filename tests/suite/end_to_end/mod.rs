@@ -9,6 +9,7 @@ mod drivers;
 mod failures;
 mod hooks;
 mod idempotency;
+mod limits;
 mod long_streams;
 mod lost_answers;
 mod memory;

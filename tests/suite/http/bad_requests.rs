@@ -12,6 +12,8 @@ pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ("missing_scope", "auth"),
     ("session_not_committed", "sessions"),
     ("base_session_conflict", "rivals"),
+    ("not_allowed", "../end_to_end/limits"),
+    ("above_ceiling", "../end_to_end/limits"),
     ("too_many_runs", "live_runs"),
     ("invalid_header", "bad_headers"),
     ("thread_moved", "threads"),

@@ -16,7 +16,8 @@ use crate::support::databases::TestDatabase;
 on_every_store!(
     a_key_opens_what_it_is_for,
     a_revoked_key_stops_working,
-    secrets_are_not_kept
+    secrets_are_not_kept,
+    limits_are_made_with_a_key_and_shown
 );
 
 /// Makes a key and returns its id and its secret.
@@ -39,6 +40,21 @@ async fn until_closed(request: impl Fn() -> RequestBuilder) {
         }
     };
     timeout(Duration::from_secs(10), closed).await.expect("it stays open");
+}
+
+async fn limits_are_made_with_a_key_and_shown(database: TestDatabase) {
+    let home = Home::new(database.url());
+    let create = ["keys", "create", "--tenant", "acme", "--label", "narrow"];
+    let limits = ["--max-steps", "3", "--max-cost", "0.5", "--models", "openai/*,demo/*"];
+    let ended = home.run(&[&create[..], &limits].concat()).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let listed = home.run(&["keys", "list"]).await.stdout;
+    let expected = r#"narrow  {"max_steps":3,"max_cost":0.5,"models":["openai/*","demo/*"]}"#;
+    assert!(listed.contains(expected), "{listed}");
+    for bad in [["--max-steps", "0"], ["--max-cost", "-1"], ["--models", "a b"]] {
+        let ended = home.run(&[&create[..], &bad].concat()).await;
+        assert_eq!(ended.code, Some(2), "{bad:?}: {}", ended.stderr);
+    }
 }
 
 async fn a_key_opens_what_it_is_for(database: TestDatabase) {

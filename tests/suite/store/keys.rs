@@ -1,6 +1,7 @@
 //! Keys are found by the hash of their secret, revoked ones too.
 
 use agent_runtime::ids::{ApiKeyId, UuidV7Source};
+use agent_runtime::limits::RunLimits;
 use agent_runtime::session::hash_segment;
 use agent_runtime::store::{ApiKeyRecord, Scope};
 
@@ -15,6 +16,7 @@ fn key(secret: &str) -> ApiKeyRecord {
         tenant: tenant("acme"),
         scopes: vec![Scope::RunsWrite, Scope::Admin],
         label: "Zürich's key".to_owned(),
+        limits: RunLimits::default(),
         created_at: now(),
         revoked_at: None,
     }
@@ -27,6 +29,11 @@ async fn keys_are_kept_and_revoked(fixture: Fixture) {
         key("1"),
         ApiKeyRecord {
             scopes: Vec::new(),
+            limits: RunLimits {
+                max_steps: Some(3),
+                models: vec!["openai/*".parse().unwrap()],
+                ..RunLimits::default()
+            },
             ..key("2")
         },
     );

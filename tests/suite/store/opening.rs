@@ -111,6 +111,7 @@ const TAKING_BACK: &[(i64, &str)] = &[
         drop index run_queue_of_tenant;
         drop index run_queue_by_priority;
         alter table run_queue drop column level;
+        alter table api_keys drop column limits;
         create index run_queue_by_turn on run_queue (priority desc, turn, run_id)
             where leased_until is null and (not is_held or control = 'cancel');
         create index run_queue_of_tenant on run_queue (tenant, priority, turn) where leased_until is null",

@@ -11,6 +11,7 @@ use agent_runtime::config::{self, Config, Sources};
 use agent_runtime::http::{self, HttpState};
 use agent_runtime::ids::{ApiKeyId, UuidV7Source};
 use agent_runtime::json::Value;
+use agent_runtime::limits::RunLimits;
 use agent_runtime::store::{ApiKeyRecord, Scope};
 use agent_runtime::tenant::TenantId;
 use reqwest::{Client, Method, RequestBuilder, StatusCode, redirect};
@@ -151,6 +152,11 @@ impl TestApp {
 
     /// Makes a key and returns its secret.
     pub(crate) async fn make_key(&self, tenant: &str, scopes: &[Scope]) -> (ApiKeyId, String) {
+        self.make_key_with(tenant, scopes, RunLimits::default()).await
+    }
+
+    /// Makes a key with limits and returns its secret.
+    pub(crate) async fn make_key_with(&self, tenant: &str, scopes: &[Scope], limits: RunLimits) -> (ApiKeyId, String) {
         let (secret, secret_hash) = api_key::generate().unwrap();
         let key_id = ApiKeyId::generate(&UuidV7Source);
         let key = ApiKeyRecord {
@@ -159,6 +165,7 @@ impl TestApp {
             tenant: tenant.parse().unwrap(),
             scopes: scopes.to_vec(),
             label: String::new(),
+            limits,
             created_at: self.clock.now(),
             revoked_at: None,
         };

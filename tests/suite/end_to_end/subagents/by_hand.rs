@@ -13,6 +13,7 @@ use agent_runtime::clock::SystemClock;
 use agent_runtime::environment::InMemoryEnvironments;
 use agent_runtime::ids::UuidV7Source;
 use agent_runtime::json::{Object, Value};
+use agent_runtime::limits::RunLimits;
 use agent_runtime::message::{ContentPart, Role};
 use agent_runtime::model_ref::ModelRef;
 use agent_runtime::record::{RunMode, RunRecord, StepRecord};
@@ -67,6 +68,7 @@ pub(super) async fn service(
             tools: tools.clone(),
             hooks: hooks.clone(),
             prices: PriceTable::default(),
+            limits: Arc::default(),
             budget: ExecutionBudget::unlimited(),
             webhooks: Arc::new(NoWebhooks),
         },
@@ -83,6 +85,7 @@ pub(super) async fn service(
         hooks,
         environments: Arc::new(InMemoryEnvironments),
         prices: PriceTable::default(),
+        limits: Arc::default(),
         outbox: Arc::default(),
         clock,
         ids,
@@ -151,6 +154,7 @@ fn request() -> RunRequest {
         response_format: None,
         conflict: ConflictPolicy::Fork,
         on_disconnect: OnDisconnect::Cancel,
+        limits: RunLimits::default(),
     }
 }
 

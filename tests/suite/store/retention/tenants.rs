@@ -49,6 +49,7 @@ async fn fill(fixture: &Fixture) {
         tenant: fixture.tenant.clone(),
         scopes: vec![Scope::Admin],
         label: String::new(),
+        limits: agent_runtime::limits::RunLimits::default(),
         created_at: now(),
         revoked_at: None,
     };

@@ -103,6 +103,11 @@ impl HookFactory for SummarisationFactory {
         })
     }
 
+    fn models(&self, config: &Object) -> Vec<ModelRef> {
+        let config = SummarisationConfig::read(config).ok();
+        config.and_then(|config| config.model).into_iter().collect()
+    }
+
     fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
         let config = SummarisationConfig::read(config)?;
         let names = ports.models.iter().map(|choice| &choice.model_ref);

@@ -1,0 +1,110 @@
+//! `[limits]`: what tenants may do at most.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::error::Fault;
+use super::values::{optional_cost, optional_integer};
+use crate::limits::{Limits, Pattern, RunLimits, TenantLimits};
+
+/// What tenants may do at most.
+#[derive(Clone, Debug, Deserialize)]
+pub struct LimitsConfig {
+    /// What every tenant may do.
+    pub each_tenant: TenantLimitsConfig,
+    /// What single tenants may do: each value that is set replaces that of `each_tenant`.
+    pub tenants: BTreeMap<String, TenantLimitsConfig>,
+}
+
+/// What a tenant may do at most; an absent value does not bind.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub struct TenantLimitsConfig {
+    #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
+    pub max_steps: Option<u32>,
+    /// Input and output tokens together.
+    #[serde(default, deserialize_with = "optional_integer::<_, 1, { i64::MAX }, _>")]
+    pub max_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "optional_integer::<_, 1, 604_800, _>")]
+    pub max_seconds: Option<u32>,
+    /// US dollars.
+    #[serde(default, deserialize_with = "optional_cost")]
+    pub max_cost: Option<crate::usage::Cost>,
+    /// Patterns of names; empty allows all.
+    #[serde(default)]
+    pub agents: Option<Vec<Pattern>>,
+    /// Patterns of `PROVIDER/MODEL`; empty allows all.
+    #[serde(default)]
+    pub models: Option<Vec<Pattern>>,
+    /// Patterns of names; empty allows all.
+    #[serde(default)]
+    pub providers: Option<Vec<Pattern>>,
+}
+
+impl TenantLimitsConfig {
+    /// Returns these limits, and those of all tenants where they say nothing.
+    fn or(&self, all: &Self) -> TenantLimits {
+        let patterns = |own: &Option<Vec<Pattern>>, of_all: &Option<Vec<Pattern>>| {
+            own.as_ref().or(of_all.as_ref()).cloned().unwrap_or_default()
+        };
+        TenantLimits {
+            runs: RunLimits {
+                max_steps: self.max_steps.or(all.max_steps),
+                max_tokens: self.max_tokens.or(all.max_tokens),
+                max_seconds: self.max_seconds.or(all.max_seconds),
+                max_cost: self.max_cost.or(all.max_cost),
+                agents: patterns(&self.agents, &all.agents),
+                models: patterns(&self.models, &all.models),
+                providers: patterns(&self.providers, &all.providers),
+            },
+        }
+    }
+}
+
+/// Builds the limits of all tenants. Of checked names none is left out.
+pub(super) fn table(limits: &LimitsConfig) -> Limits {
+    let all = &limits.each_tenant;
+    let tenants = limits.tenants.iter();
+    Limits::new(
+        all.or(all),
+        tenants.filter_map(|(name, own)| Some((name.parse().ok()?, own.or(all)))),
+    )
+}
+
+pub(super) fn check(limits: &LimitsConfig) -> Result<(), Fault> {
+    limits.tenants.keys().try_for_each(|name| {
+        let parsed = name.parse::<crate::tenant::TenantId>();
+        parsed
+            .map(drop)
+            .map_err(|error| Fault::new(&["limits", "tenants", name], error.to_string()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenants_own_values_replace_those_of_all() {
+        let all = TenantLimitsConfig {
+            max_steps: Some(5),
+            max_tokens: Some(1_000),
+            models: Some(vec!["openai/*".parse().unwrap()]),
+            agents: Some(vec!["demo".parse().unwrap()]),
+            ..TenantLimitsConfig::default()
+        };
+        let own = TenantLimitsConfig {
+            max_steps: Some(50),
+            agents: Some(Vec::new()),
+            ..TenantLimitsConfig::default()
+        };
+        let limits = table(&LimitsConfig {
+            each_tenant: all,
+            tenants: BTreeMap::from([("acme".to_owned(), own)]),
+        });
+        let of = |name: &str| limits.of(&name.parse().unwrap()).runs.clone();
+        assert_eq!((of("acme").max_steps, of("other").max_steps), (Some(50), Some(5)));
+        assert_eq!((of("acme").max_tokens, of("acme").agents), (Some(1_000), Vec::new()));
+        assert_eq!(of("acme").models, of("other").models);
+    }
+}

@@ -1,0 +1,111 @@
+//! Limits that operators set: what the runs of a tenant or of an API key may spend, and which agents and models they may use.
+
+mod pattern;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::pattern::{ParsePatternError, Pattern};
+use crate::tenant::TenantId;
+use crate::usage::Cost;
+
+/// The limits of all tenants.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    each_tenant: Arc<TenantLimits>,
+    tenants: BTreeMap<TenantId, Arc<TenantLimits>>,
+}
+
+/// What one tenant may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TenantLimits {
+    /// What bounds each of its runs.
+    pub runs: RunLimits,
+}
+
+/// What bounds each run; an absent limit does not bind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunLimits {
+    /// The most steps of an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// The most tokens, input and output together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// The most seconds from start to end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_seconds: Option<u32>,
+    /// The most US dollars. Models without a price are not allowed then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<Cost>,
+    /// The names of the agents that may work; empty allows all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Pattern>,
+    /// The models that may be asked, as `PROVIDER/MODEL`; empty allows all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<Pattern>,
+    /// The providers that may be asked; empty allows all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<Pattern>,
+}
+
+impl Limits {
+    /// Makes the limits of single tenants, and those of all others.
+    pub fn new(each_tenant: TenantLimits, tenants: impl IntoIterator<Item = (TenantId, TenantLimits)>) -> Self {
+        let tenants = tenants.into_iter();
+        Self {
+            each_tenant: Arc::new(each_tenant),
+            tenants: tenants.map(|(tenant, limits)| (tenant, Arc::new(limits))).collect(),
+        }
+    }
+
+    /// Returns the limits of the tenant.
+    pub fn of(&self, tenant: &TenantId) -> &Arc<TenantLimits> {
+        self.tenants.get(tenant).unwrap_or(&self.each_tenant)
+    }
+}
+
+impl RunLimits {
+    /// Tells whether nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_has_its_own_limits_or_those_of_all() {
+        let steps = |max_steps| TenantLimits {
+            runs: RunLimits {
+                max_steps: Some(max_steps),
+                ..RunLimits::default()
+            },
+        };
+        let limits = Limits::new(steps(5), [("acme".parse().unwrap(), steps(9))]);
+        assert_eq!(**limits.of(&"acme".parse().unwrap()), steps(9));
+        assert_eq!(**limits.of(&"other".parse().unwrap()), steps(5));
+    }
+
+    #[test]
+    fn limits_are_written_and_read_and_unknown_ones_are_refused() {
+        let limits = RunLimits {
+            max_tokens: Some(7),
+            max_cost: Cost::from_dollars(0.25),
+            models: vec!["openai/*".parse().unwrap()],
+            ..RunLimits::default()
+        };
+        let json = serde_json::to_string(&limits).unwrap();
+        assert_eq!(json, r#"{"max_tokens":7,"max_cost":0.25,"models":["openai/*"]}"#);
+        assert_eq!(serde_json::from_str::<RunLimits>(&json).unwrap(), limits);
+        // A limit that is not understood would not bind.
+        for bad in [r#"{"max_moons": 1}"#, r#"{"models": [""]}"#, r#"{"max_steps": -1}"#] {
+            serde_json::from_str::<RunLimits>(bad).unwrap_err();
+        }
+    }
+}
