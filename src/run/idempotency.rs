@@ -1,4 +1,6 @@
 //! Requests that are sent twice: the caller's keys for them. Runs reserve their ids as they are accepted; all else does it here.
+//!
+//! Keys expire by the database's time, as leases do: setting the clock of one machine neither ends a key nor revives one.
 
 use uuid::Uuid;
 
@@ -27,7 +29,7 @@ impl RunService {
         resource_id: Uuid,
     ) -> Result<Option<Uuid>, Refusal> {
         let Some(key) = key else { return Ok(None) };
-        let now = self.ports.clock.now();
+        let now = self.lease_clock.now();
         let claim = self.stored_key(key);
         let known = self.ports.store.idempotency_claim(tenant, &claim, resource_id, now);
         match known.await? {
@@ -41,7 +43,7 @@ impl RunService {
         IdempotencyKey {
             key: key.key.clone(),
             digest: key.digest,
-            expires_at: self.ports.clock.now() + self.settings.idempotency_retention,
+            expires_at: self.lease_clock.now() + self.settings.idempotency_retention,
         }
     }
 }

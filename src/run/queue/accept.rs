@@ -16,8 +16,7 @@ use crate::run::plan::RunPlan;
 use crate::run::request::RequestKey;
 use crate::run::service::RunService;
 use crate::store::{
-    ConflictPolicy, Enqueued, IdempotencyKey, IfBusy, KnownRequest, Lease, LeaseTerms, LeasedRun, NewQueuedRun,
-    StoreError,
+    ConflictPolicy, Enqueued, IfBusy, KnownRequest, Lease, LeaseTerms, LeasedRun, NewQueuedRun, StoreError,
 };
 use crate::tenant::TenantId;
 
@@ -100,11 +99,7 @@ impl RunService {
                 0
             },
             if_busy: plan.request.if_busy,
-            idempotency: key.map(|key| IdempotencyKey {
-                key: key.key.clone(),
-                digest: key.digest,
-                expires_at: self.ports.clock.now() + self.settings.idempotency_retention,
-            }),
+            idempotency: key.map(|key| self.stored_key(key)),
             lease: (status == RunStatus::Running).then(|| self.lease_terms()),
         })
     }
@@ -146,7 +141,7 @@ impl RunService {
         tenant: &TenantId,
         key: &RequestKey,
     ) -> Result<Option<RunHandle>, Refusal> {
-        let now = self.ports.clock.now();
+        let now = self.lease_clock.now();
         match self.ports.store.idempotency_lookup(tenant, &key.key, now).await? {
             Some(known) => self.known_run(tenant, Some(key), known).await.map(Some),
             None => Ok(None),
