@@ -17,7 +17,7 @@ use crate::model_ref::{ModelRef, ResponseFormat};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentDefinition {
-    /// Names the agent: 1 to 64 letters, digits, `-`, `_` and `.`. A request may leave it to its path.
+    /// Names the agent: 1 to 64 letters, digits, `-`, `_` and `.`, but neither `.` nor `..`. A request may leave it to its path.
     #[serde(default)]
     pub name: String,
     /// What it is for.
@@ -148,6 +148,10 @@ impl AgentDefinition {
     /// The longest name, in bytes.
     pub const MAX_NAME_LENGTH: usize = 64;
 
+    /// What a name must be, in words for callers.
+    pub const NAME_RULE: &'static str =
+        "a name has 1 to 64 letters, digits, `-`, `_` and `.`, and is neither `.` nor `..`";
+
     /// Returns the models, the preferred one first.
     pub fn model_chain(&self) -> impl Iterator<Item = &ModelRef> {
         self.model.iter().chain(&self.models)
@@ -172,6 +176,7 @@ impl AgentDefinition {
     /// Tells whether the text can name an agent.
     pub fn is_valid_name(name: &str) -> bool {
         let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
-        (1..=Self::MAX_NAME_LENGTH).contains(&name.len()) && name.bytes().all(allowed)
+        // Clients take the last two for steps along the path, also when they are escaped.
+        (1..=Self::MAX_NAME_LENGTH).contains(&name.len()) && name.bytes().all(allowed) && !matches!(name, "." | "..")
     }
 }

@@ -108,6 +108,8 @@ pub(super) fn http(config: &Config) -> HttpLimits {
         max_json_depth: config.http.max_json_depth,
         max_json_values: config.http.max_json_values,
         max_header_bytes: config.http.max_header_bytes,
+        allowed_hosts: config.http.allowed_hosts.clone(),
+        is_exposed: config.http.insecure_no_auth,
         header_timeout: config.http.header_timeout,
         request_timeout: config.http.request_timeout,
         min_transfer_rate: config.http.min_transfer_rate,

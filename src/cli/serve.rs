@@ -40,15 +40,15 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
         tracing::debug!(error = error.to_string(), "the greeting can't be printed");
     }
     let limits = app.http_limits(config);
-    let router = if config.queue.role == Role::Worker {
-        http::probe_router(app.http_state(), &limits)
+    let interface = if config.queue.role == Role::Worker {
+        http::probe_interface(app.http_state(), &limits)
     } else {
-        http::router(app.http_state(), &limits)
+        http::interface(app.http_state(), &limits)
     };
     app.begin();
     let stop = CancellationToken::new();
     let grace = config.runs.shutdown_grace;
-    let serving = http::serve(listener, router, &limits, stop.clone(), grace + LAST_ANSWERS);
+    let serving = http::serve(listener, interface, stop.clone(), grace + LAST_ANSWERS);
     let mut serving = pin!(serving);
     let mut ending = pin!(end_runs(app, signals, &stop, grace));
     let served = tokio::select! {

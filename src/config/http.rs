@@ -1,11 +1,12 @@
 //! `[http]`: the listener and its limits.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::values::{address, duration, integer};
+use super::values::{address, duration, host_names, integer};
 
 /// The listener and the limits of a request.
 #[derive(Clone, Debug, Deserialize)]
@@ -15,6 +16,9 @@ pub struct HttpConfig {
     pub listen: SocketAddr,
     /// Serves beyond loopback without any API key.
     pub insecure_no_auth: bool,
+    /// Host names that are answered to without any API key, beside those of loopback; in lower case.
+    #[serde(deserialize_with = "host_names")]
+    pub allowed_hosts: BTreeSet<String>,
     #[serde(deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>")]
     pub max_body_bytes: usize,
     /// Levels of JSON nesting; the parser itself stops at 128.

@@ -2,15 +2,16 @@
 //!
 //! Each states its whole accepted range, so that serde's message says what was wanted.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserializer;
 use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize as _, Deserializer};
 
 use crate::usage::Cost;
 
@@ -80,6 +81,21 @@ pub(super) fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Sock
         "an IP address and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"",
         |text: &str| text.parse().ok(),
     ))
+}
+
+/// Names of hosts, without ports. Those who are asked for them compare lower case.
+pub(super) fn host_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
+    let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.' | b':');
+    let is_name = |name: &str| {
+        let is_address = name.parse::<IpAddr>().is_ok();
+        !name.is_empty() && name.bytes().all(allowed) && (is_address || !name.contains(':'))
+    };
+    let names = BTreeSet::<String>::deserialize(deserializer)?;
+    if let Some(wrong) = names.iter().find(|name| !is_name(name)) {
+        let wanted = "host names or IP addresses without ports, such as \"agents.example.org\"";
+        return Err(D::Error::invalid_value(Unexpected::Str(wrong), &wanted));
+    }
+    Ok(names.iter().map(|name| name.to_ascii_lowercase()).collect())
 }
 
 /// A string that says something.

@@ -153,7 +153,7 @@ pub(super) async fn delete_agent(
 fn named(definition: AgentDefinition, name: &str) -> Result<AgentDefinition, Problem> {
     let invalid = |pointer: &str, words: &str| Err(Problem::of_field(ProblemCode::InvalidField, pointer, words));
     if !AgentDefinition::is_valid_name(name) {
-        return invalid("name", "a name has 1 to 64 letters, digits, `-`, `_` and `.`");
+        return invalid("name", AgentDefinition::NAME_RULE);
     }
     if !definition.name.is_empty() && definition.name != name {
         return invalid("/name", "not the name in the path");
@@ -187,7 +187,8 @@ impl AgentView {
 /// Returns the name in the path if it can be one; no store need be asked for others.
 fn known_name(path: &PathParameters) -> Result<&str, Problem> {
     let name = path.text("name");
-    if AgentDefinition::is_valid_name(name) {
+    // Agents of earlier versions can have the two names that are not given any more.
+    if AgentDefinition::is_valid_name(name) || matches!(name, "." | "..") {
         Ok(name)
     } else {
         Err(agent_not_found(name))

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
 use super::Api;
 use super::codes::ProblemCode;
+use super::host::check_anonymous;
 use super::problem::Problem;
 use crate::api_key::hash_secret;
 use crate::limits::RunLimits;
@@ -60,7 +61,7 @@ pub(super) async fn require_scope(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let key = authorize(&api, request.headers(), scope).await?;
+    let key = authorize(&api, request.uri(), request.headers(), scope).await?;
     let caller = Caller(key.as_ref().map_or_else(TenantId::anonymous, |key| key.tenant.clone()));
     let is_administrator = key.as_ref().is_none_or(|key| key.scopes.contains(&Scope::Admin));
     request.extensions_mut().insert(caller.clone());
@@ -74,13 +75,18 @@ pub(super) async fn require_scope(
 }
 
 /// Returns the key that the request is made with; none where none is needed.
-async fn authorize(api: &Api, headers: &HeaderMap, scope: Scope) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
+async fn authorize(
+    api: &Api,
+    target: &Uri,
+    headers: &HeaderMap,
+    scope: Scope,
+) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
     let Some(secret) = bearer(headers)? else {
-        return if api.keys.is_key_needed().await? {
-            Err(missing_key())
-        } else {
-            Ok(None)
-        };
+        if api.keys.is_key_needed().await? {
+            return Err(missing_key());
+        }
+        check_anonymous(target, headers, &api.limits)?;
+        return Ok(None);
     };
     let key = match hash_secret(secret) {
         Some(hash) => api.keys.key(hash).await?,

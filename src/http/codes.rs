@@ -38,6 +38,7 @@ macro_rules! codes {
 }
 
 codes! {
+    MalformedRequest = "malformed_request", BAD_REQUEST, "The request is not valid HTTP/1.1";
     MalformedJson = "malformed_json", BAD_REQUEST, "The body is not valid JSON";
     MalformedBody = "malformed_body", BAD_REQUEST, "The body can't be read";
     EmptyBody = "empty_body", BAD_REQUEST, "The body is empty";
@@ -59,6 +60,9 @@ codes! {
     MissingScope = "missing_scope", FORBIDDEN, "The API key does not allow this";
     NotAllowed = "not_allowed", FORBIDDEN, "The caller may not use the agent or the model";
     AboveCeiling = "above_ceiling", FORBIDDEN, "The budget is above a ceiling";
+    HostNotAllowed = "host_not_allowed", FORBIDDEN, "The service has no key and does not answer to this host name";
+    OriginNotAllowed = "origin_not_allowed", FORBIDDEN, "The service has no key and does not answer to other web pages";
+    ProxiedWithoutKey = "proxied_without_key", FORBIDDEN, "The service has no key and is behind a proxy";
     RouteNotFound = "route_not_found", NOT_FOUND, "There is nothing at this address";
     RunNotFound = "run_not_found", NOT_FOUND, "There is no such run";
     SessionNotFound = "session_not_found", NOT_FOUND, "There is no such session";
@@ -90,9 +94,12 @@ codes! {
     SessionTooLarge = "session_too_large", UNPROCESSABLE_ENTITY, "The session would be too large";
     IdempotencyKeyReused = "idempotency_key_reused", UNPROCESSABLE_ENTITY, "The idempotency key belongs to another request";
     QueueFull = "queue_full", TOO_MANY_REQUESTS, "The queue is full";
+    TooManyUnknownKeys = "too_many_unknown_keys", TOO_MANY_REQUESTS, "Too many unknown API keys were sent";
     TooManyRuns = "too_many_runs", TOO_MANY_REQUESTS, "Too many runs are active";
     HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers are too large";
     InternalError = "internal_error", INTERNAL_SERVER_ERROR, "The service failed";
+    UnsupportedTransferEncoding = "unsupported_transfer_encoding", NOT_IMPLEMENTED, "The transfer coding is not supported";
+    TooManyConnections = "too_many_connections", SERVICE_UNAVAILABLE, "Too many connections are open";
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The store is unavailable";
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "A part of the service is down";
     RunUnreachable = "run_unreachable", SERVICE_UNAVAILABLE, "The process of the run can't be reached";

@@ -1,5 +1,8 @@
 //! The byte stream of one connection: a peer that stops reading, or reads too slowly, is given up, and closing waits until the peer
 //! has read the last answer.
+//!
+//! hyper refuses a request that it can't read with a response of its own, which has no body and can't be changed. It writes that when no
+//! response is under way, which is how it is known: it is thrown away here, and `server` answers with a problem instead.
 
 use std::future::Future as _;
 use std::io;
@@ -11,6 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
+use super::exchange::Exchange;
+
 /// How long closing waits for the peer.
 const LINGER: Duration = Duration::from_secs(2);
 /// How much closing reads and throws away.
@@ -20,6 +25,7 @@ const LINGER_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
+    exchange: Exchange,
     patience: Patience,
     /// Since when a write waits for the peer, and how long it may.
     stalled: Option<(Instant, Pin<Box<Sleep>>)>,
@@ -51,9 +57,10 @@ struct Closing {
 
 impl Connection {
     /// Wraps a connection.
-    pub(super) fn new(stream: TcpStream, patience: Patience) -> Self {
+    pub(super) fn new(stream: TcpStream, exchange: Exchange, patience: Patience) -> Self {
         Self {
             stream,
+            exchange,
             patience,
             stalled: None,
             pace: Pace::default(),
@@ -109,6 +116,9 @@ impl AsyncRead for Connection {
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.exchange.is_idle() {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         let progress = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.watch(cx, progress)
     }
@@ -118,6 +128,9 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.exchange.is_idle() {
+            return Poll::Ready(Ok(bytes.iter().map(|slice| slice.len()).sum()));
+        }
         let progress = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
         self.watch(cx, progress)
     }
@@ -126,7 +139,9 @@ impl AsyncWrite for Connection {
         self.stream.is_write_vectored()
     }
 
+    /// hyper calls it when it has written all that it had.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.exchange.written();
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

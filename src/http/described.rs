@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use utoipa::openapi::header::HeaderBuilder;
-use utoipa::openapi::path::{Operation, ParameterIn};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::response::Response;
 use utoipa::openapi::schema::{AllOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
@@ -12,13 +12,25 @@ use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Sche
 use super::codes::ProblemCode as Code;
 
 /// Whatever is asked for.
-const ALWAYS: &[Code] = &[Code::UriTooLong, Code::HeadersTooLarge, Code::InternalError];
+const ALWAYS: &[Code] = &[
+    Code::MalformedRequest,
+    Code::UriTooLong,
+    Code::HeadersTooLarge,
+    Code::InternalError,
+    Code::UnsupportedTransferEncoding,
+];
 /// Where the answer depends on the store or on who asks.
 const WITH_SCOPE: &[Code] = &[
     Code::MissingApiKey,
     Code::InvalidApiKey,
     Code::MissingScope,
+    Code::HostNotAllowed,
+    Code::OriginNotAllowed,
+    Code::ProxiedWithoutKey,
+    Code::TooManyUnknownKeys,
+    Code::TooManyConnections,
     Code::UnknownParameter,
+    Code::InvalidParameter,
     Code::InvalidUtf8,
     Code::NulCharacter,
     Code::StoreUnavailable,
@@ -94,6 +106,8 @@ pub(super) fn complete(description: &mut OpenApi) {
             let is_open = !path.starts_with("/v1/");
             if is_open {
                 operation.security = Some(Vec::new());
+            } else {
+                operation.parameters.get_or_insert_default().push(pretty().into());
             }
             tell_problems(operation, is_open);
         }
@@ -175,6 +189,15 @@ fn tell_problems(operation: &mut Operation, is_open: bool) {
     for (status, codes) in by_status {
         responses.insert(status.to_string(), problem(status, &codes).into());
     }
+}
+
+fn pretty() -> Parameter {
+    ParameterBuilder::new()
+        .name("pretty")
+        .parameter_in(ParameterIn::Query)
+        .description(Some("Answers with JSON that has line breaks; by default false"))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::Boolean)))
+        .build()
 }
 
 fn problem(status: u16, codes: &[Code]) -> Response {

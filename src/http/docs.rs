@@ -4,7 +4,6 @@ use std::future::{Ready, ready};
 use std::sync::{Arc, LazyLock};
 
 use axum::Json;
-use axum::extract::Path;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Serialize;
@@ -12,6 +11,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::codes::ProblemCode;
+use super::parameters::PathParameters;
 use super::problem::Problem;
 use super::router::openapi;
 
@@ -85,11 +85,10 @@ pub(super) fn redirect_to_page() -> Ready<Redirect> {
 }
 
 /// Answers with a file of the page.
-pub(super) fn page(file: Option<Path<String>>) -> Ready<Response> {
+pub(super) fn page(path: PathParameters) -> Ready<Response> {
     static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'_>>> =
         LazyLock::new(|| Arc::new(utoipa_swagger_ui::Config::from("/openapi.json")));
-    let name = file.map_or_else(String::new, |Path(name)| name);
-    let answer = match utoipa_swagger_ui::serve(&name, Arc::clone(&CONFIG)) {
+    let answer = match utoipa_swagger_ui::serve(&path.into_text("file"), Arc::clone(&CONFIG)) {
         Ok(Some(file)) => page_file(file),
         Ok(None) => Problem::new(ProblemCode::RouteNotFound, "the page has no such file").into_response(),
         Err(error) => Problem::internal(error.to_string()).into_response(),
@@ -108,8 +107,8 @@ fn page_file(file: utoipa_swagger_ui::SwaggerFile<'_>) -> Response {
 }
 
 /// Answers with the page of a problem code.
-pub(super) fn problem_page(Path(code): Path<String>) -> Ready<Response> {
-    let found = ProblemCode::find(code.trim_end_matches(".md"));
+pub(super) fn problem_page(path: PathParameters) -> Ready<Response> {
+    let found = ProblemCode::find(path.into_text("code").trim_end_matches(".md"));
     let answer = match found {
         Some(code) => ([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], code.page()).into_response(),
         None => Problem::new(ProblemCode::RouteNotFound, "there is no such problem code").into_response(),

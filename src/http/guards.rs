@@ -1,34 +1,46 @@
 //! Layers that keep a request within its limits and a panic within its request.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::future::{Ready, ready};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use axum::extract::{Request, State};
-use axum::http::Method;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use utoipa::openapi::PathItem;
 
 use super::Api;
 use super::codes::ProblemCode;
+use super::health::is_probe;
+use super::host::check_host;
 use super::problem::Problem;
+use super::router::openapi;
+use super::server::OfReserve;
 
 /// The longest path and query, in bytes.
-const MAX_URI: usize = 8 * 1024;
+pub(super) const MAX_URI: usize = 8 * 1024;
 /// The most headers.
 const MAX_HEADERS: usize = 100;
 /// When to try again after an answer took too long.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// When to try again after all connections were taken.
+const CONNECTION_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Refuses addresses and headers that are too large. The connection has limits of its own, above these.
+/// Refuses requests that are no proper HTTP/1.1, whose address or headers are too large, and all but probes where connections are scarce.
+/// What the connection refuses by itself is in `unread`.
 pub(super) async fn limit_head(State(api): State<Arc<Api>>, request: Request, next: Next) -> Result<Response, Problem> {
+    if request.extensions().get::<OfReserve>().is_some() && !is_probe(request.uri().path()) {
+        let words = "all connections are taken; this one is for /healthz and /readyz only";
+        return Err(Problem::new(ProblemCode::TooManyConnections, words).with_retry_after(CONNECTION_RETRY_AFTER));
+    }
+    check_host(&request)?;
+    check_transfer_encoding(request.headers())?;
     let uri = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if uri > MAX_URI {
-        return Err(Problem::new(
-            ProblemCode::UriTooLong,
-            format!("path and query have at most {MAX_URI} bytes"),
-        ));
+        return Err(uri_too_long());
     }
     // Each header costs a colon, a space and a line break beside its text.
     let headers = request.headers();
@@ -38,10 +50,38 @@ pub(super) async fn limit_head(State(api): State<Arc<Api>>, request: Request, ne
         .sum();
     let limit = api.limits.max_header_bytes;
     if uri + size > limit || headers.len() > MAX_HEADERS {
-        let words = format!("a request has at most {MAX_HEADERS} headers and {limit} bytes of them");
-        return Err(Problem::new(ProblemCode::HeadersTooLarge, words));
+        return Err(headers_too_large(limit));
     }
     Ok(next.run(request).await)
+}
+
+/// Makes the problem of an address that is too long.
+pub(super) fn uri_too_long() -> Problem {
+    let words = format!("path and query have at most {MAX_URI} bytes");
+    Problem::new(ProblemCode::UriTooLong, words)
+}
+
+/// Makes the problem of headers that are too many or too large.
+pub(super) fn headers_too_large(limit: usize) -> Problem {
+    let words = format!("a request has at most {MAX_HEADERS} headers and {limit} bytes of them");
+    Problem::new(ProblemCode::HeadersTooLarge, words)
+}
+
+/// Checks that a body is coded in no way but chunks; any other coding would be taken for the body itself.
+fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Problem> {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    let is_plain = match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) => is_chunked(coding.as_bytes()),
+        (Some(_), Some(_)) => false,
+    };
+    if is_plain {
+        Ok(())
+    } else {
+        let words = "the header Transfer-Encoding must read `chunked`, or be left out";
+        Err(Problem::new(ProblemCode::UnsupportedTransferEncoding, words))
+    }
 }
 
 /// Ends an answer that takes too long. Not for runs, which have budgets, and for those who follow them.
@@ -92,10 +132,34 @@ pub(super) fn no_api_here() -> Ready<Problem> {
     ))
 }
 
-/// Answers to methods that a route does not have; the header `Allow` names those that it has.
-pub(super) fn method_not_allowed() -> Ready<Problem> {
-    ready(Problem::new(
-        ProblemCode::MethodNotAllowed,
-        "the header Allow lists the methods of this path",
-    ))
+/// Answers to methods that a route does not have. The header `Allow`, which axum adds, names those that it has.
+pub(super) fn method_not_allowed(request: Request) -> Ready<Problem> {
+    let (request, _) = request.into_parts();
+    let path = request.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+    let words = format!(
+        "{} is not allowed here; the methods of this path are {}",
+        request.method,
+        methods_of(path.unwrap_or_default())
+    );
+    ready(Problem::new(ProblemCode::MethodNotAllowed, words))
+}
+
+/// Names the methods of a route. Those that the description does not have are pages.
+fn methods_of(path: &str) -> &'static str {
+    static METHODS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+        let paths = openapi().paths.paths.into_iter();
+        paths.map(|(path, item)| (path, methods_in(&item))).collect()
+    });
+    METHODS.get(path).map_or("GET, HEAD", String::as_str)
+}
+
+fn methods_in(item: &PathItem) -> String {
+    let methods = [
+        (item.get.is_some(), "GET, HEAD"),
+        (item.post.is_some(), "POST"),
+        (item.put.is_some(), "PUT"),
+        (item.delete.is_some(), "DELETE"),
+    ];
+    let present = methods.into_iter().filter(|(is_there, _)| *is_there);
+    present.map(|(_, name)| name).collect::<Vec<_>>().join(", ")
 }

@@ -25,7 +25,12 @@ pub(super) fn healthz() -> Ready<Json<Health>> {
     ready(Json(Health { status: "ok" }))
 }
 
-/// Tells whether the store answers, its schema is current, and all loops of the process work.
+/// Tells whether a request asks how the service is. Such requests are answered when others no longer are.
+pub(super) fn is_probe(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
+}
+
+/// Tells whether the store answers and its schema is current, as seen within the last second, and all loops of the process work.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses(
     (status = 200, body = Health),
     (status = 503, body = ProblemBody, content_type = "application/problem+json"),
@@ -39,6 +44,6 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, 
         );
         return Err(Problem::new(ProblemCode::NotReady, detail));
     }
-    api.service.store.health_check().await?;
+    api.readiness.check(&*api.service.store).await?;
     Ok(Json(Health { status: "ready" }))
 }

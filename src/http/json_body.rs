@@ -17,6 +17,9 @@ use super::limits::HttpLimits;
 use super::problem::Problem;
 use crate::json::Objects;
 
+/// What is wrong with an integer that would be rounded.
+pub(super) const LARGE_INTEGER: &str = "an integer of more than 64 bits would be rounded: send it as a string";
+
 /// A decoded JSON body.
 #[derive(Debug)]
 pub(super) struct JsonBody<T>(pub(super) T);
@@ -40,8 +43,8 @@ pub(super) fn decode_part<'de, T: Deserialize<'de>>(raw: &'de RawValue, place: &
 /// Checks that a body is announced as JSON.
 pub(super) fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     let unsupported = |words: String| Err(Problem::new(ProblemCode::UnsupportedMediaType, words));
-    let encoding = headers.get(header::CONTENT_ENCODING);
-    if encoding.is_some_and(|encoding| encoding != "identity") {
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    if encodings.any(|encoding| encoding != "identity") {
         return unsupported("the body must not be compressed: leave Content-Encoding out".to_owned());
     }
     let Some(given) = headers
@@ -50,13 +53,28 @@ pub(super) fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     else {
         return unsupported("the header Content-Type is missing: send application/json".to_owned());
     };
-    let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let is_json = essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
-    if is_json {
-        Ok(())
-    } else {
-        unsupported("the header Content-Type must be application/json".to_owned())
+    if headers.get_all(header::CONTENT_TYPE).iter().count() > 1 {
+        return unsupported("the header Content-Type is given twice".to_owned());
     }
+    let given = given.to_ascii_lowercase();
+    let (essence, parameters) = given.split_once(';').unwrap_or((&given, ""));
+    let essence = essence.trim();
+    let is_json = essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
+    if !is_json {
+        return unsupported("the header Content-Type must be application/json".to_owned());
+    }
+    // JSON on the wire is UTF-8 (RFC 8259), whatever is announced.
+    if charset(parameters).is_some_and(|charset| charset != "utf-8") {
+        return unsupported("the body must be UTF-8: leave `charset` out of the header Content-Type".to_owned());
+    }
+    Ok(())
+}
+
+fn charset(parameters: &str) -> Option<&str> {
+    parameters.split(';').find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        (name.trim() == "charset").then(|| value.trim().trim_matches('"'))
+    })
 }
 
 /// Reads the bytes of a body, so many and for so long as is allowed.
@@ -144,5 +162,6 @@ fn scan_problem(fault: ScanFault) -> Problem {
         ScanFault::DuplicateKey(pointer) => {
             Problem::of_field(ProblemCode::DuplicateKey, pointer, "the key stands here twice")
         }
+        ScanFault::LargeInteger(pointer) => Problem::of_field(ProblemCode::InvalidField, pointer, LARGE_INTEGER),
     }
 }

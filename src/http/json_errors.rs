@@ -11,6 +11,25 @@ use crate::json::plain_words;
 const MAX_MESSAGE: usize = 400;
 /// How alike a known name must be to be suggested, from 0 to 1.
 const ALIKE: f64 = 0.7;
+/// What callers of other interfaces write, the field that takes its place, and how to write it.
+const HABITS: &[(&str, &str, &str)] = &[
+    ("stream", "mode", "write `\"mode\": \"stream\"` instead"),
+    (
+        "messages",
+        "input",
+        "write `input` instead: it takes a text or a list of messages",
+    ),
+    (
+        "messages",
+        "message_history_state",
+        "write `\"message_history_state\": {\"messages\": [...]}` instead",
+    ),
+    (
+        "json_schema",
+        "schema",
+        "write its `name`, `schema` and `strict` beside `type` instead",
+    ),
+];
 
 /// Turns a decoder's error into a problem; `place` is the JSON pointer to the value that was decoded.
 pub(super) fn decode_problem(place: &str, error: &Error<serde_json::Error>) -> Problem {
@@ -19,7 +38,8 @@ pub(super) fn decode_problem(place: &str, error: &Error<serde_json::Error>) -> P
     let named = backticked(&message);
     let (code, advice) = if message.starts_with("unknown field") {
         append(&mut pointer, named.first());
-        (ProblemCode::UnknownField, suggestion(&named))
+        let advice = habit(&named).unwrap_or_else(|| suggestion(&named));
+        (ProblemCode::UnknownField, advice)
     } else if message.starts_with("missing field") {
         append(&mut pointer, named.first());
         (ProblemCode::MissingField, String::new())
@@ -69,6 +89,14 @@ fn suggestion(named: &[&str]) -> String {
         .split_first()
         .and_then(|(given, known)| nearest(given, known.iter().copied()));
     best.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// Returns what to write instead of a field that other interfaces have.
+fn habit(named: &[&str]) -> Option<String> {
+    let (given, known) = named.split_first()?;
+    let mut habits = HABITS.iter();
+    let (.., advice) = habits.find(|(habit, instead, _)| habit == given && known.contains(instead))?;
+    Some(format!("; {advice}"))
 }
 
 fn backticked(message: &str) -> Vec<&str> {

@@ -1,7 +1,9 @@
-//! Walks a JSON text once, before it is decoded, for what no decoder reports: depth, number of values, doubled keys and NUL characters.
+//! Walks a JSON text once, before it is decoded, for what no decoder reports: depth, number of values, doubled keys, NUL characters and
+//! integers that would be rounded.
 //!
 //! A doubled key is refused, since readers of JSON disagree on which of its values counts. Values are counted, since a decoded
-//! one takes up to a hundred times the memory of its text.
+//! one takes up to a hundred times the memory of its text. An integer beyond 64 bits is refused, since it is decoded as the nearest
+//! floating-point number: 18446744073709551617 and 18446744073709551618 would be the same.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,6 +12,9 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// The deepest nesting that the parser itself bears.
 const PARSER_DEPTH: usize = 120;
+
+/// From here on an integer may have more than 64 bits.
+const LARGE: f64 = 9_223_372_036_854_775_808.0;
 
 /// What is wrong with a JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +29,8 @@ pub(super) enum ScanFault {
     Nul(String),
     /// An object has a key twice.
     DuplicateKey(String),
+    /// An integer has more than 64 bits.
+    LargeInteger(String),
 }
 
 /// Checks a JSON text. Each object, array, string, number, boolean and null is a value.
@@ -32,18 +39,51 @@ pub(super) fn scan_json(text: &str, max_depth: usize, max_values: usize) -> Resu
         max_depth: max_depth.min(PARSER_DEPTH),
         max_values,
         values: 0,
+        numbers: 0,
+        has_large: false,
+        refused: None,
         path: Vec::new(),
         fault: None,
     };
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let outcome = (Node { walk: &mut walk })
-        .deserialize(&mut deserializer)
-        .and_then(|()| deserializer.end());
-    match (walk.fault, outcome) {
-        (Some(fault), _) => Err(fault),
-        (None, Err(error)) => Err(ScanFault::Syntax(error.to_string())),
-        (None, Ok(())) => Ok(()),
+    walk.over(text)?;
+    // A decoder does not say whether a large number was written as an integer, so the text is read again, which is rare.
+    walk.refused = walk.has_large.then(|| first_large_integer(text)).flatten();
+    if walk.refused.is_some() {
+        (walk.values, walk.numbers) = (0, 0);
+        walk.over(text)?;
     }
+    Ok(())
+}
+
+/// Returns which number of a JSON text, counted from 0, is the first integer that 64 bits do not hold.
+fn first_large_integer(json: &str) -> Option<usize> {
+    let (mut rest, mut count) = (json, 0);
+    while let Some(start) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
+        rest = &rest[start..];
+        if let Some(text) = rest.strip_prefix('"') {
+            rest = after_string(text);
+            continue;
+        }
+        let end = rest.find(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c));
+        let (number, after) = rest.split_at(end.unwrap_or(rest.len()));
+        let is_integer = !number.contains(['.', 'e', 'E']);
+        if is_integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+            return Some(count);
+        }
+        (rest, count) = (after, count + 1);
+    }
+    None
+}
+
+/// Returns what follows on a string of which the first quote was read.
+fn after_string(text: &str) -> &str {
+    let mut is_escaped = false;
+    let end = text.find(|c| {
+        let is_end = c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_end
+    });
+    end.map_or("", |end| &text[end + 1..])
 }
 
 /// Returns a JSON pointer's token for a key.
@@ -55,6 +95,11 @@ struct Walk {
     max_depth: usize,
     max_values: usize,
     values: usize,
+    numbers: usize,
+    /// Whether a number may be an integer of more than 64 bits.
+    has_large: bool,
+    /// The number that is one.
+    refused: Option<usize>,
     path: Vec<Step>,
     fault: Option<ScanFault>,
 }
@@ -65,6 +110,18 @@ enum Step {
 }
 
 impl Walk {
+    fn over(&mut self, text: &str) -> Result<(), ScanFault> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let outcome = (Node { walk: self })
+            .deserialize(&mut deserializer)
+            .and_then(|()| deserializer.end());
+        match (self.fault.take(), outcome) {
+            (Some(fault), _) => Err(fault),
+            (None, Err(error)) => Err(ScanFault::Syntax(error.to_string())),
+            (None, Ok(())) => Ok(()),
+        }
+    }
+
     fn pointer(&self) -> String {
         self.path.iter().fold(String::new(), |pointer, step| match step {
             Step::Key(key) => format!("{pointer}/{}", escape_token(key)),
@@ -83,6 +140,15 @@ impl Walk {
             let pointer = self.pointer();
             return Err(self.fail(ScanFault::Nul(pointer)));
         }
+        Ok(())
+    }
+
+    fn count_number<E: serde::de::Error>(&mut self) -> Result<(), E> {
+        if self.refused == Some(self.numbers) {
+            let pointer = self.pointer();
+            return Err(self.fail(ScanFault::LargeInteger(pointer)));
+        }
+        self.numbers += 1;
         Ok(())
     }
 
@@ -133,16 +199,17 @@ impl<'de> Visitor<'de> for Node<'_> {
         Ok(())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
+    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<(), E> {
+        self.walk.count_number()
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<(), E> {
+        self.walk.count_number()
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<(), E> {
+        self.walk.has_large |= number.abs() >= LARGE;
+        self.walk.count_number()
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
@@ -215,6 +282,29 @@ mod tests {
             r#""\ud800""#,
         ] {
             assert!(matches!(scan_json(text, 4, 100), Err(ScanFault::Syntax(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_integer_that_would_be_rounded_is_found() {
+        for (text, pointer) in [
+            ("18446744073709551616", Some("")),
+            ("[18446744073709551615, -9223372036854775809]", Some("/1")),
+            (
+                r#"{"a": [1, "2", 3.5e0, {"9999999999999999999999": 99999999999999999999}]}"#,
+                Some("/a/3/9999999999999999999999"),
+            ),
+            (
+                r#"["18446744073709551616", "\"99999999999999999999\\", 1e30, -0]"#,
+                None,
+            ),
+            (
+                "[1e19, 123456789012345678901234.5, -9223372036854775808, 18446744073709551615]",
+                None,
+            ),
+        ] {
+            let expected = pointer.map_or(Ok(()), |pointer| Err(ScanFault::LargeInteger(pointer.to_owned())));
+            assert_eq!(scan_json(text, 10, 100), expected, "{text}");
         }
     }
 

@@ -1,80 +1,101 @@
 //! What the store knows of API keys, kept for a few seconds: a request costs no round trip, and a revoked key ends soon.
+//!
+//! Time is measured with the monotonic clock, so that setting the machine's clock neither lets a revoked key live on nor forgets a valid one.
+//! A flood of wrong keys must not become a flood of queries, so look-ups that find nothing are limited. Keys that were found before are not.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use chrono::TimeDelta;
+use tokio::time::Instant;
 
-use crate::clock::{Clock, Timestamp};
+use super::codes::ProblemCode;
+use super::problem::Problem;
 use crate::session::Hash;
 use crate::store::{ApiKeyRecord, Store, StoreError};
 
-/// How long an answer of the store is believed.
-const LIFETIME: TimeDelta = TimeDelta::seconds(5);
+/// How long a key that was found is believed in.
+const LIFETIME: Duration = Duration::from_secs(5);
+/// How long a key that was not found is unknown; it may be made meanwhile.
+const UNKNOWN_LIFETIME: Duration = Duration::from_secs(2);
 /// How long it is believed that there is no key at all.
-const OPEN_LIFETIME: TimeDelta = TimeDelta::seconds(1);
+const OPEN_LIFETIME: Duration = Duration::from_secs(1);
+/// How long all but the one who looks go on with an older answer.
+const LOOK_PATIENCE: Duration = Duration::from_secs(1);
 /// How much longer an answer is believed while the store is unavailable, so that live runs stay readable through an outage.
-const OUTAGE_GRACE: TimeDelta = TimeDelta::seconds(60);
-/// The most answers that are kept; wrong keys count too, so a flood of them must not fill the memory.
-const CAPACITY: usize = 10_000;
+const OUTAGE_GRACE: Duration = Duration::from_mins(1);
+/// The most keys that are kept.
+const MAX_KNOWN: usize = 100_000;
+/// From so many unknown keys on, those of the past are forgotten. The budget allows fewer in their lifetime.
+const MAX_UNKNOWN: usize = 1_000;
+/// The look-ups that may find nothing at once, and per second from then on.
+const BURST: f64 = 500.0;
+const PER_SECOND: f64 = 50.0;
 
 /// Looks keys up.
 #[derive(Debug)]
 pub(super) struct KeyCache {
     store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
-    keys: Mutex<BTreeMap<Hash, Entry>>,
-    open_until: Mutex<Option<Timestamp>>,
+    keys: Mutex<Keys>,
+    open: Mutex<Option<Believed>>,
     key_was_made: AtomicBool,
 }
 
-#[derive(Debug, Clone)]
-struct Entry {
-    key: Option<Arc<ApiKeyRecord>>,
-    until: Timestamp,
+#[derive(Debug)]
+struct Keys {
+    known: HashMap<Hash, (Arc<ApiKeyRecord>, Believed)>,
+    /// Until when each is not looked up again.
+    unknown: HashMap<Hash, Instant>,
+    budget: Budget,
+}
+
+/// When the store said something, and when it is asked again.
+#[derive(Debug, Clone, Copy)]
+struct Believed {
+    said: Instant,
+    next_look: Instant,
+}
+
+/// What to do with a key.
+#[derive(Debug)]
+enum Step {
+    Answer(Option<Arc<ApiKeyRecord>>),
+    /// The key is this one if the store is unavailable.
+    LookUp(Option<Arc<ApiKeyRecord>>),
+    Refuse,
 }
 
 impl KeyCache {
     /// Makes an empty cache.
-    pub(super) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        let keys = Keys {
+            known: HashMap::new(),
+            unknown: HashMap::new(),
+            budget: Budget::new(),
+        };
         Self {
             store,
-            clock,
-            keys: Mutex::default(),
-            open_until: Mutex::default(),
+            keys: Mutex::new(keys),
+            open: Mutex::default(),
             key_was_made: AtomicBool::new(false),
         }
     }
 
     /// Returns the key in force whose secret has the hash.
-    pub(super) async fn key(&self, secret_hash: Hash) -> Result<Option<Arc<ApiKeyRecord>>, StoreError> {
-        let now = self.clock.now();
-        let kept = lock(&self.keys).get(&secret_hash).cloned();
-        if let Some(entry) = kept.as_ref().filter(|entry| entry.until > now) {
-            return Ok(entry.key.clone());
-        }
+    pub(super) async fn key(&self, secret_hash: Hash) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
+        let asked = Instant::now();
+        let kept = match lock(&self.keys).step(secret_hash, asked) {
+            Step::Answer(key) => return Ok(key),
+            Step::LookUp(kept) => kept,
+            Step::Refuse => return Err(too_many()),
+        };
         let found = match (self.store.key_lookup(secret_hash).await, kept) {
-            (Err(error), Some(entry)) if error.is_transient() && entry.until + OUTAGE_GRACE > now => {
-                return Ok(entry.key);
-            }
+            (Err(error), Some(key)) if error.is_transient() => return Ok(Some(key)),
             (found, _) => found?,
         };
         let key = found.filter(|key| key.revoked_at.is_none()).map(Arc::new);
-        let mut keys = lock(&self.keys);
-        if keys.len() >= CAPACITY {
-            keys.retain(|_, entry| entry.until > now);
-        }
-        if keys.len() >= CAPACITY {
-            keys.clear();
-        }
-        keys.insert(
-            secret_hash,
-            Entry {
-                key: key.clone(),
-                until: now + LIFETIME,
-            },
-        );
+        lock(&self.keys).keep(secret_hash, key.clone(), asked);
         Ok(key)
     }
 
@@ -83,22 +104,218 @@ impl KeyCache {
         if self.key_was_made.load(Ordering::Relaxed) {
             return Ok(true);
         }
-        let now = self.clock.now();
-        let open_until = *lock(&self.open_until);
-        if open_until.is_some_and(|until| until > now) {
-            return Ok(false);
-        }
-        let needed = match (self.store.key_exists().await, open_until) {
-            (Err(error), Some(until)) if error.is_transient() && until + OUTAGE_GRACE > now => return Ok(false),
-            (needed, _) => needed?,
+        let asked = Instant::now();
+        let kept = match lock(&self.open).as_mut() {
+            None => false,
+            Some(open) if !open.is_due(OPEN_LIFETIME, asked) => return Ok(false),
+            Some(open) => {
+                open.next_look = asked + LOOK_PATIENCE;
+                open.bears_outage(OPEN_LIFETIME, asked)
+            }
+        };
+        let needed = match self.store.key_exists().await {
+            Err(error) if error.is_transient() && kept => return Ok(false),
+            needed => needed?,
         };
         self.key_was_made.fetch_or(needed, Ordering::Relaxed);
-        *lock(&self.open_until) = Some(now + OPEN_LIFETIME);
+        *lock(&self.open) = Some(Believed::since(asked, OPEN_LIFETIME));
         Ok(needed)
     }
 }
 
+impl Keys {
+    fn step(&mut self, secret_hash: Hash, now: Instant) -> Step {
+        if let Some((key, believed)) = self.known.get_mut(&secret_hash) {
+            let kept = believed.bears_outage(LIFETIME, now).then(|| Arc::clone(key));
+            if !believed.is_due(LIFETIME, now) {
+                return Step::Answer(kept);
+            }
+            believed.next_look = now + LOOK_PATIENCE;
+            return Step::LookUp(kept);
+        }
+        if self.unknown.get(&secret_hash).is_some_and(|until| *until > now) {
+            return Step::Answer(None);
+        }
+        if self.budget.take(now) {
+            Step::LookUp(None)
+        } else {
+            Step::Refuse
+        }
+    }
+
+    fn keep(&mut self, secret_hash: Hash, key: Option<Arc<ApiKeyRecord>>, asked: Instant) {
+        let was_known = self.known.remove(&secret_hash).is_some();
+        let Some(key) = key else {
+            if self.unknown.len() >= MAX_UNKNOWN {
+                self.unknown.retain(|_, until| *until > asked);
+            }
+            self.unknown.insert(secret_hash, asked + UNKNOWN_LIFETIME);
+            return;
+        };
+        if !was_known {
+            self.budget.give_back();
+        }
+        if self.known.len() >= MAX_KNOWN {
+            self.known
+                .retain(|_, (_, believed)| believed.bears_outage(LIFETIME, asked));
+        }
+        if self.known.len() >= MAX_KNOWN {
+            self.known.clear();
+        }
+        self.unknown.remove(&secret_hash);
+        self.known.insert(secret_hash, (key, Believed::since(asked, LIFETIME)));
+    }
+}
+
+impl Believed {
+    fn since(said: Instant, lifetime: Duration) -> Self {
+        Self {
+            said,
+            next_look: said + lifetime,
+        }
+    }
+
+    /// Tells whether to ask the store again. One caller does, and the others go on meanwhile; all do once it is too old for that.
+    fn is_due(&self, lifetime: Duration, now: Instant) -> bool {
+        self.next_look <= now || !self.bears_outage(lifetime, now)
+    }
+
+    /// Tells whether it counts while the store can't be asked.
+    fn bears_outage(&self, lifetime: Duration, now: Instant) -> bool {
+        self.said + lifetime + OUTAGE_GRACE > now
+    }
+}
+
+/// Look-ups that may find nothing; those that find a key give theirs back.
+#[derive(Debug)]
+struct Budget {
+    left: f64,
+    counted: Instant,
+}
+
+impl Budget {
+    fn new() -> Self {
+        Self {
+            left: BURST,
+            counted: Instant::now(),
+        }
+    }
+
+    fn take(&mut self, now: Instant) -> bool {
+        let passed = now.saturating_duration_since(self.counted).as_secs_f64();
+        self.left = (self.left + passed * PER_SECOND).min(BURST);
+        self.counted = now;
+        let is_enough = self.left >= 1.0;
+        if is_enough {
+            self.left -= 1.0;
+        }
+        is_enough
+    }
+
+    fn give_back(&mut self) {
+        self.left = (self.left + 1.0).min(BURST);
+    }
+}
+
+fn too_many() -> Problem {
+    let words = "too many unknown API keys were sent in a short time, so that this one is not looked up now";
+    Problem::new(ProblemCode::TooManyUnknownKeys, words).with_retry_after(Duration::from_secs(1))
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change is a single call, so a panic elsewhere can't leave it half done.
+    // No change leaves it half done: each map is changed by single calls, and an entry in neither is looked up again.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::ids::ApiKeyId;
+    use crate::limits::RunLimits;
+    use crate::tenant::TenantId;
+
+    fn hash(number: u32) -> Hash {
+        Hash::from(*blake3::hash(&number.to_le_bytes()).as_bytes())
+    }
+
+    fn key(number: u32) -> Arc<ApiKeyRecord> {
+        Arc::new(ApiKeyRecord {
+            key_id: ApiKeyId::from_uuid(uuid::Uuid::from_u128(number.into())),
+            secret_hash: hash(number),
+            tenant: TenantId::anonymous(),
+            scopes: Vec::new(),
+            label: String::new(),
+            created_at: Timestamp::UNIX_EPOCH,
+            revoked_at: None,
+            limits: RunLimits::default(),
+        })
+    }
+
+    fn keys() -> Keys {
+        Keys {
+            known: HashMap::new(),
+            unknown: HashMap::new(),
+            budget: Budget::new(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_caller_looks_again_and_the_others_go_on() {
+        let mut keys = keys();
+        keys.keep(hash(1), Some(key(1)), Instant::now());
+        let mut steps = |seconds: u64| {
+            let now = Instant::now() + Duration::from_secs(seconds);
+            [0; 2].map(|_| match keys.step(hash(1), now) {
+                Step::Answer(key) => ("answer", key.is_some()),
+                Step::LookUp(kept) => ("look up", kept.is_some()),
+                Step::Refuse => ("refuse", false),
+            })
+        };
+        assert_eq!(steps(4), [("answer", true); 2]);
+        assert_eq!(steps(5), [("look up", true), ("answer", true)]);
+        // Whoever looked was given up.
+        assert_eq!(steps(6), [("look up", true), ("answer", true)]);
+        assert_eq!(steps(64), [("look up", true), ("answer", true)]);
+        assert_eq!(steps(65), [("look up", false); 2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_unknown_keys_is_looked_up_at_a_bounded_rate() {
+        let mut keys = keys();
+        let (mut number, mut looked_up) = (0, 0);
+        for _ in 0..100 {
+            for _ in 0..1_000 {
+                number += 1;
+                if matches!(keys.step(hash(number), Instant::now()), Step::LookUp(None)) {
+                    looked_up += 1;
+                    keys.keep(hash(number), None, Instant::now());
+                }
+            }
+            assert!(keys.unknown.len() <= MAX_UNKNOWN);
+            advance(Duration::from_millis(100)).await;
+        }
+        // A burst, and what ten seconds allow.
+        assert!((990..=1_000).contains(&looked_up), "{looked_up}");
+        assert!(matches!(keys.step(hash(u32::MAX), Instant::now()), Step::LookUp(None)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_that_are_found_cost_no_budget_and_are_soon_no_longer_unknown() {
+        let mut keys = keys();
+        for number in 0..5_000 {
+            assert!(matches!(keys.step(hash(number), Instant::now()), Step::LookUp(None)));
+            keys.keep(hash(number), Some(key(number)), Instant::now());
+        }
+        // Made a moment after it was asked for.
+        let made = hash(5_000);
+        keys.keep(made, None, Instant::now());
+        assert!(matches!(keys.step(made, Instant::now()), Step::Answer(None)));
+        advance(UNKNOWN_LIFETIME).await;
+        assert!(matches!(keys.step(made, Instant::now()), Step::LookUp(None)));
+        keys.keep(made, Some(key(5_000)), Instant::now());
+        assert!(matches!(keys.step(made, Instant::now()), Step::Answer(Some(_))));
+    }
 }

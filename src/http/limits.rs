@@ -1,8 +1,9 @@
 //! The limits of the HTTP interface. Values only; whoever starts the service chooses them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What a request may cost.
+/// What a request may cost, and which may come while there is no API key.
 #[derive(Debug, Clone)]
 pub struct HttpLimits {
     /// The largest body, in bytes.
@@ -13,13 +14,17 @@ pub struct HttpLimits {
     pub max_json_values: usize,
     /// The request line and all headers together, in bytes.
     pub max_header_bytes: usize,
+    /// The host names, in lower case, that are answered to without an API key, beside those of loopback.
+    pub allowed_hosts: BTreeSet<String>,
+    /// Whether others than this machine may reach the service without an API key, also by a proxy.
+    pub is_exposed: bool,
     /// How long the headers of a request may take, and an idle connection may stay open.
     pub header_timeout: Duration,
     /// How long reading a body may take, and then answering anything but a run.
     pub request_timeout: Duration,
     /// The bytes per second that a client must read while a response waits for it, over a `request_timeout`; 0 asks for nothing.
     pub min_transfer_rate: u64,
-    /// The most open connections; more wait to be accepted.
+    /// The most open connections; on further ones only probes are answered.
     pub max_connections: usize,
     /// The most messages of one run's input.
     pub max_input_messages: usize,
@@ -34,6 +39,8 @@ impl Default for HttpLimits {
             max_json_depth: 64,
             max_json_values: 100_000,
             max_header_bytes: 32 * 1024,
+            allowed_hosts: BTreeSet::new(),
+            is_exposed: false,
             header_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(30),
             min_transfer_rate: 1_024,

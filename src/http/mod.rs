@@ -15,12 +15,16 @@ mod threads;
 
 mod auth;
 mod guards;
+mod host;
 mod key_cache;
 mod observe;
+mod pretty;
+mod readiness;
 
 mod codes;
 mod connection;
 mod described;
+mod exchange;
 mod headers;
 mod idempotency;
 mod input;
@@ -32,6 +36,7 @@ mod paging;
 mod parameters;
 mod problem;
 mod refusal;
+mod unread;
 
 use std::sync::Arc;
 
@@ -39,7 +44,8 @@ pub use self::codes::ProblemCode;
 use self::key_cache::KeyCache;
 pub use self::limits::HttpLimits;
 pub use self::problem::{FieldProblem, Problem};
-pub use self::router::{openapi, probe_router, router};
+use self::readiness::Readiness;
+pub use self::router::{Interface, interface, openapi, probe_interface};
 pub use self::server::serve;
 use crate::clock::Clock;
 use crate::ids::IdSource;
@@ -69,4 +75,5 @@ struct Api {
     service: HttpState,
     limits: HttpLimits,
     keys: KeyCache,
+    readiness: Readiness,
 }

@@ -7,12 +7,13 @@ use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use tracing::Instrument as _;
 
 use super::Api;
 use super::auth::Caller;
 use super::problem::Problem;
+use crate::ids::IdSource;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest request id that is taken over from a caller.
@@ -20,7 +21,8 @@ const MAX_REQUEST_ID: usize = 128;
 
 /// What a log line tells of a request.
 struct Line {
-    method: Method,
+    /// None where the request could not be read.
+    method: Option<Method>,
     route: String,
     request_id: String,
     started: Instant,
@@ -33,18 +35,34 @@ pub(super) async fn observe(State(api): State<Arc<Api>>, request: Request, next:
         .get::<MatchedPath>()
         .map_or("unmatched", MatchedPath::as_str);
     let line = Line {
-        method: request.method().clone(),
+        method: Some(request.method().clone()),
         route: route.to_owned(),
         request_id: request_id(request.headers()).unwrap_or_else(|| api.service.ids.next_uuid().to_string()),
         started: Instant::now(),
     };
     let path = request.uri().path().to_owned();
     let span = tracing::info_span!("http.request", request_id = line.request_id);
-    let mut response = next.run(request).instrument(span).await;
+    let response = next.run(request).instrument(span).await;
+    finish(&line, &path, response)
+}
+
+/// Answers a request that could not be read, so that nothing is known of it.
+pub(super) fn answer_unread(problem: Problem, ids: &dyn IdSource) -> Response {
+    let line = Line {
+        method: None,
+        route: "unread".to_owned(),
+        request_id: ids.next_uuid().to_string(),
+        started: Instant::now(),
+    };
+    finish(&line, "/", problem.into_response())
+}
+
+/// Logs the response, writes its problem out and names the request in it.
+fn finish(line: &Line, path: &str, mut response: Response) -> Response {
     let problem = response.extensions_mut().remove::<Problem>();
-    log(&line, &response, problem.as_ref());
+    log(line, &response, problem.as_ref());
     if let Some(problem) = problem {
-        write_problem(&mut response, &problem, &path, &line.request_id);
+        write_problem(&mut response, &problem, path, &line.request_id);
     }
     if let Ok(value) = HeaderValue::from_str(&line.request_id) {
         response.headers_mut().insert(REQUEST_ID, value);
@@ -81,7 +99,7 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
         request_id,
         started,
     } = line;
-    let status = response.status().as_u16();
+    let (method, status) = (method.as_ref().map(Method::as_str), response.status().as_u16());
     let duration_ms = started.elapsed().as_secs_f64() * 1e3;
     let tenant = response
         .extensions()
@@ -89,10 +107,30 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
         .map(|Caller(tenant)| tenant.as_str());
     let code = problem.map(|problem| problem.code().as_str());
     let cause = problem.and_then(Problem::cause_chain);
-    // Shutting down is an answer, not a failure: it has no cause.
-    if status == 500 || cause.is_some() {
-        tracing::error!(%method, route, status, duration_ms, request_id, tenant, code, cause, "request failed");
+    // Shutting down is an answer, not a failure: it has no cause. What a caller did wrong is none of the service either.
+    if status == 500 || (status > 500 && cause.is_some()) {
+        tracing::error!(
+            method,
+            route,
+            status,
+            duration_ms,
+            request_id,
+            tenant,
+            code,
+            cause,
+            "request failed"
+        );
     } else {
-        tracing::info!(%method, route, status, duration_ms, request_id, tenant, code, cause, "request answered");
+        tracing::info!(
+            method,
+            route,
+            status,
+            duration_ms,
+            request_id,
+            tenant,
+            code,
+            cause,
+            "request answered"
+        );
     }
 }

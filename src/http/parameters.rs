@@ -5,13 +5,20 @@ use std::fmt::Display;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-use axum::extract::{FromRequestParts, Query, RawPathParams};
+use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
+use chrono::Datelike as _;
+use percent_encoding::percent_decode_str;
 
 use super::codes::ProblemCode;
 use super::json_errors::nearest;
+use super::pretty::take_pretty;
 use super::problem::Problem;
+use crate::clock::Timestamp;
 use crate::ids::ParseIdError;
+
+/// What is wrong with an instant whose year does not have four digits (RFC 3339).
+pub(super) const YEAR_RULE: &str = "a time has a year from 0000 to 9999";
 
 /// The parameters of the path.
 #[derive(Debug)]
@@ -45,6 +52,13 @@ impl PathParameters {
             .map_or("", |(_, value)| value)
     }
 
+    /// Takes a parameter out; empty when the route has none of the name.
+    pub(super) fn into_text(self, name: &str) -> String {
+        let mut parameters = self.0.into_iter();
+        let found = parameters.find(|(known, _)| known == name);
+        found.map_or_else(String::new, |(_, value)| value)
+    }
+
     /// Returns a parameter that is an id.
     pub(super) fn id<T: FromStr<Err = ParseIdError>>(&self, name: &str) -> Result<T, Problem> {
         parse_id(name, self.text(name))
@@ -69,15 +83,16 @@ impl<S: Send + Sync> FromRequestParts<S> for QueryParameters {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
-        let Query(pairs) = pairs.map_err(|error| invalid("query", "not a query").with_cause(error))?;
         let mut given = BTreeMap::new();
         let mut doubled = None;
-        for (name, value) in pairs {
+        let query = parts.uri.query().unwrap_or_default();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = decode_pair(pair)?;
             if given.insert(name.clone(), value).is_some() {
                 doubled = Some(name);
             }
         }
+        take_pretty(&mut given)?;
         Ok(Self {
             given,
             doubled,
@@ -104,8 +119,8 @@ impl QueryParameters {
     /// Takes a parameter that is an integer without a sign.
     pub(super) fn number<T: FromStr<Err = ParseIntError>>(&mut self, name: &'static str) -> Result<Option<T>, Problem> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        let number = text.parse().map(Some);
-        number.map_err(|_| invalid(name, "not an integer of 0 or more, or too large a one"))
+        let number = parse_number(&text).map(Some);
+        number.ok_or_else(|| invalid(name, "not an integer of 0 or more, or too large a one"))
     }
 
     /// Takes a parameter that is an id.
@@ -114,12 +129,15 @@ impl QueryParameters {
     }
 
     /// Takes a parameter that is an instant (RFC 3339).
-    pub(super) fn time(&mut self, name: &'static str) -> Result<Option<crate::clock::Timestamp>, Problem> {
+    pub(super) fn time(&mut self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         let instant = chrono::DateTime::parse_from_rfc3339(&text).map(|instant| instant.to_utc());
-        instant
-            .map(Some)
-            .map_err(|_| invalid(name, "not a time such as 2026-01-31T12:00:00Z (RFC 3339)"))
+        let instant = instant.map_err(|_| invalid(name, "not a time such as 2026-01-31T12:00:00Z (RFC 3339)"))?;
+        if has_plain_year(instant) {
+            Ok(Some(instant))
+        } else {
+            Err(invalid(name, YEAR_RULE))
+        }
     }
 
     /// Takes all parameters whose names begin with `prefix`, by the rest of their names.
@@ -156,6 +174,34 @@ impl QueryParameters {
             advice.unwrap_or_default()
         );
         Err(Problem::of_field(ProblemCode::UnknownParameter, name, message))
+    }
+}
+
+/// Parses an integer that is written with digits alone.
+pub(super) fn parse_number<T: FromStr<Err = ParseIntError>>(text: &str) -> Option<T> {
+    // Rust's own parser takes a plus as well.
+    let is_plain = text.bytes().all(|c| c.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
+}
+
+/// Tells whether an instant can be written with a year of four digits, as RFC 3339 wants it.
+pub(super) fn has_plain_year(instant: Timestamp) -> bool {
+    (0..=9999).contains(&instant.year())
+}
+
+/// Decodes `NAME=VALUE`. Readers of what is not UTF-8 would disagree on it, so it is refused.
+fn decode_pair(pair: &str) -> Result<(String, String), Problem> {
+    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).collect::<Vec<u8>>();
+    let name = decode(name);
+    let value = String::from_utf8(decode(value));
+    match (String::from_utf8(name), value) {
+        (Ok(name), Ok(value)) => Ok((name, value)),
+        (name, _) => {
+            let name = name.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+            let words = "the parameter is not valid UTF-8 once it is decoded";
+            Err(Problem::of_field(ProblemCode::InvalidUtf8, name, words))
+        }
     }
 }
 

@@ -211,7 +211,12 @@ impl IntoResponse for Problem {
         }
         if matches!(
             self.0.code,
-            ProblemCode::BodyTooLarge | ProblemCode::RequestTimeout | ProblemCode::MalformedBody
+            ProblemCode::BodyTooLarge
+                | ProblemCode::RequestTimeout
+                | ProblemCode::MalformedBody
+                | ProblemCode::MalformedRequest
+                | ProblemCode::UnsupportedTransferEncoding
+                | ProblemCode::TooManyConnections
         ) {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }

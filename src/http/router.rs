@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::{from_fn_with_state, map_response};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use axum::routing::{any, get};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi as _;
@@ -17,11 +17,20 @@ use super::guards::{answer_panic, limit_head, limit_time, method_not_allowed, no
 use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
 use super::observe::observe;
+use super::pretty::indent;
+use super::readiness::Readiness;
 use super::{Api, HttpState, agents, deliveries, health, runs, sessions, threads};
 use crate::store::Scope;
 
-/// Makes the router of the whole interface.
-pub fn router(state: HttpState, limits: &HttpLimits) -> Router {
+/// The routes, and what they share.
+#[derive(Debug)]
+pub struct Interface {
+    pub(super) router: Router,
+    pub(super) api: Arc<Api>,
+}
+
+/// Makes the whole interface.
+pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
     let api = api(state, limits);
     let scoped = |scope| from_fn_with_state((Arc::clone(&api), scope), require_scope);
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
@@ -37,30 +46,33 @@ pub fn router(state: HttpState, limits: &HttpLimits) -> Router {
     guarded(routes.merge(documentation()), api)
 }
 
-/// Makes the router of a process that answers probes only.
-pub fn probe_router(state: HttpState, limits: &HttpLimits) -> Router {
+/// Makes the interface of a process that answers probes only.
+pub fn probe_interface(state: HttpState, limits: &HttpLimits) -> Interface {
     let (routes, _) = open().split_for_parts();
     guarded(routes.route("/{*path}", any(no_api_here)), api(state, limits))
 }
 
 fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
-    let keys = KeyCache::new(Arc::clone(&state.store), Arc::clone(&state.clock));
+    let keys = KeyCache::new(Arc::clone(&state.store));
     Arc::new(Api {
         service: state,
         limits: limits.clone(),
         keys,
+        readiness: Readiness::default(),
     })
 }
 
 /// Puts around routes what every request passes.
-fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Router {
-    routes
+fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
+    let router = routes
         .fallback(route_not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(answer_panic))
         .layer(from_fn_with_state(Arc::clone(&api), limit_head))
         .layer(from_fn_with_state(Arc::clone(&api), observe))
-        .with_state(api)
+        .layer(from_fn(indent))
+        .with_state(Arc::clone(&api));
+    Interface { router, api }
 }
 
 /// Returns the description of the interface (OpenAPI 3.1).

@@ -1,35 +1,52 @@
 //! Accepts connections and serves them until it is told to stop. Every connection is bounded in time, in headers and in number.
 
+use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Response;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::Service as _;
 
+use super::Api;
 use super::connection::{Connection, Patience};
-use super::limits::HttpLimits;
+use super::exchange::{Exchange, ExchangeBody};
+use super::observe::answer_unread;
+use super::router::Interface;
+use super::unread::{response_bytes, unread_problem};
 
 /// How long to wait when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// The connection bears more than a request may have, so that a request a little too large is answered with a problem.
+/// The connection bears more than a request may have, so that it mostly is a layer that refuses a request, which knows its path.
 const HEAD_SLACK: usize = 16 * 1024;
-/// See `HEAD_SLACK`; one more is refused without a problem.
+/// See `HEAD_SLACK`.
 const MAX_HEADERS: usize = 256;
+/// The connections beyond the limit. Only probes are answered there, each connection once.
+const RESERVE: usize = 32;
+/// How long the headers of a request may take on a connection of the reserve.
+const RESERVE_HEADER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Marks requests on connections of the reserve.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OfReserve;
 
 /// Serves requests until `shutdown`, then lets open ones end for up to `grace` and cuts the rest.
 ///
-/// Connections beyond the limit wait in the listener's queue until another one ends. HTTP/1.1 only.
+/// Connections beyond the limit are of the reserve, and those beyond that wait in the listener's queue. HTTP/1.1 only.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
-    limits: &HttpLimits,
+    interface: Interface,
     shutdown: CancellationToken,
     grace: Duration,
 ) -> io::Result<()> {
@@ -38,16 +55,11 @@ pub async fn serve(
     // Cuts the connections too when this future is dropped.
     let cut_on_drop = cut.clone().drop_guard();
     let server = Server {
-        router,
-        builder: builder(limits),
-        patience: Patience {
-            window: limits.request_timeout,
-            least_rate: limits.min_transfer_rate,
-        },
+        interface,
         shutdown,
         cut,
     };
-    server.accept_all(&listener, &connections, limits.max_connections).await;
+    server.accept_all(&listener, &connections).await;
     // New clients get a refusal at once instead of waiting in the queue.
     drop(listener);
     connections.close();
@@ -63,27 +75,32 @@ pub async fn serve(
 }
 
 struct Server {
-    router: Router,
-    builder: http1::Builder,
-    patience: Patience,
+    interface: Interface,
     shutdown: CancellationToken,
     cut: CancellationToken,
 }
 
+/// The right to a connection. One of the reserve has none.
+type Slot = Option<OwnedSemaphorePermit>;
+
 impl Server {
-    async fn accept_all(&self, listener: &TcpListener, connections: &TaskTracker, max_connections: usize) {
-        let slots = Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)));
+    async fn accept_all(&self, listener: &TcpListener, connections: &TaskTracker) {
+        let slots = self.interface.api.limits.max_connections;
+        let slots = slots.min(Semaphore::MAX_PERMITS - RESERVE);
+        let all = Arc::new(Semaphore::new(slots + RESERVE));
+        let slots = Arc::new(Semaphore::new(slots));
         loop {
             let accepted = tokio::select! {
                 () = self.shutdown.cancelled() => return,
-                accepted = accept(listener, &slots) => accepted,
+                accepted = accept(listener, &all) => accepted,
             };
             match accepted {
-                Ok((stream, slot)) => {
-                    let connection = self.serve_connection(stream);
+                Ok((stream, counted)) => {
+                    let slot = Arc::clone(&slots).try_acquire_owned().ok();
+                    let connection = self.serve_connection(stream, slot);
                     connections.spawn(async move {
                         connection.await;
-                        drop(slot);
+                        drop(counted);
                     });
                 }
                 Err(error) if is_of_one_connection(&error) => (),
@@ -95,52 +112,103 @@ impl Server {
         }
     }
 
-    fn serve_connection(&self, stream: TcpStream) -> impl Future<Output = ()> + Send + use<> {
+    fn serve_connection(&self, stream: TcpStream, slot: Slot) -> impl Future<Output = ()> + Send + use<> {
         // Tokens must leave at once; failing to say so costs latency and nothing else.
         let _ = stream.set_nodelay(true);
-        let io = TokioIo::new(Connection::new(stream, self.patience));
-        let connection = self
-            .builder
-            .serve_connection(io, TowerToHyperService::new(self.router.clone()));
+        let api = Arc::clone(&self.interface.api);
+        let exchange = Exchange::default();
+        let patience = Patience {
+            window: api.limits.request_timeout,
+            least_rate: api.limits.min_transfer_rate,
+        };
+        let io = Connection::new(stream, exchange.clone(), patience);
+        let service = Requests {
+            router: self.interface.router.clone(),
+            exchange: exchange.clone(),
+            is_of_reserve: slot.is_none(),
+        };
+        let mut connection = builder(&api, slot.is_none()).serve_connection(TokioIo::new(io), service);
         let (shutdown, cut) = (self.shutdown.clone(), self.cut.clone());
         async move {
-            let mut connection = std::pin::pin!(connection);
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = shutdown.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    tokio::select! {
-                        ended = connection.as_mut() => ended,
-                        () = cut.cancelled() => return,
+            let _slot = slot;
+            let serving = async {
+                let ended = tokio::select! {
+                    ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => ended,
+                    () = shutdown.cancelled() => {
+                        Pin::new(&mut connection).graceful_shutdown();
+                        poll_fn(|cx| connection.poll_without_shutdown(cx)).await
                     }
+                };
+                let parts = connection.into_parts();
+                let mut io = parts.io.into_inner();
+                if let Err(error) = ended {
+                    tracing::debug!(error = error.to_string(), "connection broke off");
+                    let problem = unread_problem(&error, &parts.read_buf, &api.limits);
+                    let Some(problem) = problem.filter(|_| exchange.is_idle()) else {
+                        return;
+                    };
+                    let response = answer_unread(problem, &*api.service.ids);
+                    exchange.begin();
+                    let bytes = response_bytes(response, api.service.clock.now()).await;
+                    // A peer that is gone reads nothing.
+                    let _ = io.write_all(&bytes).await;
                 }
-                () = cut.cancelled() => return,
+                let _ = io.shutdown().await;
             };
-            if let Err(error) = ended {
-                tracing::debug!(error = error.to_string(), "connection broke off");
+            tokio::select! {
+                () = serving => (),
+                () = cut.cancelled() => (),
             }
         }
     }
 }
 
-fn builder(limits: &HttpLimits) -> http1::Builder {
+/// Passes the requests of one connection on.
+struct Requests {
+    router: Router,
+    exchange: Exchange,
+    is_of_reserve: bool,
+}
+
+impl hyper::service::Service<hyper::Request<Incoming>> for Requests {
+    type Response = Response<ExchangeBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, mut request: hyper::Request<Incoming>) -> Self::Future {
+        self.exchange.begin();
+        if self.is_of_reserve {
+            request.extensions_mut().insert(OfReserve);
+        }
+        let (mut router, exchange) = (self.router.clone(), self.exchange.clone());
+        Box::pin(async move {
+            let response = router.call(request).await?;
+            Ok(response.map(|body| ExchangeBody::new(body, exchange)))
+        })
+    }
+}
+
+fn builder(api: &Api, is_of_reserve: bool) -> http1::Builder {
+    let limits = &api.limits;
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
         .max_headers(MAX_HEADERS)
         .max_buf_size(limits.max_header_bytes.saturating_mul(2).saturating_add(HEAD_SLACK));
+    if is_of_reserve {
+        builder
+            .keep_alive(false)
+            .header_read_timeout(limits.header_timeout.min(RESERVE_HEADER_TIMEOUT));
+    }
     builder
 }
 
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, Option<tokio::sync::OwnedSemaphorePermit>)> {
+async fn accept(listener: &TcpListener, all: &Arc<Semaphore>) -> io::Result<(TcpStream, Slot)> {
     // The semaphore is never closed; without a permit a connection would merely go uncounted.
-    let slot = Arc::clone(slots).acquire_owned().await.ok();
+    let counted = Arc::clone(all).acquire_owned().await.ok();
     let (stream, _) = listener.accept().await?;
-    Ok((stream, slot))
+    Ok((stream, counted))
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {

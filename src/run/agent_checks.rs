@@ -38,7 +38,7 @@ impl AgentChecks {
     /// Checks a definition; says the first thing that is wrong.
     pub(super) fn check(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
         if !AgentDefinition::is_valid_name(&definition.name) {
-            let message = "a name has 1 to 64 letters, digits, `-`, `_` and `.`".to_owned();
+            let message = AgentDefinition::NAME_RULE.to_owned();
             return Err(Refusal::Invalid { field: "name", message });
         }
         definition.parameters.check().map_err(invalid("parameters"))?;

@@ -5,6 +5,7 @@
 //! the end is told the end once more.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,22 @@ const UNREADABLE: &str = "the store can't be read now";
 const UNKNOWN: &str = "nothing is known of the run: the process that works on it is gone, or can't be reached";
 const SHUTTING_DOWN: &str = "this replica is shutting down: another one has what follows";
 
+/// A run that is followed.
+pub struct Following {
+    /// Whether the reader has all events up to the end of the run. A number that a worker that died has told may be that of another event
+    /// since, so nobody is taken for such a reader of a run that several workers took up.
+    pub is_over: bool,
+    /// The events that follow. One who has the last one is told the end once more.
+    pub events: BoxStream<'static, Followed>,
+}
+
+impl fmt::Debug for Following {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Following");
+        shown.field("is_over", &self.is_over).finish_non_exhaustive()
+    }
+}
+
 /// What somebody who follows a run is told.
 #[derive(Debug, Clone)]
 pub enum Followed {
@@ -57,15 +74,20 @@ pub enum Followed {
 }
 
 impl RunService {
-    /// Streams the events of a run that follow on the one with the number `after`; none when there is no such run.
+    /// Follows a run from the event with the number `after` on; none when there is no such run.
     pub async fn follow(
         self: &Arc<Self>,
         tenant: &TenantId,
         run_id: RunId,
         after: u64,
-    ) -> Result<Option<BoxStream<'static, Followed>>, StoreError> {
+    ) -> Result<Option<Following>, StoreError> {
         let known = self.run_lookup(tenant, run_id).await?;
-        Ok(known.map(|_| self.events_of(tenant, run_id, after).boxed()))
+        Ok(known.map(|run| Following {
+            is_over: run.summary.status.is_terminal()
+                && run.summary.attempts <= 1
+                && after >= run.summary.event_count.max(1),
+            events: self.events_of(tenant, run_id, after).boxed(),
+        }))
     }
 
     /// Streams the events of a run that is known.
@@ -420,7 +442,7 @@ impl Follower {
         let has_session = run.summary.status.has_session();
         let made = if has_session { 2 } else { 1 };
         // Whoever has all that there is may have read something else in its place; it is told the end, once more or at last.
-        if !self.is_at_end && self.after + made > last {
+        if !self.is_at_end && self.after.saturating_add(made) > last {
             self.after = last.saturating_sub(made);
         }
         let since = *self.ended_since.get_or_insert_with(Instant::now);

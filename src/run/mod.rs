@@ -38,7 +38,7 @@ pub use self::agents::AgentDirectory;
 pub use self::control::ControlAnswer;
 pub use self::deliveries::Redelivered;
 pub use self::error::{Refusal, UnusableAgent};
-pub use self::follow::{DROP_REASONS, Followed};
+pub use self::follow::{DROP_REASONS, Followed, Following};
 pub use self::handle::RunHandle;
 pub use self::import::{ImportContext, ImportRequest, Imported};
 pub use self::remove::Removal;

@@ -31,7 +31,7 @@ fn the_defaults_are_the_documented_ones() {
         log,
     } = loaded.config;
     assert_eq!(http.listen.to_string(), "127.0.0.1:8080");
-    assert!(!http.insecure_no_auth);
+    assert!(!http.insecure_no_auth && http.allowed_hosts.is_empty());
     assert_eq!((http.max_body_bytes, http.max_json_depth), (10_485_760, 64));
     assert_eq!(http.max_json_values, 100_000);
     assert_eq!((http.max_header_bytes, http.max_connections), (16_384, 10_000));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 
 use super::events;
 use super::read::run_not_found;
@@ -12,7 +12,7 @@ use crate::http::Api;
 use crate::http::auth::Caller;
 use crate::http::guards::within;
 use crate::http::headers;
-use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::parameters::{PathParameters, QueryParameters, parse_number};
 use crate::http::problem::{Problem, ProblemBody};
 
 /// The header by which a reader of events says which one it has read last.
@@ -21,13 +21,15 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// Streams the events of a run, at work or ended, on any replica.
 ///
 /// The `id` of an event is its number, its `event` the name, its `data` JSON. After the terminal event the stream ends. A reader that
-/// is dropped reads a last event `stream.dropped`, which has no `id`.
+/// is dropped reads a last event `stream.dropped`, which has no `id`. One that comes back with the last event by `Last-Event-ID` is
+/// answered 204, after which a browser does not come again.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/events", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
     ("after" = Option<u64>, Query, description = "The number of the last event that the reader has; by default 0, so that the first event comes first"),
     ("Last-Event-ID" = Option<u64>, Header, description = "The same, as readers of server-sent events say it; it wins over `after`"),
 ), responses(
     (status = 200, description = "The events, each of which holds a `RunEvent`, or `StreamDropped` at last", content((String = "text/event-stream"))),
+    (status = 204, description = "The run has ended, and `Last-Event-ID` names its last event or a later one"),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn follow_run(
@@ -39,19 +41,24 @@ pub(in crate::http) async fn follow_run(
 ) -> Result<Response, Problem> {
     let asked = query.number("after")?;
     query.finish()?;
-    let after = last_event_id(&headers)?.or(asked).unwrap_or(0);
+    let last_read = last_event_id(&headers)?;
+    let after = last_read.or(asked).unwrap_or(0);
     let run_id = path.id("run_id")?;
     let following = api.service.runs.follow(&tenant, run_id, after);
     let followed = within(api.limits.request_timeout, following).await??;
     let followed = followed.ok_or_else(|| run_not_found(run_id))?;
-    Ok(events::respond(run_id, after, followed, api.limits.keep_alive_interval))
+    if followed.is_over && last_read.is_some() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let keep_alive = api.limits.keep_alive_interval;
+    Ok(events::respond(run_id, after, followed.events, keep_alive))
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(text) = headers::single(headers, LAST_EVENT_ID)? else {
         return Ok(None);
     };
-    text.parse()
+    parse_number(text)
         .map(Some)
-        .map_err(|_| headers::invalid(LAST_EVENT_ID, "not the number of an event"))
+        .ok_or_else(|| headers::invalid(LAST_EVENT_ID, "not the number of an event"))
 }

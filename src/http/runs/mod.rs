@@ -12,4 +12,4 @@ pub(super) use self::control::{__path_cancel_run, __path_steer_run, __path_stop_
 pub(super) use self::create::{__path_create_run, create_run};
 pub(super) use self::follow::{__path_follow_run, follow_run};
 pub(super) use self::read::{__path_get_run, __path_list_runs, __path_list_steps, get_run, list_runs, list_steps};
-pub(super) use self::request::{check_budget, check_metadata, check_variables};
+pub(super) use self::request::{check_budget, check_metadata, check_variables, check_year};

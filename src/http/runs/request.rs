@@ -9,10 +9,11 @@ use utoipa::ToSchema;
 use super::preference::Preference;
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{AgentDefinition, DurabilityChoice, RunWebhook};
+use crate::clock::Timestamp;
 use crate::http::codes::ProblemCode;
 use crate::http::input::{RunInput, decode_input};
 use crate::http::limits::HttpLimits;
-use crate::http::parameters::parse_id;
+use crate::http::parameters::{YEAR_RULE, has_plain_year, parse_id};
 use crate::http::problem::Problem;
 use crate::json::{Object, Value};
 use crate::limits::RunLimits;
@@ -109,10 +110,7 @@ impl CreateRun {
             .as_ref()
             .is_some_and(|name| !AgentDefinition::is_valid_name(name))
         {
-            return Err(invalid(
-                "/agent",
-                "a name has 1 to 64 letters, digits, `-`, `_` and `.`",
-            ));
+            return Err(invalid("/agent", AgentDefinition::NAME_RULE));
         }
         let budget = self.budget.unwrap_or_default();
         check_budget(&budget, "/budget")?;
@@ -203,7 +201,16 @@ pub(in crate::http) fn check_budget(budget: &ExecutionBudget, place: &str) -> Re
     ];
     match faults.into_iter().flatten().next() {
         Some((field, words)) => Err(invalid(&format!("{place}/{field}"), words)),
-        None => Ok(()),
+        None => check_year(budget.deadline, &format!("{place}/deadline")),
+    }
+}
+
+/// Checks that an instant can be written as RFC 3339 wants it.
+pub(in crate::http) fn check_year(instant: Option<Timestamp>, place: &str) -> Result<(), Problem> {
+    if instant.is_none_or(has_plain_year) {
+        Ok(())
+    } else {
+        Err(invalid(place, YEAR_RULE))
     }
 }
 

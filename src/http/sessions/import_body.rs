@@ -11,7 +11,7 @@ use crate::http::codes::ProblemCode;
 use crate::http::input::check_section;
 use crate::http::json_body::decode_part;
 use crate::http::problem::Problem;
-use crate::http::runs::{check_metadata, check_variables};
+use crate::http::runs::{check_metadata, check_variables, check_year};
 use crate::ids::MessageId;
 use crate::json::{Object, Unread};
 use crate::message::{ContentPart, Message, MessageTags, ProviderFields, Role};
@@ -90,13 +90,14 @@ impl ImportSession {
             .as_ref()
             .is_some_and(|name| !AgentDefinition::is_valid_name(name))
         {
-            return invalid("/agent", "a name has 1 to 64 letters, digits, `-`, `_` and `.`");
+            return invalid("/agent", AgentDefinition::NAME_RULE);
         }
         let context = self.context_state.unwrap_or_default();
         check_metadata(&context.metadata, "/context_state/metadata")?;
         if context.execution_count > MAX_EXECUTION_COUNT {
             return invalid("/context_state/execution_count", "the number is too large");
         }
+        check_year(context.created_at, "/context_state/created_at")?;
         let environment = self.environment_state.unwrap_or_default();
         check_variables(&environment.variables, "/environment_state/variables")?;
         let messages = self.message_history_state.unwrap_or_default().messages;
@@ -124,6 +125,7 @@ impl ImportMessage {
     fn into_message(self, index: usize, service: &HttpState) -> Result<Message, Problem> {
         let place = format!("/message_history_state/messages/{index}");
         check_section(&self.tags.section, &format!("{place}/tags/section"))?;
+        check_year(self.created_at, &format!("{place}/created_at"))?;
         let place = format!("{place}/content");
         let content = if self.content.get().starts_with('"') {
             vec![ContentPart::text(decode_part::<String>(&self.content, &place)?)]

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use serde_json::json;
 
 use super::view::{AncestorView, SessionSummaryView, found};
 use crate::http::Api;
 use crate::http::auth::Caller;
+use crate::http::json_body::LARGE_INTEGER;
+use crate::http::json_scan::{ScanFault, scan_json};
 use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::{Problem, ProblemBody};
@@ -16,12 +19,15 @@ use crate::json::{Object, Value};
 use crate::session::SessionHead;
 use crate::store::{Ancestor, Page, SessionFilter, TimeRange};
 
+/// The deepest nesting of metadata to filter by.
+const MAX_METADATA_DEPTH: usize = 32;
+
 type SessionPage = Json<ListPage<SessionSummaryView>>;
 
 /// Lists sessions, newest first.
 #[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(
     ("agent" = Option<String>, Query, description = "Only of this agent"),
-    ("metadata" = Option<String>, Query, description = "Only with all key-value pairs of this JSON object; `metadata.KEY=VALUE` asks for one text"),
+    ("metadata" = Option<String>, Query, description = "Only with all key-value pairs of this JSON object; `metadata.KEY=VALUE` asks for one text, where the key has no dot"),
     ("created_from" = Option<String>, Query, description = "The first instant (RFC 3339)"),
     ("created_until" = Option<String>, Query, description = "The first instant after (RFC 3339)"),
     ("subagent_of" = Option<uuid::Uuid>, Query, description = "Only of subagents that the agent of this session started"),
@@ -148,20 +154,36 @@ impl Paging {
 /// Takes `metadata` and every `metadata.KEY`.
 fn take_metadata(query: &mut QueryParameters) -> Result<Object, Problem> {
     let given = query.text("metadata")?;
-    let mut metadata = match given.as_deref().map(serde_json::from_str) {
-        None => Object::new(),
-        Some(Ok(Value::Object(object))) => object,
-        Some(_) => return Err(invalid("metadata", "not a JSON object")),
-    };
+    let mut metadata = given.as_deref().map_or_else(|| Ok(Object::new()), parse_metadata)?;
     for (key, value) in query.prefixed("metadata.")? {
-        metadata.insert(key, Value::String(value));
-    }
-    // A NUL may hide behind an escape of the JSON.
-    if metadata
-        .iter()
-        .any(|(key, value)| key.contains('\0') || value.to_string().contains("\\u0000"))
-    {
-        return Err(invalid("metadata", "NUL characters can't be stored"));
+        let parameter = format!("metadata.{key}");
+        if let Some((outer, inner)) = key.split_once('.') {
+            let words = format!(
+                "it does not say whether a key has a dot: write metadata={} or metadata={}",
+                json!({outer: {inner: value}}),
+                json!({&key: value}),
+            );
+            return Err(invalid(&parameter, words));
+        }
+        if metadata.insert(key, Value::String(value)).is_some() {
+            return Err(invalid(&parameter, "the key stands in `metadata`, too"));
+        }
     }
     Ok(metadata)
+}
+
+/// Reads a JSON object as strictly as a body.
+fn parse_metadata(text: &str) -> Result<Object, Problem> {
+    let words = match scan_json(text, MAX_METADATA_DEPTH, usize::MAX) {
+        Ok(()) => match serde_json::from_str(text) {
+            Ok(Value::Object(object)) => return Ok(object),
+            _ => "not a JSON object",
+        },
+        Err(ScanFault::Nul(_)) => "NUL characters can't be stored",
+        Err(ScanFault::DuplicateKey(_)) => "an object has the same key twice",
+        Err(ScanFault::LargeInteger(_)) => LARGE_INTEGER,
+        Err(ScanFault::TooDeep(_)) => "it is nested too deeply",
+        Err(ScanFault::Syntax(_) | ScanFault::TooManyValues(_)) => "not a JSON object",
+    };
+    Err(invalid("metadata", words))
 }

@@ -146,9 +146,10 @@ async fn the_events_of_an_ended_run_are_read_from_any_of_them_on(database: TestD
     assert!(all.iter().all(|event| event["run_id"] == run["run_id"]));
     let path = format!("/v1/runs/{}/events", id(&run));
     for after in 0..=last {
-        // Whoever comes back after the end is told the end once more.
-        let rest = &all[usize::try_from(if after == last { last - 2 } else { after }).unwrap()..];
+        let rest = &all[usize::try_from(after).unwrap()..];
         assert_eq!(app.events_after(&run, after).await, rest, "{after}");
+        // Whoever asks for what follows on the end is told the end once more.
+        let rest = if after == last { &all[all.len() - 2..] } else { rest };
         let asked = app.try_get(&format!("{path}?after={after}")).await;
         assert_eq!(sse_data(&asked.text()), rest, "{after}");
     }
@@ -163,6 +164,13 @@ async fn the_events_of_an_ended_run_are_read_from_any_of_them_on(database: TestD
         .map(str::to_owned)
         .collect();
     assert_eq!(ids, [format!("id: {last}")]);
+    for end in [last, last + 1, u64::MAX] {
+        let again = app.request(Method::GET, &path).header("last-event-id", end);
+        let again = read(again).await;
+        assert_eq!((again.status.as_u16(), again.text()), (204, String::new()), "{end}");
+        let asked = app.try_get(&format!("{path}?after={end}")).await;
+        assert_eq!(sse_data(&asked.text()), &all[all.len() - 2..], "{end}");
+    }
     app.finish().await;
 }
 
@@ -198,7 +206,8 @@ async fn the_end_of_a_run_is_told_when_all_of_its_events_are_gone(database: Test
     let app = GatedApp::start(&database, &[]).await;
     for (run, count, last) in told {
         for after in 0..=count {
-            assert_eq!(app.events_after(&run, after).await, last, "{after}");
+            let rest = if after == count { &[][..] } else { &last };
+            assert_eq!(app.events_after(&run, after).await, rest, "{after}");
         }
     }
     app.finish().await;

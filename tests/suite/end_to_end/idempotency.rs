@@ -126,7 +126,7 @@ async fn a_caller_that_was_cut_off_finds_its_run(database: TestDatabase) {
     let text = body.to_string();
     let mut connection = TcpStream::connect(app.address).await.unwrap();
     let head = format!(
-        "POST /v1/runs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\nidempotency-key: k\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nidempotency-key: k\r\ncontent-length: {}\r\n\r\n",
         text.len()
     );
     connection.write_all(format!("{head}{text}").as_bytes()).await.unwrap();

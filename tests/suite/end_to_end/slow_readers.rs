@@ -62,7 +62,7 @@ impl SlowReader {
         let mut stream = socket.connect(app.address).await.unwrap();
         let body = json!({"agent": "echo", "input": "speak", "mode": "stream"}).to_string();
         // Of this version an answer has no frames but the events.
-        let head = format!("POST /v1/runs HTTP/1.0\r\nhost: a\r\n{headers}content-type: application/json");
+        let head = format!("POST /v1/runs HTTP/1.0\r\nhost: localhost\r\n{headers}content-type: application/json");
         let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut reader = Self {

@@ -3,11 +3,13 @@
 use agent_runtime::clock::Clock as _;
 use agent_runtime::store::Scope;
 use chrono::TimeDelta;
+use futures_util::future::join_all;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
 use super::service::Service;
 use crate::support::answer::{Answer, read, with_json};
+use crate::support::wait::until;
 
 const ID: &str = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
 const OPEN_PATHS: [&str; 6] = [
@@ -175,7 +177,7 @@ async fn a_request_is_authorized_before_its_body_is_read() {
     let service = Service::start().await;
     service.make_key("acme", &[Scope::Admin]).await;
     let answer = service
-        .send_raw(b"POST /v1/runs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 100\r\n\r\n")
+        .send_raw(b"POST /v1/runs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 100\r\n\r\n")
         .await;
     assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
     service.finish().await;
@@ -186,8 +188,46 @@ async fn the_first_key_ends_anonymous_access_soon() {
     let service = Service::start().await;
     service.get("/v1/runs").await;
     service.make_key("acme", &[Scope::Admin]).await;
-    service.clock.advance(TimeDelta::seconds(2));
+    until("anonymous access does not end", async || {
+        service.try_get("/v1/runs").await.status == 401
+    })
+    .await;
     service.try_get("/v1/runs").await.assert_problem("missing_api_key");
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_unknown_keys_is_refused_and_hinders_no_key_that_is_known() {
+    let service = Service::start().await;
+    let (_, secret) = service.make_key("acme", &[Scope::SessionsRead]).await;
+    call(&service, &secret, "GET", "/v1/runs", None).await.ok();
+    let mut sent = 0;
+    let refused = loop {
+        let unknown: Vec<_> = (sent..sent + 200).map(|number| format!("ark_{number}")).collect();
+        sent += 200;
+        assert!(sent < 100_000, "no unknown key was refused");
+        let answers = unknown
+            .iter()
+            .map(|unknown| call(&service, unknown, "GET", "/v1/runs", None));
+        let answers = join_all(answers).await;
+        assert!(
+            answers
+                .iter()
+                .all(|answer| [401, 429].contains(&answer.status.as_u16()))
+        );
+        if let Some(refused) = answers.into_iter().find(|answer| answer.status == 429) {
+            break refused;
+        }
+    };
+    refused.assert_problem("too_many_unknown_keys");
+    assert_eq!(refused.header("retry-after"), "1");
+    call(&service, &secret, "GET", "/v1/runs", None).await.ok();
+    // A key that was made meanwhile is found as soon as the flood ebbs.
+    let (_, made) = service.make_key("acme", &[Scope::SessionsRead]).await;
+    until("the new key is not found", async || {
+        call(&service, &made, "GET", "/v1/runs", None).await.status == 200
+    })
+    .await;
     service.finish().await;
 }
 
@@ -205,7 +245,12 @@ async fn a_key_is_looked_up_seldom_and_its_revocation_takes_effect_soon(service:
         .assert_problem("internal_error");
     service.database.mend_tables(&["api_keys"]).await;
     assert!(service.app.store.key_revoke(key_id, service.clock.now()).await.unwrap());
-    service.clock.advance(TimeDelta::seconds(6));
+    // Setting the clock of the machine changes nothing.
+    service.clock.advance(TimeDelta::days(-1));
+    until("the revoked key lives on", async || {
+        call(service, &secret, "GET", "/v1/runs", None).await.status == 401
+    })
+    .await;
     call(service, &secret, "GET", "/v1/runs", None)
         .await
         .assert_problem("invalid_api_key");

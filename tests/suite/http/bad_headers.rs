@@ -46,7 +46,7 @@ async fn keys_that_are_none_are_refused_by_every_post() {
 #[tokio::test]
 async fn a_number_of_an_event_is_a_number() {
     let service = Service::start().await;
-    for value in ["", "seven", "-1", "1.5", "99999999999999999999"] {
+    for value in ["", "seven", "-1", "+1", "1.5", "99999999999999999999"] {
         let request = service.request(Method::GET, &format!("/v1/runs/{ID}/events"));
         let answer = read(request.header("last-event-id", value)).await;
         answer.assert_problem("invalid_header");

@@ -85,12 +85,97 @@ async fn a_name_that_is_nearly_right_is_suggested() {
 }
 
 #[tokio::test]
+async fn what_other_interfaces_want_is_answered_with_what_to_write_instead() {
+    let service = Service::start().await;
+    let schema = json!({"name": "city", "schema": {"type": "object"}, "strict": true});
+    for (body, pointer, words) in [
+        (
+            json!({"input": "hi", "stream": true}),
+            "/stream",
+            "write `\"mode\": \"stream\"` instead",
+        ),
+        (
+            json!({"messages": [{"role": "user", "content": "hi"}]}),
+            "/messages",
+            "write `input` instead",
+        ),
+        (
+            json!({"input": "hi", "response_format": {"type": "json_schema", "json_schema": schema}}),
+            "/response_format/json_schema",
+            "write its `name`, `schema` and `strict` beside `type` instead",
+        ),
+    ] {
+        let answer = service.post("/v1/runs", &body).await;
+        answer.assert_problem("unknown_field");
+        let problem = answer.json();
+        assert_eq!(problem["errors"][0]["pointer"], pointer);
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem:#}");
+    }
+    let answer = service.post("/v1/sessions", &json!({"messages": []})).await;
+    assert!(answer.text().contains("message_history_state"), "{}", answer.text());
+    let answer = service.try_get("/v1/sessions?metadata.user.id=7").await;
+    answer.assert_problem("invalid_parameter");
+    let problem = answer.json();
+    assert_eq!(problem["errors"][0]["pointer"], "metadata.user.id");
+    let words = problem["detail"].as_str().unwrap();
+    for instead in [r#"metadata={"user":{"id":"7"}}"#, r#"metadata={"user.id":"7"}"#] {
+        assert!(words.contains(instead), "{words}");
+    }
+    service.finish().await;
+}
+
+/// Clients take `..` out of addresses, so such an address is sent as it is.
+#[tokio::test]
+async fn steps_along_the_path_name_no_agent() {
+    let service = Service::start().await;
+    for name in [".", "..", "%2e%2E"] {
+        let body = r#"{"model": "mock/echo"}"#;
+        let request = format!(
+            "PUT /v1/agents/{name} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = service.send_raw(request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        assert!(answer.contains("neither `.` nor `..`"), "{answer}");
+        let request = format!("GET /v1/agents/{name} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        let answer = service.send_raw(request.as_bytes()).await;
+        assert!(answer.contains(r#""code":"agent_not_found""#), "{answer}");
+    }
+    service.finish().await;
+}
+
+#[tokio::test]
 async fn a_method_that_a_path_lacks_is_told_those_that_it_has() {
     let service = Service::start().await;
     let answer = read(service.request(Method::DELETE, "/v1/sessions")).await;
     let mut allowed: Vec<_> = answer.header("allow").split(',').collect();
     allowed.sort_unstable();
     assert_eq!(allowed, ["GET", "HEAD", "POST"]);
+    for (method, path, words) in [
+        (
+            Method::DELETE,
+            "/v1/sessions",
+            "DELETE is not allowed here; the methods of this path are GET, HEAD, POST",
+        ),
+        (
+            Method::PATCH,
+            "/v1/agents/a",
+            "PATCH is not allowed here; the methods of this path are GET, HEAD, PUT, DELETE",
+        ),
+        (
+            Method::POST,
+            "/docs/",
+            "POST is not allowed here; the methods of this path are GET, HEAD",
+        ),
+    ] {
+        let answer = read(service.request(method, path)).await;
+        assert_eq!(answer.json()["detail"], words);
+        assert_eq!(
+            answer.header("allow").split(',').count(),
+            words.matches(',').count() + 1,
+            "{path}"
+        );
+    }
     service.finish().await;
 }
 
@@ -114,11 +199,27 @@ async fn bodies_that_are_not_json_at_all() {
         .assert_problem("unsupported_media_type");
     let answer = read(
         post()
-            .header(header::CONTENT_TYPE, "Application/JSON; charset=utf-8")
+            .header(header::CONTENT_TYPE, "Application/JSON; version=1; Charset=\"UTF-8\"")
             .body(r#"{"input": "hi"}"#),
     )
     .await;
     assert_eq!(answer.ok()["output_text"], "echo: hi");
+    for types in [
+        &["application/json; charset=utf-16"][..],
+        &["application/json;charset=\"latin1\""],
+        &["application/json", "application/json"],
+        &["application/json", "text/plain"],
+    ] {
+        let request = types.iter().fold(post(), |request, media_type| {
+            request.header(header::CONTENT_TYPE, *media_type)
+        });
+        let answer = read(request.body(r#"{"input": "hi"}"#)).await;
+        answer.assert_problem("unsupported_media_type");
+    }
+    let encoded = post().header(header::CONTENT_ENCODING, "identity");
+    read(json(encoded.header(header::CONTENT_ENCODING, "br")).body("x"))
+        .await
+        .assert_problem("unsupported_media_type");
     service.finish().await;
 }
 
@@ -137,13 +238,6 @@ async fn heads_that_are_too_large() {
         request.header(format!("x-{n}"), "1")
     });
     read(many).await.assert_problem("headers_too_large");
-    // What the connection itself refuses has no problem document, and the right status.
-    let answer = service
-        .send_raw(format!("GET / HTTP/1.1\r\nhost: a\r\ncookie: {}\r\n\r\n", "a".repeat(500_000)).as_bytes())
-        .await;
-    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
-    let answer = service.send_raw(b"what is this\r\n\r\n").await;
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     service.finish().await;
 }
 
@@ -190,6 +284,12 @@ async fn bad_definitions_of_agents(service: &Service) {
         ("a", json!({"model": "mock/echo", "tool": []}), "unknown_field"),
         ("a", json!({"model": "mock/echo", "name": "b"}), "invalid_field"),
         ("a%20b", json!({"model": "mock/echo"}), "invalid_field"),
+        ("a%2Fb", json!({"model": "mock/echo"}), "invalid_field"),
+        (
+            "a",
+            json!({"model": "mock/echo", "budget": {"deadline": "-0001-01-01T00:00:00Z"}}),
+            "invalid_field",
+        ),
         ("a", json!({"model": "mock/echo", "driver": "magic"}), "invalid_field"),
         (
             "a",
@@ -237,6 +337,16 @@ async fn bad_imports(service: &Service) {
             "missing_field",
         ),
         (json!({"messages": []}), "unknown_field"),
+        (
+            json!({"context_state": {"created_at": "-0001-01-01T00:00:00Z"}}),
+            "invalid_field",
+        ),
+        (
+            json!({"message_history_state": {"messages": [
+                {"role": "user", "content": "x", "created_at": "+10000-01-01T00:00:00Z"}]}}),
+            "invalid_field",
+        ),
+        (json!({"agent": ".."}), "invalid_field"),
         (json!({"agent": "dmo"}), "agent_not_found"),
         (
             json!({"context_state": {"system_prompt": format!("{{{{ a{} }}}}", ".b".repeat(10_000))}}),

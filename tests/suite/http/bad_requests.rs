@@ -5,6 +5,13 @@ use serde_json::json;
 /// Codes that need more than one request, and the modules whose tests produce them.
 pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ("session_too_large", "session_sizes"),
+    ("malformed_request", "unread"),
+    ("unsupported_transfer_encoding", "unread"),
+    ("host_not_allowed", "hosts"),
+    ("origin_not_allowed", "hosts"),
+    ("proxied_without_key", "hosts"),
+    ("too_many_unknown_keys", "auth"),
+    ("too_many_connections", "connections"),
     ("malformed_body", "connections"),
     ("request_timeout", "connections"),
     ("missing_api_key", "auth"),
@@ -213,6 +220,28 @@ const BAD_RUNS: &[(&str, &str, &str)] = &[
     ),
     (r#"{"input": "hi", "model": "gpt"}"#, "invalid_field", "/model"),
     (r#"{"input": "hi", "agent": "no spaces"}"#, "invalid_field", "/agent"),
+    (r#"{"input": "hi", "agent": "."}"#, "invalid_field", "/agent"),
+    (r#"{"input": "hi", "agent": ".."}"#, "invalid_field", "/agent"),
+    (
+        r#"{"input": "hi", "metadata": {"a": [1e30, 18446744073709551616]}}"#,
+        "invalid_field",
+        "/metadata/a/1",
+    ),
+    (
+        r#"{"input": "hi", "variables": {"a": -9223372036854775809}}"#,
+        "invalid_field",
+        "/variables/a",
+    ),
+    (
+        r#"{"input": "hi", "budget": {"deadline": "-0001-01-01T00:00:00Z"}}"#,
+        "invalid_field",
+        "/budget/deadline",
+    ),
+    (
+        r#"{"input": "hi", "budget": {"deadline": "9999-12-31T23:59:59-01:00"}}"#,
+        "invalid_field",
+        "/budget/deadline",
+    ),
     (r#"{"input": "hi", "conflict": "merge"}"#, "invalid_field", "/conflict"),
     (
         r#"{"input": "hi", "on_disconnect": 1}"#,

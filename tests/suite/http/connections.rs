@@ -10,13 +10,14 @@ use tokio::net::TcpStream;
 use super::service::Service;
 use crate::support::answer::read;
 use crate::support::test_app::GRACE;
+use crate::support::wait::until;
 
 /// A time limit that a test can wait for, and how the settings write it.
 const SHORT: Duration = Duration::from_millis(200);
 const SHORT_SETTING: &str = "200ms";
 
 fn head(length: &str) -> String {
-    format!("POST /v1/runs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n{length}\r\n\r\n")
+    format!("POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{length}\r\n\r\n")
 }
 
 #[tokio::test]
@@ -24,7 +25,11 @@ async fn half_sent_headers_are_not_waited_for() {
     let service = Service::start_with(&[("http.header_timeout", SHORT_SETTING)]).await;
     let begun = Instant::now();
     // `send_raw` returns when the service closes the connection.
-    service.send_raw(b"GET /healthz HTTP/1.1\r\nhost: a\r\nx-slow: ").await;
+    let answer = service
+        .send_raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-slow: ")
+        .await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains(r#""code":"request_timeout""#), "{answer}");
     assert!(
         (SHORT..Duration::from_secs(5)).contains(&begun.elapsed()),
         "{:?}",
@@ -37,8 +42,11 @@ async fn half_sent_headers_are_not_waited_for() {
 async fn an_idle_connection_is_closed() {
     let service = Service::start_with(&[("http.header_timeout", SHORT_SETTING)]).await;
     let begun = Instant::now();
-    let answer = service.send_raw(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    let answer = service
+        .send_raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     service.finish().await;
 }
@@ -108,31 +116,51 @@ async fn chunks_are_counted_and_the_client_reads_the_answer() {
 #[tokio::test]
 async fn a_connection_serves_several_requests() {
     let service = Service::start().await;
-    let request = "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
-    let last = "GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let request = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let last = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let answers = service.send_raw(format!("{request}{request}{last}").as_bytes()).await;
     assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 3, "{answers}");
     service.finish().await;
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_wait_for_a_place() {
+async fn probes_are_answered_when_streams_have_taken_all_connections() {
+    let service = Service::start_with(&[("http.max_connections", "2"), ("http.header_timeout", "1m")]).await;
+    let body = json!({"input": "hi", "model": "mock/gated", "mode": "stream"});
+    let streams = [service.open_run(&body).await, service.open_run(&body).await];
+    service.gate.until_waiting(2).await;
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    for _ in 0..3 {
+        for path in ["/healthz", "/readyz"] {
+            // A connection of the reserve serves one request.
+            let answer = service.send_raw(get(path).as_bytes()).await;
+            assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+            assert!(answer.contains("connection: close"), "{answer}");
+        }
+        let answer = service.send_raw(get("/v1/runs").as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert!(answer.contains(r#""code":"too_many_connections""#), "{answer}");
+        assert!(answer.contains("retry-after: 1"), "{answer}");
+    }
+    drop(streams);
+    until("no connection becomes free", async || {
+        let request = b"GET /v1/runs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        service.send_raw(request).await.starts_with("HTTP/1.1 200 OK")
+    })
+    .await;
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn probes_are_answered_when_silent_clients_have_taken_the_reserve_as_well() {
     let service = Service::start_with(&[("http.max_connections", "1"), ("http.header_timeout", "1m")]).await;
-    let mut first = TcpStream::connect(service.address).await.unwrap();
-    first
-        .write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
-        .await
-        .unwrap();
-    let mut bytes = [0; 1024];
-    assert_ne!(first.read(&mut bytes).await.unwrap(), 0);
-    let second = service.send_raw(b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-    let mut second = Box::pin(second);
-    assert!(
-        tokio::time::timeout(SHORT, second.as_mut()).await.is_err(),
-        "the second connection was served"
-    );
-    drop(first);
-    assert!(second.await.starts_with("HTTP/1.1 200 OK"));
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        silent.push(TcpStream::connect(service.address).await.unwrap());
+    }
+    let probe = service.send_raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let answer = tokio::time::timeout(Duration::from_mins(1), probe).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     service.finish().await;
 }
 

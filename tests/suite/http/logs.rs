@@ -74,6 +74,38 @@ async fn each_request_has_one_line_without_what_was_sent() {
     }
 }
 
+#[tokio::test]
+async fn what_clients_do_wrong_is_no_error_of_the_service() {
+    let lines = CapturedLog::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .with_writer(move || writer.clone())
+        .finish();
+    let _listening = listen(subscriber);
+    let service = Service::start().await;
+    let head = "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    service.send_raw(format!("{head}zz\r\n").as_bytes()).await;
+    service.send_raw(b"what is this\r\n\r\n").await;
+    let told: Vec<_> = of_requests(&lines)
+        .into_iter()
+        .map(|line| (line["message"].clone(), line["code"].clone(), line["route"].clone()))
+        .collect();
+    let answered = json!("request answered");
+    assert_eq!(
+        told,
+        [
+            (answered.clone(), json!("malformed_body"), json!("/v1/runs")),
+            (answered, json!("malformed_request"), json!("unread")),
+        ]
+    );
+    let all = lines.text();
+    assert!(!all.contains(r#""level":"ERROR""#), "{all}");
+    // The cause helps whoever looks for it.
+    assert!(all.contains("Invalid chunk size line"), "{all}");
+    service.finish().await;
+}
+
 fn without_duration(mut fields: Value) -> Value {
     let duration = fields.as_object_mut().unwrap().remove("duration_ms");
     assert!(duration.unwrap().as_f64().unwrap() > 0.0);

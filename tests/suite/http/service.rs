@@ -94,7 +94,7 @@ impl Service {
     /// Asks for a run over a connection of its own, and returns that.
     pub(super) async fn open_run(&self, body: &Value) -> TcpStream {
         let body = body.to_string();
-        let head = "POST /v1/runs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json";
+        let head = "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
         let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();

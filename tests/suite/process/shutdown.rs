@@ -183,7 +183,7 @@ async fn idle_connections_do_not_hold_the_process() {
     let mut half = TcpStream::connect(&service.address).await.unwrap();
     half.write_all(b"GET /healthz HTTP/1.1\r\nhost:").await.unwrap();
     let mut idle = TcpStream::connect(&service.address).await.unwrap();
-    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .await
         .unwrap();
     let mut answer = [0; 12];
@@ -225,7 +225,7 @@ async fn a_request_on_an_open_connection_is_refused_with_a_problem_or_closed() {
     let mut open = TcpStream::connect(&service.address).await.unwrap();
     let body = r#"{"input": "late", "agent": "echo"}"#;
     let head = format!(
-        "POST /v1/runs HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     // The head is there before the signal, the body comes after it.

@@ -74,12 +74,12 @@ impl TestApp {
             clock: Arc::clone(&clock) as _,
             ..app.http_state()
         };
-        let router = http::router(state, &limits);
+        let interface = http::interface(state, &limits);
         let (stop, stopped) = (CancellationToken::new(), CancellationToken::new());
         let (stopping, at_end) = (stop.clone(), stopped.clone().drop_guard());
         let server = tokio::spawn(async move {
             let _at_end = at_end;
-            http::serve(listener, router, &limits, stopping, GRACE).await.unwrap();
+            http::serve(listener, interface, stopping, GRACE).await.unwrap();
         });
         let client = Client::builder().no_proxy().redirect(redirect::Policy::none());
         Self {

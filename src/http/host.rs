@@ -1,0 +1,237 @@
+//! Whom a request was sent to, and by whom.
+//!
+//! Without API keys the network alone keeps others away, and two things lead around it. A web page can have its own name lead to
+//! 127.0.0.1 (DNS rebinding) and then read all answers, and a proxy can pass on what comes from elsewhere. So while there is no key, only
+//! known names of the service are answered to, and neither foreign web pages nor proxies.
+
+use std::net::IpAddr;
+
+use axum::extract::Request;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, Uri, Version, header};
+
+use super::codes::ProblemCode;
+use super::limits::HttpLimits;
+use super::problem::Problem;
+
+/// What each proxy header begins with, or is.
+const FORWARDED: [&str; 6] = [
+    "forwarded",
+    "x-forwarded-",
+    "x-real-ip",
+    "via",
+    "true-client-ip",
+    "cf-connecting-ip",
+];
+
+/// Checks that a request names one host, as HTTP/1.1 demands (RFC 9112).
+pub(super) fn check_host(request: &Request) -> Result<(), Problem> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let fault = match (hosts.next(), hosts.next()) {
+        (None, _) if request.version() < Version::HTTP_11 => return Ok(()),
+        (None, _) => "the header is missing",
+        (Some(_), Some(_)) => "the header is given twice",
+        (Some(_), None) if host_header(request.headers()).is_none() => "not a host, or a host and a port",
+        (Some(_), None) => return Ok(()),
+    };
+    Err(Problem::of_field(ProblemCode::MalformedRequest, "host", fault))
+}
+
+/// Checks a request to a service that has no key.
+pub(super) fn check_anonymous(target: &Uri, headers: &HeaderMap, limits: &HttpLimits) -> Result<(), Problem> {
+    let host = host_header(headers);
+    // A target with a host of its own counts instead of the header, so both must be known.
+    let mut named = host.iter().chain(target.authority());
+    if let Some(unknown) = named.find(|authority| !is_known(&host_name(authority), limits)) {
+        let words = format!(
+            "there is no API key, so the service answers to loopback names and those of `http.allowed_hosts`, not to {:?}",
+            unknown.host()
+        );
+        return Err(Problem::new(ProblemCode::HostNotAllowed, words));
+    }
+    let is_same = |origin: &str| host.as_ref().is_some_and(|host| is_origin_of(origin, host));
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    if !origins.all(|origin| origin.to_str().is_ok_and(is_same)) {
+        let words = "there is no API key, so the service answers no web page but its own";
+        return Err(Problem::new(ProblemCode::OriginNotAllowed, words));
+    }
+    let passed_on = headers.keys().find(|name| is_of_proxy(name));
+    if let Some(name) = passed_on.filter(|_| !limits.is_exposed) {
+        let words =
+            format!("there is no API key, and the header `{name}` says that a proxy lets others reach the service");
+        return Err(Problem::new(ProblemCode::ProxiedWithoutKey, words));
+    }
+    Ok(())
+}
+
+/// Returns the one host of the header, where it is one.
+fn host_header(headers: &HeaderMap) -> Option<Authority> {
+    let host = headers.get(header::HOST)?.to_str().ok()?;
+    let authority: Authority = host.parse().ok()?;
+    // An authority may begin with the name of a user, and its port may be none.
+    let port = authority.as_str().strip_prefix(authority.host())?.strip_prefix(':');
+    let is_plain = !authority.host().is_empty() && port.is_none_or(|port| port.parse::<u16>().is_ok());
+    is_plain.then_some(authority)
+}
+
+/// Returns the name in lower case, without the dot that may end it and the brackets around an address.
+fn host_name(authority: &Authority) -> String {
+    let host = authority.host().to_ascii_lowercase();
+    host.trim_start_matches('[')
+        .trim_end_matches(']')
+        .trim_end_matches('.')
+        .to_owned()
+}
+
+fn is_known(host: &str, limits: &HttpLimits) -> bool {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        // No page can have an address lead elsewhere, so the service may be called by any that it is exposed on.
+        return address.to_canonical().is_loopback() || limits.is_exposed || limits.allowed_hosts.contains(host);
+    }
+    host == "localhost" || limits.allowed_hosts.contains(host)
+}
+
+/// Tells whether a page of the origin was served under the host. The service itself never speaks https, but a proxy before it may.
+fn is_origin_of(origin: &str, host: &Authority) -> bool {
+    let (authority, default_port) = match origin.split_once("://") {
+        Some(("http", authority)) => (authority, 80),
+        Some(("https", authority)) => (authority, 443),
+        _ => return false,
+    };
+    let port = |authority: &Authority| authority.port_u16().unwrap_or(default_port);
+    let authority: Result<Authority, _> = authority.parse();
+    authority.is_ok_and(|authority| host_name(&authority) == host_name(host) && port(&authority) == port(host))
+}
+
+fn is_of_proxy(name: &HeaderName) -> bool {
+    FORWARDED.iter().any(|known| match known.strip_suffix('-') {
+        Some(_) => name.as_str().starts_with(known),
+        None => name.as_str() == *known,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn request(target: &str, headers: &[(&str, &str)]) -> Request {
+        let request = Request::builder().uri(target);
+        let request = headers
+            .iter()
+            .fold(request, |request, (name, value)| request.header(*name, *value));
+        request.body(Body::empty()).unwrap()
+    }
+
+    fn limits(is_exposed: bool) -> HttpLimits {
+        HttpLimits {
+            allowed_hosts: ["agents.example".to_owned()].into(),
+            is_exposed,
+            ..HttpLimits::default()
+        }
+    }
+
+    fn code_of(request: &Request, limits: &HttpLimits) -> Result<(), ProblemCode> {
+        check_anonymous(request.uri(), request.headers(), limits).map_err(|problem| problem.code())
+    }
+
+    #[test]
+    fn only_known_hosts_are_answered_to() {
+        for (host, alone, exposed) in [
+            ("localhost", true, true),
+            ("LocalHost.:8080", true, true),
+            ("127.0.0.1:8080", true, true),
+            ("127.8.9.10", true, true),
+            ("[::1]:8080", true, true),
+            ("[::ffff:127.0.0.1]", true, true),
+            ("agents.example", true, true),
+            ("Agents.Example.:443", true, true),
+            ("10.0.0.7:8080", false, true),
+            ("0.0.0.0:8080", false, true),
+            ("evil.example", false, false),
+            ("evil.localhost.example", false, false),
+            ("localhost.evil.example:8080", false, false),
+            ("127.0.0.1.evil.example", false, false),
+            ("127.1", false, false),
+        ] {
+            let request = request("/v1/runs", &[("host", host)]);
+            for (is_exposed, expected) in [(false, alone), (true, exposed)] {
+                let expected = if expected {
+                    Ok(())
+                } else {
+                    Err(ProblemCode::HostNotAllowed)
+                };
+                assert_eq!(code_of(&request, &limits(is_exposed)), expected, "{host} {is_exposed}");
+            }
+        }
+        let absolute = request("http://evil.example/v1/runs", &[("host", "localhost")]);
+        assert_eq!(code_of(&absolute, &limits(false)), Err(ProblemCode::HostNotAllowed));
+    }
+
+    #[test]
+    fn only_pages_of_the_service_itself_are_answered() {
+        for (host, origin, is_own) in [
+            ("localhost:8080", "http://localhost:8080", true),
+            ("LOCALHOST:8080", "http://localhost:8080", true),
+            ("localhost", "http://localhost:80", true),
+            ("agents.example", "https://agents.example", true),
+            ("agents.example:443", "https://agents.example", true),
+            ("localhost:8080", "http://localhost:3000", false),
+            ("localhost:8080", "http://127.0.0.1:8080", false),
+            ("localhost:8080", "http://localhost", false),
+            ("localhost:8080", "https://evil.example", false),
+            ("localhost", "null", false),
+            ("localhost", "file://localhost", false),
+            ("localhost", "", false),
+        ] {
+            let request = request("/v1/runs", &[("host", host), ("origin", origin)]);
+            let expected = if is_own {
+                Ok(())
+            } else {
+                Err(ProblemCode::OriginNotAllowed)
+            };
+            assert_eq!(code_of(&request, &limits(false)), expected, "{host} {origin}");
+        }
+    }
+
+    #[test]
+    fn what_a_proxy_passes_on_needs_a_key_or_that_the_service_is_exposed() {
+        for name in [
+            "forwarded",
+            "x-forwarded-for",
+            "x-forwarded-host",
+            "x-forwarded-proto",
+            "x-real-ip",
+            "via",
+        ] {
+            let request = request("/v1/runs", &[("host", "localhost"), (name, "1")]);
+            let refused = Err(ProblemCode::ProxiedWithoutKey);
+            assert_eq!(code_of(&request, &limits(false)), refused, "{name}");
+            assert_eq!(code_of(&request, &limits(true)), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        for (hosts, is_one) in [
+            (&["localhost"][..], true),
+            (&["a:8080"], true),
+            (&["a:"], false),
+            (&[], false),
+            (&["a", "a"], false),
+            (&["user@a"], false),
+            (&["a b"], false),
+            (&[""], false),
+            (&["a/b"], false),
+            (&["a:99999"], false),
+            (&["[::1"], false),
+        ] {
+            let headers: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
+            assert_eq!(check_host(&request("/", &headers)).is_ok(), is_one, "{hosts:?}");
+        }
+        let mut old = request("/", &[]);
+        *old.version_mut() = Version::HTTP_10;
+        assert!(check_host(&old).is_ok());
+    }
+}

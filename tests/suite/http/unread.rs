@@ -1,0 +1,252 @@
+//! Requests that are no HTTP/1.1, over raw sockets: each is answered with a problem and closes its connection.
+
+use serde_json::Value;
+
+use super::service::Service;
+
+const HEAD: &str = "HTTP/1.1\r\nhost: localhost\r\n";
+const POST: &str = "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+
+/// Checks an answer after which the connection was closed.
+fn assert_refused(request: &str, answer: &str, code: &str, status: u16) {
+    let shown: String = request.chars().take(200).collect();
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("{shown:?}: {answer}"));
+    assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{shown:?}: {answer}");
+    let headers: Vec<_> = head.lines().skip(1).filter_map(|line| line.split_once(": ")).collect();
+    let header = |name: &str| {
+        let mut values = headers.iter().filter(|(known, _)| *known == name);
+        let value = values.next().map_or("", |(_, value)| *value);
+        assert!(values.next().is_none(), "{shown:?}: {name} twice: {answer}");
+        value
+    };
+    let problem: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("{shown:?}: {answer}"));
+    assert_eq!(problem["code"], code, "{shown:?}: {answer}");
+    assert_eq!(problem["status"], status);
+    assert_eq!(header("content-type"), "application/problem+json");
+    assert_eq!(header("x-request-id"), problem["request_id"].as_str().unwrap());
+    assert_eq!(header("content-length"), body.len().to_string());
+    assert_eq!(header("connection"), "close", "{shown:?}: {answer}");
+    assert!(header("date").ends_with(" GMT"), "{shown:?}: {answer}");
+    assert_eq!(header("cache-control"), "no-store");
+    assert!(problem["instance"].as_str().unwrap().starts_with('/'));
+}
+
+/// Requests that are never read to their end.
+fn unreadable() -> Vec<(String, &'static str, u16)> {
+    let many = "x: 1\r\n".repeat(300);
+    vec![
+        ("what is this\r\n\r\n".to_owned(), "malformed_request", 400),
+        ("GET\r\n\r\n".to_owned(), "malformed_request", 400),
+        (
+            "G=T / HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
+            "malformed_request",
+            400,
+        ),
+        (
+            "GET / HTTP/1.2\r\nhost: localhost\r\n\r\n".to_owned(),
+            "malformed_request",
+            400,
+        ),
+        (
+            "GET / HTTP/3\r\nhost: localhost\r\n\r\n".to_owned(),
+            "malformed_request",
+            400,
+        ),
+        // HTTP/0.9
+        ("GET /healthz\r\n\r\n".to_owned(), "malformed_request", 400),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), "malformed_request", 400),
+        (
+            "\u{16}\u{3}\u{1}\u{0}\u{1}\u{1}\r\n\r\n".to_owned(),
+            "malformed_request",
+            400,
+        ),
+        (
+            format!("GET /v1/sessions?metadata={{\"a\":1}} {HEAD}\r\n"),
+            "malformed_request",
+            400,
+        ),
+        (format!("GET /v1/runs?agent=a b {HEAD}\r\n"), "malformed_request", 400),
+        (format!("GET / {HEAD}x\r\n\r\n"), "malformed_request", 400),
+        (format!("GET / {HEAD}x y: 1\r\n\r\n"), "malformed_request", 400),
+        (format!("GET / {HEAD}x : 1\r\n\r\n"), "malformed_request", 400),
+        (format!("GET / {HEAD}x: a\0b\r\n\r\n"), "malformed_request", 400),
+        // A folded line
+        (format!("GET / {HEAD}x: a\r\n b\r\n\r\n"), "malformed_request", 400),
+        (format!("{POST}content-length: -1\r\n\r\n"), "malformed_request", 400),
+        (
+            format!("{POST}content-length: 2\r\ncontent-length: 3\r\n\r\n{{}}"),
+            "malformed_request",
+            400,
+        ),
+        (
+            format!("{POST}content-length: 2, 3\r\n\r\n{{}}"),
+            "malformed_request",
+            400,
+        ),
+        (
+            format!("{POST}transfer-encoding: gzip\r\n\r\n"),
+            "malformed_request",
+            400,
+        ),
+        (
+            format!("{POST}transfer-encoding: chunked, gzip\r\n\r\n"),
+            "malformed_request",
+            400,
+        ),
+        (
+            "POST /v1/runs HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n".to_owned(),
+            "malformed_request",
+            400,
+        ),
+        (format!("GET / {HEAD}{many}\r\n"), "headers_too_large", 431),
+        (
+            format!("GET / {HEAD}x: {}\r\n\r\n", "a".repeat(500_000)),
+            "headers_too_large",
+            431,
+        ),
+        (format!("GET /{} {HEAD}\r\n", "a".repeat(500_000)), "uri_too_long", 414),
+    ]
+}
+
+/// Requests that are read, and refused by a layer or when their bodies are read.
+fn unfit() -> Vec<(String, &'static str, u16)> {
+    vec![
+        ("GET / HTTP/1.1\r\n\r\n".to_owned(), "malformed_request", 400),
+        (format!("GET / {HEAD}host: localhost\r\n\r\n"), "malformed_request", 400),
+        ("GET / HTTP/1.1\r\nhost: \r\n\r\n".to_owned(), "malformed_request", 400),
+        (
+            "GET / HTTP/1.1\r\nhost: a b\r\n\r\n".to_owned(),
+            "malformed_request",
+            400,
+        ),
+        ("GET /v1/runs HTTP/1.1\r\n\r\n".to_owned(), "malformed_request", 400),
+        (
+            format!("{POST}transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
+            "unsupported_transfer_encoding",
+            501,
+        ),
+        (
+            format!("{POST}transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"),
+            "unsupported_transfer_encoding",
+            501,
+        ),
+        // A body that is not what its headers say
+        (
+            format!("{POST}transfer-encoding: chunked\r\n\r\nzz\r\n"),
+            "malformed_body",
+            400,
+        ),
+        (
+            format!("{POST}transfer-encoding: chunked\r\n\r\n2\r\n{{}}x"),
+            "malformed_body",
+            400,
+        ),
+        (
+            format!("{POST}transfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n"),
+            "malformed_body",
+            400,
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn what_can_not_be_read_is_answered_with_a_problem() {
+    let service = Service::start().await;
+    for (request, code, status) in unreadable().into_iter().chain(unfit()) {
+        let answer = service.send_raw(request.as_bytes()).await;
+        assert_refused(&request, &answer, code, status);
+    }
+    // A TLS handshake, and what is no text at all.
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
+        b"\xff\xfe\r\n\r\n",
+    ] {
+        let answer = service.send_raw(bytes).await;
+        assert_refused("bytes", &answer, "malformed_request", 400);
+    }
+    assert_eq!(service.counts().await, (0, 0));
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said() {
+    let service = Service::start().await;
+    for (request, words) in [
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2"),
+        ("GET /?a=\"b\" HTTP/1.1\r\nhost: localhost\r\n\r\n", "percent-encoded"),
+        ("GET / HTTP/1.1\r\nx: a\0b\r\n\r\n", "header"),
+        ("GET / HTTP/1.1\r\n\r\n", "host: the header is missing"),
+    ] {
+        let answer = service.send_raw(request.as_bytes()).await;
+        assert!(answer.contains(words), "{request:?}: {answer}");
+    }
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn what_follows_on_good_requests_is_refused_after_their_answers() {
+    let service = Service::start().await;
+    let good = format!("GET /healthz {HEAD}\r\n");
+    let answers = service
+        .send_raw(format!("{good}{good}what is this\r\n\r\n").as_bytes())
+        .await;
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 2, "{answers}");
+    assert_eq!(answers.matches("HTTP/1.1 ").count(), 3, "{answers}");
+    let refused = &answers[answers.find("HTTP/1.1 400 ").unwrap()..];
+    assert_refused("what is this", refused, "malformed_request", 400);
+
+    let body = "{\"input\": \"hi\"}";
+    let post = format!("{POST}content-length: {}\r\n\r\n{body}", body.len());
+    let answers = service.send_raw(format!("{post}GET\r\n\r\n").as_bytes()).await;
+    assert!(answers.starts_with("HTTP/1.1 200 OK"), "{answers}");
+    assert!(answers.contains("echo: hi"), "{answers}");
+    let refused = &answers[answers.find("HTTP/1.1 400 ").unwrap()..];
+    assert_refused("GET", refused, "malformed_request", 400);
+    service.finish().await;
+}
+
+/// The length is ignored and nothing is read after such a request, so no proxy can be made to disagree (RFC 9112, section 6.3).
+#[tokio::test]
+async fn a_length_beside_chunks_smuggles_nothing() {
+    let service = Service::start().await;
+    let body = "{\"input\": \"hi\"}";
+    let chunked = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    for lengths in [
+        "content-length: 3\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: chunked\r\ncontent-length: 3\r\n",
+    ] {
+        let request = format!("{POST}{lengths}\r\n{chunked}GET /healthz {HEAD}\r\n");
+        let answer = service.send_raw(request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+        assert!(
+            answer.contains("echo: hi") && answer.contains("connection: close"),
+            "{answer}"
+        );
+        assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
+    }
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn targets_of_other_forms_are_answered_with_problems() {
+    let service = Service::start().await;
+    for (target, status, code) in [
+        ("OPTIONS * ", 404, "route_not_found"),
+        ("CONNECT localhost:80 ", 404, "route_not_found"),
+        ("GET http://localhost/v1/runs/x ", 400, "malformed_id"),
+        ("GET http://evil.example/v1/runs ", 403, "host_not_allowed"),
+        ("BREW /v1/runs ", 405, "method_not_allowed"),
+    ] {
+        let answer = service
+            .send_raw(format!("{target}{HEAD}connection: close\r\n\r\n").as_bytes())
+            .await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{target}: {answer}");
+        assert!(answer.contains(&format!("\"code\":\"{code}\"")), "{target}: {answer}");
+    }
+    // HTTP/1.0 knows no Host, and a probe may speak it.
+    let answer = service.send_raw(b"GET /healthz HTTP/1.0\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.0 200 OK"), "{answer}");
+    service.finish().await;
+}
