@@ -70,6 +70,7 @@ async fn run(per_step: usize) -> AgentState {
     let driver = ToolCallingDriver::new(DriverPorts {
         models: ModelChain::new(choice, []),
         parameters: Arc::default(),
+        provider_tools: Arc::default(),
         tools: tools.executor(&["instant".to_owned()]).unwrap(),
         parallel_tool_calls: true,
         max_corrections: 2,
@@ -122,6 +123,7 @@ impl Model for Asks {
                 ..Usage::default()
             },
             model: None,
+            provider_tool_calls: std::collections::BTreeMap::new(),
             response_id: None,
         };
         let end = ModelEvent::Completed(Box::new(response));

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::compilers::{CompilerConfig, Traces};
 use super::durability::DurabilityChoice;
 use super::error_policy::ErrorPolicy;
-use super::parameters::ModelParameters;
+use super::parameters::{ModelParameters, ProviderTools, ToolChoice};
 use super::script::ScriptStep;
 use super::state::ExecutionBudget;
 use super::subagents::SubagentConfig;
@@ -44,6 +44,11 @@ pub struct AgentDefinition {
     /// Names of the tools that it may call.
     #[serde(default)]
     pub tools: Vec<String>,
+    /// Tools that a provider executes itself, such as a search of the web: for each provider that models of the agent belong to, a list
+    /// in the provider's own format. A model of another provider is not offered them.
+    #[serde(default, skip_serializing_if = "ProviderTools::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, Vec<Object>>)]
+    pub provider_tools: ProviderTools,
     /// Whether the calls of one answer work at the same time; otherwise each ends before the next begins.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub parallel_tool_calls: bool,
@@ -114,6 +119,8 @@ pub struct HookConfig {
 
 /// The levels of agents below an agent whose definition does not say.
 const MAX_DEPTH: u32 = 3;
+/// The most tools of one provider.
+const MAX_PROVIDER_TOOLS: usize = 32;
 /// The corrections of an answer where the definition does not say.
 const MAX_CORRECTIONS: u32 = 2;
 
@@ -171,6 +178,44 @@ impl AgentDefinition {
             (_, true) => Ok(()),
             (_, false) => Err("only the scripted driver plays a script".to_owned()),
         }
+    }
+
+    /// Checks that the model can be told which tools to call; says what is wrong.
+    pub fn check_tool_choice(&self) -> Result<(), String> {
+        let choice = self.parameters.tool_choice.as_ref().unwrap_or(&ToolChoice::Auto);
+        if *choice != ToolChoice::Auto && self.driver != DriverKind::ToolCalling {
+            return Err("only the driver tool_calling takes a tool_choice".to_owned());
+        }
+        let subagents = self.subagents.iter().map(SubagentConfig::tool_name);
+        let mut tools = self.tools.iter().cloned().chain(subagents);
+        match choice {
+            ToolChoice::Required if tools.next().is_none() => {
+                Err("the tool_choice is required, and the agent has no tools".to_owned())
+            }
+            ToolChoice::Tool(name) if !tools.any(|tool| tool == *name) => {
+                Err(format!("the tool_choice is {name:?}, which is no tool of the agent"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the tools of providers, but not whether there are such providers; says what is wrong.
+    pub fn check_provider_tools(&self) -> Result<(), String> {
+        for (provider, tools) in &self.provider_tools {
+            if tools.len() > MAX_PROVIDER_TOOLS {
+                return Err(format!("the most tools of one provider are {MAX_PROVIDER_TOOLS}"));
+            }
+            if tools.iter().any(Object::is_empty) {
+                return Err(format!("a tool of {provider} has no fields"));
+            }
+            let names = tools.iter().filter_map(|tool| tool.get("name")?.as_str());
+            let subagents: Vec<_> = self.subagents.iter().map(SubagentConfig::tool_name).collect();
+            let is_taken = |name: &&str| self.tools.iter().chain(&subagents).any(|tool| tool == name);
+            if let Some(name) = names.into_iter().find(is_taken) {
+                return Err(format!("two tools would be named {name:?}"));
+            }
+        }
+        Ok(())
     }
 
     /// Tells whether the text can name an agent.

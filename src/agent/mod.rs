@@ -36,7 +36,7 @@ pub use self::error_policy::{ErrorDecision, ErrorHandling, ErrorPolicy, ErrorPol
 pub use self::events::{AgentEvent, ContinuationDecision, EventSink};
 pub use self::inbox::Inbox;
 pub use self::journal::{Journal, JournalEntry, JournalError, Journals};
-pub use self::parameters::ModelParameters;
+pub use self::parameters::{ModelParameters, ProviderTools, ToolChoice};
 pub use self::progress::{PendingStep, Progress};
 pub use self::prompt::{PromptError, check_prompt, render_prompt};
 pub use self::recorder::Recorder;

@@ -1,4 +1,6 @@
-//! Parameters of model calls that an agent sets: what to draw from, how long, how hard to think. Data only.
+//! Parameters of model calls that an agent sets: what to draw from, how long, how hard to think, which tools to call. Data only.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +28,37 @@ pub struct ModelParameters {
     /// Texts that end an answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
+    /// Which tools the model may or must call; by default it decides itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
     /// Further fields of the request's body, in the provider's own format. They never replace a field that the service sets.
     #[serde(skip_serializing_if = "Object::is_empty")]
     pub extra: Object,
+}
+
+/// Tools that a provider executes itself, in its own format, by the provider's configured name.
+pub type ProviderTools = BTreeMap<String, Vec<Object>>;
+
+/// Which tools a model may or must call. One that forces a call holds for the first answer of an execution: the model would never end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// It calls none.
+    None,
+    /// It calls at least one.
+    Required,
+    /// It calls the tool of this name.
+    Tool(String),
+}
+
+impl ToolChoice {
+    /// Tells whether the model must call a tool.
+    pub fn forces_a_call(&self) -> bool {
+        matches!(self, Self::Required | Self::Tool(_))
+    }
 }
 
 impl ModelParameters {

@@ -223,5 +223,6 @@ fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSetting
         script: provider.script.clone(),
         max_output_tokens: provider.max_output_tokens.map(Into::into),
         max_tokens_field: None,
+        think_tags: provider.think_tags,
     }
 }

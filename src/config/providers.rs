@@ -38,6 +38,9 @@ pub struct ProviderConfig {
     /// How its models are made to answer in a given shape; `None` leaves it to the protocol.
     #[serde(default)]
     pub structured_output: Option<StructuredOutput>,
+    /// Splits off reasoning that its models leave in their words; `None` leaves it to the address.
+    #[serde(default)]
+    pub think_tags: Option<bool>,
     /// Headers sent with every request beside the ones of the protocol.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
@@ -91,6 +94,7 @@ impl fmt::Debug for ProviderConfig {
             .field("max_output_tokens", &self.max_output_tokens)
             .field("stream", &self.stream)
             .field("structured_output", &self.structured_output)
+            .field("think_tags", &self.think_tags)
             .field("headers", &self.headers.keys())
             .field("script", &self.script)
             .field("api_key", &self.api_key)
@@ -120,6 +124,12 @@ fn check_provider(name: &str, provider: &ProviderConfig) -> Result<(), Fault> {
     }
     if !scripted && provider.script.is_some() {
         return fault("script", "only a scripted provider plays a script");
+    }
+    if provider.think_tags.is_some() && provider.kind != ProviderKind::OpenAiChat {
+        return fault(
+            "think_tags",
+            "only a provider of the kind openai_chat has reasoning between tags",
+        );
     }
     for (header, value) in &provider.headers {
         if let Some(problem) = header_fault(header, value) {

@@ -13,6 +13,8 @@ use crate::run::InputMessage;
 
 const PLACE: &str = "/input";
 const MAX_NAME: usize = 64;
+/// The longest name of a provider, and the longest id of a file there, in bytes.
+const MAX_FILE_NAME: usize = 256;
 
 /// A text, content parts of one user message, or messages.
 #[derive(Debug, Serialize, ToSchema)]
@@ -132,6 +134,13 @@ pub(super) enum InputSource {
         media_type: String,
         /// The encoded bytes.
         data: String,
+    },
+    /// Among the files that were uploaded to a provider. Models of other providers are told that there is a file.
+    ProviderFile {
+        /// The provider's configured name, such as `openai`.
+        provider: String,
+        /// The provider's id of the file.
+        file_id: String,
     },
 }
 
@@ -321,7 +330,21 @@ fn check_source(source: InputSource, place: &str) -> Result<MediaSource, Problem
             }
             Ok(MediaSource::Base64 { media_type, data })
         }
+        InputSource::ProviderFile { provider, file_id } => Ok(MediaSource::ProviderFile {
+            provider: check_name(provider, &format!("{place}/source/provider"))?,
+            file_id: check_name(file_id, &format!("{place}/source/file_id"))?,
+        }),
     }
+}
+
+/// Checks the name of something that only a provider can look for.
+fn check_name(text: String, pointer: &str) -> Result<String, Problem> {
+    let is_name = !text.chars().any(|c| c.is_whitespace() || c.is_control());
+    if text.is_empty() || text.len() > MAX_FILE_NAME || !is_name {
+        let words = format!("not 1 to {MAX_FILE_NAME} bytes without blanks");
+        return Err(invalid(pointer, words));
+    }
+    Ok(text)
 }
 
 fn is_base64(data: &str) -> bool {

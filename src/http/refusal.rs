@@ -95,17 +95,12 @@ pub(super) fn session_not_committed(session_id: SessionId, run_id: RunId) -> Pro
     Problem::new(ProblemCode::SessionNotCommitted, detail).with_run(Some(run_id))
 }
 
-/// A caller learns that a provider lacks its key, and not which variable of the service would hold it.
 fn model_problem(error: &ModelLookupError, detail: String) -> Problem {
-    match error {
-        ModelLookupError::UnknownProvider { .. } | ModelLookupError::UnknownModel { .. } => {
-            Problem::new(ProblemCode::UnknownModel, detail)
-        }
-        ModelLookupError::MissingKey { provider, .. } => {
-            let words = format!("the provider {provider:?} has no API key");
-            Problem::new(ProblemCode::ModelNotConfigured, words).with_cause(detail)
-        }
-    }
+    let code = match error {
+        ModelLookupError::UnknownProvider { .. } | ModelLookupError::UnknownModel { .. } => ProblemCode::UnknownModel,
+        ModelLookupError::MissingKey { .. } => ProblemCode::ModelNotConfigured,
+    };
+    Problem::new(code, detail)
 }
 
 #[cfg(test)]

@@ -89,6 +89,13 @@ pub enum MediaSource {
         /// The encoded bytes.
         data: String,
     },
+    /// Among the files that were uploaded to a provider. Models of other providers are told that there is a file.
+    ProviderFile {
+        /// The provider's configured name, such as `openai`.
+        provider: String,
+        /// The provider's id of the file.
+        file_id: String,
+    },
 }
 
 /// A call that the model asks for.
@@ -173,6 +180,7 @@ mod tests {
             {"type": "text", "text": "hi"},
             {"type": "image", "source": {"kind": "url", "url": "https://example.org/a.png"}},
             {"type": "document", "source": {"kind": "base64", "media_type": "application/pdf", "data": "JVBERg=="}, "name": "a.pdf"},
+            {"type": "document", "source": {"kind": "provider_file", "provider": "openai", "file_id": "file-1"}},
             {"type": "tool_call", "id": "c1", "name": "calculator", "arguments": "{\"expression\": \"1\"}"},
             {"type": "tool_result", "call_id": "c1", "name": "calculator", "content": [{"type": "text", "text": "1"}], "is_error": true},
             {"type": "reasoning", "text": "", "signature": "s", "encrypted": "e"},

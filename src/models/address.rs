@@ -1,5 +1,7 @@
 //! Where a protocol's requests go and which headers they carry. No IO; keys are never shown.
 
+use std::net::IpAddr;
+
 use reqwest::Url;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -109,6 +111,13 @@ impl KeyHeader {
     }
 }
 
+/// Tells whether the address is this machine's, by its whole host: the beginning of a name can be anyone's.
+pub(super) fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
 fn sensitive(name: &str, value: &str) -> Result<HeaderValue, SettingsError> {
     let value = HeaderValue::from_str(value);
     let mut value = value.map_err(|_| SettingsError::Header { name: name.to_owned() })?;
@@ -211,6 +220,26 @@ mod tests {
         assert_eq!(version(&settings).as_deref(), Some("2023-06-01"));
         settings.headers = BTreeMap::from([("Anthropic-Version".to_owned(), "2030-01-01".to_owned())]);
         assert_eq!(version(&settings).as_deref(), Some("2030-01-01"), "the settings win");
+    }
+
+    #[test]
+    fn only_this_machine_is_local() {
+        for (base, local) in [
+            ("http://127.0.0.1:8000/v1", true),
+            ("http://127.9.9.9/v1", true),
+            ("http://localhost", true),
+            ("http://LOCALHOST:1/v1", true),
+            ("https://localhost/v1", true),
+            ("http://[::1]:8000/v1", true),
+            ("http://localhost.evil.example/v1", false),
+            ("http://127.0.0.1.evil.example", false),
+            ("http://localhost@evil.example", false),
+            ("http://10.0.0.1", false),
+            ("http://[::2]", false),
+            ("", false),
+        ] {
+            assert_eq!(Url::parse(base).is_ok_and(|url| is_local(&url)), local, "{base}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use reqwest::Url;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::address::{Protocol, SettingsError};
@@ -15,7 +15,7 @@ use super::errors::error_of_response;
 use super::retry::{Attempt, Failure, Retry};
 use super::settings::{CapSettings, ProviderSettings};
 use super::transport::{Incoming, Transport};
-use crate::agent::ports::{Model, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
+use crate::agent::ports::{Model, ModelAddress, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use crate::clock::Clock;
 use crate::ids::IdSource;
 
@@ -50,6 +50,11 @@ pub(super) trait Wire: Send + Sync + fmt::Debug {
     /// Makes the decoder of one answer, whose declared type is a hint only. Calls without an id get one from `ids`.
     fn decoder(&self, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder>;
 
+    /// Returns a header that this request needs beside those of every request.
+    fn header(&self, _request: &ModelRequest) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
     /// Returns how the provider is made to answer in a given shape.
     fn structured_output(&self) -> StructuredOutput {
         StructuredOutput::Native
@@ -81,6 +86,7 @@ pub(super) struct HttpModel {
 struct Provider {
     shared: Shared,
     url: Url,
+    address: Arc<ModelAddress>,
     headers: HeaderMap,
     key: Option<SecretString>,
     wire: Box<dyn Wire>,
@@ -101,6 +107,7 @@ impl HttpModel {
             key: settings.api_key.clone(),
             wire: Box::new(wire(&url)),
             stream: settings.stream,
+            address: Arc::new(address(settings, &url)),
             url,
             shared,
         };
@@ -115,8 +122,12 @@ impl Model for HttpModel {
         let provider = Arc::clone(&self.provider);
         let url = provider.wire.url(&provider.url, &request, provider.stream);
         let body = Bytes::from(provider.wire.encode(&request, provider.stream));
+        let mut headers = provider.headers.clone();
+        if let Some((name, value)) = provider.wire.header(&request) {
+            headers.append(name, HeaderValue::from_static(value));
+        }
         let retry = provider.shared.retry.clone();
-        retry.run(move || provider.attempt(url.clone(), body.clone()))
+        retry.run(move || provider.attempt(url.clone(), headers.clone(), body.clone()))
     }
 
     fn structured_output(&self) -> StructuredOutput {
@@ -125,10 +136,10 @@ impl Model for HttpModel {
 }
 
 impl Provider {
-    fn attempt(self: &Arc<Self>, url: Url, body: Bytes) -> Attempt {
+    fn attempt(self: &Arc<Self>, url: Url, headers: HeaderMap, body: Bytes) -> Attempt {
         let call = Call {
             provider: Arc::clone(self),
-            phase: Phase::Send(url, body),
+            phase: Phase::Send(url, headers, body),
             events: VecDeque::new(),
             failure: None,
         };
@@ -136,8 +147,8 @@ impl Provider {
         stream::unfold(call, next).boxed()
     }
 
-    async fn send(&self, url: Url, body: Bytes) -> Result<Phase, Failure> {
-        let incoming = self.shared.transport.post(url, self.headers.clone(), body).await?;
+    async fn send(&self, url: Url, headers: HeaderMap, body: Bytes) -> Result<Phase, Failure> {
+        let incoming = self.shared.transport.post(url, headers, body).await?;
         let status = incoming.status();
         if !(200..300).contains(&status) {
             let retry_after = incoming.retry_after(self.shared.clock.now());
@@ -149,14 +160,25 @@ impl Provider {
         Ok(Phase::Read(Box::new(incoming), decoder))
     }
 
-    /// Servers may repeat the key in their complaint about it.
-    fn without_key(&self, mut failure: Failure) -> Failure {
+    /// Says where the call failed, and hides the key, which servers may repeat in their complaint about it.
+    fn told(&self, mut failure: Failure) -> Failure {
+        failure.error.address = Some(Arc::clone(&self.address));
         let key = self.key.as_ref().map_or("", ExposeSecret::expose_secret);
         if !key.is_empty() {
             failure.error.message = failure.error.message.replace(key, "[key]");
             failure.error.body = failure.error.body.map(|body| body.replace(key, "[key]"));
         }
         failure
+    }
+}
+
+/// Returns the address as it may be shown. A query or a user may hold a secret.
+fn address(settings: &ProviderSettings, url: &Url) -> ModelAddress {
+    let host = url.origin().ascii_serialization();
+    ModelAddress {
+        provider: settings.name.clone(),
+        url: format!("{host}{}", url.path()),
+        host,
     }
 }
 
@@ -169,7 +191,7 @@ struct Call {
 }
 
 enum Phase {
-    Send(Url, Bytes),
+    Send(Url, HeaderMap, Bytes),
     Read(Box<Incoming>, Box<dyn Decoder>),
     End,
 }
@@ -181,11 +203,11 @@ impl Call {
                 return Some(Ok(event));
             }
             if let Some(failure) = self.failure.take() {
-                return Some(Err(self.provider.without_key(failure)));
+                return Some(Err(self.provider.told(failure)));
             }
             let outcome = match std::mem::replace(&mut self.phase, Phase::End) {
                 Phase::End => return None,
-                Phase::Send(url, body) => self.provider.send(url, body).await,
+                Phase::Send(url, headers, body) => self.provider.send(url, headers, body).await,
                 Phase::Read(incoming, decoder) => self.read(incoming, decoder).await,
             };
             match outcome {

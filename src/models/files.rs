@@ -1,4 +1,4 @@
-//! Reads files that are words: some protocols take those as such only. Knows no provider's JSON.
+//! Reads files that are words, which some protocols take as such only, and files that are stored at a provider. Knows no provider's JSON.
 
 use crate::json::Value;
 use crate::message::{DocumentPart, MediaSource};
@@ -16,6 +16,34 @@ pub(super) fn words_of(source: &MediaSource) -> Option<String> {
         MediaSource::Base64 { media_type, data } if is_text(media_type) => decoded_text(data),
         _ => None,
     }
+}
+
+/// A file that is stored at a provider.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum StoredFile<'a> {
+    /// At the provider that is asked, under this id.
+    Here(&'a str),
+    /// At another one: what its model is told in place of the file.
+    Elsewhere(String),
+}
+
+/// Returns a file that is stored at a provider, as `provider` can take it; `None` if its bytes are here or at an address.
+pub(super) fn stored_file<'a>(source: &'a MediaSource, name: Option<&str>, provider: &str) -> Option<StoredFile<'a>> {
+    let MediaSource::ProviderFile {
+        provider: owner,
+        file_id,
+    } = source
+    else {
+        return None;
+    };
+    Some(if owner == provider {
+        StoredFile::Here(file_id)
+    } else {
+        let name = name.map(|name| format!(" {name:?}")).unwrap_or_default();
+        StoredFile::Elsewhere(format!(
+            "[The file{name} is stored at the provider {owner}, and only its models can read it.]"
+        ))
+    })
 }
 
 /// Media types of words that do not say so: their names below `application/`, without the `x-` of unregistered ones.
@@ -103,5 +131,19 @@ mod tests {
         }
         let url = "https://h/a.txt".to_owned();
         assert_eq!(words_of(&MediaSource::Url { url }), None);
+    }
+
+    #[test]
+    fn a_stored_file_is_its_owner_s_alone() {
+        let stored = MediaSource::ProviderFile {
+            provider: "p".to_owned(),
+            file_id: "file-1".to_owned(),
+        };
+        assert_eq!(stored_file(&stored, None, "p"), Some(StoredFile::Here("file-1")));
+        let words = "[The file \"a.pdf\" is stored at the provider p, and only its models can read it.]";
+        let elsewhere = Some(StoredFile::Elsewhere(words.to_owned()));
+        assert_eq!(stored_file(&stored, Some("a.pdf"), "q"), elsewhere);
+        let url = "https://h/a.txt".to_owned();
+        assert_eq!(stored_file(&MediaSource::Url { url }, None, "p"), None);
     }
 }

@@ -21,6 +21,20 @@ pub(super) fn accepted_limit(request: &ModelRequest, most: Option<u64>) -> Optio
     }
 }
 
+/// Returns the tools that the provider of this name executes itself. What an agent names in `extra` is sent as well.
+pub(super) fn provider_tools<'a>(request: &'a ModelRequest, provider: &str) -> Vec<&'a Object> {
+    let own = request.provider_tools.get(provider).into_iter().flatten();
+    let extra = request.parameters.extra.get("tools").and_then(Value::as_array);
+    own.chain(extra.into_iter().flatten().filter_map(Value::as_object))
+        .collect()
+}
+
+/// Returns whether a request says that the model may choose among tools as it likes, which is what it does anyway: an agent may say
+/// otherwise in `extra`.
+pub(super) fn says_auto(request: &ModelRequest) -> bool {
+    !request.tools.is_empty() && !request.parameters.extra.contains_key("tool_choice")
+}
+
 fn known(request: &ModelRequest) -> u64 {
     request.parameters.max_output_tokens.unwrap_or_default()
 }
@@ -76,8 +90,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::agent::ModelParameters;
     use crate::agent::state::Messages;
+    use crate::agent::{ModelParameters, ToolChoice};
     use crate::model_ref::ResponseFormat;
 
     #[test]
@@ -98,6 +112,8 @@ mod tests {
                 system: "".into(),
                 messages: Messages::default(),
                 tools: Arc::new([]),
+                provider_tools: Arc::default(),
+                tool_choice: ToolChoice::Auto,
                 response_format: ResponseFormat::Text,
                 max_output_tokens: left,
                 parameters: Arc::new(ModelParameters {

@@ -51,6 +51,8 @@ pub struct ProviderSettings {
     pub max_output_tokens: Option<u64>,
     /// The field that bounds an answer; `None` lets the address decide.
     pub max_tokens_field: Option<MaxTokensField>,
+    /// Whether its models think in the words of the answer, between `<think>` and `</think>`; `None` lets the address decide.
+    pub think_tags: Option<bool>,
 }
 
 impl ProviderSettings {
@@ -69,6 +71,7 @@ impl ProviderSettings {
             script: None,
             max_output_tokens: None,
             max_tokens_field: None,
+            think_tags: None,
         }
     }
 }
@@ -89,6 +92,7 @@ impl fmt::Debug for ProviderSettings {
             .field("script", &self.script)
             .field("max_output_tokens", &self.max_output_tokens)
             .field("max_tokens_field", &self.max_tokens_field)
+            .field("think_tags", &self.think_tags)
             .finish()
     }
 }

@@ -1,6 +1,7 @@
 //! Sends a request to a provider and reads the answer within limits of time. Knows HTTP, no protocol of a provider.
 
 use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,19 +142,51 @@ fn too_slow(words: &str) -> Failure {
     Failure::judged(ModelError::new(ModelErrorClass::Timeout, words))
 }
 
+/// Another attempt may find a connection that was lost or slow; one to a wrong address fails again, so the caller hears at once.
 fn network(error: reqwest::Error) -> Failure {
-    let (class, words) = if error.is_timeout() {
-        (ModelErrorClass::Timeout, "the provider could not be reached in time")
+    let (class, words, is_lasting) = if error.is_timeout() {
+        let words = "the provider could not be reached in time";
+        (ModelErrorClass::Timeout, words.to_owned(), false)
     } else if error.is_connect() {
-        (ModelErrorClass::Network, "the provider can't be reached")
+        let obstacle = obstacle(&error);
+        let cause = obstacle.map(|cause| format!(": {cause}")).unwrap_or_default();
+        let words = format!("the provider can't be reached{cause}");
+        (ModelErrorClass::Network, words, obstacle.is_some())
     } else {
-        (ModelErrorClass::Network, "the connection to the provider broke")
+        let words = "the connection to the provider broke";
+        (ModelErrorClass::Network, words.to_owned(), false)
     };
     let source: Arc<dyn Error + Send + Sync> = Arc::new(error.without_url());
-    Failure::judged(ModelError {
+    let error = ModelError {
         source: Some(source),
         ..ModelError::new(class, words)
-    })
+    };
+    if is_lasting {
+        Failure::lasting(error)
+    } else {
+        Failure::judged(error)
+    }
+}
+
+/// Returns what of the address keeps a connection from being made; `None` if it may be made later.
+fn obstacle(error: &reqwest::Error) -> Option<&'static str> {
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(error) = cause {
+        if error.to_string().starts_with("dns error") {
+            return Some("its host is not known");
+        }
+        match error.downcast_ref::<io::Error>() {
+            Some(error) if error.kind() == ErrorKind::ConnectionRefused => return Some("the connection was refused"),
+            // The kind of what the TLS library finds wrong with what the other side has sent.
+            Some(error) if error.kind() == ErrorKind::InvalidData => {
+                return Some("it does not speak TLS as expected, or its certificate is not trusted");
+            }
+            // Errors inside an error of IO are no sources of it.
+            Some(error) => cause = error.get_ref().map(|inner| inner as _),
+            None => cause = error.source(),
+        }
+    }
+    None
 }
 
 /// Reads `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date.

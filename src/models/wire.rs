@@ -2,10 +2,14 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::json::Value;
+
+/// The most fields of an object and the most items of a list; with more it is none. The least one takes a few bytes of an answer and
+/// many times that of memory.
+const MOST: usize = 1 << 16;
 
 /// The fields of a JSON object, raw and in the order of arrival.
 #[derive(Debug, Default)]
@@ -74,7 +78,13 @@ pub(super) fn object(raw: &RawValue) -> Option<Fields<'_>> {
 
 /// Reads a list.
 pub(super) fn list(raw: &RawValue) -> Option<Vec<&RawValue>> {
-    serde_json::from_str(raw.get()).ok()
+    parse_list(raw.get())
+}
+
+/// Reads a list from its text.
+pub(super) fn parse_list(text: &str) -> Option<Vec<&RawValue>> {
+    let items: Items<'_> = serde_json::from_str(text).ok()?;
+    Some(items.0)
 }
 
 /// Reads any value; `None` if it is nested too deeply.
@@ -116,6 +126,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(entry) = map.next_entry()? {
+                    if fields.len() == MOST {
+                        return Err(A::Error::custom("too many fields"));
+                    }
                     fields.push(entry);
                 }
                 Ok(Fields(fields))
@@ -123,6 +136,36 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
         }
 
         deserializer.deserialize_map(Collect)
+    }
+}
+
+/// The items of a list.
+struct Items<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Items<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = list.next_element()? {
+                    if items.len() == MOST {
+                        return Err(A::Error::custom("too many items"));
+                    }
+                    items.push(item);
+                }
+                Ok(Items(items))
+            }
+        }
+
+        deserializer.deserialize_seq(Collect)
     }
 }
 
@@ -143,6 +186,15 @@ mod tests {
             (None, Some(2), Some(u64::MAX))
         );
         assert!(Fields::parse("[1]").is_none() && Fields::parse("{").is_none());
+    }
+
+    #[test]
+    fn an_object_or_a_list_with_too_much_in_it_is_none() {
+        let fields = |count: usize| format!("{{{}}}", vec!["\"\":0"; count].join(","));
+        let items = |count: usize| format!("[{}]", vec!["0"; count].join(","));
+        assert!(Fields::parse(&fields(MOST)).is_some() && Fields::parse(&fields(MOST + 1)).is_none());
+        assert_eq!(parse_list(&items(MOST)).map(|items| items.len()), Some(MOST));
+        assert!(parse_list(&items(MOST + 1)).is_none());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The record of a step: what readers see of the loop's work.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ pub struct StepRecord {
     pub model: Option<String>,
     /// What its model call used, and the models behind its tools.
     pub usage: Usage,
+    /// How often tools were called that the provider executed itself, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub provider_tool_calls: BTreeMap<String, u64>,
     /// When it began.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub started_at: Timestamp,
@@ -87,6 +91,11 @@ impl StepRecord {
             answered_by: step.answered_by.clone(),
             model: step.response.as_ref().and_then(|response| response.model.clone()),
             usage: step.usage(),
+            provider_tool_calls: step
+                .response
+                .as_ref()
+                .map(|response| response.provider_tool_calls.clone())
+                .unwrap_or_default(),
             started_at: execution.started_at,
             completed_at: execution.completed_at,
             duration_ms: execution.duration().num_milliseconds(),

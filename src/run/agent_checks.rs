@@ -6,11 +6,12 @@ use super::error::Refusal;
 use super::limits::Allowance;
 use super::models::unpriced;
 use crate::agent::hooks::HookRegistry;
-use crate::agent::ports::{ModelCatalog, ToolCatalog, WebhookRules};
+use crate::agent::ports::{ModelCatalog, ModelLookupError, ToolCatalog, WebhookRules};
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{AgentDefinition, AnswerShape, RunWebhook, check_prompt};
 use crate::json::contains_nul;
 use crate::limits::{Limits, RunLimits};
+use crate::model_ref::ModelRef;
 use crate::session::check_metadata;
 use crate::tenant::TenantId;
 use crate::usage::PriceTable;
@@ -67,6 +68,10 @@ impl AgentChecks {
             .try_for_each(|model| self.models.check(model))?;
         self.check_prices(definition)?;
         self.tools.executor(&definition.tools)?;
+        definition
+            .check_tool_choice()
+            .map_err(invalid("parameters.tool_choice"))?;
+        self.check_provider_tools(definition)?;
         self.hooks.check_agent(definition)?;
         self.check_webhook(definition.webhook.as_ref(), None)?;
         let subagents = definition.check_subagents();
@@ -91,6 +96,21 @@ impl AgentChecks {
             field: fault.field,
             message: fault.message,
         })
+    }
+
+    /// A tool of a provider that does not exist would never be offered to a model.
+    fn check_provider_tools(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
+        definition.check_provider_tools().map_err(invalid("provider_tools"))?;
+        for provider in definition.provider_tools.keys() {
+            // Any model will do: it is the provider that must be there.
+            let model = format!("{provider}/any").parse::<ModelRef>().ok();
+            let model = model.filter(|model| model.provider() == provider);
+            let known = model.map(|model| self.models.check(&model));
+            if !matches!(known, Some(Ok(()) | Err(ModelLookupError::UnknownModel { .. }))) {
+                return Err(invalid("provider_tools")(format!("no provider is named {provider:?}")));
+            }
+        }
+        Ok(())
     }
 
     /// A limit of cost that could not hold is refused: it would be a silent zero.

@@ -165,6 +165,7 @@ impl RunService {
         let ports = DriverPorts {
             models: work.models.clone(),
             parameters: Arc::new(agent.parameters.clone()),
+            provider_tools: Arc::new(agent.provider_tools.clone()),
             tools: tools.map_err(|error| Failure::tools(&error))?,
             call_seed: work.call_seed.clone(),
             journal: work.journal.as_ref().map(|journal| Arc::clone(&journal.recorder)),

@@ -130,6 +130,7 @@ fn media(source: &MediaSource) -> usize {
     match source {
         MediaSource::Url { url } => text(url),
         MediaSource::Base64 { media_type, data } => text(media_type) + text(data),
+        MediaSource::ProviderFile { provider, file_id } => text(provider) + text(file_id),
     }
 }
 

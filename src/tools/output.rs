@@ -32,6 +32,7 @@ fn size(part: &ContentPart) -> usize {
     let media = |source: &MediaSource| match source {
         MediaSource::Url { url } => url.len(),
         MediaSource::Base64 { data, .. } => data.len(),
+        MediaSource::ProviderFile { provider, file_id } => provider.len() + file_id.len(),
     };
     match part {
         ContentPart::Text(part) => part.text.len(),

@@ -7,7 +7,7 @@ use super::deltas::Told;
 use super::exchange::{Exchange, exchange_with};
 use super::ports::ExchangePorts;
 use crate::agent::hooks::ExecutionPorts;
-use crate::agent::parameters::ModelParameters;
+use crate::agent::parameters::{ModelParameters, ToolChoice};
 use crate::agent::ports::ModelRequest;
 use crate::agent::state::AgentState;
 use crate::ids::MessageId;
@@ -90,6 +90,8 @@ fn request(ports: &ExecutionPorts, question: Question) -> ModelRequest {
         system: question.instructions.into(),
         messages: Arc::from([Arc::new(message)]),
         tools: Arc::from([]),
+        provider_tools: Arc::default(),
+        tool_choice: ToolChoice::Auto,
         response_format: ResponseFormat::Text,
         max_output_tokens: None,
         parameters: Arc::default(),

@@ -343,6 +343,7 @@ fn cut(choice: &ModelChoice, partial: PartialAnswer, signal: StopSignal) -> Answ
 fn fail(choice: &ModelChoice, partial: PartialAnswer, error: &ModelError, was_heard: bool) -> Answer {
     tracing::warn!(
         model = %choice.model_ref,
+        url = error.address.as_ref().map(|address| address.url.as_str()),
         class = error.class.code(),
         status = error.status,
         cause = causes(error),

@@ -1,5 +1,7 @@
 //! What has arrived of an answer: kept when the rest never comes.
 
+use std::collections::BTreeMap;
+
 use super::estimate::estimated_usage;
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
@@ -94,6 +96,7 @@ impl PartialAnswer {
             provider_fields: None,
             finish_reason: FinishReason::Interrupted,
             usage,
+            provider_tool_calls: BTreeMap::new(),
             model: None,
             response_id: None,
         }

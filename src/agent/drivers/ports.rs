@@ -8,7 +8,7 @@ use crate::agent::compilers::Compiler;
 use crate::agent::control::ExecutionControl;
 use crate::agent::events::EventSink;
 use crate::agent::hooks::HookStack;
-use crate::agent::parameters::ModelParameters;
+use crate::agent::parameters::{ModelParameters, ProviderTools};
 use crate::agent::ports::{Model, ToolExecutor};
 use crate::agent::recorder::Recorder;
 use crate::agent::state::{FinishReason, ModelResponse};
@@ -70,6 +70,8 @@ pub struct DriverPorts {
     pub models: ModelChain,
     /// How they shall answer.
     pub parameters: Arc<ModelParameters>,
+    /// Tools that providers execute themselves.
+    pub provider_tools: Arc<ProviderTools>,
     /// Executes calls.
     pub tools: Arc<dyn ToolExecutor>,
     /// What the keys of calls are derived from.

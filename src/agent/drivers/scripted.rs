@@ -88,6 +88,7 @@ impl ScriptedDriver {
                 FinishReason::ToolCalls
             },
             usage: script.usage.priced(price),
+            provider_tool_calls: std::collections::BTreeMap::new(),
             model: None,
             response_id: None,
         }

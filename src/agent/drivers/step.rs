@@ -8,6 +8,7 @@ use super::ports::DriverPorts;
 use super::tool_use::use_tools;
 use crate::agent::answer::AnswerShape;
 use crate::agent::hooks::HookFailure;
+use crate::agent::parameters::ToolChoice;
 use crate::agent::ports::{ModelRequest, ToolContext};
 use crate::agent::progress::PendingStep;
 use crate::agent::prompt::render_prompt;
@@ -204,11 +205,29 @@ pub(super) fn request(
         model: String::new(),
         system: system.into(),
         messages: Arc::clone(messages),
+        provider_tools: Arc::clone(&ports.provider_tools),
+        tool_choice: tool_choice(ports, state)?,
         tools: ports.tools.specs(),
         response_format: context.response_format.clone(),
         max_output_tokens: None,
         parameters: Arc::clone(&ports.parameters),
     })
+}
+
+/// Returns which tools the model may or must call in this step. A call is forced until the model has answered once.
+fn tool_choice(ports: &DriverPorts, state: &AgentState) -> Result<ToolChoice, AgentError> {
+    let choice = ports.parameters.tool_choice.clone().unwrap_or_default();
+    if let ToolChoice::Tool(name) = &choice
+        && !ports.tools.specs().iter().any(|tool| tool.name == *name)
+    {
+        let message = format!("the model shall call {name:?}, which is no tool of the agent");
+        return Err(validation_error("unknown_tool_choice", message));
+    }
+    let has_failed = |step: &AgentStep| !step.has_tool_calls() && !step.errors.is_empty();
+    if choice.forces_a_call() && !state.steps().all(has_failed) {
+        return Ok(ToolChoice::Auto);
+    }
+    Ok(choice)
 }
 
 /// Returns the id of a call that the model gave none.
@@ -282,7 +301,8 @@ fn tool_message(ports: &DriverPorts, step: &AgentStep) -> Arc<Message> {
     Arc::new(ports.message(Role::Tool, results.collect()))
 }
 
-fn validation_error(code: &str, message: String) -> AgentError {
+/// Makes the error of a request that can't be made, or of an answer that can't be used.
+pub(super) fn validation_error(code: &str, message: String) -> AgentError {
     AgentError {
         kind: ErrorKind::Validation,
         code: code.to_owned(),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::agent::parameters::ToolChoice;
 use crate::agent::ports::{ModelRequest, StructuredOutput, ToolSpec};
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::json::Value;
@@ -48,6 +49,11 @@ pub(super) fn shaped(request: ModelRequest, by: StructuredOutput) -> Shaped {
                 request: ModelRequest {
                     system: with_paragraph(&request.system, &words),
                     tools: request.tools.iter().cloned().chain([tool]).collect(),
+                    // A model that may call no tool must still give its answer.
+                    tool_choice: match request.tool_choice {
+                        ToolChoice::None => ToolChoice::Tool(name.clone()),
+                        choice => choice,
+                    },
                     response_format: ResponseFormat::Text,
                     ..request
                 },

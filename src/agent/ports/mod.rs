@@ -7,8 +7,8 @@ mod webhook;
 
 pub use self::environment::{Environment, EnvironmentError, EnvironmentRuntime};
 pub use self::model::{
-    Model, ModelCatalog, ModelError, ModelErrorClass, ModelEvent, ModelLookupError, ModelRequest, ModelStream,
-    StructuredOutput,
+    Model, ModelAddress, ModelCatalog, ModelError, ModelErrorClass, ModelEvent, ModelLookupError, ModelRequest,
+    ModelStream, StructuredOutput,
 };
 pub use self::tool::{
     Tool, ToolCatalog, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSetError, ToolSpec, UnknownTool,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::stream::BoxStream;
 
 use super::tool::ToolSpec;
-use crate::agent::ModelParameters;
 use crate::agent::state::{AgentError, ErrorKind, Messages, ModelResponse};
+use crate::agent::{ModelParameters, ProviderTools, ToolChoice};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::usage::Usage;
 
@@ -23,6 +23,10 @@ pub struct ModelRequest {
     pub messages: Messages,
     /// The tools that the model may ask for, in a stable order.
     pub tools: Arc<[ToolSpec]>,
+    /// Tools that providers execute themselves, by provider; a model takes those of its own.
+    pub provider_tools: Arc<ProviderTools>,
+    /// Which of the tools the model may or must call in this answer.
+    pub tool_choice: ToolChoice,
     /// The shape of the final answer.
     pub response_format: ResponseFormat,
     /// The most tokens that the answer may have: the lesser of what the parameters say and what the budget leaves.
@@ -186,6 +190,17 @@ impl ModelErrorClass {
     }
 }
 
+/// Where a provider is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelAddress {
+    /// The provider's configured name.
+    pub provider: String,
+    /// The scheme, the host and the port, which the caller may read.
+    pub host: String,
+    /// The whole address without its query, for the operator.
+    pub url: String,
+}
+
 /// A model call that failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
@@ -198,6 +213,8 @@ pub struct ModelError {
     pub retry_after: Option<Duration>,
     /// What happened, in words that the caller may read: the provider's own message, capped, and never a secret.
     pub message: String,
+    /// Where the model was called; `None` for a model without an address.
+    pub address: Option<Arc<ModelAddress>>,
     /// The provider's error body, capped, for the operator.
     pub body: Option<String>,
     /// The underlying failure, for the operator.
@@ -213,6 +230,7 @@ impl ModelError {
             status: None,
             retry_after: None,
             message: message.into(),
+            address: None,
             body: None,
             source: None,
         }
@@ -228,8 +246,23 @@ impl ModelError {
         AgentError {
             kind,
             code: self.class.code().to_owned(),
-            message: self.message.clone(),
+            message: self.told(),
             source_name: Some(model.to_string()),
         }
+    }
+
+    /// Returns what the caller reads: what happened, and where.
+    fn told(&self) -> String {
+        let Some(address) = &self.address else {
+            return self.message.clone();
+        };
+        let status = self.status.map(|status| format!(", status {status}"));
+        format!(
+            "{} (provider {} at {}{})",
+            self.message,
+            address.provider,
+            address.host,
+            status.unwrap_or_default()
+        )
     }
 }

@@ -1,5 +1,7 @@
 //! What a model answered, complete or cut off.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::message::{ContentPart, ProviderFields};
@@ -70,6 +72,9 @@ pub struct ModelResponse {
     /// What it used.
     #[serde(default)]
     pub usage: Usage,
+    /// How often tools were called that the provider executed itself, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub provider_tool_calls: BTreeMap<String, u64>,
     /// The model that the provider says answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

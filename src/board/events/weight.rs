@@ -60,5 +60,6 @@ fn text_of_source(source: &MediaSource) -> usize {
     match source {
         MediaSource::Url { url } => url.len(),
         MediaSource::Base64 { data, .. } => data.len(),
+        MediaSource::ProviderFile { provider, file_id } => provider.len() + file_id.len(),
     }
 }

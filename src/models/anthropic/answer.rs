@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::calls::{Call, CallFault, CallMaker};
 use super::opaque::Opaque;
+use super::server_tools;
 use super::usage::Counts;
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
@@ -216,6 +217,7 @@ impl Answer {
                 fields: Vec::new(),
             }),
             finish_reason: finish_reason(self.stop_reason.as_deref(), has_calls),
+            provider_tool_calls: server_tools::counted(&content),
             content,
             usage: self.usage,
             model: self.model,

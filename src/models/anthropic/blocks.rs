@@ -19,12 +19,12 @@ pub(super) fn text(text: &str) -> Option<Block> {
 }
 
 /// Encodes what the caller's side says, without results of calls. The protocol refuses blank words, so those are left out.
-pub(super) fn said(message: &Message) -> impl Iterator<Item = Block> {
-    message.content.iter().filter_map(|part| match part {
+pub(super) fn said(message: &Message, provider: &str) -> impl Iterator<Item = Block> {
+    message.content.iter().filter_map(move |part| match part {
         ContentPart::Text(TextPart { text: words, .. }) | ContentPart::Refusal { text: words } => {
             is_said(words).then(|| text(words))?
         }
-        part => raw(&media::block(part)?),
+        part => raw(&media::block(part, provider)?),
     })
 }
 
@@ -143,7 +143,7 @@ fn call(call: &ToolCall, id: &str, own: bool) -> Option<Block> {
 const WORDLESS_ERROR: &str = "The tool failed and did not say why.";
 
 /// Encodes a result. Words alone are one text, which may be empty where a block may not; but the protocol refuses an empty error.
-pub(super) fn result(result: &ToolResult, ids: &mut WireIds) -> Option<Block> {
+pub(super) fn result(result: &ToolResult, provider: &str, ids: &mut WireIds) -> Option<Block> {
     let id = ids.of_result(result).into_owned();
     let is_media = |part: &ContentPart| matches!(part, ContentPart::Image(_) | ContentPart::Document(_));
     let has_media = result.content.iter().any(is_media);
@@ -153,7 +153,7 @@ pub(super) fn result(result: &ToolResult, ids: &mut WireIds) -> Option<Block> {
         } else if has_media {
             let blocks = result.content.iter().filter_map(|part| match part.as_text() {
                 Some(words) => is_said(words).then(|| text(words))?,
-                None => raw(&media::block(part)?),
+                None => raw(&media::block(part, provider)?),
             });
             raw(&blocks.collect::<Vec<_>>())?
         } else {

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::decoder::MessagesDecoder;
+use super::media;
 use super::request::{MessagesDialect, encode_request};
 use crate::agent::ports::ModelRequest;
 use crate::ids::IdSource;
+use crate::message::{ContentPart, Message};
 use crate::models::address::{KeyHeader, Protocol, SettingsError};
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
 use crate::models::settings::{CapSettings, ProviderSettings};
@@ -29,6 +31,20 @@ pub(in crate::models) fn client(settings: &ProviderSettings, shared: Shared) -> 
 impl Wire for MessagesDialect {
     fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8> {
         encode_request(request, self, stream)
+    }
+
+    fn header(&self, request: &ModelRequest) -> Option<(&'static str, &'static str)> {
+        let names_file = |part: &ContentPart| match part {
+            ContentPart::Image(part) => media::is_stored_at(&part.source, &self.provider),
+            ContentPart::Document(part) => media::is_stored_at(&part.source, &self.provider),
+            _ => false,
+        };
+        let has_file = |message: &Message| {
+            let of_results = message.tool_results().flat_map(|result| &result.content);
+            message.content.iter().chain(of_results).any(names_file)
+        };
+        let has_files = request.messages.iter().any(|message| has_file(message));
+        has_files.then_some(("anthropic-beta", "files-api-2025-04-14"))
     }
 
     fn decoder(&self, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder> {

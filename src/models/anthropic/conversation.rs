@@ -53,18 +53,18 @@ impl Conversation {
     fn push(&mut self, message: &Message, provider: &str, tools: &ServerTools, ids: &mut WireIds) {
         let results: Vec<Block> = message
             .tool_results()
-            .filter_map(|result| blocks::result(result, ids))
+            .filter_map(|result| blocks::result(result, provider, ids))
             .collect();
         if !results.is_empty() {
             self.turn(USER).push_results(results);
         }
         let (role, said) = match message.role {
             Role::System if self.turns.is_empty() => {
-                self.system.extend(blocks::said(message));
+                self.system.extend(blocks::said(message, provider));
                 return;
             }
             Role::System => (USER, instructions(message)),
-            Role::User | Role::Tool => (USER, blocks::said(message).collect()),
+            Role::User | Role::Tool => (USER, blocks::said(message, provider).collect()),
             Role::Assistant => (ASSISTANT, blocks::answered(message, provider, tools, ids)),
         };
         if !said.is_empty() {

@@ -2,15 +2,28 @@
 
 use crate::json::Value;
 use crate::message::{ContentPart, DocumentPart, MediaSource};
-use crate::models::files::words_of;
+use crate::models::files::{StoredFile, stored_file, words_of};
 
-/// Encodes a picture or a file; `None` for any other part.
-pub(super) fn block(part: &ContentPart) -> Option<Value> {
+/// Encodes a picture or a file for a provider; `None` for any other part.
+pub(super) fn block(part: &ContentPart, provider: &str) -> Option<Value> {
+    let (source_of_part, name) = match part {
+        ContentPart::Image(part) => (&part.source, None),
+        ContentPart::Document(part) => (&part.source, part.name.as_deref()),
+        _ => return None,
+    };
+    if let Some(StoredFile::Elsewhere(words)) = stored_file(source_of_part, name, provider) {
+        return Some(serde_json::json!({"type": "text", "text": words}));
+    }
     match part {
         ContentPart::Image(part) => Some(serde_json::json!({"type": "image", "source": source(&part.source)})),
         ContentPart::Document(part) => Some(document(part)),
         _ => None,
     }
+}
+
+/// Tells whether a file is stored at the provider of this name.
+pub(super) fn is_stored_at(source: &MediaSource, provider: &str) -> bool {
+    matches!(stored_file(source, None, provider), Some(StoredFile::Here(_)))
 }
 
 fn document(part: &DocumentPart) -> Value {
@@ -32,6 +45,7 @@ fn source(source: &MediaSource) -> Value {
             None => serde_json::json!({"type": "url", "url": url}),
         },
         MediaSource::Base64 { media_type, data } => base64(media_type, data),
+        MediaSource::ProviderFile { file_id, .. } => serde_json::json!({"type": "file", "file_id": file_id}),
     }
 }
 
@@ -84,16 +98,21 @@ mod tests {
                 serde_json::json!({"type": "text", "media_type": "text/plain", "data": "# Grüße"}),
             ),
             (
+                "image",
+                serde_json::json!({"kind": "provider_file", "provider": "p", "file_id": "file_1"}),
+                serde_json::json!({"type": "file", "file_id": "file_1"}),
+            ),
+            (
                 "document",
                 base64("text/plain", "//8="),
                 serde_json::json!({"type": "base64", "media_type": "text/plain", "data": "//8="}),
             ),
         ] {
             let part: ContentPart = serde_json::from_value(serde_json::json!({"type": kind, "source": from})).unwrap();
-            let block = block(&part).unwrap();
+            let block = block(&part, "p").unwrap();
             assert_eq!((block["type"].as_str(), &block["source"]), (Some(kind), &expected));
         }
-        assert_eq!(block(&ContentPart::text("x")), None);
+        assert_eq!(block(&ContentPart::text("x"), "p"), None);
     }
 
     #[test]

@@ -7,10 +7,11 @@ use serde_json::json;
 use super::blocks::{self, Block};
 use super::conversation::{Conversation, Turn};
 use super::schema;
-use crate::agent::ModelParameters;
 use crate::agent::ports::{ModelRequest, ToolSpec};
+use crate::agent::{ModelParameters, ToolChoice};
 use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
+use crate::models::parameters::provider_tools;
 
 /// How a server is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +43,12 @@ pub fn encode_request(request: &ModelRequest, dialect: &MessagesDialect, stream:
     let max_tokens = max_tokens(request, dialect.max_output_tokens);
     let body = Body {
         model: &request.model,
-        tools: tools(&request.tools, mark.as_ref()),
+        tools: tools(request, &dialect.provider, mark.as_ref()),
         system: system(request, mark.as_ref(), conversation.system),
         messages: conversation.turns,
         stream,
         max_tokens,
-        settings: settings(&request.parameters, &request.response_format, mark, max_tokens),
+        settings: settings(request, mark, max_tokens),
     };
     // Every map has text keys and every raw value was checked, so this can't fail.
     serde_json::to_vec(&body).unwrap_or_default()
@@ -71,12 +72,16 @@ struct Body<'a> {
 const OWN_FIELDS: [&str; 6] = ["model", "tools", "system", "messages", "stream", "max_tokens"];
 
 #[derive(Serialize)]
-struct WireTool<'a> {
-    name: &'a str,
-    description: &'a str,
-    input_schema: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<Value>,
+#[serde(untagged)]
+enum WireTool<'a> {
+    OfAgent {
+        name: &'a str,
+        description: &'a str,
+        input_schema: Value,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<Value>,
+    },
+    OfProvider(&'a Object),
 }
 
 #[derive(Serialize)]
@@ -99,15 +104,17 @@ fn mark(parameters: &ModelParameters) -> Option<Value> {
     Some(mark).filter(|mark| !mark.is_null())
 }
 
-fn tools<'a>(specs: &'a [ToolSpec], mark: Option<&Value>) -> Vec<WireTool<'a>> {
+fn tools<'a>(request: &'a ModelRequest, provider: &str, mark: Option<&Value>) -> Vec<WireTool<'a>> {
+    let specs: &[ToolSpec] = &request.tools;
     let last = specs.len().saturating_sub(1);
-    let tools = specs.iter().enumerate().map(|(place, spec)| WireTool {
+    let tools = specs.iter().enumerate().map(|(place, spec)| WireTool::OfAgent {
         name: &spec.name,
         description: &spec.description,
         input_schema: input_schema(&spec.parameters),
         cache_control: mark.filter(|_| place == last).cloned(),
     });
-    tools.collect()
+    let of_provider = provider_tools(request, provider).into_iter();
+    tools.chain(of_provider.map(WireTool::OfProvider)).collect()
 }
 
 /// The protocol refuses a schema that does not say that it is an object's.
@@ -149,7 +156,8 @@ fn max_tokens(request: &ModelRequest, most: Option<u64>) -> u64 {
 
 /// Returns the fields that follow. An agent's own fields may add to them; its own `thinking` stands where the encoder would only guess.
 /// A field that is null is left out.
-fn settings(parameters: &ModelParameters, format: &ResponseFormat, mark: Option<Value>, max_tokens: u64) -> Object {
+fn settings(request: &ModelRequest, mark: Option<Value>, max_tokens: u64) -> Object {
+    let parameters = &request.parameters;
     let mut fields: Object = parameters
         .extra
         .iter()
@@ -165,7 +173,8 @@ fn settings(parameters: &ModelParameters, format: &ResponseFormat, mark: Option<
         fields.entry("thinking").or_insert_with(|| json!({"type": "adaptive"}));
         configure_output(&mut fields, "effort", Value::from(effort.as_str()));
     }
-    if let ResponseFormat::JsonSchema { schema, .. } = format {
+    choose_tools(&mut fields, request);
+    if let ResponseFormat::JsonSchema { schema, .. } = &request.response_format {
         let format = json!({"type": "json_schema", "schema": schema::accepted(schema)});
         configure_output(&mut fields, "format", format);
     }
@@ -183,6 +192,23 @@ fn settings(parameters: &ModelParameters, format: &ResponseFormat, mark: Option<
     }
     fields.retain(|_, value| !value.is_null());
     fields
+}
+
+/// Says which tools the model may or must call, where there are any. The protocol refuses to force a call of a model that thinks.
+fn choose_tools(fields: &mut Object, request: &ModelRequest) {
+    let choice = match &request.tool_choice {
+        _ if request.tools.is_empty() => return,
+        ToolChoice::Auto => return,
+        ToolChoice::None => json!({"type": "none"}),
+        ToolChoice::Required => json!({"type": "any"}),
+        ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
+    };
+    fields.insert("tool_choice".to_owned(), choice);
+    if request.tool_choice.forces_a_call()
+        && let Some(thinking) = fields.get_mut("thinking")
+    {
+        *thinking = json!({"type": "disabled"});
+    }
 }
 
 /// Fits a budget for thinking into what is left of the answer's tokens, since the protocol refuses a larger one; where the least budget

@@ -1,7 +1,7 @@
 //! Pairs the calls of the provider's own tools with their results. The protocol refuses one without the other, and a history may have
 //! lost either: an answer was cut before the result came, or only the end of a turn is sent.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::message::{ContentPart, Message, OpaquePart, Role};
 use crate::models::wire::Fields;
@@ -57,6 +57,20 @@ impl ServerTools {
             None => true,
         }
     }
+}
+
+/// Counts the calls of the provider's own tools in an answer, by the name of the tool.
+pub(super) fn counted(content: &[ContentPart]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for part in content {
+        let ContentPart::Opaque(part) = part else { continue };
+        if let Some(Side::Call(_)) = side(part) {
+            let block = Fields::parse(part.raw.as_str()).unwrap_or_default();
+            let name = block.filled("name").unwrap_or_else(|| "unnamed".to_owned());
+            *counts.entry(name).or_default() += 1;
+        }
+    }
+    counts
 }
 
 fn side(part: &OpaquePart) -> Option<Side> {

@@ -277,6 +277,7 @@ impl Answer {
             },
             content: self.parts,
             usage: self.usage,
+            provider_tool_calls: std::collections::BTreeMap::new(),
             model: self.model,
             response_id: self.response_id,
         }

@@ -52,16 +52,16 @@ impl Contents {
 
     fn push(&mut self, message: &Message, provider: &str, signed: bool, ids: &mut WireIds) {
         for result in message.tool_results() {
-            let (response, media) = parts::result(result, ids);
+            let (response, media) = parts::result(result, provider, ids);
             self.turn(USER).push_result(response, media);
         }
         let (role, said) = match message.role {
             Role::System if self.turns.is_empty() => {
-                self.system.extend(parts::said(message));
+                self.system.extend(parts::said(message, provider));
                 return;
             }
             Role::System => (USER, instructions(message)),
-            Role::User | Role::Tool => (USER, parts::said(message).collect()),
+            Role::User | Role::Tool => (USER, parts::said(message, provider).collect()),
             Role::Assistant => (MODEL, parts::answered(message, provider, signed, ids)),
         };
         if !said.is_empty() {

@@ -4,10 +4,18 @@ use serde_json::json;
 
 use crate::json::Value;
 use crate::message::{ContentPart, MediaSource};
-use crate::models::files::as_words;
+use crate::models::files::{StoredFile, as_words, stored_file};
 
 /// Encodes a picture or a file; `None` for any other part. Files of words go as words: few other kinds than PDF are taken as files.
-pub(super) fn part(part: &ContentPart) -> Option<Value> {
+pub(super) fn part(part: &ContentPart, provider: &str) -> Option<Value> {
+    let (source, name) = match part {
+        ContentPart::Image(part) => (&part.source, None),
+        ContentPart::Document(part) => (&part.source, part.name.as_deref()),
+        _ => return None,
+    };
+    if let Some(StoredFile::Elsewhere(words)) = stored_file(source, name, provider) {
+        return Some(json!({"text": words}));
+    }
     match part {
         ContentPart::Image(part) => Some(data(&part.source)),
         ContentPart::Document(part) => Some(match as_words(part) {
@@ -28,6 +36,8 @@ fn data(source: &MediaSource) -> Value {
             },
         },
         MediaSource::Base64 { media_type, data } => json!({"inlineData": {"mimeType": media_type, "data": data}}),
+        // The protocol names its files by their addresses.
+        MediaSource::ProviderFile { file_id, .. } => json!({"fileData": {"fileUri": file_id}}),
     }
 }
 
@@ -95,8 +105,8 @@ mod tests {
             ),
         ] {
             let from: ContentPart = serde_json::from_value(json!({"type": kind, "source": from})).unwrap();
-            assert_eq!(part(&from), Some(expected));
+            assert_eq!(part(&from, "p"), Some(expected));
         }
-        assert_eq!(part(&ContentPart::text("x")), None);
+        assert_eq!(part(&ContentPart::text("x"), "p"), None);
     }
 }

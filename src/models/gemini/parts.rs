@@ -23,12 +23,12 @@ pub(super) fn text(text: &str) -> Option<Part> {
 }
 
 /// Encodes what the caller's side says, without results of calls. The protocol refuses parts that say nothing.
-pub(super) fn said(message: &Message) -> impl Iterator<Item = Part> {
-    message.content.iter().filter_map(|part| match part {
+pub(super) fn said(message: &Message, provider: &str) -> impl Iterator<Item = Part> {
+    message.content.iter().filter_map(move |part| match part {
         ContentPart::Text(TextPart { text: words, .. }) | ContentPart::Refusal { text: words } => {
             (!words.trim().is_empty()).then(|| text(words))?
         }
-        part => raw(&media::part(part)?),
+        part => raw(&media::part(part, provider)?),
     })
 }
 
@@ -126,14 +126,14 @@ fn call(call: &ToolCall, id: &str, own: bool, substitute: Option<&str>) -> Optio
 }
 
 /// Encodes a result: words in an object, and apart from it the pictures and files, which only the newest models take inside.
-pub(super) fn result(result: &ToolResult, ids: &mut WireIds) -> (Option<Part>, Vec<Part>) {
+pub(super) fn result(result: &ToolResult, provider: &str, ids: &mut WireIds) -> (Option<Part>, Vec<Part>) {
     let id = ids.of_result(result);
     let texts: Vec<&str> = result.content.iter().filter_map(ContentPart::as_text).collect();
     let mut words = texts.join("\n");
     let mut media: Vec<Part> = result
         .content
         .iter()
-        .filter_map(|part| raw(&media::part(part)?))
+        .filter_map(|part| raw(&media::part(part, provider)?))
         .collect();
     if !media.is_empty() {
         if words.is_empty() {

@@ -2,13 +2,15 @@
 //! so that the request of the next step begins with the bytes of this one.
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::contents::{Contents, Turn};
 use super::generation;
 use super::parts::{self, Part};
+use crate::agent::ToolChoice;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
-use crate::models::parameters::with_extra;
+use crate::models::parameters::{provider_tools, with_extra};
 
 /// How a server is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +33,18 @@ pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8
     system.extend(contents.system);
     system.extend(generation::shape_in_words(request).and_then(|words| parts::text(&words)));
     let functions: Vec<_> = request.tools.iter().map(Function::of).collect();
+    let functions = (!functions.is_empty()).then_some(Tools::OfAgent {
+        function_declarations: functions,
+    });
+    let of_provider = provider_tools(request, &dialect.provider).into_iter();
     let body = Body {
-        tools: (!functions.is_empty()).then_some([Tools {
-            function_declarations: functions,
-        }]),
+        tools: functions
+            .into_iter()
+            .chain(of_provider.map(Tools::OfProvider))
+            .collect(),
         system_instruction: (!system.is_empty()).then_some(Instruction { parts: system }),
         contents: contents.turns,
+        tool_config: tool_config(request),
         generation_config: generation::config(request, dialect.max_output_tokens),
     };
     // Every map has text keys and every raw value was checked, so this can't fail.
@@ -46,18 +54,37 @@ pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<[Tools<'a>; 1]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tools<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Instruction>,
     contents: Vec<Turn>,
+    /// Changes from step to step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<Value>,
     generation_config: Object,
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Tools<'a> {
-    function_declarations: Vec<Function<'a>>,
+#[serde(untagged)]
+enum Tools<'a> {
+    #[serde(rename_all = "camelCase")]
+    OfAgent {
+        function_declarations: Vec<Function<'a>>,
+    },
+    OfProvider(&'a Object),
+}
+
+/// Encodes which tools the model may or must call; the protocol refuses a choice where there are no tools.
+fn tool_config(request: &ModelRequest) -> Option<Value> {
+    let config = match &request.tool_choice {
+        _ if request.tools.is_empty() => return None,
+        ToolChoice::Auto => return None,
+        ToolChoice::None => json!({"mode": "NONE"}),
+        ToolChoice::Required => json!({"mode": "ANY"}),
+        ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
+    };
+    Some(json!({"functionCallingConfig": config}))
 }
 
 #[derive(Serialize)]

@@ -1,11 +1,13 @@
 //! Builds one answer from its pieces. Knows neither streams nor bytes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
 use super::calls::{Calls, NamelessCall, TooManyCalls};
 use super::reasoning::{Block, KeptFields, words};
+use super::think::{Split, ThinkSplit};
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
@@ -13,6 +15,9 @@ use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart};
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
+
+/// The most tools of the provider's own that are counted in an answer.
+const MAX_EXECUTED_TOOLS: u64 = 256;
 
 /// An answer in the making.
 #[derive(Debug)]
@@ -23,6 +28,10 @@ pub(super) struct Answer {
     /// How many of the calls have their place among the parts.
     placed_calls: usize,
     kept: KeptFields,
+    /// Splits reasoning off the words; `None` where the words are the answer.
+    think: Option<ThinkSplit>,
+    /// The names of the tools that the provider has executed itself, by their places in the answer.
+    executed_tools: BTreeMap<u64, String>,
     finish_reason: Option<String>,
     usage: Usage,
     model: Option<String>,
@@ -56,10 +65,24 @@ impl Answer {
             calls: Calls::new(ids, limit),
             placed_calls: 0,
             kept: KeptFields::default(),
+            think: None,
+            executed_tools: BTreeMap::new(),
             finish_reason: None,
             usage: Usage::default(),
             model: None,
             response_id: None,
+        }
+    }
+
+    /// Has reasoning split off the words.
+    pub(super) fn split_think_tags(&mut self) {
+        self.think = Some(ThinkSplit::default());
+    }
+
+    /// Takes the end of the words.
+    pub(super) fn end_words(&mut self, events: &mut Vec<ModelEvent>) {
+        if let Some(rest) = self.think.as_mut().map(ThinkSplit::finish) {
+            self.add_split(rest, events);
         }
     }
 
@@ -111,6 +134,12 @@ impl Answer {
                 self.calls.take(&item, slot, whole, events)?;
             }
         }
+        let executed = message.list("executed_tools").unwrap_or_default();
+        for (slot, tool) in (0..MAX_EXECUTED_TOOLS).zip(executed) {
+            if let Some(tool) = wire::object(tool) {
+                self.add_executed(slot, &tool);
+            }
+        }
         if let Some(function) = message.object("function_call") {
             self.calls.take_legacy(&function, events)?;
         }
@@ -148,19 +177,40 @@ impl Answer {
             provider_fields: self.kept.finish(provider, needs_owner),
             finish_reason: finish_reason(self.finish_reason, has_calls),
             usage: self.usage,
+            provider_tool_calls: counted(self.executed_tools),
             model: self.model,
             response_id: self.response_id,
         })
     }
 
+    /// Takes a tool that the provider has executed itself; a stream tells of it more than once.
+    fn add_executed(&mut self, slot: u64, tool: &Fields<'_>) {
+        let name = tool.filled("name").or_else(|| tool.filled("type"));
+        let place = tool.count("index").unwrap_or(slot);
+        if let Some(name) = name.filter(|_| place < MAX_EXECUTED_TOOLS) {
+            self.executed_tools.entry(place).or_insert(name);
+        }
+    }
+
     fn take_content(&mut self, content: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) {
         if let Some(text) = wire::text(content) {
-            self.add_text(text, events);
+            match &mut self.think {
+                Some(think) => {
+                    let split = think.push(&text);
+                    self.add_split(split, events);
+                }
+                None => self.add_text(text, events),
+            }
         } else if let Some(items) = wire::list(content) {
             for item in items {
                 self.take_block(item, whole, events);
             }
         }
+    }
+
+    fn add_split(&mut self, split: Split, events: &mut Vec<ModelEvent>) {
+        self.add_reasoning(split.reasoning, events);
+        self.add_text(split.text, events);
     }
 
     fn take_block(&mut self, raw: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) {
@@ -248,6 +298,14 @@ impl Answer {
             }),
         }
     }
+}
+
+fn counted(names: BTreeMap<u64, String>) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for name in names.into_values() {
+        *counts.entry(name).or_default() += 1;
+    }
+    counts
 }
 
 /// Returns the readable reasoning; servers that send it under several names mean the same words.

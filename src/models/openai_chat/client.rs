@@ -8,7 +8,7 @@ use super::decoder::ChatDecoder;
 use super::request::{Dialect, encode_request};
 use crate::agent::ports::ModelRequest;
 use crate::ids::IdSource;
-use crate::models::address::{KeyHeader, Protocol, SettingsError};
+use crate::models::address::{KeyHeader, Protocol, SettingsError, is_local};
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
 use crate::models::names::IdRule;
 use crate::models::settings::{CapSettings, MaxTokensField, ProviderSettings};
@@ -32,7 +32,12 @@ impl Wire for Dialect {
     }
 
     fn decoder(&self, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder> {
-        Box::new(ChatDecoder::new(&self.provider, content_type, caps, ids))
+        let decoder = ChatDecoder::new(&self.provider, content_type, caps, ids);
+        Box::new(if self.think_tags {
+            decoder.splitting_think_tags()
+        } else {
+            decoder
+        })
     }
 }
 
@@ -58,7 +63,15 @@ fn dialect(settings: &ProviderSettings, url: &Url) -> Dialect {
             (_, true) => IdRule::Nine,
             _ => IdRule::Any,
         },
+        think_tags: settings.think_tags.unwrap_or_else(|| leaves_think_tags(url)),
     }
+}
+
+/// Tells whether the server is one that is known to leave reasoning in the words of models such as Qwen and `DeepSeek` R1; what runs on
+/// this machine mostly does.
+fn leaves_think_tags(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    is_local(url) || ["api.groq.com", "api.together.xyz", "api.together.ai", "api.cerebras.ai"].contains(&host)
 }
 
 #[cfg(test)]
@@ -84,6 +97,26 @@ mod tests {
             field(&settings, "https://api.groq.com/openai/v1"),
             MaxTokensField::MaxCompletionTokens
         );
+    }
+
+    #[test]
+    fn servers_that_leave_thinking_in_the_words_are_known_unless_told() {
+        let mut settings = ProviderSettings::new("p", ProviderKind::OpenAiChat);
+        for (base, known) in [
+            ("https://api.groq.com/openai/v1", true),
+            ("https://api.together.xyz/v1", true),
+            ("https://api.cerebras.ai/v1", true),
+            ("http://127.0.0.1:11434/v1", true),
+            ("http://localhost:8000/v1", true),
+            ("https://api.openai.com/v1", false),
+            ("https://api.groq.com.example/v1", false),
+        ] {
+            let url = Url::parse(base).unwrap();
+            settings.think_tags = None;
+            assert_eq!(dialect(&settings, &url).think_tags, known, "{base}");
+            settings.think_tags = Some(!known);
+            assert_eq!(dialect(&settings, &url).think_tags, !known, "{base}");
+        }
     }
 
     #[test]

@@ -40,6 +40,15 @@ impl ChatDecoder {
             answer: Some(Answer::new(ids, caps.tool_calls)),
         }
     }
+
+    /// Has the reasoning split off that stands between `<think>` and `</think>` at the beginning of the words.
+    #[must_use]
+    pub fn splitting_think_tags(mut self) -> Self {
+        if let Some(answer) = &mut self.answer {
+            answer.split_think_tags();
+        }
+        self
+    }
 }
 
 impl FrameDecoder for ChatDecoder {
@@ -170,9 +179,10 @@ impl ChatDecoder {
     }
 
     fn complete(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let Some(answer) = self.answer.take() else {
+        let Some(mut answer) = self.answer.take() else {
             return Ok(());
         };
+        answer.end_words(events);
         let response = answer.finish(&self.provider);
         let response = response.map_err(|_| protocol("a tool call has no name".to_owned(), ""))?;
         events.push(ModelEvent::Completed(Box::new(response)));
@@ -187,6 +197,6 @@ fn has_error(object: &Fields<'_>) -> bool {
 }
 
 fn is_error_list(text: &str) -> bool {
-    let items = serde_json::from_str::<Vec<Fields<'_>>>(text);
-    items.is_ok_and(|items| items.first().is_some_and(has_error))
+    let first = wire::parse_list(text).and_then(|items| items.into_iter().next());
+    first.and_then(wire::object).is_some_and(|first| has_error(&first))
 }

@@ -9,6 +9,7 @@ mod client;
 mod decoder;
 mod reasoning;
 mod request;
+mod think;
 mod usage;
 
 pub(super) use self::client::client;

@@ -160,13 +160,13 @@ impl Block {
 
     /// Adds a piece.
     pub(super) fn merge(&mut self, next: &RawValue) {
-        let Some(Value::Object(next)) = wire::value(next) else {
-            return;
-        };
+        // A piece that is nested too deeply adds nothing; the block is read once all the same, not with each such piece.
         let known = self
             .merged
             .get_or_insert_with(|| serde_json::from_str(&self.raw).unwrap_or_default());
-        merge_objects(known, next);
+        if let Some(Value::Object(next)) = wire::value(next) {
+            merge_objects(known, next);
+        }
     }
 
     /// Returns the JSON text.

@@ -5,15 +5,16 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::reasoning::is_reasoning;
+use crate::agent::ToolChoice;
 use crate::agent::ports::{ModelRequest, ToolSpec};
-use crate::json::{RawJson, Value};
+use crate::json::{Object, RawJson, Value};
 use crate::message::{
     ContentPart, DocumentPart, ImagePart, MediaSource, Message, ProviderFields, Role, ToolCall, ToolResult,
 };
 use crate::model_ref::ResponseFormat;
-use crate::models::files::as_words;
+use crate::models::files::{StoredFile, as_words, stored_file};
 use crate::models::names::{IdRule, WireIds, tool_name};
-use crate::models::parameters::{accepted_limit, with_extra};
+use crate::models::parameters::{accepted_limit, provider_tools, says_auto, with_extra};
 use crate::models::settings::MaxTokensField;
 use crate::models::wire::Fields;
 
@@ -32,6 +33,8 @@ pub struct Dialect {
     pub refusal_field: bool,
     /// The ids of calls that the server takes.
     pub call_ids: IdRule,
+    /// Whether its models think in the words of the answer, between `<think>` and `</think>`.
+    pub think_tags: bool,
 }
 
 /// Encodes a request.
@@ -50,7 +53,9 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
         push_message(message, dialect, &mut ids, &mut messages, &mut attachments);
     }
     flush(&mut attachments, &mut messages);
-    let tools: Vec<_> = request.tools.iter().map(WireTool::of).collect();
+    let tools = request.tools.iter().map(WireTool::of);
+    let of_provider = provider_tools(request, &dialect.provider).into_iter();
+    let tools: Vec<_> = tools.chain(of_provider.map(WireTool::OfProvider)).collect();
     let parameters = &request.parameters;
     let limit = accepted_limit(request, dialect.max_output_tokens);
     let (max_tokens, max_completion_tokens) = match dialect.max_tokens_field {
@@ -59,11 +64,11 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
     };
     let body = Body {
         model: &request.model,
-        tool_choice: (!tools.is_empty()).then_some("auto"),
         tools,
         response_format: response_format(&request.response_format),
         messages,
         stream,
+        tool_choice: tool_choice(request),
         stream_options: (stream && dialect.stream_options).then_some(StreamOptions { include_usage: true }),
         temperature: parameters.temperature,
         top_p: parameters.top_p,
@@ -82,11 +87,12 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<Value>,
     messages: Vec<WireMessage>,
     stream: bool,
+    /// Changes from step to step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,9 +115,13 @@ struct StreamOptions {
 }
 
 #[derive(Serialize)]
-struct WireTool<'a> {
-    r#type: &'static str,
-    function: WireFunction<'a>,
+#[serde(untagged)]
+enum WireTool<'a> {
+    OfAgent {
+        r#type: &'static str,
+        function: WireFunction<'a>,
+    },
+    OfProvider(&'a Object),
 }
 
 #[derive(Serialize)]
@@ -123,7 +133,7 @@ struct WireFunction<'a> {
 
 impl<'a> WireTool<'a> {
     fn of(spec: &'a ToolSpec) -> Self {
-        Self {
+        Self::OfAgent {
             r#type: "function",
             function: WireFunction {
                 name: &spec.name,
@@ -131,6 +141,17 @@ impl<'a> WireTool<'a> {
                 parameters: &spec.parameters,
             },
         }
+    }
+}
+
+/// Encodes which tools the model may or must call; servers refuse a choice where there are no tools.
+fn tool_choice(request: &ModelRequest) -> Option<Value> {
+    match &request.tool_choice {
+        ToolChoice::Auto => says_auto(request).then(|| "auto".into()),
+        _ if request.tools.is_empty() => None,
+        ToolChoice::None => Some("none".into()),
+        ToolChoice::Required => Some("required".into()),
+        ToolChoice::Tool(name) => Some(serde_json::json!({"type": "function", "function": {"name": name}})),
     }
 }
 
@@ -180,18 +201,18 @@ fn push_message(
     attachments: &mut Vec<Value>,
 ) {
     for result in message.tool_results() {
-        messages.push(tool_message(result, &ids.of_result(result), attachments));
+        messages.push(tool_message(result, &ids.of_result(result), dialect, attachments));
     }
     let wire = match message.role {
-        Role::System => said("system", message, false),
-        Role::User | Role::Tool => said("user", message, true),
+        Role::System => said("system", message, None),
+        Role::User | Role::Tool => said("user", message, Some(dialect)),
         Role::Assistant => assistant_message(message, dialect, ids),
     };
     messages.extend(wire);
 }
 
-/// Encodes what the caller's side says; `None` if nothing is left to say.
-fn said(role: &str, message: &Message, media: bool) -> Option<WireMessage> {
+/// Encodes what the caller's side says, with pictures and files where the dialect says how; `None` if nothing is left to say.
+fn said(role: &str, message: &Message, media: Option<&Dialect>) -> Option<WireMessage> {
     let parts: Vec<Value> = message.content.iter().filter_map(|part| block(part, media)).collect();
     let mut wire = WireMessage::new(role);
     match (parts.as_slice(), message.role) {
@@ -306,9 +327,10 @@ fn wire_call(call: &ToolCall, id: &str, own: bool) -> WireMessage {
 }
 
 /// Encodes a result as words; pictures and files, which the protocol has no place for in a result, are put aside.
-fn tool_message(result: &ToolResult, id: &str, attachments: &mut Vec<Value>) -> WireMessage {
+fn tool_message(result: &ToolResult, id: &str, dialect: &Dialect, attachments: &mut Vec<Value>) -> WireMessage {
     let texts: Vec<&str> = result.content.iter().filter_map(ContentPart::as_text).collect();
-    let media: Vec<Value> = result.content.iter().filter_map(media_block).collect();
+    let media = result.content.iter().filter_map(|part| media_block(part, dialect));
+    let media: Vec<Value> = media.collect();
     let mut text = texts.join("\n");
     if !media.is_empty() {
         if text.is_empty() {
@@ -332,14 +354,13 @@ fn flush(attachments: &mut Vec<Value>, messages: &mut Vec<WireMessage>) {
     }
 }
 
-fn block(part: &ContentPart, media: bool) -> Option<Value> {
+fn block(part: &ContentPart, media: Option<&Dialect>) -> Option<Value> {
     match part {
         // Words beside other parts may be empty in the history, and not in a request.
         ContentPart::Text(part) if part.text.is_empty() => None,
         ContentPart::Text(part) => Some(text_block(&part.text)),
         ContentPart::Refusal { text } => Some(text_block(text)),
-        _ if media => media_block(part),
-        _ => None,
+        _ => media_block(part, media?),
     }
 }
 
@@ -347,12 +368,19 @@ fn text_block(text: &str) -> Value {
     serde_json::json!({"type": "text", "text": text})
 }
 
-fn media_block(part: &ContentPart) -> Option<Value> {
-    match part {
-        ContentPart::Image(part) => Some(image_block(part)),
-        ContentPart::Document(part) => Some(document_block(part)),
-        _ => None,
-    }
+fn media_block(part: &ContentPart, dialect: &Dialect) -> Option<Value> {
+    let (source, name) = match part {
+        ContentPart::Image(part) => (&part.source, None),
+        ContentPart::Document(part) => (&part.source, part.name.as_deref()),
+        _ => return None,
+    };
+    Some(match (stored_file(source, name, &dialect.provider), part) {
+        (Some(StoredFile::Here(id)), _) => serde_json::json!({"type": "file", "file": {"file_id": id}}),
+        (Some(StoredFile::Elsewhere(words)), _) => text_block(&words),
+        (None, ContentPart::Image(part)) => image_block(part),
+        (None, ContentPart::Document(part)) => document_block(part),
+        (None, _) => return None,
+    })
 }
 
 fn image_block(part: &ImagePart) -> Value {
@@ -377,6 +405,7 @@ fn address(source: &MediaSource) -> String {
     match source {
         MediaSource::Url { url } => url.clone(),
         MediaSource::Base64 { media_type, data } => format!("data:{media_type};base64,{data}"),
+        MediaSource::ProviderFile { file_id, .. } => file_id.clone(),
     }
 }
 

@@ -221,6 +221,7 @@ impl Answer {
             provider_fields: parts.owner(),
             finish_reason: reason.unwrap_or(parts.finish_reason),
             content: parts.content,
+            provider_tool_calls: parts.provider_tool_calls,
             usage,
             model: self.model,
             response_id: self.response_id,

@@ -12,6 +12,7 @@ use super::kept::{field, object};
 use crate::agent::state::Messages;
 use crate::json::{RawJson, Value};
 use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Message, Role, ToolCall, ToolResult};
+use crate::models::files::{StoredFile, stored_file};
 use crate::models::names::{IdRule, WireIds, tool_name};
 use crate::models::wire::Fields;
 
@@ -19,7 +20,7 @@ use crate::models::wire::Fields;
 const CALL_IDS: IdRule = IdRule::UpTo(64);
 
 /// Items that ask the caller for something that only a `function_call` can have here, unless the provider answers it itself.
-const CALLERS_CALLS: [&str; 5] = [
+pub(super) const CALLERS_CALLS: [&str; 5] = [
     "apply_patch_call",
     "computer_call",
     "custom_tool_call",
@@ -33,11 +34,11 @@ pub(super) fn items(messages: &Messages, provider: &str) -> Vec<Box<RawValue>> {
     let mut ids = WireIds::new(CALL_IDS);
     for message in messages.iter() {
         for result in message.tool_results() {
-            items.extend(raw(&output_item(result, &ids.of_result(result))));
+            items.extend(raw(&output_item(result, &ids.of_result(result), provider)));
         }
         match message.role {
-            Role::System => items.extend(said("system", message)),
-            Role::User | Role::Tool => items.extend(said("user", message)),
+            Role::System => items.extend(said("system", message, provider)),
+            Role::User | Role::Tool => items.extend(said("user", message, provider)),
             Role::Assistant => Answered::new(message, provider, &mut items).add_all(message, &mut ids),
         }
     }
@@ -45,8 +46,9 @@ pub(super) fn items(messages: &Messages, provider: &str) -> Vec<Box<RawValue>> {
 }
 
 /// Encodes what the caller's side says; `None` if nothing is left to say.
-fn said(role: &str, message: &Message) -> Option<Box<RawValue>> {
-    let mut content: Vec<Value> = message.content.iter().filter_map(input_part).collect();
+fn said(role: &str, message: &Message, provider: &str) -> Option<Box<RawValue>> {
+    let parts = message.content.iter().filter_map(|part| input_part(part, provider));
+    let mut content: Vec<Value> = parts.collect();
     if content.is_empty() {
         if message.role == Role::Tool || message.tool_results().next().is_some() {
             return None;
@@ -231,22 +233,23 @@ fn reasoning_item(item: &Fields<'_>) -> Option<Box<RawValue>> {
 }
 
 /// Encodes a result: as words, or as parts where it has more than words.
-fn output_item(result: &ToolResult, id: &str) -> Value {
-    let is_plain = result.content.iter().all(|part| media(part).is_none());
+fn output_item(result: &ToolResult, id: &str, provider: &str) -> Value {
+    let is_plain = result.content.iter().all(|part| media(part, provider).is_none());
     let output = if is_plain {
         let texts: Vec<_> = result.content.iter().filter_map(ContentPart::as_text).collect();
         Value::from(texts.join("\n"))
     } else {
-        result.content.iter().filter_map(input_part).collect()
+        let parts = result.content.iter();
+        parts.filter_map(|part| input_part(part, provider)).collect()
     };
     serde_json::json!({"type": "function_call_output", "call_id": id, "output": output})
 }
 
-fn input_part(part: &ContentPart) -> Option<Value> {
+fn input_part(part: &ContentPart, provider: &str) -> Option<Value> {
     match part {
         ContentPart::Text(part) => Some(input_text(&part.text)),
         ContentPart::Refusal { text } => Some(input_text(text)),
-        _ => media(part),
+        _ => media(part, provider),
     }
 }
 
@@ -254,7 +257,15 @@ fn input_text(text: &str) -> Value {
     serde_json::json!({"type": "input_text", "text": text})
 }
 
-fn media(part: &ContentPart) -> Option<Value> {
+fn media(part: &ContentPart, provider: &str) -> Option<Value> {
+    let (source, name) = match part {
+        ContentPart::Image(part) => (&part.source, None),
+        ContentPart::Document(part) => (&part.source, part.name.as_deref()),
+        _ => return None,
+    };
+    if let Some(StoredFile::Elsewhere(words)) = stored_file(source, name, provider) {
+        return Some(input_text(&words));
+    }
     match part {
         ContentPart::Image(part) => Some(image(part)),
         ContentPart::Document(part) => Some(document(part)),
@@ -263,12 +274,13 @@ fn media(part: &ContentPart) -> Option<Value> {
 }
 
 fn image(part: &ImagePart) -> Value {
-    let address = match &part.source {
-        MediaSource::Url { url } => url.clone(),
-        MediaSource::Base64 { media_type, data } => data_url(media_type, data),
+    let (field, address) = match &part.source {
+        MediaSource::Url { url } => ("image_url", url.clone()),
+        MediaSource::Base64 { media_type, data } => ("image_url", data_url(media_type, data)),
+        MediaSource::ProviderFile { file_id, .. } => ("file_id", file_id.clone()),
     };
     let detail = part.detail.as_deref().unwrap_or("auto");
-    serde_json::json!({"type": "input_image", "image_url": address, "detail": detail})
+    serde_json::json!({"type": "input_image", field: address, "detail": detail})
 }
 
 fn document(part: &DocumentPart) -> Value {
@@ -279,6 +291,7 @@ fn document(part: &DocumentPart) -> Value {
             "filename": part.name.as_deref().unwrap_or("document"),
             "file_data": data_url(media_type, data),
         }),
+        MediaSource::ProviderFile { file_id, .. } => serde_json::json!({"type": "input_file", "file_id": file_id}),
     }
 }
 

@@ -1,8 +1,11 @@
 //! The items of an answer, and the parts of content that they become.
 
+use std::collections::BTreeMap;
+
 use serde_json::value::RawValue;
 
 use super::call::{Call, NamelessCall, Told};
+use super::input::CALLERS_CALLS;
 use super::message::Message;
 use super::reasoning::Reasoning;
 use crate::agent::ports::ModelEvent;
@@ -87,6 +90,8 @@ pub(super) struct Parts<'a> {
     has_marks: bool,
     /// Why the answer ended, if it ended well.
     pub(super) finish_reason: FinishReason,
+    /// How often the provider has called tools of its own, by name.
+    pub(super) provider_tool_calls: BTreeMap<String, u64>,
     after_message: bool,
 }
 
@@ -98,6 +103,7 @@ impl<'a> Parts<'a> {
             content: Vec::new(),
             has_marks: false,
             finish_reason: FinishReason::Stop,
+            provider_tool_calls: BTreeMap::new(),
             after_message: false,
         }
     }
@@ -132,7 +138,10 @@ impl<'a> Parts<'a> {
                 self.content.push(ContentPart::ToolCall(call));
             }
             // What was only announced can't go back.
-            Item::Other => self.add_opaque(slot.whole),
+            Item::Other => {
+                self.count(slot.whole.as_deref());
+                self.add_opaque(slot.whole);
+            }
         }
         Ok(())
     }
@@ -143,6 +152,15 @@ impl<'a> Parts<'a> {
             provider: self.provider.to_owned(),
             fields: Vec::new(),
         })
+    }
+
+    /// Counts an item if it is a call that the provider has executed, by its type without the end.
+    fn count(&mut self, item: Option<&str>) {
+        let kind = item.and_then(Fields::parse).and_then(|item| item.text("type"));
+        let kind = kind.filter(|kind| !CALLERS_CALLS.contains(&kind.as_str()));
+        if let Some(tool) = kind.as_deref().and_then(|kind| kind.strip_suffix("_call")) {
+            *self.provider_tool_calls.entry(tool.to_owned()).or_default() += 1;
+        }
     }
 
     fn add_opaque(&mut self, whole: Option<String>) {

@@ -5,10 +5,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::input::items;
+use crate::agent::ToolChoice;
 use crate::agent::ports::{ModelRequest, ToolSpec};
-use crate::json::Value;
+use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::{accepted_limit, with_extra};
+use crate::models::parameters::{accepted_limit, provider_tools, says_auto, with_extra};
 
 /// How a server wants to be spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,19 +28,21 @@ const NOT_REASONING: [&str; 4] = ["gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"];
 /// Encodes a request. Stop sequences have no place in the protocol and are left out.
 pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -> Vec<u8> {
     let parameters = &request.parameters;
-    let tools: Vec<_> = request.tools.iter().map(WireTool::of).collect();
+    let tools = request.tools.iter().map(WireTool::of);
+    let of_provider = provider_tools(request, &dialect.provider).into_iter();
+    let tools: Vec<_> = tools.chain(of_provider.map(WireTool::OfProvider)).collect();
     let limit = accepted_limit(request, dialect.max_output_tokens);
     let asks_for_encrypted = reasons(&request.model) && !parameters.extra.contains_key("include");
     let effort = parameters.reasoning_effort.as_deref();
     let body = Body {
         model: &request.model,
         instructions: &request.system,
-        tool_choice: (!tools.is_empty()).then_some("auto"),
         tools,
         store: false,
         include: asks_for_encrypted.then_some(&["reasoning.encrypted_content"]),
         input: items(&request.messages, &dialect.provider),
         stream,
+        tool_choice: tool_choice(request),
         text: text(&request.response_format),
         reasoning: effort.map(|effort| serde_json::json!({"effort": effort})),
         temperature: parameters.temperature,
@@ -63,13 +66,14 @@ struct Body<'a> {
     instructions: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
     store: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<&'static [&'static str; 1]>,
     input: Vec<Box<RawValue>>,
     stream: bool,
+    /// Changes from step to step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,24 +87,39 @@ struct Body<'a> {
 }
 
 #[derive(Serialize)]
-struct WireTool<'a> {
-    r#type: &'static str,
-    name: &'a str,
-    description: &'a str,
-    parameters: &'a Value,
-    /// Said, since the protocol's own choice is to rewrite schemas into strict ones.
-    strict: bool,
+#[serde(untagged)]
+enum WireTool<'a> {
+    OfAgent {
+        r#type: &'static str,
+        name: &'a str,
+        description: &'a str,
+        parameters: &'a Value,
+        /// Said, since the protocol's own choice is to rewrite schemas into strict ones.
+        strict: bool,
+    },
+    OfProvider(&'a Object),
 }
 
 impl<'a> WireTool<'a> {
     fn of(spec: &'a ToolSpec) -> Self {
-        Self {
+        Self::OfAgent {
             r#type: "function",
             name: &spec.name,
             description: &spec.description,
             parameters: &spec.parameters,
             strict: false,
         }
+    }
+}
+
+/// Encodes which tools the model may or must call; the protocol refuses a choice where there are no tools.
+fn tool_choice(request: &ModelRequest) -> Option<Value> {
+    match &request.tool_choice {
+        ToolChoice::Auto => says_auto(request).then(|| "auto".into()),
+        _ if request.tools.is_empty() => None,
+        ToolChoice::None => Some("none".into()),
+        ToolChoice::Required => Some("required".into()),
+        ToolChoice::Tool(name) => Some(serde_json::json!({"type": "function", "name": name})),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Turns a request and a script into the pieces of an answer: a pure function but for the ids of calls.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::script::{Script, ScriptedCall, ScriptedFailure, ScriptedUsage, Turn};
@@ -42,6 +43,7 @@ pub(super) fn play(script: &Script, request: &ModelRequest, ids: &dyn IdSource) 
         content,
         provider_fields: None,
         usage,
+        provider_tool_calls: BTreeMap::new(),
         model: Some(request.model.clone()),
         response_id: None,
     };

@@ -271,6 +271,7 @@ mod tests {
             }),
             finish_reason: FinishReason::Stop,
             usage: Usage::default(),
+            provider_tool_calls: std::collections::BTreeMap::new(),
             model: None,
             response_id: None,
         };

@@ -284,6 +284,7 @@ async fn reasoning_that_was_cut_is_kept_and_not_sent_again() {
         stream_options: true,
         refusal_field: false,
         call_ids: IdRule::Any,
+        think_tags: false,
     };
     let body = encode_request(&setup.model.requests()[1], &dialect, true);
     let body: Value = serde_json::from_slice(&body).unwrap();

@@ -26,6 +26,7 @@ mod state;
 mod steering;
 mod stops;
 mod structured;
+mod tool_choice;
 mod tool_steps;
 mod traces;
 mod transitions;

@@ -15,7 +15,7 @@ use agent_runtime::agent::ports::{Tool, ToolCatalog as _};
 use agent_runtime::agent::state::{AgentState, ExecutionBudget};
 use agent_runtime::agent::{
     AgentLoop, CallSeed, DriverKind, ErrorPolicy, ErrorPolicyPreset, ExecutionControl, HookConfig, Inbox, Journal,
-    Progress, Recorder as JournalRecorder, ScriptStep,
+    ModelParameters, Progress, Recorder as JournalRecorder, ScriptStep, ToolChoice,
 };
 use agent_runtime::clock::Clock as _;
 use agent_runtime::ids::{AgentId, MessageId, UuidV7Source};
@@ -57,6 +57,7 @@ pub(super) struct Setup {
     driver: DriverKind,
     script: Vec<ScriptStep>,
     format: ResponseFormat,
+    parameters: ModelParameters,
 }
 
 impl Setup {
@@ -87,6 +88,7 @@ impl Setup {
             driver: DriverKind::ToolCalling,
             script: Vec::new(),
             format: ResponseFormat::Text,
+            parameters: ModelParameters::default(),
         }
     }
 
@@ -105,6 +107,12 @@ impl Setup {
 
     pub(super) fn with_format(self, format: ResponseFormat) -> Self {
         Self { format, ..self }
+    }
+
+    /// Tells the model which tools to call.
+    pub(super) fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.parameters.tool_choice = Some(choice);
+        self
     }
 
     pub(super) fn with_budget(self, budget: ExecutionBudget) -> Self {
@@ -278,7 +286,8 @@ impl Setup {
         execution.stack.fill(&hooks);
         let ports = DriverPorts {
             models,
-            parameters: Arc::default(),
+            parameters: Arc::new(self.parameters.clone()),
+            provider_tools: Arc::default(),
             parallel_tool_calls: self.parallel_tool_calls,
             max_corrections: 2,
             hooks: Arc::clone(&hooks),

@@ -101,6 +101,7 @@ fn with_step(run: &LiveRun, text: &str) -> Arc<LiveRun> {
         answered_by: Some("other/model".parse().unwrap()),
         model: Some("scripted-1".to_owned()),
         usage: Usage::default(),
+        provider_tool_calls: std::collections::BTreeMap::new(),
         started_at: now,
         completed_at: now,
         duration_ms: 7,

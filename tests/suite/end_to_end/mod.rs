@@ -15,6 +15,7 @@ mod lost_answers;
 mod memory;
 mod models;
 mod prefix;
+mod provider_tools;
 mod resumption;
 mod signals;
 mod slow_readers;

@@ -1,4 +1,4 @@
-//! Model clients: the recorded traffic, the rules of the decoder, requests, timeouts, retries and the scripted model.
+//! Model clients: the recorded traffic, the rules of the decoder, requests, tools and files of providers, timeouts, retries and the scripted model.
 
 mod calls;
 mod decoder;
@@ -12,4 +12,6 @@ mod responses;
 mod scripted;
 mod sse;
 mod support;
+mod tools;
 mod wire_forms;
+mod worst;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
+use agent_runtime::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
 use agent_runtime::message::ContentPart;
 use agent_runtime::models::{ClientSettings, ProviderSettings, RetrySettings, TimeoutSettings};
 use futures_util::StreamExt as _;
@@ -267,20 +267,63 @@ async fn a_connection_lost_after_the_reason_for_the_end_loses_nothing() {
     assert_eq!(ask_server(&server, &impatient(0)).await.end.unwrap().content.len(), 1);
 }
 
+/// Asks a provider at the address. Were an attempt repeated, the pause before it would be too long for the test.
+async fn ask_at(url: String, name: &str) -> ModelError {
+    let mut settings = ClientSettings::default();
+    settings.retries.max_retries = 100;
+    settings.retries.base_delay = Duration::from_hours(100);
+    settings.retries.max_delay = Duration::from_hours(100);
+    let model = model_of(provider(name, url), &settings);
+    let asked = ask(model.as_ref(), request(vec![user("hi")]));
+    let outcome = tokio::time::timeout(Duration::from_mins(1), asked).await;
+    outcome.expect("no pause before another attempt").end.unwrap_err()
+}
+
 #[tokio::test]
-async fn an_unreachable_provider_is_a_network_error() {
+async fn an_unreachable_provider_is_told_at_once_with_its_name_its_host_and_the_cause() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let refusing = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let outcome = ask(
-        model_of(provider("test", url), &impatient(1)).as_ref(),
-        request(vec![user("hi")]),
-    )
-    .await;
-    assert_eq!(
-        failure(&outcome),
-        (ModelErrorClass::Network, "the provider can't be reached")
-    );
+    let plain = ModelServer::start(vec![]).await;
+    let not_tls = plain.url("").replace("http:", "https:");
+    let unknown = "http://nowhere.invalid".to_owned();
+    for (host, cause) in [
+        (refusing, "the connection was refused"),
+        (unknown, "its host is not known"),
+        (
+            not_tls,
+            "it does not speak TLS as expected, or its certificate is not trusted",
+        ),
+    ] {
+        let error = ask_at(format!("{host}/base?secret=1"), "here").await;
+        assert_eq!(error.class, ModelErrorClass::Network, "{host}");
+        let told = error.to_agent_error(&"here/m".parse().unwrap()).message;
+        let expected = format!("the provider can't be reached: {cause} (provider here at {host})");
+        assert_eq!(told, expected);
+        assert!(error.source.is_some(), "the log has the causes");
+        let address = error.address.unwrap();
+        assert_eq!(
+            address.url,
+            format!("{host}/base/chat/completions"),
+            "without the query"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_provider_is_told_with_its_status() {
+    for (status, body, words) in [
+        (404, json!({"error": {"message": "no such model"}}), "no such model"),
+        (401, json!({"error": {"message": "bad key sk-test"}}), "bad key [key]"),
+        (404, json!({}), "the provider answered with status 404"),
+    ] {
+        let server = ModelServer::start(vec![Reply::json(status, &body)]).await;
+        let error = ask_at(server.url("/v1?secret=1"), "here").await;
+        let told = error.to_agent_error(&"here/m".parse().unwrap()).message;
+        let host = server.url("");
+        assert_eq!(told, format!("{words} (provider here at {host}, status {status})"));
+        assert_eq!(server.captured().len(), 1);
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ fn encoded(request: &ModelRequest) -> String {
         stream_options: true,
         refusal_field: false,
         call_ids: IdRule::Any,
+        think_tags: false,
     };
     String::from_utf8(encode_request(request, &dialect, true)).unwrap()
 }

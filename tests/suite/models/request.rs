@@ -25,6 +25,7 @@ fn dialect(provider: &str) -> Dialect {
         stream_options: true,
         refusal_field: false,
         call_ids: IdRule::Any,
+        think_tags: false,
     }
 }
 
@@ -174,17 +175,18 @@ fn the_next_request_begins_with_the_bytes_of_this_one() {
         let second = encode_request(&of(*later, None), &dialect("p"), false);
         let text = String::from_utf8(first).unwrap();
         let (prefix, rest) = text.rsplit_once("],\"stream\":true").unwrap();
-        assert_eq!(rest, ",\"stream_options\":{\"include_usage\":true},\"max_tokens\":10}");
+        let end = r#","tool_choice":"auto","stream_options":{"include_usage":true},"max_tokens":10}"#;
+        assert_eq!(rest, end);
         assert!(second.starts_with(prefix.as_bytes()), "{earlier} {later}");
     }
     let text = String::from_utf8(encode_request(&of(1, None), &dialect("p"), true)).unwrap();
     let order = [
         "\"model\"",
         "\"tools\"",
-        "\"tool_choice\"",
         "\"response_format\"",
         "\"messages\"",
         "\"stream\"",
+        "\"tool_choice\"",
     ];
     let places: Vec<_> = order.iter().map(|name| text.find(name).unwrap()).collect();
     assert!(places.is_sorted(), "{text}");

@@ -70,6 +70,8 @@ pub(super) fn request(messages: Vec<Message>) -> ModelRequest {
         system: "".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Arc::new([]),
+        provider_tools: Arc::default(),
+        tool_choice: agent_runtime::agent::ToolChoice::Auto,
         response_format: ResponseFormat::Text,
         max_output_tokens: None,
         parameters: std::sync::Arc::default(),

@@ -291,6 +291,7 @@ pub(crate) fn step(step_number: u64) -> StepRecord {
         answered_by: Some("other/model".parse().unwrap()),
         model: Some("demo-2".to_owned()),
         usage: usage(),
+        provider_tool_calls: std::collections::BTreeMap::new(),
         started_at: now(),
         completed_at: now(),
         duration_ms: 12,

@@ -210,6 +210,7 @@ fn response() -> impl Strategy<Value = ModelResponse> {
             finish_reason: FinishReason::from(finish.to_owned()),
             usage,
             model,
+            provider_tool_calls: std::collections::BTreeMap::new(),
             response_id,
         },
     )

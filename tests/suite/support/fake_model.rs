@@ -99,6 +99,7 @@ pub(crate) fn completed(content: Vec<ContentPart>, finish_reason: FinishReason, 
         finish_reason,
         usage,
         model: None,
+        provider_tool_calls: std::collections::BTreeMap::new(),
         response_id: None,
     })))
 }

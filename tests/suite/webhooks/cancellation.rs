@@ -78,6 +78,7 @@ fn subject(point: HookPoint) -> HookSubject {
             finish_reason: FinishReason::Stop,
             usage: Usage::default(),
             model: None,
+            provider_tool_calls: std::collections::BTreeMap::new(),
             response_id: None,
         })),
         HookPoint::BeforeToolUse => HookSubject::ToolUse(ToolUse {

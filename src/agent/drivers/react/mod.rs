@@ -18,10 +18,12 @@ use super::exchange::{Exchange, exchange};
 use super::ports::DriverPorts;
 use super::step::{
     Fault, answer_shape, call_id, carry_out, end_with_error, end_with_fault, finish, has_error, request,
+    validation_error,
 };
 use super::structured::with_paragraph;
 use crate::agent::answer::AnswerShape;
 use crate::agent::events::AgentEvent;
+use crate::agent::parameters::ToolChoice;
 use crate::agent::ports::ModelRequest;
 use crate::agent::progress::PendingStep;
 use crate::agent::state::{AgentError, AgentState, AgentStep, FinishReason, Messages, ModelResponse};
@@ -93,6 +95,10 @@ impl ReactDriver {
         shape: &AnswerShape,
     ) -> Result<ModelRequest, AgentError> {
         let request = request(&self.ports, state, messages)?;
+        if request.tool_choice != ToolChoice::Auto {
+            let words = "only the driver tool_calling takes a tool_choice";
+            return Err(validation_error("unsupported_tool_choice", words.to_owned()));
+        }
         Ok(ModelRequest {
             system: with_paragraph(&request.system, &instructions(&request.tools, &request.response_format)),
             messages: rendered(&request.messages, !shape.is_words()),

@@ -1,5 +1,6 @@
 //! The values that the golden files hold. They never change: a field that is new has its default here, or gets a value of its own.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -240,6 +241,7 @@ fn response(finish_reason: FinishReason) -> ModelResponse {
         provider_fields: None,
         finish_reason,
         usage: usage(10),
+        provider_tool_calls: BTreeMap::new(),
         model: Some("gpt-5-mini-2026".to_owned()),
         response_id: Some("resp_1".to_owned()),
     }

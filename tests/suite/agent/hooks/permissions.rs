@@ -58,6 +58,8 @@ fn context_at(point: HookPoint) -> HookContext {
             system: "s".into(),
             messages: Arc::from([Arc::new(message("asked"))]),
             tools: Arc::from([]),
+            provider_tools: Arc::default(),
+            tool_choice: agent_runtime::agent::ToolChoice::Auto,
             response_format: ResponseFormat::Text,
             max_output_tokens: None,
             parameters: Arc::default(),
@@ -68,6 +70,7 @@ fn context_at(point: HookPoint) -> HookContext {
             finish_reason: FinishReason::Stop,
             usage: Usage::default(),
             model: None,
+            provider_tool_calls: std::collections::BTreeMap::new(),
             response_id: None,
         })),
         P::BeforeToolUse => HookSubject::ToolUse(ToolUse {
@@ -222,6 +225,7 @@ fn other_subjects(subject: &HookSubject) -> Vec<HookSubject> {
         HookSubject::Errors(_) => vec![HookSubject::Errors(ErrorList::default())],
         HookSubject::Response(response) => vec![HookSubject::Response(Box::new(ModelResponse {
             usage: usage(0, 0),
+            provider_tool_calls: std::collections::BTreeMap::new(),
             response_id: Some("r".to_owned()),
             ..(**response).clone()
         }))],

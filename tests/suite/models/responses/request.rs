@@ -61,10 +61,10 @@ fn a_request_is_whole_and_leaves_nothing_with_the_provider() {
         concat!(
             r#"{"model":"gpt-5","instructions":"Be brief.","#,
             r#""tools":[{"type":"function","name":"t","description":"d","#,
-            r#""parameters":{"properties":{"a":{},"b":{}},"type":"object"},"strict":false}],"tool_choice":"auto","#,
+            r#""parameters":{"properties":{"a":{},"b":{}},"type":"object"},"strict":false}],"#,
             r#""store":false,"include":["reasoning.encrypted_content"],"#,
             r#""input":[{"content":[{"text":"hi","type":"input_text"}],"role":"user","type":"message"}],"#,
-            r#""stream":true,"#,
+            r#""stream":true,"tool_choice":"auto","#,
             r#""text":{"format":{"name":"n","schema":{"type":"object"},"strict":true,"type":"json_schema"}},"#,
             r#""reasoning":{"effort":"low"},"temperature":0.5,"top_p":0.25,"max_output_tokens":100}"#,
         )
@@ -106,7 +106,7 @@ fn the_next_request_begins_with_the_bytes_of_this_one() {
         let second = encode_request(&of(*later, None), &dialect("p"), false);
         let text = String::from_utf8(first).unwrap();
         let (prefix, rest) = text.rsplit_once("],\"stream\":true").unwrap();
-        let end = r#","temperature":1.0,"max_output_tokens":20,"include":[],"user":"u"}"#;
+        let end = r#","tool_choice":"auto","temperature":1.0,"max_output_tokens":20,"include":[],"user":"u"}"#;
         assert_eq!(rest, end);
         assert!(second.starts_with(prefix.as_bytes()), "{earlier} {later}");
     }

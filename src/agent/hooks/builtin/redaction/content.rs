@@ -129,7 +129,7 @@ impl Patterns {
             MediaSource::Url { url } => MediaSource::Url {
                 url: self.text(&url).into_owned(),
             },
-            MediaSource::Base64 { .. } => source,
+            MediaSource::Base64 { .. } | MediaSource::ProviderFile { .. } => source,
         }
     }
 

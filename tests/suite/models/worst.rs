@@ -1,0 +1,189 @@
+//! The worst that a provider can send: every decoder reads it, as a stream and as one body, in bounded time and on a small stack.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use agent_runtime::ids::UuidV7Source;
+use agent_runtime::models::anthropic::MessagesDecoder;
+use agent_runtime::models::openai_chat::ChatDecoder;
+use agent_runtime::models::openai_responses::ResponsesDecoder;
+use agent_runtime::models::{CapSettings, Decoder};
+
+/// Less than any thread of the service has.
+const STACK_BYTES: usize = 512 << 10;
+/// What each answer may take on a slow machine; quadratic work would take hours.
+const LONGEST: Duration = Duration::from_secs(100);
+
+/// Makes the decoder of an answer that is a stream or one body.
+type Make = fn(Option<&str>) -> Box<dyn Decoder>;
+
+const DECODERS: [(&str, Make); 3] = [
+    ("chat", |kind| {
+        let decoder = ChatDecoder::new("p", kind, CapSettings::default(), Arc::new(UuidV7Source));
+        Box::new(decoder.splitting_think_tags())
+    }),
+    ("messages", |kind| {
+        Box::new(MessagesDecoder::new(
+            "p",
+            kind,
+            CapSettings::default(),
+            Arc::new(UuidV7Source),
+        ))
+    }),
+    ("responses", |kind| {
+        Box::new(ResponsesDecoder::new(
+            "p",
+            kind,
+            CapSettings::default(),
+            Arc::new(UuidV7Source),
+        ))
+    }),
+];
+
+/// Returns what surrounds a value of each protocol: the places where a decoder looks inside.
+fn places(name: &str) -> Vec<(&'static str, &'static str)> {
+    let everywhere = [
+        ("", ""),
+        (r#"{"a":"#, "}"),
+        (r#"{"usage":"#, "}"),
+        (r#"{"error":"#, "}"),
+    ];
+    let of_protocol: &[_] = match name {
+        "chat" => &[
+            (r#"{"choices":"#, "}"),
+            (r#"{"choices":[{"index":0,"delta":"#, r#","finish_reason":"stop"}]}"#),
+            (r#"{"choices":[{"index":0,"delta":{"content":"#, "}}]}"),
+            (r#"{"choices":[{"index":0,"delta":{"tool_calls":"#, "}}]}"),
+            (
+                r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"function":{"name":"f","arguments":"#,
+                "}}]}}]}",
+            ),
+            (r#"{"choices":[{"index":0,"delta":{"reasoning_details":"#, "}}]}"),
+            (
+                r#"{"choices":[{"index":0,"delta":{"reasoning_details":[{"type":"t","x":"#,
+                "}]}}]}",
+            ),
+            (
+                r#"{"choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":"#,
+                "}]}}]}",
+            ),
+            (r#"{"choices":[{"index":0,"message":{"executed_tools":"#, "}}]}"),
+        ],
+        "messages" => &[
+            (r#"{"type":"message","content":"#, "}"),
+            (r#"{"type":"message","content":[{"type":"x","y":"#, "}]}"),
+            (
+                r#"{"type":"message","content":[{"type":"tool_use","name":"f","input":"#,
+                "}]}",
+            ),
+            (r#"{"type":"content_block_start","index":0,"content_block":"#, "}"),
+            (r#"{"type":"content_block_delta","delta":"#, "}"),
+            (r#"{"type":"content_block_delta","delta":{"type":"x_delta","y":"#, "}}"),
+            (r#"{"type":"message_delta","usage":{"iterations":"#, "}}"),
+        ],
+        _ => &[
+            (r#"{"object":"response","output":"#, "}"),
+            (r#"{"type":"response.completed","response":{"output":"#, "}}"),
+            (r#"{"type":"response.output_item.done","item":"#, "}"),
+            (
+                r#"{"type":"response.output_item.done","item":{"type":"message","content":"#,
+                "}}",
+            ),
+            (
+                r#"{"type":"response.output_item.done","item":{"type":"reasoning","summary":"#,
+                "}}",
+            ),
+            (
+                r#"{"type":"response.output_item.done","item":{"type":"function_call","name":"f","arguments":"#,
+                "}}",
+            ),
+            (r#"{"type":"response.output_text.delta","delta":"#, "}"),
+            (
+                r#"{"type":"response.content_part.done","part":{"type":"output_text","annotations":"#,
+                "}}",
+            ),
+        ],
+    };
+    everywhere.into_iter().chain(of_protocol.iter().copied()).collect()
+}
+
+/// Returns values that are nested, long or many.
+fn values() -> Vec<String> {
+    let many = |item: &str, count: usize| vec![item; count].join(",");
+    vec![
+        "[".repeat(100_000) + &"]".repeat(100_000),
+        "{\"a\":".repeat(100_000) + "0" + &"}".repeat(100_000),
+        "[".repeat(300_000),
+        format!("[{}]", many("0", 200_000)),
+        format!("[{}]", many("{}", 100_000)),
+        format!("[{}]", many(r#"{"type":"text","text":"x"}"#, 20_000)),
+        format!("{{{}}}", many("\"\":0", 100_000)),
+        format!("\"{}\"", "\\u0000".repeat(50_000)),
+        "9".repeat(300_000),
+        "1e999999999".to_owned(),
+    ]
+}
+
+/// Has an answer decoded, whatever comes of it.
+fn decode(make: Make, kind: Option<&str>, text: &str) {
+    let mut decoder = make(kind);
+    let mut events = Vec::new();
+    for piece in text.as_bytes().chunks(16 << 10) {
+        if decoder.push(piece, &mut events).is_err() {
+            return;
+        }
+        events.clear();
+    }
+    let _ = decoder.finish(&mut events);
+}
+
+fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
+    let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn(work).unwrap();
+    thread.join().unwrap();
+}
+
+#[test]
+fn nested_long_and_many_values_are_bounded_wherever_they_stand() {
+    for (name, make) in DECODERS {
+        on_a_small_stack(move || {
+            for (before, after) in places(name) {
+                for value in values() {
+                    let body = format!("{before}{value}{after}");
+                    let start = Instant::now();
+                    decode(make, Some("application/json"), &body);
+                    decode(
+                        make,
+                        Some("text/event-stream"),
+                        &format!("data: {body}\n\ndata: {body}\n\n"),
+                    );
+                    let shown = &value[..value.len().min(40)];
+                    assert!(start.elapsed() < LONGEST, "{name} {before} {shown}");
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn pieces_that_do_not_fit_a_large_block_take_linear_time() {
+    let details = |detail: &str| {
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"reasoning_details\":[{detail}]}}}}]}}\n\n")
+    };
+    let blocks =
+        |block: &str| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":[{block}]}}}}]}}\n\n");
+    let large = "x".repeat(4 << 20);
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let mut stream = details(&format!(r#"{{"type":"t","a":"{large}"}}"#));
+    stream += &details(&format!(r#"{{"type":"t","b":{deep}}}"#)).repeat(10_000);
+    let mut words = blocks(&format!(r#"{{"type":"thinking","a":"{large}"}}"#));
+    words += &blocks(&format!(r#"{{"type":"thinking","b":{deep}}}"#)).repeat(10_000);
+    let (_, chat) = DECODERS[0];
+    for text in [stream, words] {
+        on_a_small_stack(move || {
+            let start = Instant::now();
+            decode(chat, Some("text/event-stream"), &text);
+            assert!(start.elapsed() < LONGEST);
+        });
+    }
+}
