@@ -182,6 +182,9 @@ impl AgentLoop {
             let state = self.call_hooks(HookPoint::AfterStep, state).await;
             self.within_budget(self.with_step_for_mail(state))
         };
+        if let Some(step) = state.current_step() {
+            self.control.record().add(step);
+        }
         let state = state.with_step_recorded(self.now());
         self.tell_step(step_number, &state);
         self.tell_decision(step_number, &state);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::record_size::RecordSize;
 use super::state::{AgentState, ExecutionBudget, StopReason, StopSignal};
 use crate::clock::{Clock, Timestamp};
 use crate::json::{Object, Value};
@@ -13,6 +14,8 @@ use crate::usage::{Price, Usage};
 
 /// Names the budget as the source of stop signals.
 const BUDGET: &str = "budget";
+/// Names the run's record as the source of stop signals.
+const RECORD: &str = "record";
 /// Names the caller's cancellation as the source of stop signals.
 const CANCELLATION: &str = "cancellation";
 /// Names the caller's wish for an early end as the source of stop signals.
@@ -36,6 +39,8 @@ pub struct ExecutionControl {
     spent: Mutex<Usage>,
     /// When the first attempt at the execution began, where that was an earlier one.
     began_at: Option<Timestamp>,
+    /// Shared by all executions of the run.
+    record: Arc<RecordSize>,
     parent: Option<Arc<Self>>,
 }
 
@@ -50,8 +55,16 @@ impl ExecutionControl {
             clock,
             spent: Mutex::new(Usage::NOTHING),
             began_at: None,
+            record: Arc::default(),
             parent: None,
         }
+    }
+
+    /// Bounds the record of the run that the execution belongs to.
+    #[must_use]
+    pub fn with_record(self, record: RecordSize) -> Self {
+        let record = Arc::new(record);
+        Self { record, ..self }
     }
 
     /// Listens to a token that is cancelled when the caller wants the execution to end with what it has.
@@ -98,6 +111,7 @@ impl ExecutionControl {
             clock: Arc::clone(&self.clock),
             spent: Mutex::new(Usage::NOTHING),
             began_at: None,
+            record: Arc::clone(&self.record),
             parent: Some(Arc::clone(self)),
         }
     }
@@ -174,8 +188,22 @@ impl ExecutionControl {
             self.usage_limit(Usage::default()),
             self.time_limit_reached(state),
             self.steps_limit(steps),
+            self.record_limit(),
         ];
         reached.into_iter().flatten()
+    }
+
+    /// Returns the size of the record of the run.
+    pub fn record(&self) -> &RecordSize {
+        &self.record
+    }
+
+    fn record_limit(&self) -> Option<StopSignal> {
+        let max = self.record.reached()?;
+        let message = format!("the record of the run has reached its limit of {max} bytes");
+        let context = Object::from_iter([("max_record_bytes".to_owned(), json!(max))]);
+        let signal = StopSignal::new(StopReason::StopRequested, RECORD, message);
+        Some(signal.with_context(context).binding())
     }
 
     fn steps_limit(&self, steps: usize) -> Option<StopSignal> {

@@ -15,7 +15,7 @@ use crate::http::HttpLimits;
 use crate::models::{CapSettings, ClientSettings, ProviderKind, ProviderSettings, RetrySettings, TimeoutSettings};
 use crate::outbox::OutboxSettings;
 use crate::retention::RetentionSettings;
-use crate::run::{QueueSettings, RunSettings};
+use crate::run::{QueueSettings, RunSettings, SubagentSettings};
 use crate::store::{RetentionRules, StoreSettings};
 use crate::tools::ToolSettings;
 use crate::webhooks::{SecretTenants, SenderSettings, SigningKeys, WebhookSecret};
@@ -62,6 +62,12 @@ pub(super) fn runs(config: &Config) -> RunSettings {
             deadline: None,
         },
         commit_patience: config.runs.commit_patience,
+        subagents: SubagentSettings {
+            max: config.runs.max_subagents,
+            concurrency: config.runs.subagent_concurrency,
+            max_concurrent: config.runs.max_concurrent_subagents,
+        },
+        max_record_bytes: config.runs.max_record_bytes,
         queue: queue(config),
         idempotency_retention: config.idempotency.retention,
     }
@@ -97,6 +103,7 @@ pub(super) fn retention(config: &Config) -> RetentionSettings {
 pub(super) fn tools(config: &Config) -> ToolSettings {
     ToolSettings {
         concurrency: config.runs.tool_concurrency,
+        max_calls: config.runs.max_calls_per_step,
         timeout: config.runs.tool_timeout,
         max_output_bytes: config.runs.max_tool_output_bytes,
     }

@@ -23,11 +23,26 @@ pub struct RunsConfig {
     /// Tool calls of one step that work at the same time.
     #[serde(deserialize_with = "integer::<_, 1, 1_024, _>")]
     pub tool_concurrency: usize,
+    /// Tool calls of one step that are executed.
+    #[serde(deserialize_with = "integer::<_, 1, 1_024, _>")]
+    pub max_calls_per_step: usize,
     #[serde(deserialize_with = "duration::<1, 86_400_000, _>")]
     pub tool_timeout: Duration,
     /// Bytes of one tool's answer that reach the model; the rest is cut.
     #[serde(deserialize_with = "integer::<_, 256, 1_073_741_824, _>")]
     pub max_tool_output_bytes: usize,
+    /// Subagents of one run, all levels together.
+    #[serde(deserialize_with = "integer::<_, 1, 100_000, _>")]
+    pub max_subagents: usize,
+    /// Subagents of one run that work at the same time.
+    #[serde(deserialize_with = "integer::<_, 1, 1_024, _>")]
+    pub subagent_concurrency: usize,
+    /// Subagents at work at the same time in this process, beside one of each run.
+    #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
+    pub max_concurrent_subagents: usize,
+    /// Bytes of the record of one run, the steps of its subagents included.
+    #[serde(deserialize_with = "integer::<_, 65_536, 536_870_912, _>")]
+    pub max_record_bytes: u64,
     /// How long a finished run tries to publish its session while the store is away.
     #[serde(deserialize_with = "duration::<0, 3_600_000, _>")]
     pub commit_patience: Duration,

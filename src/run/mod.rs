@@ -43,4 +43,4 @@ pub use self::handle::RunHandle;
 pub use self::import::{ImportContext, ImportRequest, Imported};
 pub use self::remove::Removal;
 pub use self::request::{InputMessage, OnDisconnect, RequestKey, RunRequest};
-pub use self::service::{QueueSettings, RunPorts, RunService, RunSettings};
+pub use self::service::{QueueSettings, RunPorts, RunService, RunSettings, SubagentSettings};

@@ -7,13 +7,13 @@ use super::outcome::Failure;
 use super::plan::{Base, RunPlan};
 use super::queue::read_journal;
 use super::service::RunService;
-use super::subagents::Children;
+use super::subagents::{Children, Slot};
 use super::work::{Work, WorkJournal};
 use crate::agent::drivers::{Driver, DriverPorts, ReactDriver, ScriptedDriver, ToolCallingDriver};
 use crate::agent::hooks::{BudgetGuard, CancellationHook, ErrorPolicyHook, ExecutionPorts, HookStack, StackSlot};
 use crate::agent::ports::Environment;
 use crate::agent::state::{AgentContext, AgentState, MessageStore};
-use crate::agent::{AgentLoop, CallSeed, DriverKind, Durability, ExecutionControl, Journals as _, Progress, Recorder};
+use crate::agent::{AgentLoop, CallSeed, DriverKind, Durability, ExecutionControl, Journals as _, Progress, RecordSize, Recorder};
 use crate::json::Object;
 use crate::record::RunSummary;
 use crate::session::Bundle;
@@ -108,7 +108,13 @@ impl RunService {
         )
         .with_stop(active.stop.clone())
         .with_pause(active.pause())
-        .with_spent(restored.spent);
+        .with_spent(restored.spent)
+        .with_record(RecordSize::new(self.settings.max_record_bytes));
+        let slot = Slot::of_root(self.settings.subagents, &self.subagent_slots);
+        if let Some(progress) = &restored.progress {
+            control.record().add_progress(progress);
+            slot.count_ended(progress);
+        }
         let RunSummary {
             run_id,
             session_id,
@@ -131,6 +137,7 @@ impl RunService {
             events: Arc::clone(live) as _,
             variables: restored.environment.variables(),
             team: Arc::clone(&plan.team),
+            slot,
             children: Children::default(),
             call_seed: CallSeed::of_run(run_id),
             journal: restored.journal.take(),

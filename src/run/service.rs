@@ -74,8 +74,23 @@ pub struct RunSettings {
     pub commit_patience: Duration,
     /// How long a request that carries an idempotency key is known.
     pub idempotency_retention: Duration,
+    /// How many agents may work below one run.
+    pub subagents: SubagentSettings,
+    /// The most bytes of the record of one run, its steps and those of its subagents.
+    pub max_record_bytes: u64,
     /// How the queue is worked on.
     pub queue: QueueSettings,
+}
+
+/// How many agents may work below one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubagentSettings {
+    /// The most in all.
+    pub max: usize,
+    /// The most at work at the same time; those that wait for others don't count.
+    pub concurrency: usize,
+    /// The most at work at the same time in this process, beside one of each run.
+    pub max_concurrent: usize,
 }
 
 /// How this process works on the runs of the queue.
@@ -104,6 +119,8 @@ pub struct RunService {
     pub(super) permits: Arc<Semaphore>,
     /// Places for runs of the queue.
     pub(super) places: Arc<Semaphore>,
+    /// Slots for subagents, beside one of each run.
+    pub(super) subagent_slots: Arc<Semaphore>,
     /// Names this process in the queue.
     pub(super) worker: WorkerId,
     pub(super) lease_clock: LeaseClock,
@@ -133,10 +150,12 @@ impl RunService {
     pub fn new(ports: RunPorts, settings: RunSettings) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(settings.max_concurrent));
         let places = Arc::new(Semaphore::new(settings.queue.concurrency));
+        let subagent_slots = Arc::new(Semaphore::new(settings.subagents.max_concurrent));
         let looks = FairShare::new(shared_looks::AT_ONCE);
         Arc::new(Self {
             permits,
             places,
+            subagent_slots,
             worker: WorkerId::generate(&*ports.ids),
             lease_clock: LeaseClock::new(Arc::clone(&ports.clock)),
             waiting: WaitingCount::default(),

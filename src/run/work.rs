@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::subagents::{Children, Team};
+use super::subagents::{Children, Slot, Team};
 use crate::agent::drivers::ModelChain;
 use crate::agent::state::AgentState;
 use crate::agent::{
@@ -43,6 +43,8 @@ pub(super) struct Work {
     pub(super) variables: Arc<BTreeMap<String, Value>>,
     /// The agents that may work below it.
     pub(super) team: Arc<Team>,
+    /// Its place among the agents at work.
+    pub(super) slot: Slot,
     /// The sessions that agents below it have made.
     pub(super) children: Children,
     /// What the keys of its calls are derived from.

@@ -25,6 +25,8 @@ const MAX_RECORDED_BYTES: usize = 2_000;
 pub struct ToolSettings {
     /// The most calls of one step that work at the same time.
     pub concurrency: usize,
+    /// The most calls of one step that are executed.
+    pub max_calls: usize,
     /// The most time that one call may take, unless its tool says otherwise.
     pub timeout: Duration,
     /// The largest answer of one call, in bytes.
@@ -35,6 +37,7 @@ impl Default for ToolSettings {
     fn default() -> Self {
         Self {
             concurrency: 8,
+            max_calls: 64,
             timeout: Duration::from_mins(1),
             max_output_bytes: 64 * 1024,
         }
@@ -131,6 +134,10 @@ impl CheckedExecutor {
         if until_deadline == Some(Duration::ZERO) {
             return Answer::failed(out_of_time(call));
         }
+        // Also for tools that end by themselves: each would begin, only to find that the run has ended.
+        if context.cancellation.is_cancelled() {
+            return Answer::failed(cancelled(call));
+        }
         // The call is made inside, so that a panic before the first await is caught as well.
         let answer = AssertUnwindSafe(async { registered.tool.call(arguments, context).await }).catch_unwind();
         let answer = answer.map(|answer| match answer {
@@ -161,6 +168,10 @@ impl ToolExecutor for CheckedExecutor {
 
     fn concurrency(&self) -> usize {
         self.settings.concurrency.max(1)
+    }
+
+    fn max_calls(&self) -> usize {
+        self.settings.max_calls.max(1)
     }
 
     /// A call of a tool that does not exist has no effect.

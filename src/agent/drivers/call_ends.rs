@@ -13,6 +13,8 @@ const NOT_EXECUTED: &str = "The run ended before this tool was called.";
 const WITHHELD: &str = "The answer is withheld, because a hook failed before it could be looked through.";
 /// The code of a call whose end nobody saw.
 const EFFECT_UNCERTAIN: &str = "tool_effect_uncertain";
+/// The code of a call beyond the bound of a step.
+const TOO_MANY_CALLS: &str = "tool_calls_exceeded";
 
 impl DriverPorts {
     /// Executes a call unless hooks have decided otherwise. The record has the call as the model wrote it.
@@ -49,16 +51,15 @@ pub(super) fn uncertain(ports: &DriverPorts, call: ToolCall) -> ToolExecution {
     let message = format!(
         "the call of {name} was interrupted, and its effect is uncertain: it may have happened, in part or as a whole; check that before you repeat the call"
     );
-    let error = AgentError {
-        kind: ErrorKind::Tool,
-        code: EFFECT_UNCERTAIN.to_owned(),
-        message: message.clone(),
-        source_name: Some(name.clone()),
-    };
-    ToolExecution {
-        error: Some(error),
-        ..ended_now(ports, call, vec![ContentPart::text(message)])
-    }
+    failed(ports, call, EFFECT_UNCERTAIN, message)
+}
+
+/// Returns the end of a call beyond the bound of a step.
+pub(super) fn too_many(ports: &DriverPorts, call: ToolCall, calls: usize, max: usize) -> ToolExecution {
+    let message = format!(
+        "this call was not made: the answer asks for {calls} calls, and the first {max} are made; ask for the others in your next answer"
+    );
+    failed(ports, call, TOO_MANY_CALLS, message)
 }
 
 /// Returns an execution without its answer: a hook that had to see it before anybody else was not reached.
@@ -78,6 +79,19 @@ fn blocked(ports: &DriverPorts, call: ToolCall, reason: String) -> ToolExecution
     ToolExecution {
         verdict: ToolVerdict::Blocked,
         ..ended_now(ports, call, vec![ContentPart::text(reason)])
+    }
+}
+
+fn failed(ports: &DriverPorts, call: ToolCall, code: &str, message: String) -> ToolExecution {
+    let error = AgentError {
+        kind: ErrorKind::Tool,
+        code: code.to_owned(),
+        message: message.clone(),
+        source_name: Some(call.name.clone()),
+    };
+    ToolExecution {
+        error: Some(error),
+        ..ended_now(ports, call, vec![ContentPart::text(message)])
     }
 }
 

@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use super::call_ends::{not_executed, uncertain, unmade, withheld};
+use super::call_ends::{not_executed, too_many, uncertain, unmade, withheld};
 use super::ports::DriverPorts;
 use crate::agent::events::AgentEvent;
 use crate::agent::hooks::{HookContext, HookFailure, HookPoint, HookSubject, ToolDecision, ToolUse};
@@ -19,6 +19,7 @@ use crate::agent::state::{AgentState, ErrorKind, ToolExecution};
 use crate::message::ToolCall;
 
 /// Executes the calls, each from where it stands, and returns the state as the hooks around them made it and one execution for each.
+/// Those beyond the bound of a step end as errors, and no hook is asked whether they may begin.
 ///
 /// The hooks before the calls see them in their order, and what one does to the state reaches the next. Then the calls work at the
 /// same time; the hooks after them see them as they end. An agent without parallel calls ends each call, with its hooks, before the
@@ -140,6 +141,11 @@ impl<'a> Uses<'a> {
     /// Lets the hooks decide about a call, unless they have; none when it has ended.
     async fn next(&mut self, place: usize, call: PendingCall) -> Option<Next> {
         let (call, tool_use, was_begun) = match call {
+            PendingCall::Open(call) if place >= self.ports.tools.max_calls() => {
+                let (calls, max) = (self.ended.len(), self.ports.tools.max_calls());
+                self.end(place, too_many(self.ports, call, calls, max)).await;
+                return None;
+            }
             PendingCall::Open(call) => {
                 let tool_use = self.decide(place, call.clone()).await;
                 (call, tool_use, false)

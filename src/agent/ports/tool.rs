@@ -169,6 +169,9 @@ pub trait ToolExecutor: Send + Sync + fmt::Debug {
     /// Returns how many calls may work at the same time; at least 1.
     fn concurrency(&self) -> usize;
 
+    /// Returns how many calls of one answer are executed; at least 1.
+    fn max_calls(&self) -> usize;
+
     /// Tells whether a call of the tool that was begun, and whose end is not known, may be made again.
     fn is_repeatable(&self, tool: &str) -> bool;
 

@@ -12,8 +12,10 @@ mod kept;
 mod task;
 
 mod children;
+mod slots;
 mod trace;
 
 pub(super) use self::children::{ChildSession, Children};
 pub(super) use self::kept::restore_children;
+pub(super) use self::slots::Slot;
 pub(super) use self::team::Team;

@@ -10,6 +10,7 @@ use super::called::Called;
 use super::children::Children;
 use super::kept::Kept;
 use super::restore_children;
+use super::slots::Slot;
 use super::task::{Task, spec_of};
 use super::team::Member;
 use super::trace::Trace;
@@ -82,10 +83,12 @@ impl RunService {
 impl SubagentTool {
     async fn perform(&self, task: Task, context: &ToolContext) -> Result<ToolOutput, ToolError> {
         let kept = self.kept(context)?;
+        let slot = self.slot(context).await?;
+        self.above.slot.count_one().map_err(|left| ToolError::new(self.not_begun(&left.to_string())))?;
         let trace = Arc::new(Trace::default());
         let (work, begun) = match kept {
-            None => self.begin(task, context, &trace),
-            Some(kept) => self.go_on(kept, context, &trace)?,
+            None => self.begin(task, context, slot, &trace),
+            Some(kept) => self.go_on(kept, context, slot, &trace)?,
         };
         let is_over = matches!(&begun, Begun::Again { state, .. } if !state.has_active_execution());
         let called = Called {
@@ -113,6 +116,19 @@ impl SubagentTool {
         called.end(ended.ok())
     }
 
+    /// Waits for a slot, as long as the run goes on.
+    async fn slot(&self, context: &ToolContext) -> Result<Slot, ToolError> {
+        let ended = tokio::select! {
+            biased;
+            signal = self.above.control.interrupted(context.deadline) => signal.message,
+            slot = self.above.slot.below() => match slot {
+                Some(slot) => return Ok(slot),
+                None => "the service is shutting down".to_owned(),
+            },
+        };
+        Err(ToolError::new(self.not_begun(&ended)))
+    }
+
     /// Returns what another process has kept of the call.
     fn kept(&self, context: &ToolContext) -> Result<Option<Kept>, ToolError> {
         let Some(journal) = &self.above.journal else {
@@ -122,7 +138,7 @@ impl SubagentTool {
             .map_err(|gap| ToolError::new(self.not_begun(&format!("its progress can't be read: {gap}"))))
     }
 
-    fn begin(&self, task: Task, context: &ToolContext, trace: &Arc<Trace>) -> (Arc<Work>, Begun) {
+    fn begin(&self, task: Task, context: &ToolContext, slot: Slot, trace: &Arc<Trace>) -> (Arc<Work>, Begun) {
         let state = self.begun_state(context);
         let session_id = SessionId::generate(&*self.service.ports.ids);
         let journal = self.above.journal.as_ref().map(|above| {
@@ -135,20 +151,28 @@ impl SubagentTool {
             let empty = AgentState::new(state.agent_id(), state.created_at());
             above.for_subagent(&context.idempotency_key, empty, Some(begun))
         });
-        let work = self.work(context, session_id, trace, journal);
+        let work = self.work(context, session_id, slot, trace, journal);
         let input = vec![self.message(task)];
         (Arc::new(work), Begun::Anew { state, input })
     }
 
     /// Goes on with an execution that another process has left: as the same agent, with what it has spent and made.
-    fn go_on(&self, kept: Kept, context: &ToolContext, trace: &Arc<Trace>) -> Result<(Arc<Work>, Begun), ToolError> {
+    fn go_on(
+        &self,
+        kept: Kept,
+        context: &ToolContext,
+        slot: Slot,
+        trace: &Arc<Trace>,
+    ) -> Result<(Arc<Work>, Begun), ToolError> {
         let Kept {
             session_id, progress, ..
         } = kept;
         let journal = self.above.journal.as_ref();
         let journal = journal.map(|above| above.for_subagent(&context.idempotency_key, progress.state.clone(), None));
-        let work = self.work(context, session_id, trace, journal);
+        slot.count_ended(&progress);
+        let work = self.work(context, session_id, slot, trace, journal);
         work.control.spend(progress.spent());
+        work.control.record().add_progress(&progress);
         restore_children(&work, &progress)
             .map_err(|gap| ToolError::new(self.not_begun(&format!("its progress can't be read: {gap}"))))?;
         trace.go_on(&progress.state);
@@ -162,6 +186,7 @@ impl SubagentTool {
         &self,
         context: &ToolContext,
         session_id: SessionId,
+        slot: Slot,
         trace: &Arc<Trace>,
         journal: Option<WorkJournal>,
     ) -> Work {
@@ -188,6 +213,7 @@ impl SubagentTool {
             events: Arc::clone(trace) as _,
             variables: Arc::clone(&context.variables),
             team: Arc::clone(&above.team),
+            slot,
             children: Children::default(),
             call_seed: CallSeed::of_call(&context.idempotency_key),
             journal,

@@ -20,6 +20,7 @@ use crate::support::fake_tool::{Behaviour, FakeTool};
 
 const SETTINGS: ToolSettings = ToolSettings {
     concurrency: 3,
+    max_calls: 64,
     timeout: Duration::from_secs(5),
     max_output_bytes: 400,
 };

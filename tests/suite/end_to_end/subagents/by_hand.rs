@@ -19,7 +19,7 @@ use agent_runtime::model_ref::ModelRef;
 use agent_runtime::record::{RunMode, RunRecord, StepRecord};
 use agent_runtime::run::{
     AgentChecks, AgentDirectory, InputMessage, OnDisconnect, QueueSettings, RunPorts, RunRequest, RunService,
-    RunSettings,
+    RunSettings, SubagentSettings,
 };
 use agent_runtime::session::Bundle;
 use agent_runtime::store::{self, ConflictPolicy, IfBusy, Sessions};
@@ -96,6 +96,12 @@ pub(super) async fn service(
         budget: ExecutionBudget::unlimited(),
         commit_patience: Duration::ZERO,
         idempotency_retention: Duration::from_hours(1),
+        subagents: SubagentSettings {
+            max: 100,
+            concurrency: 8,
+            max_concurrent: 100,
+        },
+        max_record_bytes: 1 << 30,
         queue: QueueSettings {
             concurrency: 0,
             lease: Duration::from_secs(15),

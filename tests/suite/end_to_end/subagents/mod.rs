@@ -1,5 +1,6 @@
 //! Subagents: agents that work on the calls of another, and are published with it or not at all.
 
+mod bounds;
 mod by_hand;
 mod failures;
 mod faults;

@@ -1,0 +1,91 @@
+//! How large the record of a run becomes: counted while steps are archived, so that a run ends before its record can't be stored.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+use super::progress::Progress;
+use super::state::{AgentStep, StepExecution};
+
+/// What a step or a call takes beside what was said: ids, times, usage.
+const ENTRY_BYTES: u64 = 512;
+
+/// Counts what the executions of a run have recorded; all of them share it.
+#[derive(Debug)]
+pub struct RecordSize {
+    bytes: AtomicU64,
+    max_bytes: u64,
+}
+
+impl RecordSize {
+    /// Bounds a record.
+    pub fn new(max_bytes: u64) -> Self {
+        Self {
+            bytes: AtomicU64::new(0),
+            max_bytes,
+        }
+    }
+
+    /// Counts a step. Those of the agents that worked on its calls are counted by their own executions.
+    pub(super) fn add(&self, step: &AgentStep) {
+        self.bytes.fetch_add(bytes_of(step), Ordering::Relaxed);
+    }
+
+    /// Counts what another process has recorded, with the steps of agents below.
+    pub fn add_progress(&self, progress: &Progress) {
+        let steps: u64 = progress.state.steps().map(bytes_of).sum();
+        let below = progress.ended_calls();
+        let below = below.filter_map(|(_, _, execution)| execution.trace.subagent.as_deref());
+        let below: u64 = below.map(|subagent| bytes_below(&subagent.steps)).sum();
+        self.bytes.fetch_add(steps + below, Ordering::Relaxed);
+    }
+
+    /// Returns the bound, if it is reached.
+    pub(super) fn reached(&self) -> Option<u64> {
+        (self.bytes.load(Ordering::Relaxed) >= self.max_bytes).then_some(self.max_bytes)
+    }
+}
+
+impl Default for RecordSize {
+    fn default() -> Self {
+        Self::new(u64::MAX)
+    }
+}
+
+fn bytes_below(steps: &[Arc<StepExecution>]) -> u64 {
+    let of_step = |step: &AgentStep| {
+        let below = step.tool_executions.iter();
+        let below = below.filter_map(|execution| execution.trace.subagent.as_deref());
+        bytes_of(step) + below.map(|subagent| bytes_below(&subagent.steps)).sum::<u64>()
+    };
+    steps.iter().map(|done| of_step(&done.step)).sum()
+}
+
+/// About the bytes of the step's own record as JSON: its messages and errors, and something for each entry.
+fn bytes_of(step: &AgentStep) -> u64 {
+    let calls = step.tool_executions.len() as u64;
+    let errors = step.all_errors().iter().map(|error| error.message.len() as u64).sum::<u64>();
+    ENTRY_BYTES * (calls + 1) + errors + step.output_messages.iter().map(json_bytes).sum::<u64>()
+}
+
+fn json_bytes(value: &impl Serialize) -> u64 {
+    let mut count = Count(0);
+    // Counting can't fail, and what can't be written is not stored either.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+struct Count(u64);
+
+impl io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

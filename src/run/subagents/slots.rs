@@ -1,0 +1,115 @@
+//! Bounds on the agents that work below a run: how many in all, how many at the same time, and how many in this process.
+//!
+//! An execution that waits for agents below it does no work, so it lends its slot to one of them at a time. So an execution whose slot
+//! is lent never keeps another one waiting: each chain of waiting executions ends in one that works, and nobody waits for ever. A run's
+//! own execution lends too, so every run can have one subagent at work, however busy the process is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::agent::Progress;
+use crate::agent::state::StepExecution;
+use crate::run::service::SubagentSettings;
+
+/// The slots of a run.
+#[derive(Debug)]
+struct Slots {
+    of_run: Arc<Semaphore>,
+    of_process: Arc<Semaphore>,
+    begun: AtomicUsize,
+    max_begun: usize,
+}
+
+/// The slot of an execution, for as long as it is held.
+#[derive(Debug)]
+pub(in crate::run) struct Slot {
+    slots: Arc<Slots>,
+    /// One permit, for one of the agents below.
+    loan: Arc<Semaphore>,
+    _held: Held,
+}
+
+/// Where a slot comes from; it is given back there.
+#[derive(Debug)]
+enum Held {
+    /// The run's own execution has it.
+    OfRoot,
+    /// The execution above lends it.
+    Lent { _loan: OwnedSemaphorePermit },
+    /// It is the execution's own.
+    Own {
+        _of_run: OwnedSemaphorePermit,
+        _of_process: OwnedSemaphorePermit,
+    },
+}
+
+/// The run has had all of its subagents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the run has had all {max} agents that it may have; go on without")]
+pub(super) struct NoneLeft {
+    max: usize,
+}
+
+impl Slot {
+    /// Makes the slot of a run's own execution.
+    pub(in crate::run) fn of_root(settings: SubagentSettings, of_process: &Arc<Semaphore>) -> Self {
+        let slots = Slots {
+            // One more works in the slot that the run's own execution lends.
+            of_run: Arc::new(Semaphore::new(settings.concurrency.saturating_sub(1))),
+            of_process: Arc::clone(of_process),
+            begun: AtomicUsize::new(0),
+            max_begun: settings.max,
+        };
+        Self::new(Arc::new(slots), Held::OfRoot)
+    }
+
+    fn new(slots: Arc<Slots>, held: Held) -> Self {
+        Self {
+            slots,
+            loan: Arc::new(Semaphore::new(1)),
+            _held: held,
+        }
+    }
+
+    /// Counts an agent that is to begin below.
+    pub(super) fn count_one(&self) -> Result<(), NoneLeft> {
+        let max = self.slots.max_begun;
+        let one_more = |begun: usize| (begun < max).then_some(begun + 1);
+        let counted = self.slots.begun.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        counted.map(drop).map_err(|_| NoneLeft { max })
+    }
+
+    /// Counts the agents that have ended in another process below an execution.
+    pub(in crate::run) fn count_ended(&self, progress: &Progress) {
+        let ended = progress.ended_calls();
+        let ended = ended.filter_map(|(_, _, execution)| execution.trace.subagent.as_deref());
+        let count: usize = ended.map(|subagent| 1 + agents_in(&subagent.steps)).sum();
+        self.slots.begun.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Waits for a slot for an agent below; none when no semaphore is left, which never happens.
+    pub(super) async fn below(&self) -> Option<Self> {
+        let own = async {
+            let of_run = Arc::clone(&self.slots.of_run).acquire_owned().await.ok()?;
+            let of_process = Arc::clone(&self.slots.of_process).acquire_owned().await.ok()?;
+            Some(Held::Own {
+                _of_run: of_run,
+                _of_process: of_process,
+            })
+        };
+        let held = tokio::select! {
+            biased;
+            loan = Arc::clone(&self.loan).acquire_owned() => Held::Lent { _loan: loan.ok()? },
+            own = own => own?,
+        };
+        Some(Self::new(Arc::clone(&self.slots), held))
+    }
+}
+
+fn agents_in(steps: &[Arc<StepExecution>]) -> usize {
+    let executions = steps.iter().flat_map(|done| &done.step.tool_executions);
+    let agents = executions.filter_map(|execution| execution.trace.subagent.as_deref());
+    agents.map(|agent| 1 + agents_in(&agent.steps)).sum()
+}
