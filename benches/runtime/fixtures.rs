@@ -167,5 +167,6 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
         summary,
         output: vec![answer],
         value: None,
+        stop_signal: None,
     }
 }

@@ -12,7 +12,7 @@ use agent_runtime::json::Object;
 use agent_runtime::limits::RunLimits;
 use agent_runtime::message::{ContentPart, Role, Section};
 use agent_runtime::record::{RunMode, RunStatus};
-use agent_runtime::run::{InputMessage, OnDisconnect, RunRequest};
+use agent_runtime::run::{EventOptions, InputMessage, OnDisconnect, RunRequest};
 use agent_runtime::store::{ConflictPolicy, IfBusy};
 use agent_runtime::tenant::TenantId;
 use criterion::Criterion;
@@ -98,6 +98,7 @@ async fn run(app: &App, words: &str) {
         conflict: ConflictPolicy::Fork,
         on_disconnect: OnDisconnect::Continue,
         limits: RunLimits::default(),
+        events: EventOptions::default(),
     };
     let handle = Arc::clone(&app.runs)
         .start(TenantId::anonymous(), request)

@@ -309,6 +309,7 @@ impl AgentLoop {
             reason: stops.then(|| state.stop_reason().unwrap_or(StopReason::Completed)),
             source: signal.and_then(|signal| signal.source.clone()),
             message: signal.map(|signal| signal.message.clone()),
+            context: signal.map(|signal| signal.context.clone()).unwrap_or_default(),
         });
     }
 }

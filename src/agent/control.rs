@@ -266,7 +266,7 @@ impl ExecutionControl {
             biased;
             () = self.cancellation.cancelled() => cancelled(),
             () = self.stop.cancelled() => stopped(),
-            () = self.sleep_until(time_limit) => time_spent(),
+            () = self.sleep_until(time_limit) => self.time_spent(time_limit),
         }
     }
 
@@ -311,9 +311,21 @@ impl ExecutionControl {
     }
 
     fn time_limit_reached(&self, state: &AgentState) -> Option<StopSignal> {
-        self.time_limit(state)
-            .filter(|until| self.clock.now() >= *until)
-            .map(|_| time_spent())
+        let until = self.time_limit(state).filter(|until| self.clock.now() >= *until)?;
+        Some(self.time_spent(Some(until)))
+    }
+
+    /// Returns the signal of the time that is spent then: at the deadline, or else after the seconds.
+    fn time_spent(&self, until: Option<Timestamp>) -> StopSignal {
+        let deadline = self
+            .budget
+            .deadline
+            .filter(|deadline| until.is_none_or(|until| until == *deadline));
+        let (name, value) = match (deadline, self.budget.max_seconds) {
+            (None, Some(seconds)) => ("max_seconds", json!(seconds)),
+            (deadline, _) => ("deadline", json!(deadline.or(until))),
+        };
+        limit(StopReason::TimeLimitReached, name, value, "the time is spent").binding()
     }
 
     async fn sleep_until(&self, time_limit: Option<Timestamp>) {
@@ -330,11 +342,8 @@ impl ExecutionControl {
 }
 
 fn limit(reason: StopReason, name: &str, value: Value, message: &str) -> StopSignal {
+    let message = format!("{message}: {name} is {value}");
     StopSignal::new(reason, BUDGET, message).with_context(Object::from_iter([(name.to_owned(), value)]))
-}
-
-fn time_spent() -> StopSignal {
-    StopSignal::new(StopReason::TimeLimitReached, BUDGET, "the time is spent").binding()
 }
 
 fn cancelled() -> StopSignal {

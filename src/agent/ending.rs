@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::events::{AgentEvent, EventSink};
 use super::state::{AgentState, ExecutionState, ExecutionStatus, StopReason};
 use crate::clock::Clock;
+use crate::json::Object;
 
 /// Tells of an execution's end exactly once.
 #[derive(Debug)]
@@ -60,6 +61,7 @@ impl Ending {
             was_force_stopped: execution.was_force_stopped(),
             source: signal.and_then(|signal| signal.source.clone()),
             message: signal.map(|signal| signal.message.clone()),
+            context: signal.map(|signal| signal.context.clone()).unwrap_or_default(),
             step_count: execution.step_count(),
             usage: execution.usage(),
             duration_ms: execution.duration(self.clock.now()).num_milliseconds(),
@@ -77,6 +79,7 @@ impl Drop for Ending {
             was_force_stopped: true,
             source: Some("loop".to_owned()),
             message: Some("the execution was dropped".to_owned()),
+            context: Object::new(),
             step_count: execution.step_count(),
             usage: execution.usage(),
             duration_ms: execution.duration(self.clock.now()).num_milliseconds(),

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::hooks::HookPoint;
 use super::state::{
     AgentError, AgentStepType, ExecutionStatus, FinishReason, StepExecution, StopReason, ToolExecution, ToolVerdict,
 };
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, ExecutionId, MessageId, ModelRequestId, SessionId, StepId};
+use crate::json::Object;
 use crate::message::ContentPart;
 use crate::model_ref::ModelRef;
 use crate::usage::Usage;
@@ -33,6 +35,22 @@ pub enum ContinuationDecision {
     Continue,
     /// The execution ends.
     Stop,
+}
+
+/// A part of the state that a hook has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatePart {
+    /// The key-value pairs of the context.
+    Metadata,
+    /// The instructions above the conversation.
+    SystemPrompt,
+    /// The shape of final answers.
+    ResponseFormat,
+    /// The messages of the history: some were added.
+    Messages,
+    /// The messages that the execution begins with.
+    Input,
 }
 
 /// Something that happened. Steps are numbered from 1.
@@ -170,11 +188,29 @@ pub enum AgentEvent {
         /// How long the tool took, in milliseconds.
         duration_ms: i64,
     },
+    /// A hook has changed the state.
+    #[serde(rename = "state.changed")]
+    StateChanged {
+        /// The number of the step that is in progress or would be next.
+        step_number: usize,
+        /// The hook's name.
+        hook: String,
+        /// Where it was called.
+        point: HookPoint,
+        /// What it has changed.
+        changes: Vec<StatePart>,
+        /// The key-value pairs of the metadata that are new or have changed.
+        #[serde(default, skip_serializing_if = "Object::is_empty")]
+        metadata: Object,
+    },
     /// Another agent begins to work on a call.
     #[serde(rename = "subagent.started")]
     SubagentStarted {
         /// The step's number.
         step_number: usize,
+        /// The call's id.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        call_id: String,
         /// The other agent's name.
         agent: String,
         /// The other agent instance.
@@ -182,11 +218,28 @@ pub enum AgentEvent {
         /// The session that it will publish with this run's.
         session_id: SessionId,
     },
+    /// Something happened in the execution of an agent below, where the caller asks for it.
+    #[serde(rename = "subagent.event")]
+    SubagentEvent {
+        /// The number of the step of the agent right above, to which the call belongs.
+        step_number: usize,
+        /// The call that the agent works on.
+        call_id: String,
+        /// The agent instance.
+        agent_id: AgentId,
+        /// How many levels it is below the run's own agent, from 1.
+        depth: u32,
+        /// What happened.
+        event: Box<AgentEvent>,
+    },
     /// Another agent's work on a call ended; the run's steps have its trace.
     #[serde(rename = "subagent.completed")]
     SubagentCompleted {
         /// The step's number.
         step_number: usize,
+        /// The call's id.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        call_id: String,
         /// The other agent's name.
         agent: String,
         /// The other agent instance.
@@ -255,6 +308,9 @@ pub enum AgentEvent {
         source: Option<String>,
         /// The signal's words.
         message: Option<String>,
+        /// The signal's figures, such as the limit that is reached.
+        #[serde(default, skip_serializing_if = "Object::is_empty")]
+        context: Object,
     },
     /// An execution ended; the last event of every one. A loop that is dropped ends as failed.
     #[serde(rename = "execution.ended")]
@@ -271,6 +327,9 @@ pub enum AgentEvent {
         source: Option<String>,
         /// The signal's words.
         message: Option<String>,
+        /// The signal's figures, such as the limit that is reached.
+        #[serde(default, skip_serializing_if = "Object::is_empty")]
+        context: Object,
         /// The number of its steps.
         step_count: usize,
         /// What it used.

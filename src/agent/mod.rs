@@ -34,7 +34,7 @@ pub use self::control::ExecutionControl;
 pub use self::definition::{AgentDefinition, DriverKind, HookConfig};
 pub use self::durability::{Durability, DurabilityChoice};
 pub use self::error_policy::{ErrorDecision, ErrorHandling, ErrorPolicy, ErrorPolicyPreset};
-pub use self::events::{AgentEvent, ContinuationDecision, EventSink};
+pub use self::events::{AgentEvent, ContinuationDecision, EventSink, StatePart};
 pub use self::inbox::Inbox;
 pub use self::journal::{Journal, JournalEntry, JournalError, Journals};
 pub use self::parameters::{ModelParameters, ProviderTools, ToolChoice};

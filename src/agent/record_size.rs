@@ -66,7 +66,11 @@ fn bytes_below(steps: &[Arc<StepExecution>]) -> u64 {
 /// About the bytes of the step's own record as JSON: its messages and errors, and something for each entry.
 fn bytes_of(step: &AgentStep) -> u64 {
     let calls = step.tool_executions.len() as u64;
-    let errors = step.all_errors().iter().map(|error| error.message.len() as u64).sum::<u64>();
+    let errors = step
+        .all_errors()
+        .iter()
+        .map(|error| error.message.len() as u64)
+        .sum::<u64>();
     ENTRY_BYTES * (calls + 1) + errors + step.output_messages.iter().map(json_bytes).sum::<u64>()
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::state::StopSignal;
 use crate::json::Value;
 use crate::message::Message;
 use crate::record::{RunRecord, RunSummary, StepRecord};
@@ -19,6 +20,9 @@ pub struct LiveRun {
     /// What its final answer says, where a shape was demanded of it, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
+    /// The signal that ended its execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_signal: Option<StopSignal>,
     /// Its completed steps.
     #[serde(default)]
     pub steps: Vec<Arc<StepRecord>>,
@@ -34,6 +38,7 @@ impl LiveRun {
             summary,
             output: Vec::new(),
             value: None,
+            stop_signal: None,
             steps: Vec::new(),
             fence: 0,
         }
@@ -51,6 +56,7 @@ impl LiveRun {
             summary: self.summary.clone(),
             output: self.output.clone(),
             value: self.value.clone(),
+            stop_signal: self.stop_signal.clone(),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::limits::RunLimits;
 use crate::message::{ContentPart, Role, Section};
 use crate::model_ref::ModelRef;
 use crate::record::{RunEventPayload, RunMode, RunRecord, RunStatus};
-use crate::run::{Followed, InputMessage, OnDisconnect, RunRequest};
+use crate::run::{EventOptions, Followed, InputMessage, OnDisconnect, RunRequest};
 use crate::store::{ConflictPolicy, IfBusy};
 
 /// Options of `run`.
@@ -89,6 +89,7 @@ async fn follow(app: &App, args: RunArgs) -> anyhow::Result<RunRecord> {
         conflict: ConflictPolicy::Fork,
         on_disconnect: OnDisconnect::Cancel,
         limits: RunLimits::default(),
+        events: EventOptions::default(),
     };
     let handle = app.runs.start(args.tenant.tenant, request).await?;
     let mut events = pin!(handle.into_events());

@@ -18,4 +18,4 @@ pub use self::steering::{
 pub use self::step::{StepRecord, ToolExecutionRecord};
 pub use self::subagent::SubagentRecord;
 pub use self::thread::{ParseThreadNameError, ThreadName, ThreadRecord};
-pub use self::view::{RunSummaryView, RunView};
+pub use self::view::{RunSummaryView, RunView, StopSignalView};

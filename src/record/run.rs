@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::thread::ThreadName;
 use crate::agent::Durability;
-use crate::agent::state::StopReason;
+use crate::agent::state::{StopReason, StopSignal};
 use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId};
 use crate::json::{Object, Value};
@@ -188,6 +188,9 @@ pub struct RunRecord {
     /// What the final answer says, where a shape was demanded of it that it fits.
     #[serde(default)]
     pub value: Option<Value>,
+    /// The signal that ended its execution; none where nobody wanted to stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_signal: Option<StopSignal>,
 }
 
 impl RunSummary {

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::run::{RunError, RunMode, RunRecord, RunStatus, RunSummary};
 use super::thread::ThreadName;
 use crate::agent::Durability;
-use crate::agent::state::StopReason;
+use crate::agent::state::{StopReason, StopSignal};
 use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId};
 use crate::json::{Object, Value};
@@ -84,6 +84,33 @@ pub struct RunView {
     output: Vec<Arc<Message>>,
     /// The final answer as a value, where a `response_format` demanded a shape and the answer fits it.
     output_value: Option<Value>,
+    /// What ended its execution; null where nobody wanted to stop.
+    stop_signal: Option<StopSignalView>,
+}
+
+/// A wish to stop that ended an execution.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StopSignal)]
+pub struct StopSignalView {
+    /// Why.
+    reason: StopReason,
+    /// Who gave it: `budget`, `cancellation`, `stop`, `record`, a hook or a tool.
+    source: Option<String>,
+    /// The same for people.
+    message: String,
+    /// Figures that explain it, such as the limit that is reached.
+    context: Object,
+}
+
+impl From<StopSignal> for StopSignalView {
+    fn from(signal: StopSignal) -> Self {
+        Self {
+            reason: signal.reason,
+            source: signal.source,
+            message: signal.message,
+            context: signal.context,
+        }
+    }
 }
 
 impl From<RunSummary> for RunSummaryView {
@@ -123,6 +150,7 @@ impl From<RunRecord> for RunView {
             summary: run.summary.into(),
             output: run.output,
             output_value: run.value,
+            stop_signal: run.stop_signal.map(Into::into),
         }
     }
 }

@@ -147,6 +147,7 @@ mod tests {
             summary,
             output: Vec::new(),
             value: None,
+            stop_signal: None,
         }
     }
 

@@ -102,6 +102,7 @@ impl RunHandle {
                 summary: accepted,
                 output: Vec::new(),
                 value: None,
+                stop_signal: None,
             },
             caller,
             result: None,

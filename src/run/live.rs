@@ -193,6 +193,7 @@ impl LiveEvents {
             state.run.summary = record.summary.clone();
             state.run.output.clone_from(&record.output);
             state.run.value.clone_from(&record.value);
+            state.run.stop_signal.clone_from(&record.stop_signal);
             self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
         }
         self.tell_at(record.summary.ended_at(), RunEventPayload::terminal((**record).clone()));
@@ -265,6 +266,7 @@ impl Drop for LiveEvents {
                 summary,
                 output: Vec::new(),
                 value: None,
+                stop_signal: None,
             }),
             None,
         );

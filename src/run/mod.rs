@@ -42,5 +42,5 @@ pub use self::follow::{DROP_REASONS, Followed, Following};
 pub use self::handle::RunHandle;
 pub use self::import::{ImportContext, ImportRequest, Imported};
 pub use self::remove::Removal;
-pub use self::request::{InputMessage, OnDisconnect, RequestKey, RunRequest};
+pub use self::request::{EventOptions, InputMessage, OnDisconnect, RequestKey, RunRequest};
 pub use self::service::{QueueSettings, RunPorts, RunService, RunSettings, SubagentSettings};

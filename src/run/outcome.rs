@@ -61,6 +61,7 @@ impl Outcome {
                 summary,
                 output,
                 value: state.final_value().cloned(),
+                stop_signal: state.stop_signal().cloned(),
             },
             steps: live.steps(),
             is_committed: false,
@@ -94,6 +95,7 @@ impl Outcome {
             summary,
             output: Vec::new(),
             value: None,
+            stop_signal: None,
         };
         Self {
             record,
@@ -142,6 +144,7 @@ impl Outcome {
         summary.status = RunStatus::Failed;
         summary.stop_reason = Some(StopReason::ErrorForbade);
         summary.error = Some(failure.error.clone());
+        self.record.stop_signal = None;
         self
     }
 }

@@ -55,6 +55,17 @@ pub struct RunRequest {
     /// What the caller's API key allows.
     #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
     pub limits: RunLimits,
+    /// Which events the run emits beside its own.
+    #[serde(default)]
+    pub events: EventOptions,
+}
+
+/// Which events a run emits beside its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EventOptions {
+    /// Those of its subagents, each as a `subagent.event`.
+    pub subagents: bool,
 }
 
 impl RunRequest {

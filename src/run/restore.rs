@@ -13,7 +13,9 @@ use crate::agent::drivers::{Driver, DriverPorts, ReactDriver, ScriptedDriver, To
 use crate::agent::hooks::{BudgetGuard, CancellationHook, ErrorPolicyHook, ExecutionPorts, HookStack, StackSlot};
 use crate::agent::ports::Environment;
 use crate::agent::state::{AgentContext, AgentState, MessageStore};
-use crate::agent::{AgentLoop, CallSeed, DriverKind, Durability, ExecutionControl, Journals as _, Progress, RecordSize, Recorder};
+use crate::agent::{
+    AgentLoop, CallSeed, DriverKind, Durability, ExecutionControl, Journals as _, Progress, RecordSize, Recorder,
+};
 use crate::json::Object;
 use crate::record::RunSummary;
 use crate::session::Bundle;
@@ -135,6 +137,8 @@ impl RunService {
             step_ceiling: plan.step_ceiling,
             control,
             events: Arc::clone(live) as _,
+            relay: plan.request.events.subagents.then(|| Arc::clone(live) as _),
+            depth: 0,
             variables: restored.environment.variables(),
             team: Arc::clone(&plan.team),
             slot,
@@ -150,6 +154,7 @@ impl RunService {
         let (agent, control, events) = (&work.agent, &work.control, &work.events);
         let compiler = agent.compiler.compiler(agent.traces);
         let stack = HookStack::default()
+            .with_events(Arc::clone(events))
             .with_hook(GUARD_PRIORITY, Arc::new(CancellationHook::new(Arc::clone(control))))
             .with_hook(GUARD_PRIORITY, Arc::new(BudgetGuard::new(Arc::clone(control))))
             .with_hook(

@@ -39,6 +39,10 @@ pub(super) struct Work {
     pub(super) control: Arc<ExecutionControl>,
     /// Hears of everything.
     pub(super) events: Arc<dyn EventSink>,
+    /// Hears of what happens in the executions below, where the caller wants that.
+    pub(super) relay: Option<Arc<dyn EventSink>>,
+    /// How many levels it is below the run's own agent.
+    pub(super) depth: u32,
     /// The environment's variables.
     pub(super) variables: Arc<BTreeMap<String, Value>>,
     /// The agents that may work below it.

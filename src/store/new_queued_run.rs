@@ -108,6 +108,7 @@ fn prepare(run: &NewQueuedRun) -> Result<NewQueueRow, EncodeError> {
         summary,
         output: Vec::new(),
         value: None,
+        stop_signal: None,
     };
     Ok(NewQueueRow {
         tenant: run.tenant.clone(),

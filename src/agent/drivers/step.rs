@@ -279,7 +279,7 @@ fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape: &Answ
     })
 }
 
-/// Returns what the calls of a step may know; the key is each call's own. There is none without an execution.
+/// Returns what the calls of a step may know; the id and the key are each call's own. There is none without an execution.
 fn tool_context(ports: &DriverPorts, state: &AgentState) -> Option<ToolContext> {
     Some(ToolContext {
         agent_id: state.agent_id(),
@@ -289,6 +289,7 @@ fn tool_context(ports: &DriverPorts, state: &AgentState) -> Option<ToolContext> 
         metadata: Arc::default(),
         deadline: ports.control.time_limit(state),
         cancellation: ports.control.cancellation().child_token(),
+        call_id: String::new(),
         idempotency_key: String::new(),
     })
 }

@@ -218,6 +218,7 @@ impl<'a> Uses<'a> {
             journal.begun(place);
         }
         let context = ToolContext {
+            call_id: call.id.clone(),
             idempotency_key: ports.call_seed.key(self.context.step_number, place, &call),
             ..self.context.clone()
         };

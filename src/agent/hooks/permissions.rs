@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::context::{HookContext, HookPoint, HookSubject, ToolUse};
+use crate::agent::events::StatePart;
 use crate::agent::state::{AgentState, ExecutionState, ModelResponse, ToolExecution};
 
 /// A part of the context that a hook may or may not change.
@@ -63,6 +64,18 @@ impl HookField {
         Self::Execution,
         Self::Subject,
     ];
+
+    /// Returns the part of the state that listeners hear of when the field is changed.
+    pub(super) fn state_part(self) -> Option<StatePart> {
+        match self {
+            Self::Metadata => Some(StatePart::Metadata),
+            Self::SystemPrompt => Some(StatePart::SystemPrompt),
+            Self::ResponseFormat => Some(StatePart::ResponseFormat),
+            Self::Messages => Some(StatePart::Messages),
+            Self::Input => Some(StatePart::Input),
+            _ => None,
+        }
+    }
 }
 
 /// What the hooks of a point may change.
@@ -114,15 +127,12 @@ pub fn is_permitted(point: HookPoint, field: HookField) -> bool {
         .any(|(permitted, fields)| *permitted == point && fields.contains(&field))
 }
 
-/// Returns a field that a hook has changed and may not.
-pub(super) fn forbidden_change(before: &HookContext, after: &HookContext) -> Option<HookField> {
-    let forbidden = |field: &HookField| !is_permitted(before.point, *field);
+/// Returns what a hook has changed.
+pub(super) fn changed_fields(before: &HookContext, after: &HookContext) -> Vec<HookField> {
     let point = (before.point != after.point).then_some(HookField::Subject);
-    point.or_else(|| {
-        let of_state = state_changes(&before.state, &after.state);
-        let of_subject = subject_changes(&before.subject, &after.subject);
-        of_state.into_iter().chain(of_subject).find(forbidden)
-    })
+    let of_state = state_changes(&before.state, &after.state);
+    let of_subject = subject_changes(&before.subject, &after.subject);
+    point.into_iter().chain(of_state).chain(of_subject).collect()
 }
 
 fn state_changes(before: &AgentState, after: &AgentState) -> Vec<HookField> {

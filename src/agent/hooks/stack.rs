@@ -6,8 +6,9 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use super::context::{HookContext, HookPoint};
-use super::permissions::forbidden_change;
+use super::permissions::{HookField, changed_fields, is_permitted};
 use super::{Hook, HookError};
+use crate::agent::events::{AgentEvent, EventSink, StatePart};
 use crate::agent::state::{AgentError, AgentState, ErrorKind, StopReason, StopSignal};
 use crate::clock::Timestamp;
 use crate::usage::Usage;
@@ -16,6 +17,8 @@ use crate::usage::Usage;
 #[derive(Debug, Default)]
 pub struct HookStack {
     hooks: Vec<(i32, Arc<dyn Hook>)>,
+    /// Hears of what hooks change.
+    events: Option<Arc<dyn EventSink>>,
 }
 
 /// A hook that failed, by its name.
@@ -39,6 +42,13 @@ impl HookStack {
         self
     }
 
+    /// Emits an event for each change of the state by a hook.
+    #[must_use]
+    pub fn with_events(self, events: Arc<dyn EventSink>) -> Self {
+        let events = Some(events);
+        Self { events, ..self }
+    }
+
     /// Tells whether any hook wants to be called at the point.
     pub fn has_hooks_at(&self, point: HookPoint) -> bool {
         self.hooks.iter().any(|(_, hook)| hook.points().contains(&point))
@@ -57,13 +67,15 @@ impl HookStack {
         let concerned = self.hooks.iter().filter(|(_, hook)| hook.points().contains(&point));
         for (_, hook) in concerned {
             match call_hook(&**hook, context.clone()).await {
-                Ok(next) => match forbidden_change(&context, &next) {
-                    None => context = next,
-                    Some(field) => {
+                Ok(next) => {
+                    let changed = changed_fields(&context, &next);
+                    if let Some(field) = changed.iter().find(|field| !is_permitted(point, **field)) {
                         let message = format!("it changed {field}, which no hook may do at {}", point.as_str());
                         return (context, Some(failure(&**hook, HookError::new(message))));
                     }
-                },
+                    self.tell_change(hook.name(), &changed, &context.state, &next);
+                    context = next;
+                }
                 Err(error) => {
                     let cause = error.source.as_ref().map(ToString::to_string);
                     tracing::warn!(hook = hook.name(), point = point.as_str(), cause, "a hook failed");
@@ -72,6 +84,24 @@ impl HookStack {
             }
         }
         (context, None)
+    }
+
+    fn tell_change(&self, hook: &str, changed: &[HookField], before: &AgentState, after: &HookContext) {
+        let Some(events) = &self.events else { return };
+        let changes: Vec<StatePart> = changed.iter().filter_map(|field| field.state_part()).collect();
+        if changes.is_empty() {
+            return;
+        }
+        let known = before.metadata();
+        let metadata = after.state.metadata().iter();
+        let metadata = metadata.filter(|(name, value)| known.get(*name) != Some(value));
+        events.emit(AgentEvent::StateChanged {
+            step_number: after.state.step_count() + 1,
+            hook: hook.to_owned(),
+            point: after.point,
+            changes,
+            metadata: metadata.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        });
     }
 
     /// Calls the hooks of a point that is about the state alone; a failure is then in the state.

@@ -47,6 +47,8 @@ pub struct ToolContext {
     pub deadline: Option<Timestamp>,
     /// Cancelled when the run is cancelled or stopped; calls are cut then.
     pub cancellation: CancellationToken,
+    /// The id that the model gave the call.
+    pub call_id: String,
     /// Names the call, the same whenever it is executed: for a tool that must not do a thing twice.
     pub idempotency_key: String,
 }

@@ -28,6 +28,7 @@ fn text_of_event(event: &AgentEvent) -> usize {
         AgentEvent::MessageDelta { text, .. } | AgentEvent::ReasoningDelta { text, .. } => text.len(),
         AgentEvent::ToolCallDelta { arguments, .. } => arguments.len(),
         AgentEvent::ToolCallCompleted { arguments, content, .. } => arguments.len() + text_of_parts(content),
+        AgentEvent::SubagentEvent { event, .. } => EVENT_BYTES + text_of_event(event),
         _ => 0,
     }
 }

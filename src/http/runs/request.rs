@@ -19,7 +19,7 @@ use crate::json::{Object, Value};
 use crate::limits::RunLimits;
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::record::{RunMode, ThreadName};
-use crate::run::{OnDisconnect, RequestKey, RunRequest};
+use crate::run::{EventOptions, OnDisconnect, RequestKey, RunRequest};
 use crate::session;
 use crate::store::{ConflictPolicy, IfBusy};
 
@@ -84,6 +84,9 @@ pub(in crate::http) struct CreateRun {
     /// What to do when the connection is lost; by default the run is cancelled, but for one with an idempotency key.
     #[serde(default)]
     on_disconnect: Option<OnDisconnect>,
+    /// Which events the run emits beside its own.
+    #[serde(default)]
+    events: EventOptions,
 }
 
 fn sync() -> RunMode {
@@ -128,6 +131,7 @@ impl CreateRun {
             metadata,
             variables,
             response_format: self.response_format,
+            events: self.events,
             durability: self.durability,
             priority,
             thread: self.thread,

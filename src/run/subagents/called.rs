@@ -19,6 +19,8 @@ pub(super) struct Called<'a> {
     pub(super) agent_id: AgentId,
     /// The number of the step that the call belongs to.
     pub(super) step_number: usize,
+    /// The call's id.
+    pub(super) call_id: String,
     /// Its execution.
     pub(super) work: Arc<Work>,
     /// What is told of it.
@@ -30,6 +32,7 @@ impl Called<'_> {
     pub(super) fn tell_started(&self) {
         self.above.events.emit(AgentEvent::SubagentStarted {
             step_number: self.step_number,
+            call_id: self.call_id.clone(),
             agent: self.work.agent.name.clone(),
             agent_id: self.agent_id,
             session_id: self.work.session_id,
@@ -81,6 +84,7 @@ impl Called<'_> {
         });
         self.above.events.emit(AgentEvent::SubagentCompleted {
             step_number: self.step_number,
+            call_id: self.call_id.clone(),
             agent,
             agent_id: self.agent_id,
             session_id,

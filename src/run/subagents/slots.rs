@@ -77,7 +77,10 @@ impl Slot {
     pub(super) fn count_one(&self) -> Result<(), NoneLeft> {
         let max = self.slots.max_begun;
         let one_more = |begun: usize| (begun < max).then_some(begun + 1);
-        let counted = self.slots.begun.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        let counted = self
+            .slots
+            .begun
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         counted.map(drop).map_err(|_| NoneLeft { max })
     }
 

@@ -13,7 +13,7 @@ use super::restore_children;
 use super::slots::Slot;
 use super::task::{Task, spec_of};
 use super::team::Member;
-use super::trace::Trace;
+use super::trace::{Relay, Trace};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::agent::state::{AgentState, ExecutionBudget};
 use crate::agent::{CallSeed, HookConfig, JournalEntry, PendingStep, Progress, SubagentConfig};
@@ -84,8 +84,11 @@ impl SubagentTool {
     async fn perform(&self, task: Task, context: &ToolContext) -> Result<ToolOutput, ToolError> {
         let kept = self.kept(context)?;
         let slot = self.slot(context).await?;
-        self.above.slot.count_one().map_err(|left| ToolError::new(self.not_begun(&left.to_string())))?;
-        let trace = Arc::new(Trace::default());
+        self.above
+            .slot
+            .count_one()
+            .map_err(|left| ToolError::new(self.not_begun(&left.to_string())))?;
+        let trace = Arc::new(Trace::new(self.relay(context)));
         let (work, begun) = match kept {
             None => self.begin(task, context, slot, &trace),
             Some(kept) => self.go_on(kept, context, slot, &trace)?,
@@ -95,6 +98,7 @@ impl SubagentTool {
             above: &self.above,
             agent_id: begun.state().agent_id(),
             step_number: context.step_number,
+            call_id: context.call_id.clone(),
             work,
             trace,
         };
@@ -114,6 +118,15 @@ impl SubagentTool {
             }
         };
         called.end(ended.ok())
+    }
+
+    fn relay(&self, context: &ToolContext) -> Option<Relay> {
+        Some(Relay {
+            to: Arc::clone(self.above.relay.as_ref()?),
+            step_number: context.step_number,
+            call_id: context.call_id.clone(),
+            depth: self.above.depth + 1,
+        })
     }
 
     /// Waits for a slot, as long as the run goes on.
@@ -211,6 +224,8 @@ impl SubagentTool {
             step_ceiling: above.step_ceiling,
             control: Arc::new(above.control.for_subagent(budget, context.deadline)),
             events: Arc::clone(trace) as _,
+            relay: above.relay.clone(),
+            depth: above.depth + 1,
             variables: Arc::clone(&context.variables),
             team: Arc::clone(&above.team),
             slot,

@@ -1,22 +1,47 @@
-//! The trace of a subagent's execution: its steps, kept as they end. Nobody else hears of its events.
+//! The trace of a subagent's execution: its steps, kept as they end. Others hear of its events where the caller asks for them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::agent::state::{AgentState, StepExecution};
 use crate::agent::{AgentEvent, EventSink};
-use crate::ids::ExecutionId;
+use crate::ids::{AgentId, ExecutionId};
 
 /// Keeps what is told of an execution, also when that meets a fault of ours and leaves no state behind.
-#[derive(Debug, Default)]
-pub(super) struct Trace(Mutex<Traced>);
+#[derive(Debug)]
+pub(super) struct Trace {
+    traced: Mutex<Traced>,
+    relay: Option<Relay>,
+}
+
+/// Passes events on to the listeners of the run.
+#[derive(Debug)]
+pub(super) struct Relay {
+    /// The run's own listeners.
+    pub(super) to: Arc<dyn EventSink>,
+    /// The step of the agent above.
+    pub(super) step_number: usize,
+    /// The call of the agent above.
+    pub(super) call_id: String,
+    /// How many levels the agent is below the run's own.
+    pub(super) depth: u32,
+}
 
 #[derive(Debug, Default)]
 struct Traced {
+    agent_id: Option<AgentId>,
     execution_id: Option<ExecutionId>,
     steps: Vec<Arc<StepExecution>>,
 }
 
 impl Trace {
+    /// Makes an empty trace.
+    pub(super) fn new(relay: Option<Relay>) -> Self {
+        Self {
+            traced: Mutex::default(),
+            relay,
+        }
+    }
+
     /// Returns the execution, if it has begun, and its archived steps.
     pub(super) fn told(&self) -> Option<(ExecutionId, Vec<Arc<StepExecution>>)> {
         let traced = self.traced();
@@ -27,25 +52,45 @@ impl Trace {
     pub(super) fn go_on(&self, state: &AgentState) {
         let Some(execution) = state.execution() else { return };
         *self.traced() = Traced {
+            agent_id: Some(state.agent_id()),
             execution_id: Some(execution.execution_id),
             steps: execution.step_executions.iter().cloned().collect(),
         };
     }
 
+    fn relay(&self, event: AgentEvent) {
+        let Some(relay) = &self.relay else { return };
+        let Some(agent_id) = self.traced().agent_id else { return };
+        relay.to.emit(AgentEvent::SubagentEvent {
+            step_number: relay.step_number,
+            call_id: relay.call_id.clone(),
+            agent_id,
+            depth: relay.depth,
+            event: Box::new(event),
+        });
+    }
+
     fn traced(&self) -> MutexGuard<'_, Traced> {
         // No call under the lock can leave the trace half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.traced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl EventSink for Trace {
     fn emit(&self, event: AgentEvent) {
-        if let AgentEvent::ExecutionStarted { execution_id, .. } = event {
-            self.traced().execution_id = Some(execution_id);
+        if let AgentEvent::ExecutionStarted {
+            execution_id, agent_id, ..
+        } = &event
+        {
+            let mut traced = self.traced();
+            traced.execution_id = Some(*execution_id);
+            traced.agent_id = Some(*agent_id);
         }
+        self.relay(event);
     }
 
-    fn step_recorded(&self, _: usize, step: &Arc<StepExecution>) {
+    fn step_recorded(&self, step_number: usize, step: &Arc<StepExecution>) {
         self.traced().steps.push(Arc::clone(step));
+        self.relay(AgentEvent::step_completed(step_number, step));
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, open_payload};
 use super::{DEFINITION_VERSION, RUN_VERSION, STATE_VERSION};
 use crate::agent::AgentDefinition;
+use crate::agent::state::StopSignal;
 use crate::json::{Value, canonical_bytes, present, read_open, write_open};
 use crate::message::Message;
 use crate::record::{RunRecord, StepRecord};
@@ -20,6 +21,8 @@ pub(crate) struct StoredOutput {
     pub(crate) messages: Vec<Arc<Message>>,
     #[serde(default, deserialize_with = "present")]
     pub(crate) value: Option<Value>,
+    #[serde(default)]
+    pub(crate) stop_signal: Option<StopSignal>,
 }
 
 #[derive(Serialize)]
@@ -27,6 +30,8 @@ struct OutputRef<'a> {
     messages: &'a [Arc<Message>],
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_signal: Option<&'a StopSignal>,
 }
 
 /// Encodes the output of a run.
@@ -34,6 +39,7 @@ pub(crate) fn encode_output(record: &RunRecord) -> Result<Payload, EncodeError> 
     let output = OutputRef {
         messages: &record.output,
         value: record.value.as_ref(),
+        stop_signal: record.stop_signal.as_ref(),
     };
     Payload::encode(RUN_VERSION, serde_json::to_vec(&output).map_err(EncodeError::Json)?)
 }
@@ -42,7 +48,11 @@ pub(crate) fn encode_output(record: &RunRecord) -> Result<Payload, EncodeError> 
 pub(crate) fn decode_output(stored: StoredPayload<'_>) -> Result<StoredOutput, DecodeError> {
     if stored.schema_version == 1 {
         let messages = decode(stored, RUN_VERSION)?;
-        return Ok(StoredOutput { messages, value: None });
+        return Ok(StoredOutput {
+            messages,
+            value: None,
+            stop_signal: None,
+        });
     }
     decode(stored, RUN_VERSION)
 }

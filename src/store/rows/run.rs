@@ -203,6 +203,7 @@ impl TryFrom<RunRecordRow> for RunRecord {
             summary: row.summary.try_into()?,
             output: output.messages,
             value: output.value,
+            stop_signal: output.stop_signal,
         })
     }
 }

@@ -129,6 +129,7 @@ mod tests {
             metadata: Arc::default(),
             deadline: None,
             cancellation: CancellationToken::new(),
+            call_id: "c".to_owned(),
             idempotency_key: String::new(),
         };
         let output = CurrentTime::new(Arc::new(Noon)).answer(arguments, &context);

@@ -23,6 +23,10 @@ fn assert_stopped(state: &AgentState, reason: StopReason, limit: &str) {
     let signal = state.stop_signal().unwrap();
     assert_eq!(signal.source.as_deref(), Some("budget"));
     assert!(limit.is_empty() || signal.context.contains_key(limit), "{signal:?}");
+    // The message names the limit and its value.
+    let (name, value) = signal.context.iter().next().unwrap();
+    let words = format!(": {name} is {value}");
+    assert!(signal.message.ends_with(&words), "{}", signal.message);
     assert!(
         state.errors().iter().all(|error| error.code == "tool_timeout"),
         "{:?}",

@@ -93,7 +93,7 @@ fn sample_events() -> Vec<RunEvent> {
     let call = json!({"call_id": "c", "name": "n", "index": 0, "arguments": "{}", "content": [], "is_error": false, "duration_ms": 1, "verdict": "blocked"});
     let model = json!({"request_id": id, "model": "p/m"});
     let error = json!({"kind": "model", "code": "c", "message": "m"});
-    let subagent = json!({"agent": "a", "agent_id": id, "session_id": id});
+    let subagent = json!({"call_id": "c", "agent": "a", "agent_id": id, "session_id": id});
     let model = |more: Value| with(merged(&model, more));
     let subagent = |more: Value| with(merged(&subagent, more));
     let samples = [
@@ -104,7 +104,7 @@ fn sample_events() -> Vec<RunEvent> {
         (
             "execution.ended",
             json!({"execution_id": id, "status": "stopped", "reason": "stop_requested", "was_force_stopped": true,
-                "source": "s", "message": "m", "step_count": 1, "usage": usage, "duration_ms": 1}),
+                "source": "s", "message": "m", "context": {"a": 1}, "step_count": 1, "usage": usage, "duration_ms": 1}),
         ),
         (
             "model.requested",
@@ -115,6 +115,15 @@ fn sample_events() -> Vec<RunEvent> {
             model(json!({"finish_reason": "stop", "usage": usage, "error": error, "duration_ms": 1})),
         ),
         ("subagent.started", subagent(json!({}))),
+        (
+            "subagent.event",
+            json!({"step_number": 1, "call_id": "c", "agent_id": id, "depth": 1,
+                "event": {"type": "message.delta", "data": {"step_number": 1, "text": "t"}}}),
+        ),
+        (
+            "state.changed",
+            json!({"step_number": 1, "hook": "h", "point": "after_step", "changes": ["metadata"], "metadata": {"a": 1}}),
+        ),
         (
             "subagent.completed",
             subagent(json!({"status": "completed", "stop_reason": "completed", "step_count": 1, "usage": usage})),
@@ -141,7 +150,9 @@ fn sample_events() -> Vec<RunEvent> {
         ),
         (
             "continuation.evaluated",
-            with(json!({"decision": "stop", "reason": "completed", "source": "s", "message": "m"})),
+            with(
+                json!({"decision": "stop", "reason": "completed", "source": "s", "message": "m", "context": {"a": 1}}),
+            ),
         ),
         (
             "session.committed",
@@ -211,6 +222,8 @@ fn the_table_of_events_names_every_type_with_its_data() {
         | AgentEvent::StepCompleted { .. }
         | AgentEvent::SubagentStarted { .. }
         | AgentEvent::SubagentCompleted { .. }
+        | AgentEvent::SubagentEvent { .. }
+        | AgentEvent::StateChanged { .. }
         | AgentEvent::HistoryCompacted { .. }
         | AgentEvent::HookWarned { .. }
         | AgentEvent::ContinuationEvaluated { .. }

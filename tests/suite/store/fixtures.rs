@@ -279,6 +279,7 @@ pub(crate) fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus
         },
         output: vec![user("output \u{0}")],
         value: Some(json!({"celsius": 21.5, "nul": "\u{0}"})),
+        stop_signal: None,
     }
 }
 

@@ -63,6 +63,7 @@ impl Step {
             metadata: Arc::default(),
             deadline: self.deadline,
             cancellation: self.cancellation.clone(),
+            call_id: "c".to_owned(),
             idempotency_key: "key".to_owned(),
         };
         let calls = calls.iter().enumerate().map(|(place, (name, arguments))| ToolCall {

@@ -124,5 +124,6 @@ impl Hook for Limits {
 }
 
 fn signal(reason: StopReason, name: &str, value: Value, message: &str) -> StopSignal {
+    let message = format!("{message}: {name} is {value}");
     StopSignal::new(reason, NAME, message).with_context(Object::from_iter([(name.to_owned(), value)]))
 }

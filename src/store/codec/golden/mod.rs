@@ -68,6 +68,7 @@ const KINDS: [Kind; 17] = [
             let (read, record) = (decode_output(stored).unwrap(), fixtures::record());
             assert_eq!(read.messages, record.output);
             assert_eq!(read.value, record.value.filter(|_| version > 1));
+            assert_eq!(read.stop_signal, None);
         },
     },
     Kind {

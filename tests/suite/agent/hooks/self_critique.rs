@@ -193,7 +193,7 @@ async fn a_critic_obeys_what_bounds_the_execution() {
     assert_eq!(state.status(), Some(ExecutionStatus::Completed));
     assert_eq!(
         warnings(&setup),
-        ["1 self_critique: the answer is not judged: the tokens are spent"]
+        ["1 self_critique: the answer is not judged: the tokens are spent: max_tokens is 15"]
     );
 
     let seconds = ExecutionBudget {
@@ -208,7 +208,7 @@ async fn a_critic_obeys_what_bounds_the_execution() {
     );
     assert_eq!(
         warnings(&setup),
-        ["1 self_critique: the answer is not judged: the time is spent"]
+        ["1 self_critique: the answer is not judged: the time is spent: max_seconds is 2.0"]
     );
     assert_eq!(
         state.execution_duration(setup.clock.now()).unwrap().num_milliseconds(),
@@ -265,4 +265,17 @@ async fn a_critique_stays_counted_when_a_hook_fails_on_it() {
     assert_eq!(state.status(), Some(ExecutionStatus::Failed));
     assert_eq!(state.usage(), usage(20, 10));
     assert_eq!(setup.control().unwrap().spent(), usage(20, 10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_no_step_may_follow_is_not_judged() {
+    let one_step = ExecutionBudget {
+        max_steps: Some(1),
+        ..ExecutionBudget::default()
+    };
+    let setup = critic([says("roses")], 1).with_budget(one_step);
+    let state = setup.run().await;
+    assert_eq!(state.status(), Some(ExecutionStatus::Completed));
+    assert_eq!(setup.model.requests().len(), 1);
+    assert!(warnings(&setup).is_empty());
 }

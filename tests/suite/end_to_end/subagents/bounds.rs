@@ -62,7 +62,10 @@ async fn calls_beyond_the_bound_of_a_step_are_errors_that_the_model_reads(databa
     assert_eq!(result["output_text"], told.as_str());
     let steps = steps_of(&app, &result).await;
     let executions = steps[0]["tool_executions"].as_array().unwrap();
-    let failed: Vec<_> = executions.iter().map(|execution| execution["is_error"] == true).collect();
+    let failed: Vec<_> = executions
+        .iter()
+        .map(|execution| execution["is_error"] == true)
+        .collect();
     assert_eq!(failed, [false, false, true, true, true]);
     assert_eq!(steps[0]["errors"][0]["code"], "tool_calls_exceeded");
     app.finish().await;
@@ -79,10 +82,17 @@ async fn subagents_beyond_the_bound_of_a_run_are_errors_that_the_model_reads(dat
     assert_eq!(end(&result).0, "completed");
     let steps = steps_of(&app, &result).await;
     let below = subagents(&steps);
-    let of_them: Vec<_> = below.iter().flat_map(|subagent| subagents(&subagent["steps"])).collect();
+    let of_them: Vec<_> = below
+        .iter()
+        .flat_map(|subagent| subagents(&subagent["steps"]))
+        .collect();
     assert_eq!(below.len() + of_them.len(), 5, "{steps:#}");
     let refused = "can't begin: the run has had all 5 agents that it may have; go on without";
-    assert!(mock.requests().iter().any(|request| results(request).iter().any(|told| told.contains(refused))));
+    assert!(
+        mock.requests()
+            .iter()
+            .any(|request| results(request).iter().any(|told| told.contains(refused)))
+    );
     app.finish().await;
 }
 
@@ -141,7 +151,11 @@ async fn a_run_stops_before_its_record_becomes_too_large(database: TestDatabase)
         let task = format!("{step}{words}");
         match request["model"].as_str().unwrap() {
             "level0" => Reply::call(&format!("c{step}"), "below", &json!({"task": task})),
-            _ => Reply::call(&format!("c{step}"), "calculator", &json!({"expression": "1 + 1", "note": task})),
+            _ => Reply::call(
+                &format!("c{step}"),
+                "calculator",
+                &json!({"expression": "1 + 1", "note": task}),
+            ),
         }
     })
     .await;
@@ -152,7 +166,10 @@ async fn a_run_stops_before_its_record_becomes_too_large(database: TestDatabase)
     assert_eq!(result["stop_reason"], "stop_requested");
     let ended = events.iter().find(|event| event["type"] == "execution.ended").unwrap();
     assert_eq!(ended["data"]["source"], "record");
-    assert_eq!(ended["data"]["message"], "the record of the run has reached its limit of 65536 bytes");
+    assert_eq!(
+        ended["data"]["message"],
+        "the record of the run has reached its limit of 65536 bytes"
+    );
     // The subagent at work was stopped by it as well, and all is stored.
     let steps = steps_of(&app, result).await;
     let stopped = subagents(&steps);

@@ -86,15 +86,20 @@ async fn its_own_budget_stops_a_subagent_and_not_the_run(database: TestDatabase)
             two_steps.clone(),
             json!({"max_steps": 9}),
             "steps_limit_reached",
-            "the steps are spent",
+            "the steps are spent: max_steps is 2",
         ),
         (
             json!({"max_steps": 9}),
             two_steps,
             "steps_limit_reached",
-            "the steps are spent",
+            "the steps are spent: max_steps is 2",
         ),
-        (json!({}), tokens, "token_limit_reached", "the tokens are spent"),
+        (
+            json!({}),
+            tokens,
+            "token_limit_reached",
+            "the tokens are spent: max_tokens is 20",
+        ),
     ] {
         let (app, mock) = endless(&database, of_worker, beside_it).await;
         let result = app.run_with(json!({"agent": "lead", "input": "go"})).await;

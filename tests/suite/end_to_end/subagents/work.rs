@@ -221,12 +221,16 @@ async fn its_events_are_its_begin_and_its_end(database: TestDatabase) {
     let (started, ended) = (&events[begin]["data"], &events[begin + 1]["data"]);
     assert_eq!(
         *started,
-        json!({"step_number": 1, "agent": "worker", "agent_id": subagent["agent_id"], "session_id": subagent["session_id"]})
+        json!({
+            "step_number": 1, "call_id": "c0", "agent": "worker", "agent_id": subagent["agent_id"],
+            "session_id": subagent["session_id"],
+        })
     );
     assert_eq!(
         *ended,
         json!({
-            "step_number": 1, "agent": "worker", "agent_id": subagent["agent_id"], "session_id": subagent["session_id"],
+            "step_number": 1, "call_id": "c0", "agent": "worker", "agent_id": subagent["agent_id"],
+            "session_id": subagent["session_id"],
             "status": "completed", "stop_reason": "completed", "step_count": 1, "usage": subagent["usage"],
         })
     );

@@ -25,6 +25,7 @@ async fn an_accepted_run_can_be_read(fixture: Fixture) {
         summary: summary.clone(),
         output: Vec::new(),
         value: None,
+        stop_signal: None,
     };
     assert_eq!(store.run_lookup(tenant_id, summary.run_id).await.unwrap(), Some(record));
     let by_session = store
@@ -109,6 +110,7 @@ async fn what_has_ended_is_not_accepted_again(fixture: Fixture) {
             summary: queued_run(&fixture.tenant).summary,
             output: Vec::new(),
             value: None,
+            stop_signal: None,
         },
         Vec::new(),
     );
