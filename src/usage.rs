@@ -14,13 +14,13 @@ use crate::model_ref::ModelRef;
 pub struct Usage {
     /// All tokens read by the model, those of its cache included.
     pub input_tokens: u64,
-    /// All tokens written by the model, reasoning included where the provider counts it so.
+    /// All tokens written by the model, reasoning included.
     pub output_tokens: u64,
     /// The part of the input read from the provider's prompt cache.
     pub cache_read_tokens: u64,
     /// The part of the input written to the provider's prompt cache.
     pub cache_write_tokens: u64,
-    /// The tokens spent on reasoning.
+    /// The part of the output that was spent on reasoning; it is priced as output.
     pub reasoning_tokens: u64,
     /// The provider's total, or input and output.
     pub total_tokens: u64,

@@ -154,10 +154,9 @@ fn run_status(status: Option<ExecutionStatus>) -> RunStatus {
     match status {
         Some(ExecutionStatus::Completed) => RunStatus::Completed,
         Some(ExecutionStatus::Stopped) => RunStatus::Stopped,
-        Some(
-            ExecutionStatus::Failed | ExecutionStatus::Pending | ExecutionStatus::InProgress | ExecutionStatus::Unknown,
-        )
-        | None => RunStatus::Failed,
+        Some(ExecutionStatus::Failed | ExecutionStatus::InProgress | ExecutionStatus::Unknown) | None => {
+            RunStatus::Failed
+        }
     }
 }
 
@@ -368,7 +367,6 @@ mod tests {
             (Some(ExecutionStatus::Completed), RunStatus::Completed, true),
             (Some(ExecutionStatus::Stopped), RunStatus::Stopped, true),
             (Some(ExecutionStatus::Failed), RunStatus::Failed, false),
-            (Some(ExecutionStatus::Pending), RunStatus::Failed, false),
             (Some(ExecutionStatus::InProgress), RunStatus::Failed, false),
             (Some(ExecutionStatus::Unknown), RunStatus::Failed, false),
             (None, RunStatus::Failed, false),

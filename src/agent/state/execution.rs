@@ -15,13 +15,11 @@ use crate::ids::ExecutionId;
 use crate::json::Unread;
 use crate::usage::Usage;
 
-// Document 001, "`ExecutionStatus` Lifecycle".
+// Document 001, "`ExecutionStatus` Lifecycle". Its `Pending` is a state without an execution.
 /// Where an execution stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStatus {
-    /// Not begun.
-    Pending,
     /// Running.
     InProgress,
     /// Ended with its work done.

@@ -21,9 +21,19 @@ fn counts(usage: &Fields<'_>) -> Usage {
         counts.find(|count| *count > 0).unwrap_or_default()
     };
     let input_tokens = first(&["prompt_tokens", "input_tokens"]);
-    let output_tokens = first(&["completion_tokens", "output_tokens"]);
+    let answer_tokens = first(&["completion_tokens", "output_tokens"]);
+    let reasoning_tokens = detail("completion_tokens_details", "reasoning_tokens")
+        .or_else(|| detail("output_tokens_details", "reasoning_tokens"))
+        .unwrap_or_else(|| first(&["reasoning_tokens"]));
     let total = usage.count("total_tokens").filter(|total| *total > 0);
     let cost: Option<f64> = usage.get("cost").and_then(|raw| serde_json::from_str(raw.get()).ok());
+    // Most servers count reasoning as a part of the answer. Where the total has both, it stands beside it, and is billed as well.
+    let with_reasoning = answer_tokens.saturating_add(reasoning_tokens);
+    let output_tokens = if total == Some(input_tokens.saturating_add(with_reasoning)) {
+        with_reasoning
+    } else {
+        answer_tokens
+    };
     Usage {
         input_tokens,
         output_tokens,
@@ -32,9 +42,7 @@ fn counts(usage: &Fields<'_>) -> Usage {
             .unwrap_or_else(|| first(&["prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens"])),
         cache_write_tokens: detail("prompt_tokens_details", "cache_write_tokens")
             .unwrap_or_else(|| first(&["cache_creation_input_tokens"])),
-        reasoning_tokens: detail("completion_tokens_details", "reasoning_tokens")
-            .or_else(|| detail("output_tokens_details", "reasoning_tokens"))
-            .unwrap_or_else(|| first(&["reasoning_tokens"])),
+        reasoning_tokens,
         total_tokens: total.unwrap_or_else(|| input_tokens.saturating_add(output_tokens)),
         cost: cost.and_then(Cost::from_dollars),
         ..Usage::default()
@@ -101,6 +109,29 @@ mod tests {
                     cache_write_tokens: 2,
                     cost: Cost::from_dollars(0.5),
                     ..plain
+                },
+            ),
+        ] {
+            assert_eq!(read(text), Some(expected), "{text}");
+        }
+        let reasoned = Usage {
+            reasoning_tokens: 3,
+            ..plain
+        };
+        for (text, expected) in [
+            (
+                r#"{"usage": {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 14,
+                   "completion_tokens_details": {"reasoning_tokens": 3}}}"#,
+                reasoned,
+            ),
+            // Beside the answer, and billed with it.
+            (
+                r#"{"usage": {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 17,
+                   "completion_tokens_details": {"reasoning_tokens": 3}}}"#,
+                Usage {
+                    output_tokens: 7,
+                    total_tokens: 17,
+                    ..reasoned
                 },
             ),
         ] {

@@ -146,7 +146,6 @@ fn every_reason_is_in_the_table() {
 #[test]
 fn only_ends_are_terminal() {
     for (status, is_terminal) in [
-        (ExecutionStatus::Pending, false),
         (ExecutionStatus::InProgress, false),
         (Completed, true),
         (Stopped, true),
