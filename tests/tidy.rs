@@ -59,6 +59,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 const OWNED_CRATES: &[(&str, &[&str])] = &[
     ("axum", &["http"]),
     ("axum_server", &["http"]),
+    ("governor", &["run"]),
     ("redis", &["board"]),
     ("reqwest", &["models", "webhooks"]),
     ("sqlx", &["store"]),

@@ -21,6 +21,7 @@ use crate::config::Config;
 use crate::environment::InMemoryEnvironments;
 use crate::http::{HttpLimits, HttpState};
 use crate::ids::{IdSource, UuidV7Source};
+use crate::limits::Limits;
 use crate::models::Catalog;
 use crate::outbox::{OutboxPorts, OutboxWorker};
 use crate::retention::Sweeper;
@@ -45,6 +46,7 @@ pub struct App {
     pub store: Arc<dyn Store>,
     /// Shows live runs.
     pub board: Arc<dyn Board>,
+    limits: Arc<Limits>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     outbox: Arc<OutboxWorker>,
@@ -125,7 +127,7 @@ impl App {
             hooks,
             environments: Arc::new(InMemoryEnvironments),
             prices: config.price_table(),
-            limits,
+            limits: Arc::clone(&limits),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             outbox: Arc::clone(&outbox_ports.sign),
@@ -139,6 +141,7 @@ impl App {
             outbox: OutboxWorker::new(outbox_ports, settings::outbox(config), &*ids),
             store,
             board,
+            limits,
             clock,
             ids,
             background: TaskTracker::new(),
@@ -169,6 +172,7 @@ impl App {
             agents: Arc::clone(&self.agents),
             sessions: Arc::clone(&self.sessions),
             store: Arc::clone(&self.store),
+            limits: Arc::clone(&self.limits),
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
         }

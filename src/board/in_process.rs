@@ -13,6 +13,7 @@ use super::settings::BoardSettings;
 use super::signals::Signals;
 use super::{AddressedSignal, Board, BoardFuture, LiveRun, RunSignal};
 use crate::ids::{RunId, SessionId};
+use crate::limits::{RateStanding, RequestRate};
 use crate::record::RunEvent;
 use crate::tenant::TenantId;
 
@@ -196,6 +197,10 @@ impl Board for InProcessBoard {
 
     fn signals(&self) -> BoxStream<'static, AddressedSignal> {
         self.signals.hear()
+    }
+
+    fn rate_take<'a>(&'a self, _: &'a TenantId, _: RequestRate) -> BoxFuture<'a, Option<RateStanding>> {
+        Box::pin(ready(None))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -22,6 +22,7 @@ pub use self::live_run::LiveRun;
 pub use self::redis::{RedisBoard, RedisBoardSettings};
 pub use self::settings::BoardSettings;
 use crate::ids::{RunId, SessionId};
+use crate::limits::{RateStanding, RequestRate};
 use crate::record::{RunControl, RunEvent, SteeringMessage};
 use crate::tenant::TenantId;
 
@@ -126,6 +127,10 @@ pub trait Board: Send + Sync + fmt::Debug {
 
     /// Hears signals to runs of all processes from now on.
     fn signals(&self) -> BoxStream<'static, AddressedSignal>;
+
+    /// Counts a request of a tenant together with those of all processes, and returns where it stands; `None` where there is no such
+    /// count now.
+    fn rate_take<'a>(&'a self, tenant: &'a TenantId, rate: RequestRate) -> BoxFuture<'a, Option<RateStanding>>;
 
     /// Tells other processes what they don't know yet, and ends. Runs that still live are forgotten there after a while.
     fn close(&self) -> BoxFuture<'_, ()>;

@@ -1,12 +1,15 @@
 //! `[limits]`: what tenants may do at most.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
 use super::error::Fault;
 use super::values::{optional_cost, optional_integer};
-use crate::limits::{Limits, Pattern, RunLimits, TenantLimits};
+use crate::limits::{Limits, Pattern, RequestRate, RunLimits, TenantLimits};
+use crate::tenant::TenantId;
+use crate::usage::Cost;
 
 /// What tenants may do at most.
 #[derive(Clone, Debug, Deserialize)]
@@ -29,7 +32,7 @@ pub struct TenantLimitsConfig {
     pub max_seconds: Option<u32>,
     /// US dollars.
     #[serde(default, deserialize_with = "optional_cost")]
-    pub max_cost: Option<crate::usage::Cost>,
+    pub max_cost: Option<Cost>,
     /// Patterns of names; empty allows all.
     #[serde(default)]
     pub agents: Option<Vec<Pattern>>,
@@ -39,6 +42,20 @@ pub struct TenantLimitsConfig {
     /// Patterns of names; empty allows all.
     #[serde(default)]
     pub providers: Option<Vec<Pattern>>,
+    /// Light runs at work at once in this process.
+    #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
+    pub light_runs: Option<u32>,
+    /// Runs that wait in the queue.
+    #[serde(default, deserialize_with = "optional_integer::<_, 1, 100_000_000, _>")]
+    pub queued_runs: Option<u32>,
+    /// Readers that follow runs or wait for them at once in this process.
+    #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
+    pub readers: Option<u32>,
+    #[serde(default, deserialize_with = "optional_integer::<_, 1, 100_000, _>")]
+    pub requests_per_second: Option<u32>,
+    /// Requests at once; by default those of a second.
+    #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
+    pub request_burst: Option<u32>,
 }
 
 impl TenantLimitsConfig {
@@ -47,6 +64,11 @@ impl TenantLimitsConfig {
         let patterns = |own: &Option<Vec<Pattern>>, of_all: &Option<Vec<Pattern>>| {
             own.as_ref().or(of_all.as_ref()).cloned().unwrap_or_default()
         };
+        let per_second = self.requests_per_second.or(all.requests_per_second);
+        let (per_second, burst) = (
+            per_second.and_then(NonZeroU32::new),
+            self.request_burst.or(all.request_burst).and_then(NonZeroU32::new),
+        );
         TenantLimits {
             runs: RunLimits {
                 max_steps: self.max_steps.or(all.max_steps),
@@ -57,6 +79,13 @@ impl TenantLimitsConfig {
                 models: patterns(&self.models, &all.models),
                 providers: patterns(&self.providers, &all.providers),
             },
+            light_runs: self.light_runs.or(all.light_runs),
+            queued_runs: self.queued_runs.or(all.queued_runs),
+            readers: self.readers.or(all.readers),
+            requests: per_second.map(|per_second| RequestRate {
+                per_second,
+                burst: burst.unwrap_or(per_second),
+            }),
         }
     }
 }
@@ -72,12 +101,22 @@ pub(super) fn table(limits: &LimitsConfig) -> Limits {
 }
 
 pub(super) fn check(limits: &LimitsConfig) -> Result<(), Fault> {
-    limits.tenants.keys().try_for_each(|name| {
-        let parsed = name.parse::<crate::tenant::TenantId>();
-        parsed
-            .map(drop)
-            .map_err(|error| Fault::new(&["limits", "tenants", name], error.to_string()))
+    let all = &limits.each_tenant;
+    check_burst(all, all, &["limits", "each_tenant", "request_burst"])?;
+    limits.tenants.iter().try_for_each(|(name, own)| {
+        name.parse::<TenantId>()
+            .map_err(|error| Fault::new(&["limits", "tenants", name], error.to_string()))?;
+        check_burst(own, all, &["limits", "tenants", name, "request_burst"])
     })
+}
+
+/// Refuses a burst that would bind nothing.
+fn check_burst(own: &TenantLimitsConfig, all: &TenantLimitsConfig, path: &[&str]) -> Result<(), Fault> {
+    let rate = own.requests_per_second.or(all.requests_per_second);
+    if own.request_burst.is_some() && rate.is_none() {
+        return Err(Fault::new(path, "bounds nothing without `requests_per_second`"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -96,6 +96,8 @@ codes! {
     QueueFull = "queue_full", TOO_MANY_REQUESTS, "The queue is full";
     TooManyUnknownKeys = "too_many_unknown_keys", TOO_MANY_REQUESTS, "Too many unknown API keys were sent";
     TooManyRuns = "too_many_runs", TOO_MANY_REQUESTS, "Too many runs are active";
+    TooManyReaders = "too_many_readers", TOO_MANY_REQUESTS, "Too many readers follow runs";
+    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The tenant makes too many requests";
     HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers are too large";
     InternalError = "internal_error", INTERNAL_SERVER_ERROR, "The service failed";
     UnsupportedTransferEncoding = "unsupported_transfer_encoding", NOT_IMPLEMENTED, "The transfer coding is not supported";

@@ -33,6 +33,7 @@ const WITH_SCOPE: &[Code] = &[
     Code::InvalidParameter,
     Code::InvalidUtf8,
     Code::NulCharacter,
+    Code::RateLimited,
     Code::StoreUnavailable,
 ];
 /// Of a body that is sent.
@@ -125,8 +126,9 @@ fn own(operation_id: &str) -> &'static [&'static [Code]] {
     match operation_id {
         // The run of an earlier request with the key may have been removed since.
         "create_run" => &[OF_AGENT, OF_ACCEPTANCE, OF_RUN, &[Code::MalformedId]],
-        "get_run" | "list_steps" => &[OF_RUN],
-        "follow_run" => &[OF_RUN, &[Code::InvalidHeader]],
+        "get_run" => &[OF_RUN, &[Code::TooManyReaders]],
+        "list_steps" => &[OF_RUN],
+        "follow_run" => &[OF_RUN, &[Code::InvalidHeader, Code::TooManyReaders]],
         "stop_run" | "cancel_run" => &[OF_CONTROL],
         "steer_run" => &[OF_CONTROL, &[Code::TooManyMessages, Code::TooManySteeringMessages]],
         "get_session" | "list_messages" | "list_lineage" | "list_children" | "diff_sessions" | "verify_session" => {

@@ -11,6 +11,7 @@ mod docs;
 mod health;
 mod runs;
 mod sessions;
+mod shares;
 mod threads;
 
 mod auth;
@@ -49,6 +50,7 @@ pub use self::router::{Interface, interface, openapi, probe_interface};
 pub use self::server::serve;
 use crate::clock::Clock;
 use crate::ids::IdSource;
+use crate::limits::{Limits, TenantShares};
 use crate::run::{AgentDirectory, RunService};
 use crate::store::{Sessions, Store};
 
@@ -63,6 +65,8 @@ pub struct HttpState {
     pub sessions: Arc<Sessions>,
     /// Reads all else.
     pub store: Arc<dyn Store>,
+    /// What tenants may do at most.
+    pub limits: Arc<Limits>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Names requests and imported messages.
@@ -76,4 +80,6 @@ struct Api {
     limits: HttpLimits,
     keys: KeyCache,
     readiness: Readiness,
+    /// The readers of each tenant.
+    readers: Arc<TenantShares>,
 }

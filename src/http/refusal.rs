@@ -67,10 +67,10 @@ impl From<Refusal> for Problem {
             Refusal::Unreachable { .. } => {
                 Self::new(ProblemCode::RunUnreachable, detail).with_retry_after(STORE_RETRY_AFTER)
             }
-            Refusal::QueueFull { retry_after, .. } => {
+            Refusal::QueueFull { retry_after, .. } | Refusal::TenantQueueFull { retry_after, .. } => {
                 Self::new(ProblemCode::QueueFull, detail).with_retry_after(retry_after)
             }
-            Refusal::TooManyRuns { retry_after, .. } => {
+            Refusal::TooManyRuns { retry_after, .. } | Refusal::TooManyTenantRuns { retry_after, .. } => {
                 Self::new(ProblemCode::TooManyRuns, detail).with_retry_after(retry_after)
             }
             Refusal::ShuttingDown => {

@@ -19,6 +19,7 @@ use super::limits::HttpLimits;
 use super::observe::observe;
 use super::pretty::indent;
 use super::readiness::Readiness;
+use super::shares::{limit_rate, limit_readers};
 use super::{Api, HttpState, agents, deliveries, health, runs, sessions, threads};
 use crate::store::Scope;
 
@@ -32,16 +33,23 @@ pub struct Interface {
 /// Makes the whole interface.
 pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
     let api = api(state, limits);
-    let scoped = |scope| from_fn_with_state((Arc::clone(&api), scope), require_scope);
+    let rated = from_fn_with_state(Arc::clone(&api), limit_rate);
+    let readers = from_fn_with_state(Arc::clone(&api), limit_readers);
+    // Who calls is found out first, and then how often.
+    let scoped = |routes: OpenApiRouter<Arc<Api>>, scope| {
+        routes
+            .route_layer(rated.clone())
+            .route_layer(from_fn_with_state((Arc::clone(&api), scope), require_scope))
+    };
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
     let routes = OpenApiRouter::<Arc<Api>>::new()
-        .merge(reading().route_layer(scoped(Scope::SessionsRead)))
-        .merge(writing().route_layer(scoped(Scope::RunsWrite)))
-        .merge(administration().route_layer(scoped(Scope::Admin)))
+        .merge(scoped(reading(), Scope::SessionsRead))
+        .merge(scoped(writing(), Scope::RunsWrite))
+        .merge(scoped(administration(), Scope::Admin))
         .merge(open())
         .route_layer(timed)
-        .merge(running().route_layer(scoped(Scope::RunsWrite)))
-        .merge(following().route_layer(scoped(Scope::SessionsRead)));
+        .merge(scoped(running(), Scope::RunsWrite))
+        .merge(scoped(following().route_layer(readers), Scope::SessionsRead));
     let (routes, _) = routes.split_for_parts();
     guarded(routes.merge(documentation()), api)
 }
@@ -59,6 +67,7 @@ fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
         limits: limits.clone(),
         keys,
         readiness: Readiness::default(),
+        readers: Arc::default(),
     })
 }
 

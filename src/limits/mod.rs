@@ -1,6 +1,9 @@
-//! Limits that operators set: what the runs of a tenant or of an API key may spend, and which agents and models they may use.
+//! Limits that operators set: what the runs of a tenant or of an API key may spend, which agents and models they may use, and how much
+//! a tenant may have and ask for at once.
 
 mod pattern;
+mod rate;
+mod shares;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,6 +11,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use self::pattern::{ParsePatternError, Pattern};
+pub use self::rate::{RateStanding, RequestRate};
+pub use self::shares::{TenantShare, TenantShares};
 use crate::tenant::TenantId;
 use crate::usage::Cost;
 
@@ -23,6 +28,14 @@ pub struct Limits {
 pub struct TenantLimits {
     /// What bounds each of its runs.
     pub runs: RunLimits,
+    /// The most light runs that it has at work in a process.
+    pub light_runs: Option<u32>,
+    /// The most runs that it has waiting in the queue.
+    pub queued_runs: Option<u32>,
+    /// The most readers that follow runs or wait for them in a process.
+    pub readers: Option<u32>,
+    /// The requests that it may make.
+    pub requests: Option<RequestRate>,
 }
 
 /// What bounds each run; an absent limit does not bind.
@@ -62,6 +75,12 @@ impl Limits {
         }
     }
 
+    /// Returns all rates of requests that there are.
+    pub fn rates(&self) -> impl Iterator<Item = RequestRate> {
+        let all = self.tenants.values().chain([&self.each_tenant]);
+        all.filter_map(|limits| limits.requests)
+    }
+
     /// Returns the limits of the tenant.
     pub fn of(&self, tenant: &TenantId) -> &Arc<TenantLimits> {
         self.tenants.get(tenant).unwrap_or(&self.each_tenant)
@@ -86,6 +105,7 @@ mod tests {
                 max_steps: Some(max_steps),
                 ..RunLimits::default()
             },
+            ..TenantLimits::default()
         };
         let limits = Limits::new(steps(5), [("acme".parse().unwrap(), steps(9))]);
         assert_eq!(**limits.of(&"acme".parse().unwrap()), steps(9));

@@ -162,6 +162,22 @@ pub enum Refusal {
         /// When trying again may help.
         retry_after: Duration,
     },
+    /// As many runs of the tenant as are allowed wait in the queue.
+    #[error("{limit} runs of the tenant wait in the queue, as many as it may have there")]
+    TenantQueueFull {
+        /// The limit.
+        limit: u32,
+        /// When trying again may help.
+        retry_after: Duration,
+    },
+    /// As many light runs of the tenant as are allowed are active.
+    #[error("{limit} runs of the tenant are active, as many as it may have at once")]
+    TooManyTenantRuns {
+        /// The limit.
+        limit: u32,
+        /// When trying again may help.
+        retry_after: Duration,
+    },
     /// As many runs as are allowed are active.
     #[error("{limit} runs are active, as many as are allowed")]
     TooManyRuns {

@@ -10,8 +10,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use tokio::sync::OwnedSemaphorePermit;
 
+use super::admission::RunPlace;
 use super::error::Refusal;
 use super::handle::RunHandle;
 use super::live::LiveEvents;
@@ -48,7 +48,7 @@ impl RunService {
         let permit = if request.asks_for_queue() {
             None
         } else {
-            Some(self.admit()?)
+            Some(self.admit(&tenant)?)
         };
         let plan = self.plan(&tenant, request).await?;
         let Some(permit) = permit.filter(|_| !plan.is_queued()) else {
@@ -60,11 +60,11 @@ impl RunService {
     }
 
     /// Runs the plan to its end: exactly one terminal event and one result, whatever happens.
-    async fn execute(self: Arc<Self>, plan: RunPlan, live: LiveEvents, permit: OwnedSemaphorePermit) {
+    async fn execute(self: Arc<Self>, plan: RunPlan, live: LiveEvents, place: RunPlace) {
         let live = Arc::new(live);
         live.tell_started();
         let performed = self.perform_safely(&plan, &live).await;
-        self.conclude(&live, performed, Some(permit)).await;
+        self.conclude(&live, performed, Some(place)).await;
     }
 
     /// Performs the run; a fault of ours fails it.
@@ -130,7 +130,7 @@ impl RunService {
 
     /// Tells the end: to the store unless the commit has, to the board, to those who follow and to the caller, and to the log. A run that
     /// was left is given back to the queue, unless another worker has it already.
-    pub(super) async fn conclude(&self, live: &LiveEvents, performed: Performed, permit: Option<OwnedSemaphorePermit>) {
+    pub(super) async fn conclude(&self, live: &LiveEvents, performed: Performed, place: Option<RunPlace>) {
         let stored = match performed {
             Performed::Ended(outcome) => self.store_outcome(live, outcome).await,
             Performed::Left => Stored::Elsewhere,
@@ -140,7 +140,7 @@ impl RunService {
         };
         let record = Arc::new(outcome.record);
         log_end(&live.active.tenant, &record);
-        live.end(&record, permit);
+        live.end(&record, place);
         if !is_stored {
             self.store_record_later(live, &record, &outcome.steps).await;
         }

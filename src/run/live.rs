@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
 use super::active::{ActiveGuard, ActiveRun};
+use super::admission::RunPlace;
 use super::outcome::Failure;
 use crate::agent::state::{AgentState, StepExecution};
 use crate::agent::{AgentEvent, EventSink};
@@ -186,7 +187,7 @@ impl LiveEvents {
     }
 
     /// Tells everybody how the run ended: the board, then those who follow, then, when the run's place is free again, the caller.
-    pub(super) fn end(&self, record: &Arc<RunRecord>, permit: Option<OwnedSemaphorePermit>) {
+    pub(super) fn end(&self, record: &Arc<RunRecord>, place: Option<RunPlace>) {
         self.active.inbox.close();
         {
             let mut state = self.state();
@@ -198,7 +199,7 @@ impl LiveEvents {
         }
         self.tell_at(record.summary.ended_at(), RunEventPayload::terminal((**record).clone()));
         self.state().is_over = true;
-        drop(permit);
+        drop(place);
         if let Some(result) = self.state().result.take() {
             // The caller may have gone away; the record is stored all the same.
             let _ = result.send(Arc::clone(record));

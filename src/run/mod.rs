@@ -23,6 +23,7 @@ mod outcome;
 mod plan;
 mod publish;
 mod queue;
+mod rates;
 mod read;
 mod remove;
 mod request;

@@ -12,6 +12,7 @@ use super::active::{ActiveRuns, Handover};
 use super::agents::AgentDirectory;
 use super::follow::Sight;
 use super::queue::{LeaseClock, Quarantine, WaitingCount};
+use super::rates::Rates;
 use super::shared_looks::{self, SharedLooks};
 use super::wait::Look;
 use crate::agent::hooks::HookRegistry;
@@ -21,7 +22,7 @@ use crate::board::Board;
 use crate::clock::Clock;
 use crate::fair_share::FairShare;
 use crate::ids::{IdSource, RunId, WorkerId};
-use crate::limits::Limits;
+use crate::limits::{Limits, TenantShares};
 use crate::store::{Sessions, Store};
 use crate::supervision::Supervisor;
 use crate::tenant::TenantId;
@@ -117,6 +118,9 @@ pub struct RunService {
     pub(super) settings: RunSettings,
     /// Places for runs that live in this process only.
     pub(super) permits: Arc<Semaphore>,
+    /// The light runs of each tenant.
+    pub(super) light_runs: Arc<TenantShares>,
+    pub(super) rates: Rates,
     /// Places for runs of the queue.
     pub(super) places: Arc<Semaphore>,
     /// Slots for subagents, beside one of each run.
@@ -154,6 +158,8 @@ impl RunService {
         let looks = FairShare::new(shared_looks::AT_ONCE);
         Arc::new(Self {
             permits,
+            light_runs: Arc::default(),
+            rates: Rates::new(&ports.limits),
             places,
             subagent_slots,
             worker: WorkerId::generate(&*ports.ids),

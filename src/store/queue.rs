@@ -62,6 +62,8 @@ pub struct NewQueuedRun {
     pub priority: i16,
     /// Runs of a higher level are leased first, whichever tenant's they are.
     pub level: i16,
+    /// The most runs that the tenant may have waiting.
+    pub max_waiting: Option<u32>,
     /// What to do when the thread that the summary names has another active run.
     pub if_busy: IfBusy,
     /// The key by which a repeated request is known.
@@ -110,6 +112,8 @@ pub enum Enqueued {
     Known(KnownRequest),
     /// The thread has another active run.
     ThreadBusy(RunId),
+    /// The tenant has as many runs waiting as it may.
+    TenantFull,
     /// The session that a run on no thread was to continue is not there: it was removed.
     MissingBase(SessionId),
 }
@@ -216,7 +220,8 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     fn lease_time(&self) -> StoreFuture<'_, Timestamp>;
 
     /// Accepts a run: its record, its place in the queue and its idempotency key, all or nothing. A thread that does not exist is
-    /// made. Among the runs of a level, tenants take turns.
+    /// made. A run that is to wait is refused where the tenant has as many waiting as the run allows, also where requests race. Among the
+    /// runs of a level, tenants take turns.
     ///
     /// The record is stored as running if the lease is taken with it, and as queued otherwise; keys are judged by the time at which
     /// the summary was created. May be repeated after [`StoreError::Unavailable`](super::StoreError::Unavailable): a second attempt

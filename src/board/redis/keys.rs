@@ -6,6 +6,7 @@
 //! agent-runtime:{TENANT}:run:RUN_ID          hash: `summary`, `work`
 //! agent-runtime:{TENANT}:session:SESSION_ID  the id of the run that has reserved the session
 //! agent-runtime:{TENANT}:events:RUN_ID       stream: the run's events, `attempt` and `event`; an entry's id is SEQUENCE-0
+//! agent-runtime:{TENANT}:rate                the time at which the requests that were allowed would be due
 //! ```
 //!
 //! Two channels are there for all tenants: `{agent-runtime}:changes` and `{agent-runtime}:signals`.
@@ -162,6 +163,11 @@ pub(super) fn publish(channel: &str, message: &[u8]) -> Cmd {
     let mut command = cmd("PUBLISH");
     command.arg(channel).arg(message);
     command
+}
+
+/// Returns the key of the rate of a tenant's requests.
+pub(super) fn rate_key(tenant: &TenantId) -> String {
+    format!("{}:rate", prefix(tenant))
 }
 
 /// Names the sorted set of a tenant's live runs.

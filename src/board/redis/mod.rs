@@ -11,6 +11,7 @@ mod keys;
 mod link;
 mod messages;
 mod queue;
+mod rates;
 mod request;
 mod servers;
 mod stored;
@@ -44,6 +45,7 @@ use super::events::LogReading;
 use super::settings::BoardSettings;
 use super::{AddressedSignal, Board, BoardError, BoardFuture, InProcessBoard, LiveRun, RunSignal};
 use crate::ids::{RunId, SessionId};
+use crate::limits::{RateStanding, RequestRate};
 use crate::record::RunEvent;
 use crate::tenant::TenantId;
 
@@ -400,6 +402,10 @@ impl Board for RedisBoard {
 
     fn signals(&self) -> BoxStream<'static, AddressedSignal> {
         self.local.signals.hear()
+    }
+
+    fn rate_take<'a>(&'a self, tenant: &'a TenantId, rate: RequestRate) -> BoxFuture<'a, Option<RateStanding>> {
+        Box::pin(rates::take(&self.link, tenant, rate))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -35,6 +35,10 @@ fn a_mistyped_key_is_an_error_with_a_suggestion() {
             "app.toml:2: `limits.tenants.Acme`: a tenant's name has 1 to 64 lower-case letters, digits, `-` and `_`",
         ),
         (
+            from_file("[limits.tenants.acme]\nrequest_burst = 5\n"),
+            "app.toml:2: `limits.tenants.acme.request_burst`: bounds nothing without `requests_per_second`",
+        ),
+        (
             from_file("[limits.each_tenant]\nmodels = ['']\n"),
             "app.toml:2: `limits.each_tenant.models`: a pattern has 1 to 200 visible characters; `*` stands for any text, as in `openai/*`",
         ),

@@ -70,6 +70,10 @@ impl RunService {
                 self.known_run(&plan.tenant, plan.request.idempotency.as_ref(), known)
                     .await
             }
+            Enqueued::TenantFull => Err(Refusal::TenantQueueFull {
+                limit: run.max_waiting.unwrap_or_default(),
+                retry_after: RETRY_AFTER,
+            }),
             Enqueued::ThreadBusy(run_id) => Err(Refusal::ThreadBusy { run_id }),
             Enqueued::MissingBase(session_id) => Err(Refusal::UnknownSession { session_id }),
         }
@@ -98,6 +102,7 @@ impl RunService {
             } else {
                 0
             },
+            max_waiting: self.ports.limits.of(&plan.tenant).queued_runs,
             if_busy: plan.request.if_busy,
             idempotency: key.map(|key| self.stored_key(key)),
             lease: (status == RunStatus::Running).then(|| self.lease_terms()),

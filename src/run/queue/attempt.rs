@@ -14,6 +14,7 @@ use crate::clock::Timestamp;
 use crate::ids::RunId;
 use crate::record::{RunControl, RunEvent, RunStatus};
 use crate::run::active::{ActiveRun, Tenure};
+use crate::run::admission::RunPlace;
 use crate::run::error::Refusal;
 use crate::run::execute::Performed;
 use crate::run::live::LiveEvents;
@@ -59,7 +60,7 @@ impl RunService {
             }
         };
         let performed = self.work_on(&leased, planned, &live).await;
-        self.conclude(&live, performed, place).await;
+        self.conclude(&live, performed, place.map(RunPlace::from)).await;
     }
 
     /// Leaves a run to others whose request this process can't read: to a newer version as long as it takes, and otherwise for some attempts,

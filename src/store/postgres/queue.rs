@@ -11,9 +11,10 @@ use crate::store::queue::{LeaseChoice, LeaseTerms, SUSPECT_ATTEMPTS};
 use crate::store::rows::{LeasedRunRow, StoredTime};
 use crate::store::sql::{Attempt, Engine as _, Statement, enqueue_in_txn, leased_columns, rows_insert, run_columns};
 
-/// Accepts a run. One on a thread takes a transaction, since who is active on the thread is decided under its lock.
+/// Accepts a run. One on a thread takes a transaction, since who is active on the thread is decided under its lock; so does one of a tenant
+/// whose waiting runs are limited.
 pub(super) async fn run_insert(store: &PostgresStore, row: NewQueueRow) -> Result<Attempt, StoreError> {
-    if row.thread.is_some() {
+    if row.thread.is_some() || row.max_waiting.is_some() {
         return store
             .transact(OPERATION, move |connection| Box::pin(enqueue_in_txn(connection, row)))
             .await;

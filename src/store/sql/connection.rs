@@ -77,17 +77,23 @@ impl Connection<'_> {
 
     /// Waits until no other transaction decides who is active on the thread. What it reads afterwards is what they have left behind.
     pub(crate) async fn thread_lock(&mut self, tenant: &str, thread: &str) -> Result<(), sqlx::Error> {
+        // Not the thread's row, since a thread may be deleted while runs are on it.
+        self.lock(tenant, thread).await
+    }
+
+    /// Waits until no other transaction adds to the runs of the tenant that wait.
+    pub(crate) async fn tenant_lock(&mut self, tenant: &str) -> Result<(), sqlx::Error> {
+        // No thread has this name.
+        self.lock(tenant, "").await
+    }
+
+    async fn lock(&mut self, tenant: &str, name: &str) -> Result<(), sqlx::Error> {
         let Self::Postgres(connection) = self else {
             // There is one writer.
             return Ok(());
         };
-        // Not the thread's row, since a thread may be deleted while runs are on it.
-        let lock = Statement::new(
-            "lock thread",
-            "select pg_advisory_xact_lock(hashtext($1), hashtext($2))",
-        )
-        .bind(tenant)
-        .bind(thread);
+        let statement = "select pg_advisory_xact_lock(hashtext($1), hashtext($2))";
+        let lock = Statement::new("lock queue", statement).bind(tenant).bind(name);
         lock.into_query().execute(&mut **connection).await?;
         Ok(())
     }

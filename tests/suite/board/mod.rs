@@ -31,6 +31,7 @@ mod event_contract;
 mod event_replicas;
 mod kinds;
 mod outages;
+mod rates;
 mod removal;
 mod replicas;
 pub(crate) mod server;

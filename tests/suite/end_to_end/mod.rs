@@ -17,6 +17,7 @@ mod models;
 mod prefix;
 mod provider_tools;
 mod resumption;
+mod shares;
 mod signals;
 mod slow_readers;
 mod steering;

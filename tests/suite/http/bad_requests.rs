@@ -21,6 +21,8 @@ pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ("base_session_conflict", "rivals"),
     ("not_allowed", "../end_to_end/limits"),
     ("above_ceiling", "../end_to_end/limits"),
+    ("rate_limited", "../end_to_end/shares"),
+    ("too_many_readers", "../end_to_end/shares"),
     ("too_many_runs", "live_runs"),
     ("invalid_header", "bad_headers"),
     ("thread_moved", "threads"),

@@ -31,6 +31,8 @@ pub(crate) enum Attempt {
     ThreadBusy(RunId),
     /// An earlier request has the key, or had it a moment ago.
     KeyTaken,
+    /// The tenant has as many runs waiting as it may.
+    TenantFull,
     /// What it was to continue is not there.
     MissingBase(SessionId),
     /// There is a run of this id, or one that has reserved its session.
@@ -60,6 +62,7 @@ pub(super) async fn run_enqueue(engine: &impl Engine, run: &NewQueuedRun) -> Res
                 }
                 // It expired and was swept in between: the next attempt gets it.
             }
+            Attempt::TenantFull => return repeated(engine, run).await,
             Attempt::MissingBase(base) => return Ok(Enqueued::MissingBase(base)),
             Attempt::Exists => return earlier(engine, run).await?.ok_or_else(exists),
         }
@@ -95,6 +98,12 @@ pub(crate) async fn enqueue_in_txn(
                 row = row.held();
             }
         }
+    }
+    if row.lease.is_none()
+        && let Some(limit) = row.max_waiting
+        && is_tenant_full(&mut connection, &row, limit).await?
+    {
+        return Ok(Ended::Undone(Attempt::TenantFull));
     }
     if let Some(in_the_way) = insert(&mut connection, &row).await? {
         return Ok(Ended::Undone(in_the_way));
@@ -149,6 +158,28 @@ async fn look(
         .bind(key.map(|key| key.key.as_str()))
         .bind(StoredTime(row.accepted_at));
     connection.fetch_optional(look).await
+}
+
+/// Tells whether the tenant has as many runs waiting as it may. No other request of the tenant is accepted until this transaction ends.
+async fn is_tenant_full(connection: &mut Connection<'_>, row: &NewQueueRow, limit: u32) -> Result<bool, sqlx::Error> {
+    connection.tenant_lock(row.tenant.as_str()).await?;
+    let statement = "select count(*) from (
+            select 1 from run_queue where tenant = $1 and leased_until is null limit $2
+        ) waiting";
+    let count = Statement::new(OPERATION, statement)
+        .bind(row.tenant.as_str())
+        .bind(i64::from(limit));
+    let waiting: Option<(i64,)> = connection.fetch_optional(count).await?;
+    Ok(waiting.is_some_and(|(waiting,)| waiting >= i64::from(limit)))
+}
+
+/// Answers a request that finds no room: a repeated one is answered as the first was.
+async fn repeated(engine: &impl Engine, run: &NewQueuedRun) -> Result<Enqueued, StoreError> {
+    if let Some(first) = earlier(engine, run).await? {
+        return Ok(first);
+    }
+    let known = known_request(engine, run).await?;
+    Ok(known.map_or(Enqueued::TenantFull, Enqueued::Known))
 }
 
 async fn known_request(engine: &impl Engine, run: &NewQueuedRun) -> Result<Option<KnownRequest>, StoreError> {

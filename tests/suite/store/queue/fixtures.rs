@@ -67,6 +67,7 @@ pub(crate) fn queued_run(tenant: &TenantId) -> NewQueuedRun {
         request: r#"{"input":"hi \u0000"}"#.to_owned(),
         priority: 0,
         level: 0,
+        max_waiting: None,
         if_busy: IfBusy::Reject,
         idempotency: None,
         lease: None,

@@ -7,6 +7,7 @@ mod controlling;
 mod ending;
 mod leasing;
 mod progress;
+mod tenants;
 mod threads;
 mod unreadable;
 

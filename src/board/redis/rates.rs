@@ -1,0 +1,32 @@
+//! The requests of each tenant, counted by the server for all processes.
+
+use std::time::Duration;
+
+use redis::{Cmd, cmd};
+
+use super::keys::rate_key;
+use super::link::Link;
+use super::request::Request;
+use crate::limits::{RateStanding, RequestRate};
+use crate::tenant::TenantId;
+
+const TAKE: &str = include_str!("rate.lua");
+
+/// Counts a request; `None` while the server is away.
+pub(super) async fn take(link: &Link, tenant: &TenantId, rate: RequestRate) -> Option<RateStanding> {
+    let request = Request::of(tenant, command(tenant, rate));
+    let ((allowed, remaining, wait),): ((u8, u32, u64),) = link.send(&request).await.ok()?;
+    Some(RateStanding {
+        rate,
+        remaining,
+        wait: (allowed == 0).then(|| Duration::from_micros(wait)),
+    })
+}
+
+fn command(tenant: &TenantId, rate: RequestRate) -> Cmd {
+    let interval = 1e6 / f64::from(rate.per_second.get());
+    let mut command = cmd("EVAL");
+    command.arg(TAKE).arg(1).arg(rate_key(tenant));
+    command.arg(interval).arg(rate.burst.get());
+    command
+}

@@ -1,0 +1,148 @@
+//! What a tenant may ask for at once: the rate of its requests, and its readers of runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::StreamExt as _;
+
+use super::Api;
+use super::auth::Caller;
+use super::codes::ProblemCode;
+use super::problem::Problem;
+use crate::limits::RateStanding;
+
+// draft-ietf-httpapi-ratelimit-headers-10
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+/// When a reader too many may try again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Refuses requests beyond the tenant's rate; each response says what is left of it.
+pub(super) async fn limit_rate(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(standing) = api.service.runs.take_request(&tenant).await else {
+        return next.run(request).await;
+    };
+    let mut response = match standing.wait {
+        None => next.run(request).await,
+        Some(wait) => {
+            let rate = standing.rate;
+            let words = format!(
+                "the tenant has made more requests than {} per second and {} at once",
+                rate.per_second, rate.burst
+            );
+            Problem::new(ProblemCode::RateLimited, words)
+                .with_retry_after(wait)
+                .into_response()
+        }
+    };
+    let headers = [(RATE_LIMIT_POLICY, policy(&standing)), (RATE_LIMIT, left(&standing))];
+    for (name, text) in headers {
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+/// The burst is the quota, and the window the time in which it comes back.
+fn policy(standing: &RateStanding) -> String {
+    let burst = standing.rate.burst.get();
+    format!("\"requests\";q={burst};w={}", seconds(standing, burst))
+}
+
+fn left(standing: &RateStanding) -> String {
+    let until = match standing.wait {
+        Some(wait) => wait.as_millis().div_ceil(1_000).max(1).to_string(),
+        None => seconds(standing, standing.rate.burst.get().saturating_sub(standing.remaining)).to_string(),
+    };
+    format!("\"requests\";r={};t={until}", standing.remaining)
+}
+
+/// Returns the seconds in which so many requests come back.
+fn seconds(standing: &RateStanding, requests: u32) -> u32 {
+    requests.div_ceil(standing.rate.per_second.get()).max(1)
+}
+
+/// Refuses readers beyond those that the tenant may have here: those who follow a run's events or wait for a run.
+pub(super) async fn limit_readers(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let uri = request.uri();
+    let reads_on = uri.path().ends_with("/events") || uri.query().is_some_and(|query| query.contains("wait"));
+    if !reads_on {
+        return Ok(next.run(request).await);
+    }
+    let limit = api.service.limits.of(&tenant).readers;
+    let share = api.readers.take(&tenant, limit).ok_or_else(|| {
+        let limit = limit.unwrap_or_default();
+        let words =
+            format!("{limit} readers of the tenant follow runs or wait for them, as many as it may have at once");
+        Problem::new(ProblemCode::TooManyReaders, words).with_retry_after(RETRY_AFTER)
+    })?;
+    let response = next.run(request).await;
+    let is_stream = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    if !is_stream {
+        return Ok(response);
+    }
+    // A reader of a stream is one until its body is dropped.
+    Ok(response.map(|body| {
+        Body::from_stream(body.into_data_stream().map(move |data| {
+            let _held = &share;
+            data
+        }))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::limits::RequestRate;
+
+    #[test]
+    fn headers_say_what_is_left_and_when_it_is_back() {
+        let number = |number| NonZeroU32::new(number).unwrap();
+        let standing = |per_second, burst, remaining, wait: Option<u64>| RateStanding {
+            rate: RequestRate {
+                per_second: number(per_second),
+                burst: number(burst),
+            },
+            remaining,
+            wait: wait.map(Duration::from_millis),
+        };
+        for (standing, said) in [
+            (
+                standing(10, 100, 99, None),
+                r#""requests";q=100;w=10 "requests";r=99;t=1"#,
+            ),
+            (
+                standing(10, 100, 0, None),
+                r#""requests";q=100;w=10 "requests";r=0;t=10"#,
+            ),
+            (
+                standing(10, 5, 0, Some(1_001)),
+                r#""requests";q=5;w=1 "requests";r=0;t=2"#,
+            ),
+            (standing(1, 1, 0, Some(1)), r#""requests";q=1;w=1 "requests";r=0;t=1"#),
+        ] {
+            assert_eq!(format!("{} {}", policy(&standing), left(&standing)), said);
+        }
+    }
+}

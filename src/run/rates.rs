@@ -1,0 +1,75 @@
+//! How many requests each tenant makes: counted by the board together with those of other processes, and here while nobody does so.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use governor::clock::{Clock as _, DefaultClock};
+use governor::middleware::StateInformationMiddleware;
+use governor::state::keyed::HashMapStateStore;
+use governor::{Quota, RateLimiter};
+
+use super::service::RunService;
+use crate::limits::{Limits, RateStanding, RequestRate};
+use crate::tenant::TenantId;
+
+/// After so many requests, tenants that have made none for a while are forgotten.
+const SWEEP_EVERY: u32 = 10_000;
+
+type Limiter = RateLimiter<TenantId, HashMapStateStore<TenantId>, DefaultClock, StateInformationMiddleware>;
+
+/// Counts the requests of this process.
+pub(super) struct Rates {
+    limiters: BTreeMap<RequestRate, Limiter>,
+    requests: AtomicU32,
+}
+
+impl Rates {
+    /// Counts for all rates that there are.
+    pub(super) fn new(limits: &Limits) -> Self {
+        let limiter = |rate: RequestRate| {
+            let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
+            (rate, RateLimiter::hashmap(quota).with_middleware())
+        };
+        Self {
+            limiters: limits.rates().map(limiter).collect(),
+            requests: AtomicU32::new(0),
+        }
+    }
+
+    fn take(&self, tenant: &TenantId, rate: RequestRate) -> Option<RateStanding> {
+        let limiter = self.limiters.get(&rate)?;
+        if self.requests.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
+            self.limiters.values().for_each(RateLimiter::retain_recent);
+        }
+        Some(match limiter.check_key(tenant) {
+            Ok(state) => RateStanding {
+                rate,
+                remaining: state.remaining_burst_capacity(),
+                wait: None,
+            },
+            Err(refused) => RateStanding {
+                rate,
+                remaining: 0,
+                wait: Some(refused.wait_time_from(limiter.clock().now())),
+            },
+        })
+    }
+}
+
+impl fmt::Debug for Rates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.limiters.keys()).finish()
+    }
+}
+
+impl RunService {
+    /// Counts a request of the tenant, and returns where it stands; `None` where it may make any number.
+    pub async fn take_request(&self, tenant: &TenantId) -> Option<RateStanding> {
+        let rate = self.ports.limits.of(tenant).requests?;
+        match self.ports.board.rate_take(tenant, rate).await {
+            Some(standing) => Some(standing),
+            None => self.rates.take(tenant, rate),
+        }
+    }
+}
