@@ -114,9 +114,16 @@ mod tests {
         ] {
             assert_eq!(read(text), Some(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn reasoning_beside_an_answer_counts_as_output() {
         let reasoned = Usage {
+            input_tokens: 10,
+            output_tokens: 4,
             reasoning_tokens: 3,
-            ..plain
+            total_tokens: 14,
+            ..Usage::default()
         };
         for (text, expected) in [
             (
@@ -137,6 +144,10 @@ mod tests {
         ] {
             assert_eq!(read(text), Some(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn what_tells_no_usage_is_none() {
         for text in [
             r#"{"usage": {}}"#,
             r#"{"usage": null}"#,
