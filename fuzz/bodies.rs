@@ -8,6 +8,7 @@ use agent_runtime::agent::{check_prompt, render_prompt};
 use agent_runtime::ids::UuidV7Source;
 use agent_runtime::json::{Object, Value};
 use agent_runtime::models::anthropic::MessagesDecoder;
+use agent_runtime::models::bedrock::ConverseDecoder;
 use agent_runtime::models::gemini::GeminiDecoder;
 use agent_runtime::models::openai_chat::ChatDecoder;
 use agent_runtime::models::openai_responses::ResponsesDecoder;
@@ -113,6 +114,13 @@ pub(crate) fn prompt(bytes: &[u8]) {
         // Without a tag it is shown as it is.
         assert!(prompt.len() <= 1 << 20 || prompt == template);
     }
+}
+
+/// An answer of Bedrock's Converse, in pieces as above.
+pub(crate) fn bedrock(bytes: &[u8]) {
+    answer(bytes, |_| {
+        ConverseDecoder::new("p", CapSettings::default(), Arc::new(UuidV7Source))
+    });
 }
 
 fn answer<D: Decoder>(bytes: &[u8], decoder: impl Fn(Option<&'static str>) -> D) {

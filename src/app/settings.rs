@@ -12,7 +12,10 @@ use crate::agent::state::ExecutionBudget;
 use crate::board::{BoardSettings, RedisBoardSettings};
 use crate::config::{self, ALL_TENANTS, Config, PriorityScope, Role};
 use crate::http::HttpLimits;
-use crate::models::{CapSettings, ClientSettings, ProviderKind, ProviderSettings, RetrySettings, TimeoutSettings};
+use crate::models::{
+    AwsCredentials, AwsSettings, CapSettings, ClientSettings, ProviderKind, ProviderSettings, RetrySettings,
+    TimeoutSettings,
+};
 use crate::outbox::OutboxSettings;
 use crate::retention::RetentionSettings;
 use crate::run::{QueueSettings, RunSettings, SubagentSettings};
@@ -210,11 +213,16 @@ fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSetting
             config::ProviderKind::OpenAiResponses => ProviderKind::OpenAiResponses,
             config::ProviderKind::Anthropic => ProviderKind::Anthropic,
             config::ProviderKind::Gemini => ProviderKind::Gemini,
+            config::ProviderKind::Bedrock => ProviderKind::Bedrock,
             config::ProviderKind::Scripted => ProviderKind::Scripted,
         },
         base_url: provider.base_url.clone(),
         api_key: provider.api_key.clone(),
-        api_key_source: file.or(variable).unwrap_or_default(),
+        api_key_source: [file.or(variable), credentials_source(&provider.aws)]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(", or "),
         models: provider.models.clone(),
         stream: provider.stream,
         structured_output: provider.structured_output.map(|by| match by {
@@ -227,9 +235,26 @@ fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSetting
             .iter()
             .map(|(name, value)| (name.clone(), value.as_str().into()))
             .collect(),
+        aws: AwsSettings {
+            region: provider.aws.region.clone().unwrap_or_default(),
+            credentials: credentials(&provider.aws),
+        },
         script: provider.script.clone(),
         max_output_tokens: provider.max_output_tokens.map(Into::into),
         max_tokens_field: None,
         think_tags: provider.think_tags,
     }
+}
+
+fn credentials(aws: &config::AwsConfig) -> Option<AwsCredentials> {
+    Some(AwsCredentials {
+        access_key_id: aws.access_key_id.clone()?,
+        secret_access_key: aws.secret_access_key.clone()?,
+        session_token: aws.session_token.clone(),
+    })
+}
+
+fn credentials_source(aws: &config::AwsConfig) -> Option<String> {
+    let (id, key) = (aws.access_key_id_env.as_ref()?, aws.secret_access_key_env.as_ref()?);
+    Some(format!("{id} and {key}"))
 }

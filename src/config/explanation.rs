@@ -31,6 +31,20 @@ impl<'a> Explanation<'a> {
                     None => " (no key found)",
                 }
             }
+            [
+                "providers",
+                name,
+                "aws",
+                key @ ("access_key_id_env" | "secret_access_key_env" | "session_token_env"),
+            ] => {
+                let aws = self.config.providers.get(*name).map(|provider| &provider.aws);
+                let is_found = aws.is_some_and(|aws| match *key {
+                    "access_key_id_env" => aws.access_key_id.is_some(),
+                    "secret_access_key_env" => aws.secret_access_key.is_some(),
+                    _ => aws.session_token.is_some(),
+                });
+                if is_found { " (found)" } else { " (not found)" }
+            }
             ["webhooks", "secrets", name, _] => {
                 let source = self.config.webhooks.secrets.get(*name);
                 match source.and_then(|source| source.secret.as_ref()) {

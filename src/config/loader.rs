@@ -16,7 +16,7 @@ use super::explanation::Explanation;
 use super::limits;
 use super::overrides;
 use super::prices;
-use super::providers;
+use super::providers::{self, ProviderKind};
 use super::secrets::{read_secret, secret_variable};
 use super::settings::{KeyPath, Origin, Settings, dotted};
 use super::sources::Sources;
@@ -161,6 +161,11 @@ fn find_secrets(config: &mut Config, settings: &Settings, sources: &Sources) -> 
     for (name, provider) in &mut config.providers {
         let key = ["providers", name, "api_key_file"];
         provider.api_key = find(provider.api_key_file.as_ref(), provider.api_key_env.as_ref(), &key)?;
+        if provider.kind == ProviderKind::Bedrock {
+            provider.aws.read(&sources.environment)?;
+            let checked = provider.aws.check_region(name);
+            checked.map_err(|fault| invalid(&fault.path, settings, fault.problem))?;
+        }
     }
     for (name, source) in &mut config.webhooks.secrets {
         let key = ["webhooks", "secrets", name, "file"];

@@ -22,6 +22,7 @@ mod settings;
 mod toml_layer;
 
 mod agents;
+mod aws;
 mod board;
 mod context_windows;
 mod http;
@@ -45,6 +46,7 @@ mod values;
 mod tests;
 
 pub use agents::AgentsConfig;
+pub use aws::AwsConfig;
 pub use board::BoardConfig;
 pub use error::ConfigError;
 pub use explanation::Explanation;

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
+use super::aws::AwsConfig;
 use super::error::Fault;
 use super::values::{Text, path, variable_name};
 
@@ -17,7 +18,7 @@ use super::values::{Text, path, variable_name};
 #[derive(Clone, Deserialize)]
 pub struct ProviderConfig {
     pub kind: ProviderKind,
-    /// Without a trailing slash; `None` only for scripted providers.
+    /// Without a trailing slash; `None` for scripted providers, and for the address of the region.
     #[serde(default, deserialize_with = "base_url")]
     pub base_url: Option<String>,
     /// The environment variable that holds the API key.
@@ -44,6 +45,9 @@ pub struct ProviderConfig {
     /// Headers sent with every request beside the ones of the protocol.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
+    /// The region and the credentials of a provider of the kind `bedrock`.
+    #[serde(default)]
+    pub aws: AwsConfig,
     /// The script of a scripted provider; `None` plays the built-in one.
     #[serde(default, deserialize_with = "path")]
     pub script: Option<PathBuf>,
@@ -66,6 +70,8 @@ pub enum ProviderKind {
     Anthropic,
     /// Gemini's `generateContent`.
     Gemini,
+    /// Amazon Bedrock's Converse.
+    Bedrock,
     /// Answers from a script, without any network.
     Scripted,
 }
@@ -96,6 +102,7 @@ impl fmt::Debug for ProviderConfig {
             .field("structured_output", &self.structured_output)
             .field("think_tags", &self.think_tags)
             .field("headers", &self.headers.keys())
+            .field("aws", &self.aws)
             .field("script", &self.script)
             .field("api_key", &self.api_key)
             .finish()
@@ -119,7 +126,14 @@ fn check_provider(name: &str, provider: &ProviderConfig) -> Result<(), Fault> {
     if scripted && provider.base_url.is_some() {
         return fault("base_url", "a scripted provider has no address");
     }
-    if !scripted && provider.base_url.is_none() {
+    let bedrock = provider.kind == ProviderKind::Bedrock;
+    if !bedrock && provider.aws.is_set() {
+        return fault(
+            "aws",
+            "only a provider of the kind bedrock has a region and signs its requests",
+        );
+    }
+    if !scripted && !bedrock && provider.base_url.is_none() {
         return fault("base_url", "missing: this kind of provider needs an address");
     }
     if !scripted && provider.script.is_some() {

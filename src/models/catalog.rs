@@ -7,6 +7,7 @@ use reqwest::Url;
 
 use super::address::{SettingsError, is_local};
 use super::anthropic;
+use super::bedrock;
 use super::client::{HttpModel, Shared};
 use super::gemini;
 use super::openai_chat;
@@ -141,6 +142,7 @@ impl Maker<'_> {
             ProviderKind::OpenAiChat => openai_chat::client,
             ProviderKind::Anthropic => anthropic::client,
             ProviderKind::Gemini => gemini::client,
+            ProviderKind::Bedrock => bedrock::client,
             ProviderKind::OpenAiResponses => openai_responses::client,
         };
         if lacks_key(settings) {
@@ -187,9 +189,8 @@ impl Maker<'_> {
 /// A key that is configured must be there, except for a server on this machine, which seldom asks for one.
 fn lacks_key(settings: &ProviderSettings) -> bool {
     let base = settings.base_url.as_deref().unwrap_or_default();
-    settings.api_key.is_none()
-        && !settings.api_key_source.is_empty()
-        && !Url::parse(base).is_ok_and(|url| is_local(&url))
+    let has_key = settings.api_key.is_some() || settings.aws.credentials.is_some();
+    !has_key && !settings.api_key_source.is_empty() && !Url::parse(base).is_ok_and(|url| is_local(&url))
 }
 
 #[cfg(test)]

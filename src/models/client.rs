@@ -16,7 +16,7 @@ use super::retry::{Attempt, Failure, Retry};
 use super::settings::{CapSettings, ProviderSettings};
 use super::transport::{Incoming, Transport};
 use crate::agent::ports::{Model, ModelAddress, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::ids::IdSource;
 
 /// The most bytes that are read of an error's body.
@@ -46,6 +46,11 @@ pub(super) trait Wire: Send + Sync + fmt::Debug {
 
     /// Encodes a request, for an answer as a stream or as one body.
     fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8>;
+
+    /// Adds what proves who sends a request, where that depends on the request itself and on the time.
+    fn authorize(&self, _headers: &mut HeaderMap, _url: &Url, _body: &Bytes, _now: Timestamp) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Makes the decoder of one answer, whose declared type is a hint only. Calls without an id get one from `ids`.
     fn decoder(&self, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder>;
@@ -88,7 +93,8 @@ struct Provider {
     url: Url,
     address: Arc<ModelAddress>,
     headers: HeaderMap,
-    key: Option<SecretString>,
+    /// What no error may repeat.
+    secrets: Vec<SecretString>,
     wire: Box<dyn Wire>,
     stream: bool,
 }
@@ -104,7 +110,7 @@ impl HttpModel {
         let url = protocol.endpoint(settings)?;
         let provider = Provider {
             headers: protocol.headers(settings)?,
-            key: settings.api_key.clone(),
+            secrets: secrets(settings),
             wire: Box::new(wire(&url)),
             stream: settings.stream,
             address: Arc::new(address(settings, &url)),
@@ -147,7 +153,9 @@ impl Provider {
         stream::unfold(call, next).boxed()
     }
 
-    async fn send(&self, url: Url, headers: HeaderMap, body: Bytes) -> Result<Phase, Failure> {
+    async fn send(&self, url: Url, mut headers: HeaderMap, body: Bytes) -> Result<Phase, Failure> {
+        self.wire
+            .authorize(&mut headers, &url, &body, self.shared.clock.now())?;
         let incoming = self.shared.transport.post(url, headers, body).await?;
         let status = incoming.status();
         if !(200..300).contains(&status) {
@@ -160,13 +168,13 @@ impl Provider {
         Ok(Phase::Read(Box::new(incoming), decoder))
     }
 
-    /// Says where the call failed, and hides the key, which servers may repeat in their complaint about it.
+    /// Says where the call failed, and hides keys and tokens, which servers may repeat in their complaint about them.
     fn told(&self, mut failure: Failure) -> Failure {
         failure.error.address = Some(Arc::clone(&self.address));
-        let key = self.key.as_ref().map_or("", ExposeSecret::expose_secret);
-        if !key.is_empty() {
-            failure.error.message = failure.error.message.replace(key, "[key]");
-            failure.error.body = failure.error.body.map(|body| body.replace(key, "[key]"));
+        let secrets = self.secrets.iter().map(ExposeSecret::expose_secret);
+        for secret in secrets.filter(|secret| !secret.is_empty()) {
+            failure.error.message = failure.error.message.replace(secret, "[key]");
+            failure.error.body = failure.error.body.map(|body| body.replace(secret, "[key]"));
         }
         failure
     }
@@ -180,6 +188,13 @@ fn address(settings: &ProviderSettings, url: &Url) -> ModelAddress {
         url: format!("{host}{}", url.path()),
         host,
     }
+}
+
+fn secrets(settings: &ProviderSettings) -> Vec<SecretString> {
+    let credentials = settings.aws.credentials.as_ref();
+    let of_aws = credentials.map(|aws| [Some(aws.secret_access_key.clone()), aws.session_token.clone()]);
+    let all = of_aws.into_iter().flatten().chain([settings.api_key.clone()]);
+    all.flatten().collect()
 }
 
 /// One attempt.

@@ -225,7 +225,7 @@ fn class_of(words: &str, status: Option<u16>) -> ModelErrorClass {
         Some(402 | 429) => ModelErrorClass::RateLimit,
         Some(408 | 504 | 524) => ModelErrorClass::Timeout,
         Some(503 | 529) => ModelErrorClass::Overload,
-        Some(409 | 500..=599) => ModelErrorClass::Server,
+        Some(409 | 424 | 500..=599) => ModelErrorClass::Server,
         Some(400..=499) => ModelErrorClass::Invalid,
         Some(_) => ModelErrorClass::Protocol,
         None if REFUSALS.iter().any(|word| words.contains(word)) => ModelErrorClass::Invalid,

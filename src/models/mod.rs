@@ -7,6 +7,7 @@ mod sse;
 
 mod address;
 mod body;
+mod calls;
 mod client;
 mod errors;
 mod files;
@@ -18,6 +19,7 @@ mod transport;
 mod wire;
 
 pub mod anthropic;
+pub mod bedrock;
 pub mod gemini;
 pub mod openai_chat;
 pub mod openai_responses;
@@ -31,7 +33,8 @@ pub use self::client::Decoder;
 pub use self::names::IdRule;
 pub use self::retry::{Attempt, Failure, Pauses, Retry, TokioPauses};
 pub use self::settings::{
-    CapSettings, ClientSettings, MaxTokensField, ProviderKind, ProviderSettings, RetrySettings, TimeoutSettings,
+    AwsCredentials, AwsSettings, CapSettings, ClientSettings, MaxTokensField, ProviderKind, ProviderSettings,
+    RetrySettings, TimeoutSettings,
 };
 pub use self::sse::{EventTooLarge, SseDecoder, SseEvent};
 pub use self::transport::{Transport, TransportError};

@@ -32,6 +32,8 @@ pub enum IdRule {
     UpTo(usize),
     /// At most 128 letters, digits, `_` and `-`.
     Plain,
+    /// At most 64 letters, digits, `_` and `-`.
+    Short,
     /// Nine letters and digits.
     Nine,
 }
@@ -41,6 +43,7 @@ impl IdRule {
         match self {
             Self::Any => true,
             Self::UpTo(most) => id.len() <= most,
+            Self::Short => id.len() <= 64 && Self::Plain.accepts(id),
             Self::Plain => id.len() <= 128 && id.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-'),
             Self::Nine => id.len() == 9 && id.bytes().all(|c| c.is_ascii_alphanumeric()),
         }
@@ -164,6 +167,11 @@ mod tests {
                 &["functions.get:0", "functions.get 0", "größe", &long],
             ),
             (
+                IdRule::Short,
+                &["tooluse_Ze_bgl9CSqu8aJv7XD-_Dw", &long[..64]],
+                &["functions.get:0", "größe", &long[..65]],
+            ),
+            (
                 IdRule::Nine,
                 &["aB3456789"],
                 &["aB345678", "aB34567890", "aB345678_", "call_1"],
@@ -193,7 +201,13 @@ mod tests {
             is_error: false,
         };
         let message = MessageId::from_uuid(uuid::Uuid::nil());
-        for rule in [IdRule::Any, IdRule::UpTo(64), IdRule::Plain, IdRule::Nine] {
+        for rule in [
+            IdRule::Any,
+            IdRule::UpTo(64),
+            IdRule::Plain,
+            IdRule::Short,
+            IdRule::Nine,
+        ] {
             let ids = || {
                 let mut ids = WireIds::new(rule);
                 let mut given = Vec::new();

@@ -20,6 +20,8 @@ pub enum ProviderKind {
     Anthropic,
     /// Gemini's `generateContent`.
     Gemini,
+    /// Amazon Bedrock's Converse.
+    Bedrock,
     /// Answers from a script.
     Scripted,
 }
@@ -45,6 +47,8 @@ pub struct ProviderSettings {
     pub structured_output: Option<StructuredOutput>,
     /// Further headers of each request.
     pub headers: BTreeMap<String, String>,
+    /// The region and the credentials of AWS.
+    pub aws: AwsSettings,
     /// The script of a scripted provider; `None` for the built-in demo.
     pub script: Option<PathBuf>,
     /// The most tokens that a request may ask for; `None` if it is not known.
@@ -68,6 +72,7 @@ impl ProviderSettings {
             stream: true,
             structured_output: None,
             headers: BTreeMap::new(),
+            aws: AwsSettings::default(),
             script: None,
             max_output_tokens: None,
             max_tokens_field: None,
@@ -89,12 +94,33 @@ impl fmt::Debug for ProviderSettings {
             .field("stream", &self.stream)
             .field("structured_output", &self.structured_output)
             .field("headers", &self.headers.keys())
+            .field("aws", &self.aws)
             .field("script", &self.script)
             .field("max_output_tokens", &self.max_output_tokens)
             .field("max_tokens_field", &self.max_tokens_field)
             .field("think_tags", &self.think_tags)
             .finish()
     }
+}
+
+/// How AWS is asked.
+#[derive(Debug, Clone, Default)]
+pub struct AwsSettings {
+    /// The region, such as `us-east-1`.
+    pub region: String,
+    /// What signs requests; an API key takes its place.
+    pub credentials: Option<AwsCredentials>,
+}
+
+/// Credentials of AWS.
+#[derive(Debug, Clone)]
+pub struct AwsCredentials {
+    /// The id of the access key.
+    pub access_key_id: String,
+    /// The secret access key.
+    pub secret_access_key: SecretString,
+    /// The token of temporary credentials.
+    pub session_token: Option<SecretString>,
 }
 
 /// The name of the request field that bounds an answer of chat completions.

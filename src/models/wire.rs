@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -30,6 +31,11 @@ impl<'a> Fields<'a> {
     /// Tells whether there is a field of this name, null or not.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key == name)
+    }
+
+    /// Tells whether there is nothing that is not null.
+    pub(super) fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
     }
 
     /// Returns a text.
@@ -63,6 +69,15 @@ impl<'a> Fields<'a> {
             .iter()
             .map(|(key, raw)| (key.as_str(), *raw))
             .filter(|(_, raw)| !is_null(raw))
+    }
+}
+
+/// The fields of an object to be written, in their order.
+pub(super) struct Map<'a>(pub(super) &'a [(&'a str, Box<RawValue>)]);
+
+impl Serialize for Map<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 

@@ -61,6 +61,7 @@ fn the_defaults_are_the_documented_ones() {
     let names: Vec<&str> = providers.keys().map(String::as_str).collect();
     let wanted = [
         "anthropic",
+        "bedrock",
         "deepseek",
         "demo",
         "gemini",
@@ -76,7 +77,6 @@ fn the_defaults_are_the_documented_ones() {
     assert_eq!(names, wanted);
     assert_eq!(providers["demo"].kind, ProviderKind::Scripted);
     assert_eq!(providers["anthropic"].kind, ProviderKind::Anthropic);
-    assert_eq!(providers["gemini"].kind, ProviderKind::Gemini);
     assert_eq!(providers["openai_responses"].kind, ProviderKind::OpenAiResponses);
     assert!(
         providers
@@ -99,6 +99,20 @@ fn runs_have_a_budget_and_no_ceiling_by_default() {
     };
     assert_eq!(runs.budget, budget);
     assert!(limits.each_tenant == TenantLimitsConfig::default() && limits.tenants.is_empty());
+}
+
+#[test]
+fn each_protocol_has_a_provider_by_default() {
+    let providers = load(&Sources::default()).unwrap().config.providers;
+    for (name, kind) in [
+        ("anthropic", ProviderKind::Anthropic),
+        ("bedrock", ProviderKind::Bedrock),
+        ("gemini", ProviderKind::Gemini),
+        ("openai_responses", ProviderKind::OpenAiResponses),
+    ] {
+        assert_eq!(providers[name].kind, kind);
+    }
+    assert_eq!(providers["bedrock"].aws.region.as_deref(), Some("us-east-1"));
 }
 
 #[test]
@@ -200,7 +214,7 @@ fn variables_reach_existing_names_in_any_case() {
         runs,
         ..
     } = loaded.config;
-    assert_eq!(providers.len(), 14, "{:?}", providers.keys());
+    assert_eq!(providers.len(), 15, "{:?}", providers.keys());
     let key = providers["openai"].api_key.as_ref().unwrap();
     assert_eq!(key.expose_secret(), "sk-1");
     assert!(!providers["groq"].stream);

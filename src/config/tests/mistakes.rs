@@ -160,7 +160,7 @@ fn a_provider_or_price_that_makes_no_sense_is_refused() {
         (
             from_file("[providers.x]\nkind = 'openai'\n"),
             "app.toml:2: `providers.x.kind`: unknown variant `openai`, expected one of \
-             `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `scripted`",
+             `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `bedrock`, `scripted`",
         ),
         (
             from_file("[providers.x]\nkind = 'openai_chat'\n"),

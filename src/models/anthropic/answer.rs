@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::calls::{Call, CallFault, CallMaker};
 use super::opaque::Opaque;
 use super::server_tools;
 use super::usage::Counts;
@@ -14,6 +13,7 @@ use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart};
+use crate::models::calls::{Beginning, Call, CallFault, CallMaker, extras};
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
@@ -124,7 +124,14 @@ impl Answer {
             }
             Some("redacted_thinking") => self.open(index, Block::Redacted(text("data"))),
             Some("tool_use") => {
-                let call = self.calls.begin(&block, events).map_err(Fault::Call)?;
+                let beginning = Beginning {
+                    id: block.filled("id"),
+                    name: block.filled("name"),
+                    arguments: block.get("input").map(|raw| raw.get().to_owned()),
+                    // Fields that the protocol does not know go back with the call.
+                    extras: extras(&block, &["type", "id", "name", "input"]),
+                };
+                let call = self.calls.begin(beginning, events).map_err(Fault::Call)?;
                 self.open(index, Block::Call(call));
             }
             Some(_) => self.open(index, Block::Opaque(Opaque::new(raw.get()))),

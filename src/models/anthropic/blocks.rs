@@ -8,7 +8,7 @@ use super::server_tools::ServerTools;
 use crate::json::RawJson;
 use crate::message::{ContentPart, Message, ReasoningPart, TextPart, ToolCall, ToolResult};
 use crate::models::names::{WireIds, tool_name};
-use crate::models::wire::Fields;
+use crate::models::wire::{Fields, Map};
 
 /// An encoded block.
 pub(super) type Block = Box<RawValue>;
@@ -169,15 +169,6 @@ pub(super) fn result(result: &ToolResult, provider: &str, ids: &mut WireIds) -> 
         fields.push(("is_error", raw(&true)?));
     }
     raw(&Map(&fields))
-}
-
-/// The fields of an object in their order.
-struct Map<'a>(&'a [(&'a str, Block)]);
-
-impl Serialize for Map<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-    }
 }
 
 fn is_said(text: &str) -> bool {

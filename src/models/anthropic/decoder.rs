@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use super::answer::{Answer, Fault};
-use super::calls::CallFault;
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
 use crate::models::body::{Body, protocol, truncated};
+use crate::models::calls::CallFault;
 use crate::models::errors::error_of_frame;
 use crate::models::framed::FrameDecoder;
 use crate::models::retry::Failure;

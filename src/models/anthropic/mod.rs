@@ -5,7 +5,6 @@
 
 mod answer;
 mod blocks;
-mod calls;
 mod client;
 mod conversation;
 mod decoder;

@@ -1,6 +1,5 @@
 //! Builds one answer from its parts. Knows neither streams nor bytes.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -9,8 +8,9 @@ use super::usage::Counts;
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
-use crate::json::{RawJson, Value};
-use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart, ToolCall};
+use crate::json::RawJson;
+use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart};
+use crate::models::calls::{Beginning, CallFault, CallMaker, extras};
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
@@ -24,10 +24,7 @@ const REASON_CHARS: usize = 500;
 pub(super) struct Answer {
     parts: Vec<ContentPart>,
     citations: Vec<Citation>,
-    ids: Arc<dyn IdSource>,
-    used_ids: HashSet<String>,
-    calls: usize,
-    max_calls: usize,
+    calls: CallMaker,
     counts: Counts,
     usage: Usage,
     finish_reason: Option<String>,
@@ -41,12 +38,10 @@ pub(super) struct Answer {
 /// Why the parts make no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The answer has as many calls as it may have.
-    TooManyCalls,
+    /// A call can't begin.
+    Call(CallFault),
     /// The answer has as many parts as it may have.
     TooManyParts(usize),
-    /// A call names no tool.
-    NamelessCall,
 }
 
 impl Answer {
@@ -55,10 +50,7 @@ impl Answer {
         Self {
             parts: Vec::new(),
             citations: Vec::new(),
-            ids,
-            used_ids: HashSet::new(),
-            calls: 0,
-            max_calls,
+            calls: CallMaker::new(ids, max_calls),
             counts: Counts::default(),
             usage: Usage::default(),
             finish_reason: None,
@@ -185,35 +177,17 @@ impl Answer {
         }
     }
 
-    /// Takes a call, which comes whole. Servers may give no id, or one to several calls.
+    /// Takes a call, which comes whole. What stands around it in its part goes back with it.
     fn take_call(&mut self, call: &Fields<'_>, part: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        if self.calls >= self.max_calls {
-            return Err(Fault::TooManyCalls);
-        }
-        let name = call.filled("name").ok_or(Fault::NamelessCall)?;
-        let given = call.filled("id").filter(|id| !self.used_ids.contains(id));
-        let id = given.unwrap_or_else(|| format!("call_{}", self.ids.next_uuid().simple()));
-        self.used_ids.insert(id.clone());
-        let arguments = call.get("args").map_or("{}", |raw| raw.get()).to_owned();
-        events.push(ModelEvent::ToolCallStarted {
-            index: self.calls,
-            id: id.clone(),
-            name: name.clone(),
-        });
-        events.push(ModelEvent::ToolCallDelta {
-            index: self.calls,
-            arguments: arguments.clone(),
-        });
-        self.calls += 1;
-        let around = part.iter().filter(|(field, _)| *field != "functionCall");
-        let around = around.map(|(field, raw)| format!("{}:{raw}", Value::from(field)));
-        let around = around.collect::<Vec<_>>().join(",");
-        self.push(ContentPart::ToolCall(ToolCall {
-            id,
-            name,
-            arguments,
-            signature: (!around.is_empty()).then(|| format!("{{{around}}}")),
-        }))
+        let beginning = Beginning {
+            id: call.filled("id"),
+            name: call.filled("name"),
+            arguments: call.get("args").map(|raw| raw.get().to_owned()),
+            extras: extras(part, &["functionCall"]),
+        };
+        let mut call = self.calls.begin(beginning, events).map_err(Fault::Call)?;
+        call.close(events);
+        self.push(ContentPart::ToolCall(call.finish()))
     }
 
     /// Takes the sources of the answer: each quoted one, and what a search found as a whole, since its parts refer to each other.
@@ -247,7 +221,7 @@ impl Answer {
 
     /// Returns why the answer is of no use: what the model wanted to do with a tool got lost.
     pub(super) fn breakdown(&self) -> Option<String> {
-        let reason = self.finish_reason.as_deref().filter(|_| self.calls == 0)?;
+        let reason = self.finish_reason.as_deref().filter(|_| self.calls.made() == 0)?;
         let is_lost = matches!(
             reason,
             "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "MISSING_THOUGHT_SIGNATURE"
@@ -273,7 +247,7 @@ impl Answer {
             }),
             finish_reason: match (reason, self.is_blocked()) {
                 (_, true) => FinishReason::ContentFilter,
-                (reason, false) => finish_reason(reason, self.calls > 0),
+                (reason, false) => finish_reason(reason, self.calls.made() > 0),
             },
             content: self.parts,
             usage: self.usage,

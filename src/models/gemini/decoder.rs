@@ -7,6 +7,7 @@ use super::answer::{Answer, Fault};
 use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
 use crate::ids::IdSource;
 use crate::models::body::{Body, protocol, truncated};
+use crate::models::calls::CallFault;
 use crate::models::errors::error_of_frame;
 use crate::models::framed::FrameDecoder;
 use crate::models::retry::Failure;
@@ -143,9 +144,9 @@ impl GeminiDecoder {
 
     fn failure(&self, fault: Fault, text: &str) -> Failure {
         let message = match fault {
-            Fault::TooManyCalls => format!("the answer has more than {} tool calls", self.caps.tool_calls),
+            Fault::Call(CallFault::TooMany) => format!("the answer has more than {} tool calls", self.caps.tool_calls),
             Fault::TooManyParts(limit) => format!("the answer has more than {limit} parts"),
-            Fault::NamelessCall => return protocol("a tool call has no name".to_owned(), text),
+            Fault::Call(CallFault::Nameless) => return protocol("a tool call has no name".to_owned(), text),
         };
         protocol(message, "")
     }

@@ -8,7 +8,7 @@ use super::media;
 use crate::json::RawJson;
 use crate::message::{ContentPart, Message, TextPart, ToolCall, ToolResult};
 use crate::models::names::{WireIds, tool_name};
-use crate::models::wire::Fields;
+use crate::models::wire::{Fields, Map};
 
 /// An encoded part.
 pub(super) type Part = Box<RawValue>;
@@ -147,15 +147,6 @@ pub(super) fn result(result: &ToolResult, provider: &str, ids: &mut WireIds) -> 
         "functionResponse": {"id": id, "name": tool_name(&result.name), "response": {field: words}},
     }));
     (response, media)
-}
-
-/// The fields of an object in their order.
-struct Map<'a>(&'a [(&'a str, Part)]);
-
-impl Serialize for Map<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-    }
 }
 
 /// Encodes a value; every map has text keys, so this can't fail.

@@ -1,5 +1,6 @@
 //! Model clients: the recorded traffic, the rules of the decoder, requests, tools and files of providers, timeouts, retries and the scripted model.
 
+mod bedrock;
 mod calls;
 mod decoder;
 mod gemini;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use agent_runtime::models::{ProviderKind, ProviderSettings};
 use agent_runtime::usage::Usage;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -35,14 +37,26 @@ pub(super) struct RecordedRequest {
 pub(super) struct RecordedResponse {
     pub(super) status: u16,
     pub(super) content_type: String,
-    /// The text that came over the wire; of a binary stream, nothing.
-    #[serde(deserialize_with = "text_or_nothing")]
+    /// The text that came over the wire; of a binary stream, its base64.
+    #[serde(deserialize_with = "text_or_base64")]
     pub(super) body: String,
 }
 
-fn text_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn text_or_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let body = Value::deserialize(deserializer)?;
-    Ok(body.as_str().unwrap_or_default().to_owned())
+    let text = body.as_str().or_else(|| body["base64"].as_str());
+    Ok(text.unwrap_or_default().to_owned())
+}
+
+impl RecordedResponse {
+    /// Returns the bytes that came over the wire.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        if self.content_type == "application/vnd.amazon.eventstream" {
+            STANDARD.decode(&self.body).unwrap()
+        } else {
+            self.body.clone().into_bytes()
+        }
+    }
 }
 
 /// What an exchange means, as `expected.json` says.
@@ -239,7 +253,8 @@ pub(super) fn check(label: &str, outcome: &Outcome, expected: &Expected, as_stre
 #[tokio::test]
 async fn every_recording_gives_what_it_shows_in_both_forms() {
     let mut expected = expectations();
-    for (label, _) in super::gemini::recorded() {
+    let others = super::gemini::recorded().into_iter().map(|(label, _)| label);
+    for label in others.chain(super::bedrock::recorded().into_iter().map(|(label, _)| label)) {
         expected.remove(&label);
     }
     for wire in [CHAT, MESSAGES, RESPONSES] {

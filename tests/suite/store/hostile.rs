@@ -11,7 +11,7 @@ mod bodies;
 
 type Body = fn(&[u8]);
 
-const BODIES: [Body; 9] = [
+const BODIES: [Body; 10] = [
     bodies::agent_state,
     bodies::state_addition,
     bodies::segment,
@@ -21,6 +21,7 @@ const BODIES: [Body; 9] = [
     bodies::openai_responses,
     bodies::gemini,
     bodies::prompt,
+    bodies::bedrock,
 ];
 
 fn golden(name: &str) -> Vec<u8> {

@@ -66,6 +66,25 @@ fn check_outputs(body: &Value) {
     }
     assert!(open.is_empty(), "calls without an output: {open:?} in {body}");
     check_responses(body);
+    check_converse(body);
+}
+
+/// In Bedrock's Converse, the turn after calls begins with their results, one for each.
+fn check_converse(body: &Value) {
+    let mut open: Vec<&str> = Vec::new();
+    for turn in body["messages"].as_array().into_iter().flatten() {
+        let of_kind = |kind: &str| {
+            let blocks = turn["content"].as_array().into_iter().flatten();
+            let ids = blocks
+                .filter_map(move |block| block.get(kind))
+                .map(|call| call["toolUseId"].as_str());
+            ids.map(|id| id.expect("a call and a result have an id"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of_kind("toolResult"), open, "{body}");
+        open = of_kind("toolUse");
+    }
+    assert!(open.is_empty(), "calls without a result: {open:?} in {body}");
 }
 
 /// In Gemini's protocol, the turn after calls begins with their responses, one for each.
@@ -104,13 +123,18 @@ fn continues(earlier: &Value, later: &Value) -> bool {
         && same("system")
         && same("systemInstruction")
         && same("tools")
+        && same("toolConfig")
         && same("response_format")
         && messages(later).starts_with(&messages(earlier))
 }
 
 /// Returns a body up to the end of its last message.
 fn prefix(body: &[u8]) -> &[u8] {
-    let ends = [&b"],\"stream\":"[..], b"],\"generationConfig\":"];
+    let ends = [
+        &b"],\"stream\":"[..],
+        b"],\"generationConfig\":",
+        b"],\"inferenceConfig\":",
+    ];
     let place = |end: &[u8]| body.windows(end.len()).rposition(|window| window == end);
     let place = ends.into_iter().find_map(place);
     &body[..place.expect("the messages are followed by what may change")]

@@ -1,13 +1,26 @@
-//! Assembles tool calls from their beginnings and the pieces of their input.
+//! Assembles tool calls of protocols whose calls are blocks: each begins with a name and gets its arguments at once or in pieces.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::wire::Fields;
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
 use crate::json::Value;
 use crate::message::ToolCall;
-use crate::models::wire::Fields;
+
+/// How a call begins.
+#[derive(Debug, Default)]
+pub(super) struct Beginning {
+    /// The id; servers may give none, or one to several calls.
+    pub(super) id: Option<String>,
+    /// The tool's name.
+    pub(super) name: Option<String>,
+    /// The arguments that the call began with, which stand if no pieces come.
+    pub(super) arguments: Option<String>,
+    /// What goes back with the call, as one JSON object.
+    pub(super) extras: Option<String>,
+}
 
 /// A call in the making.
 #[derive(Debug)]
@@ -16,7 +29,6 @@ pub(super) struct Call {
     place: usize,
     id: String,
     name: String,
-    /// The input that the call began with, which stands if no pieces come.
     given: String,
     arguments: String,
     extras: Option<String>,
@@ -24,7 +36,7 @@ pub(super) struct Call {
 }
 
 /// Why a call can't begin.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallFault {
     /// The answer has as many calls as it may have.
     TooMany,
@@ -52,26 +64,27 @@ impl CallMaker {
         }
     }
 
-    /// Begins the call that a block asks for.
-    pub(super) fn begin(&mut self, block: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<Call, CallFault> {
+    /// Returns how many calls have begun.
+    pub(super) fn made(&self) -> usize {
+        self.made
+    }
+
+    /// Begins a call.
+    pub(super) fn begin(&mut self, beginning: Beginning, events: &mut Vec<ModelEvent>) -> Result<Call, CallFault> {
         if self.made >= self.limit {
             return Err(CallFault::TooMany);
         }
-        let name = block.filled("name").ok_or(CallFault::Nameless)?;
-        let given = block.filled("id").filter(|id| !self.used_ids.contains(id));
+        let name = beginning.name.ok_or(CallFault::Nameless)?;
+        let given = beginning.id.filter(|id| !self.used_ids.contains(id));
         let id = given.unwrap_or_else(|| format!("call_{}", self.ids.next_uuid().simple()));
         self.used_ids.insert(id.clone());
-        let known = ["type", "id", "name", "input"];
-        let extras = block.iter().filter(|(field, _)| !known.contains(field));
-        let extras = extras.map(|(field, raw)| format!("{}:{raw}", Value::from(field)));
-        let extras = extras.collect::<Vec<_>>().join(",");
         let call = Call {
             place: self.made,
             id: id.clone(),
             name: name.clone(),
-            given: block.get("input").map_or("{}", |raw| raw.get()).to_owned(),
+            given: beginning.arguments.unwrap_or_else(|| "{}".to_owned()),
             arguments: String::new(),
-            extras: (!extras.is_empty()).then(|| format!("{{{extras}}}")),
+            extras: beginning.extras,
             closed: false,
         };
         events.push(ModelEvent::ToolCallStarted {
@@ -85,7 +98,7 @@ impl CallMaker {
 }
 
 impl Call {
-    /// Adds a piece of the input; a call that is closed takes none.
+    /// Adds a piece of the arguments; a call that is closed takes none.
     pub(super) fn push(&mut self, piece: String, events: &mut Vec<ModelEvent>) {
         if self.closed || piece.is_empty() {
             return;
@@ -97,7 +110,7 @@ impl Call {
         });
     }
 
-    /// Ends the input.
+    /// Ends the arguments.
     pub(super) fn close(&mut self, events: &mut Vec<ModelEvent>) {
         if self.arguments.trim().is_empty() {
             let given = std::mem::take(&mut self.given);
@@ -106,7 +119,7 @@ impl Call {
         self.closed = true;
     }
 
-    /// Returns the call. Fields that the protocol does not know go back with it, as one object.
+    /// Returns the call.
     pub(super) fn finish(self) -> ToolCall {
         ToolCall {
             id: self.id,
@@ -115,4 +128,13 @@ impl Call {
             signature: self.extras,
         }
     }
+}
+
+/// Returns the fields that are not known as one JSON object; `None` if there is none.
+pub(super) fn extras(fields: &Fields<'_>, known: &[&str]) -> Option<String> {
+    let extras = fields.iter().filter(|(field, _)| !known.contains(field));
+    let extras: Vec<_> = extras
+        .map(|(field, raw)| format!("{}:{raw}", Value::from(field)))
+        .collect();
+    (!extras.is_empty()).then(|| format!("{{{}}}", extras.join(",")))
 }

@@ -1,0 +1,105 @@
+//! Makes the clients of Amazon Bedrock. The model and the method are part of the path, and requests are signed unless there is an API
+//! key.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use reqwest::Url;
+use reqwest::header::HeaderMap;
+
+use super::decoder::ConverseDecoder;
+use super::request::{ConverseDialect, encode_request};
+use super::signature::add_signature;
+use crate::agent::ports::{ModelError, ModelErrorClass, ModelRequest, StructuredOutput};
+use crate::clock::Timestamp;
+use crate::ids::IdSource;
+use crate::models::address::{KeyHeader, Protocol, SettingsError};
+use crate::models::client::{Decoder, HttpModel, Shared, Wire};
+use crate::models::retry::Failure;
+use crate::models::settings::{AwsSettings, CapSettings, ProviderSettings};
+
+const PROTOCOL: Protocol = Protocol {
+    // Each region has its own address; see `client`.
+    base: "",
+    version: "",
+    path: &[],
+    key: KeyHeader::Bearer,
+    headers: &[("accept", "application/vnd.amazon.eventstream, application/json")],
+};
+
+/// How requests reach the models of one account.
+#[derive(Debug)]
+struct Converse {
+    dialect: ConverseDialect,
+    aws: AwsSettings,
+    has_key: bool,
+}
+
+/// Makes the client of a provider.
+pub(in crate::models) fn client(settings: &ProviderSettings, shared: Shared) -> Result<HttpModel, SettingsError> {
+    let of_region = || format!("https://bedrock-runtime.{}.amazonaws.com", settings.aws.region);
+    let settings = ProviderSettings {
+        base_url: Some(settings.base_url.clone().unwrap_or_else(of_region)),
+        ..settings.clone()
+    };
+    HttpModel::new(&settings, shared, &PROTOCOL, |_| Converse {
+        dialect: ConverseDialect {
+            provider: settings.name.clone(),
+            max_output_tokens: settings.max_output_tokens,
+        },
+        aws: settings.aws.clone(),
+        has_key: settings.api_key.is_some(),
+    })
+}
+
+impl Wire for Converse {
+    fn url(&self, base: &Url, request: &ModelRequest, stream: bool) -> Url {
+        endpoint(base, &request.model, stream)
+    }
+
+    fn encode(&self, request: &ModelRequest, _stream: bool) -> Vec<u8> {
+        encode_request(request, &self.dialect)
+    }
+
+    fn authorize(&self, headers: &mut HeaderMap, url: &Url, body: &Bytes, now: Timestamp) -> Result<(), Failure> {
+        let Some(credentials) = self.aws.credentials.as_ref().filter(|_| !self.has_key) else {
+            return Ok(());
+        };
+        add_signature(headers, url, body, &self.aws.region, credentials, now.into()).map_err(|error| {
+            Failure::lasting(ModelError {
+                source: Some(Arc::new(error)),
+                ..ModelError::new(ModelErrorClass::Auth, "the request can't be signed")
+            })
+        })
+    }
+
+    fn decoder(&self, _: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder> {
+        Box::new(ConverseDecoder::new(&self.dialect.provider, caps, ids))
+    }
+
+    /// Few models keep to a shape that the request names; all that have tools can call one.
+    fn structured_output(&self) -> StructuredOutput {
+        StructuredOutput::Tool
+    }
+}
+
+/// Adds the model and the method to the address of the service. The model is one segment, whatever its name holds: those of profiles have
+/// colons and slashes.
+pub(super) fn endpoint(base: &Url, model: &str, stream: bool) -> Url {
+    let mut url = base.clone();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let model: String = model
+        .bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect();
+    let method = if stream { "converse-stream" } else { "converse" };
+    let path = format!("{}/model/{model}/{method}", base.path().trim_end_matches('/'));
+    url.set_path(&path);
+    url
+}

@@ -1,0 +1,181 @@
+//! Encodes requests. All that may change from step to step comes after the messages, and a message encodes to the same bytes each time,
+//! so that the request of the next step begins with the bytes of this one.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::blocks::{self, Block, raw};
+use super::conversation::{Conversation, Turn};
+use crate::agent::ModelParameters;
+use crate::agent::ports::{ModelRequest, ToolSpec};
+use crate::json::{Object, Value};
+use crate::model_ref::ResponseFormat;
+use crate::models::parameters::{accepted_limit, with_extra};
+
+/// How the service is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConverseDialect {
+    /// The provider's configured name: what it gave goes back to it alone.
+    pub provider: String,
+    /// The most tokens that the service lets a request ask for, if it is known.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// Fields of a request besides those that the encoder makes. All else of an agent's `extra` is the model's own and goes to
+/// `additionalModelRequestFields`.
+const FIELDS: [&str; 10] = [
+    "additionalModelRequestFields",
+    "additionalModelResponseFieldPaths",
+    "guardrailConfig",
+    "inferenceConfig",
+    "outputConfig",
+    "performanceConfig",
+    "promptVariables",
+    "requestMetadata",
+    "serviceTier",
+    "toolConfig",
+];
+
+/// The name of the field of `extra` that says how prompts are marked for the cache.
+const CACHE_POINT: &str = "cachePoint";
+
+/// Encodes a request, which says nothing of the model and of streams: the address does.
+pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<u8> {
+    let messages = request.messages.iter().map(AsRef::as_ref);
+    let conversation = Conversation::of(messages, &dialect.provider);
+    let mark = mark(request);
+    let mut system: Vec<Block> = Vec::new();
+    if !request.system.trim().is_empty() {
+        system.extend(blocks::text(&request.system));
+        system.extend(mark.as_ref().and_then(raw));
+    }
+    system.extend(conversation.system);
+    let body = Body {
+        tool_config: tool_config(&request.tools, &conversation.called, mark),
+        system,
+        messages: conversation.turns,
+        inference_config: inference_config(request, dialect.max_output_tokens),
+    };
+    let mut more = Object::new();
+    let mut of_model = effort_fields(&request.model, &request.parameters);
+    for (name, value) in request.parameters.extra.iter().filter(|(name, _)| *name != CACHE_POINT) {
+        if FIELDS.contains(&name.as_str()) {
+            more.insert(name.clone(), value.clone());
+        } else {
+            of_model.insert(name.clone(), value.clone());
+        }
+    }
+    let mut body = serde_json::to_vec(&body).unwrap_or_default();
+    if let ResponseFormat::JsonSchema { name, schema, .. } = &request.response_format {
+        body = with_extra(body, &output_config(name, schema));
+    }
+    if !of_model.is_empty() {
+        let of_model = Object::from_iter([("additionalModelRequestFields".to_owned(), Value::Object(of_model))]);
+        body = with_extra(body, &of_model);
+    }
+    with_extra(body, &more)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Block>,
+    messages: Vec<Turn>,
+    inference_config: Object,
+}
+
+/// Returns the block that marks the end of what shall be cached. Only some models take one, so others are sent one only if the agent says
+/// so: its `cachePoint` is the mark, and null is none.
+fn mark(request: &ModelRequest) -> Option<Value> {
+    let own = request.parameters.extra.get(CACHE_POINT);
+    let takes_marks = request.model.contains("anthropic.claude")
+        && ![
+            "claude-3-haiku",
+            "claude-3-sonnet",
+            "claude-3-opus",
+            "claude-v2",
+            "claude-instant",
+        ]
+        .iter()
+        .any(|older| request.model.contains(older));
+    let default = || takes_marks.then(|| json!({"type": "default"}));
+    let mark = own.cloned().or_else(default).filter(|mark| !mark.is_null())?;
+    Some(json!({CACHE_POINT: mark}))
+}
+
+/// Names the tools. The protocol refuses calls and results in a request without tools, so that those of tools that are gone are named.
+fn tool_config(specs: &[ToolSpec], called: &BTreeSet<String>, mark: Option<Value>) -> Option<Value> {
+    let mut tools: Vec<Value> = specs.iter().map(tool).collect();
+    if tools.is_empty() {
+        let gone = called.iter().map(|name| {
+            let description = "This tool can't be called any more.";
+            json!({"toolSpec": {"name": name, "description": description, "inputSchema": {"json": {"type": "object"}}}})
+        });
+        tools.extend(gone);
+    } else {
+        tools.extend(mark);
+    }
+    (!tools.is_empty()).then(|| json!({"tools": tools}))
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    let mut schema = spec.parameters.clone();
+    if let Value::Object(schema) = &mut schema {
+        // The protocol refuses a schema that does not say that it is an object's.
+        schema.entry("type").or_insert_with(|| Value::from("object"));
+    }
+    let mut tool = json!({"name": spec.name, "inputSchema": {"json": schema}});
+    if !spec.description.trim().is_empty() {
+        tool["description"] = Value::from(spec.description.as_str());
+    }
+    json!({"toolSpec": tool})
+}
+
+fn inference_config(request: &ModelRequest, most: Option<u64>) -> Object {
+    let parameters = &request.parameters;
+    let fields = [
+        ("maxTokens", accepted_limit(request, most).map(Value::from)),
+        ("temperature", parameters.temperature.map(Value::from)),
+        ("topP", parameters.top_p.map(Value::from)),
+        (
+            "stopSequences",
+            (!parameters.stop.is_empty()).then(|| json!(parameters.stop)),
+        ),
+    ];
+    let fields = fields
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    fields.collect()
+}
+
+/// Returns the fields that make a model try as hard as told, which each maker names otherwise; models of others are told nothing.
+fn effort_fields(model: &str, parameters: &ModelParameters) -> Object {
+    let Some(effort) = &parameters.reasoning_effort else {
+        return Object::new();
+    };
+    let fields = if model.contains("anthropic.claude") {
+        json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}})
+    } else if model.contains("openai.") {
+        json!({"reasoning_effort": effort})
+    } else if model.contains("amazon.nova-2") {
+        json!({"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}})
+    } else {
+        Value::Null
+    };
+    match fields {
+        Value::Object(fields) => fields,
+        _ => Object::new(),
+    }
+}
+
+/// The protocol takes the schema as a text.
+fn output_config(name: &str, schema: &Value) -> Object {
+    let structure = json!({"jsonSchema": {"name": name, "schema": schema.to_string()}});
+    let config = json!({"textFormat": {"type": "json_schema", "structure": structure}});
+    Object::from_iter([("outputConfig".to_owned(), config)])
+}

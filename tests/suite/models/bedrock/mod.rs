@@ -1,0 +1,13 @@
+//! Bedrock's Converse: answers in, requests out, and both as they were recorded.
+
+mod bytes;
+mod decoder;
+mod history;
+mod network;
+mod recordings;
+mod request;
+mod service;
+
+mod support;
+
+pub(super) use self::recordings::recorded;

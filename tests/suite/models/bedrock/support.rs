@@ -1,0 +1,159 @@
+//! Builds answers and histories of Bedrock's Converse, and decodes and encodes them.
+
+use std::sync::Arc;
+
+use agent_runtime::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest};
+use agent_runtime::agent::state::ModelResponse;
+use agent_runtime::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, ToolCall};
+use agent_runtime::models::bedrock::{ConverseDecoder, ConverseDialect, encode_request};
+use agent_runtime::models::{CapSettings, Decoder as _};
+use aws_smithy_eventstream::frame::write_message_to;
+use aws_smithy_types::event_stream::{Header, HeaderValue, Message as Frame};
+use serde_json::{Value, json};
+
+use crate::models::support::{Counted, message};
+
+pub(super) type Outcome = (Vec<ModelEvent>, Result<ModelResponse, ModelError>);
+
+pub(super) fn decode_with(caps: CapSettings, chunks: &[&[u8]]) -> Outcome {
+    let mut decoder = ConverseDecoder::new("p", caps, Arc::new(Counted::default()));
+    let mut events = Vec::new();
+    let pushed = chunks.iter().try_for_each(|chunk| decoder.push(chunk, &mut events));
+    let end = match pushed.and_then(|()| decoder.finish(&mut events)) {
+        Err(failure) => Err(failure.error),
+        Ok(()) => match events.pop() {
+            Some(ModelEvent::Completed(response)) => Ok(*response),
+            other => panic!("an answer ended with {other:?}"),
+        },
+    };
+    (events, end)
+}
+
+/// Frames a message with these headers.
+pub(super) fn frame(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
+    let headers = headers
+        .iter()
+        .map(|(name, value)| Header::new((*name).to_owned(), HeaderValue::String((*value).to_owned().into())));
+    let message = Frame::new_from_parts(headers.collect::<Vec<_>>(), payload.to_owned());
+    let mut bytes = Vec::new();
+    write_message_to(&message, &mut bytes).unwrap();
+    bytes
+}
+
+/// Frames an event: an object of one field, whose name is the event's.
+pub(super) fn event(event: &Value) -> Vec<u8> {
+    let (name, payload) = event.as_object().unwrap().iter().next().unwrap();
+    let headers = [
+        (":event-type", name.as_str()),
+        (":content-type", "application/json"),
+        (":message-type", "event"),
+    ];
+    frame(&headers, &payload.to_string())
+}
+
+/// Frames an exception.
+pub(super) fn exception(name: &str, payload: &Value) -> Vec<u8> {
+    let headers = [
+        (":exception-type", name),
+        (":content-type", "application/json"),
+        (":message-type", "exception"),
+    ];
+    frame(&headers, &payload.to_string())
+}
+
+pub(super) fn stream_bytes(events: &[Value]) -> Vec<u8> {
+    events.iter().flat_map(event).collect()
+}
+
+/// Decodes a stream of the events.
+pub(super) fn stream(events: &[Value]) -> Outcome {
+    decode_with(CapSettings::default(), &[&stream_bytes(events)])
+}
+
+/// Decodes one body.
+pub(super) fn plain(body: &Value) -> Outcome {
+    decode_with(CapSettings::default(), &[body.to_string().as_bytes()])
+}
+
+/// A body whose answer has these blocks.
+pub(super) fn whole(content: &[Value], reason: &str) -> Value {
+    json!({"output": {"message": {"role": "assistant", "content": content}}, "stopReason": reason,
+           "usage": {"inputTokens": 3, "outputTokens": 2, "totalTokens": 5}})
+}
+
+pub(super) fn start(index: u64, start: &Value) -> Value {
+    json!({"contentBlockStart": {"contentBlockIndex": index, "start": start, "p": "abc"}})
+}
+
+pub(super) fn delta(index: u64, delta: &Value) -> Value {
+    json!({"contentBlockDelta": {"contentBlockIndex": index, "delta": delta}})
+}
+
+pub(super) fn text_delta(index: u64, text: &str) -> Value {
+    delta(index, &json!({"text": text}))
+}
+
+pub(super) fn stop(reason: &str) -> Value {
+    json!({"messageStop": {"stopReason": reason}})
+}
+
+pub(super) fn metadata() -> Value {
+    json!({"metadata": {"usage": {"inputTokens": 3, "outputTokens": 2, "totalTokens": 5}}})
+}
+
+pub(super) fn tool_use(id: &str) -> Value {
+    json!({"toolUse": {"toolUseId": id, "name": "t"}})
+}
+
+pub(super) fn thought(text: &str, signature: Option<&str>) -> ContentPart {
+    ContentPart::Reasoning(ReasoningPart {
+        text: text.to_owned(),
+        signature: signature.map(str::to_owned),
+        ..ReasoningPart::default()
+    })
+}
+
+pub(super) fn redacted(data: &str) -> ContentPart {
+    ContentPart::Reasoning(ReasoningPart {
+        encrypted: Some(data.to_owned()),
+        ..ReasoningPart::default()
+    })
+}
+
+pub(super) fn call(id: &str, arguments: &str) -> ContentPart {
+    ContentPart::ToolCall(ToolCall {
+        id: id.to_owned(),
+        name: "t".to_owned(),
+        arguments: arguments.to_owned(),
+        signature: None,
+    })
+}
+
+/// A message of the assistant that the provider owns.
+pub(super) fn owned(provider: &str, content: Vec<ContentPart>) -> Message {
+    Message {
+        provider_fields: Some(ProviderFields {
+            provider: provider.to_owned(),
+            fields: Vec::new(),
+        }),
+        ..message(Role::Assistant, content)
+    }
+}
+
+pub(super) fn bytes_of(request: &ModelRequest) -> Vec<u8> {
+    let dialect = ConverseDialect {
+        provider: "p".to_owned(),
+        max_output_tokens: None,
+    };
+    encode_request(request, &dialect)
+}
+
+pub(super) fn encoded(request: &ModelRequest) -> Value {
+    serde_json::from_slice(&bytes_of(request)).unwrap()
+}
+
+#[track_caller]
+pub(super) fn error(outcome: Outcome) -> (ModelErrorClass, String) {
+    let error = outcome.1.unwrap_err();
+    (error.class, error.message)
+}
