@@ -1,6 +1,6 @@
 //! Builds one answer from its blocks and their pieces. Knows neither streams nor bytes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -221,6 +221,7 @@ impl Answer {
             usage: self.usage,
             model: None,
             response_id: None,
+            provider_tool_calls: BTreeMap::new(),
         }
     }
 

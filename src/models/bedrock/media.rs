@@ -34,6 +34,7 @@ fn source(source: &MediaSource, name: Option<String>) -> Option<Value> {
             let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
             (media_type, json!({"bytes": data}))
         }
+        MediaSource::ProviderFile { .. } => return None,
     };
     let (kind, format) = format(media_type)?;
     let mut block = json!({"format": format, "source": from});
@@ -49,6 +50,9 @@ fn unreadable(what: &str, source: &MediaSource) -> Value {
         MediaSource::Url { url } => format!("[A {what} at {url}, which can't be opened here]"),
         MediaSource::Base64 { media_type, .. } => {
             format!("[A {what} of the type {media_type}, which can't be opened here]")
+        }
+        MediaSource::ProviderFile { provider, .. } => {
+            format!("[A {what} that is stored at the provider {provider}, which can't be opened here]")
         }
     };
     json!({"text": text})

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::blocks::{self, Block, raw};
 use super::conversation::{Conversation, Turn};
-use crate::agent::ModelParameters;
 use crate::agent::ports::{ModelRequest, ToolSpec};
+use crate::agent::{ModelParameters, ToolChoice};
 use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
 use crate::models::parameters::{accepted_limit, with_extra};
@@ -53,7 +53,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<
     }
     system.extend(conversation.system);
     let body = Body {
-        tool_config: tool_config(&request.tools, &conversation.called, mark),
+        tool_config: tool_config(request, &conversation.called, mark),
         system,
         messages: conversation.turns,
         inference_config: inference_config(request, dialect.max_output_tokens),
@@ -109,8 +109,16 @@ fn mark(request: &ModelRequest) -> Option<Value> {
 }
 
 /// Names the tools. The protocol refuses calls and results in a request without tools, so that those of tools that are gone are named.
-fn tool_config(specs: &[ToolSpec], called: &BTreeSet<String>, mark: Option<Value>) -> Option<Value> {
-    let mut tools: Vec<Value> = specs.iter().map(tool).collect();
+fn tool_config(request: &ModelRequest, called: &BTreeSet<String>, mark: Option<Value>) -> Option<Value> {
+    // The protocol can't forbid calls, so no tool is offered then.
+    let is_forbidden = request.tool_choice == ToolChoice::None;
+    let offered = request.tools.iter().filter(|_| !is_forbidden);
+    let mut tools: Vec<Value> = offered.map(tool).collect();
+    let choice = match &request.tool_choice {
+        ToolChoice::Required if !tools.is_empty() => Some(json!({"any": {}})),
+        ToolChoice::Tool(name) if !tools.is_empty() => Some(json!({"tool": {"name": name}})),
+        _ => None,
+    };
     if tools.is_empty() {
         let gone = called.iter().map(|name| {
             let description = "This tool can't be called any more.";
@@ -120,7 +128,14 @@ fn tool_config(specs: &[ToolSpec], called: &BTreeSet<String>, mark: Option<Value
     } else {
         tools.extend(mark);
     }
-    (!tools.is_empty()).then(|| json!({"tools": tools}))
+    if tools.is_empty() {
+        return None;
+    }
+    let mut config = json!({"tools": tools});
+    if let Some(choice) = choice {
+        config["toolChoice"] = choice;
+    }
+    Some(config)
 }
 
 fn tool(spec: &ToolSpec) -> Value {
