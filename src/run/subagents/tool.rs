@@ -1,10 +1,9 @@
 //! A subagent as a tool: a call runs its agent in an execution below the caller's, and answers with what that one said.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::called::Called;
 use super::children::Children;
@@ -107,17 +106,18 @@ impl SubagentTool {
         }
         let agent_loop = self.service.agent_loop(&called.work);
         let agent_loop = agent_loop.map_err(|failure| ToolError::new(self.not_begun(&failure.into_error().message)))?;
-        let ended = match begun {
-            Begun::Anew { state, input } => {
-                called.tell_started();
-                AssertUnwindSafe(agent_loop.run(state, input)).catch_unwind().await
-            }
-            Begun::Again { state, pending } => {
-                let pending = pending.map(|pending| *pending);
-                AssertUnwindSafe(agent_loop.resume(state, pending)).catch_unwind().await
+        if matches!(begun, Begun::Anew { .. }) {
+            called.tell_started();
+        }
+        let working = async move {
+            match begun {
+                Begun::Anew { state, input } => agent_loop.run(state, input).await,
+                Begun::Again { state, pending } => agent_loop.resume(state, pending.map(|pending| *pending)).await,
             }
         };
-        called.end(ended.ok())
+        // A task of its own, so that levels of agents do not stand on one stack. It goes with the execution that waits for it.
+        let working = AbortOnDropHandle::new(self.service.tasks.spawn(working));
+        called.end(working.await.ok())
     }
 
     fn relay(&self, context: &ToolContext) -> Option<Relay> {

@@ -321,10 +321,8 @@ fn the_bound_of_the_answer_has_the_name_that_the_server_knows() {
             ..request(vec![])
         };
         let text = String::from_utf8(encode_request(&request, &dialect, true)).unwrap();
-        assert_eq!(
-            text,
-            format!(r#"{{"model":"m","messages":[],"stream":true,"{name}":7}}"#)
-        );
+        let expected = format!(r#"{{"model":"m","messages":[],"stream":true,"{name}":7}}"#);
+        assert_eq!(text, expected);
     }
 }
 
