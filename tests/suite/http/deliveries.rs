@@ -66,7 +66,12 @@ async fn the_end_of_a_run_is_told_as_the_api_shows_it(service: &Service) {
     let shown = service
         .get(&format!("/v1/runs/{}", run["run_id"].as_str().unwrap()))
         .await;
-    let expected = json!({"type": "run.completed", "timestamp": run["completed_at"], "data": shown});
+    let expected = json!({
+        "type": "run.completed",
+        "timestamp": run["completed_at"],
+        "tenant": "default",
+        "data": shown,
+    });
     assert_eq!(message.json(), expected);
     assert_eq!(message.header("webhook-id"), delivery["delivery_id"]);
     let expected = json!({

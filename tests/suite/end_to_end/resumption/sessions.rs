@@ -177,7 +177,7 @@ async fn a_run_with_tools_that_may_not_be_called_again_keeps_its_steps(database:
         ),
         (
             "lead",
-            json!({"model": "mock/m", "tools": ["again", "once"], "subagents": [{"agent": "again", "tools": ["again"]}]}),
+            json!({"model": "mock/m", "tools": ["again", "once"], "subagents": [{"agent": "again", "tool": "ask", "tools": ["again"]}]}),
         ),
     ] {
         first.put_agent(agent, definition).await;
