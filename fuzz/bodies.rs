@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_runtime::agent::{check_prompt, render_prompt};
+use agent_runtime::agent::{AnswerShape, check_prompt, render_prompt};
 use agent_runtime::ids::UuidV7Source;
 use agent_runtime::json::{Object, Value};
+use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::models::anthropic::MessagesDecoder;
 use agent_runtime::models::bedrock::ConverseDecoder;
 use agent_runtime::models::gemini::GeminiDecoder;
@@ -121,6 +122,28 @@ pub(crate) fn bedrock(bytes: &[u8]) {
     answer(bytes, |_| {
         ConverseDecoder::new("p", CapSettings::default(), Arc::new(UuidV7Source))
     });
+}
+
+/// A schema, then a value to check by it, as JSON one after the other.
+pub(crate) fn schema(bytes: &[u8]) {
+    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
+    let (Some(Ok(schema)), Some(Ok(value))) = (values.next(), values.next()) else {
+        return;
+    };
+    let format = ResponseFormat::JsonSchema {
+        name: "a".to_owned(),
+        schema,
+        strict: false,
+    };
+    let size = AnswerShape::check_size(&format);
+    match AnswerShape::of(&format) {
+        Ok(shape) => {
+            assert!(size.is_ok());
+            // Whether it fits is not the question.
+            let _ = shape.read(&value.to_string());
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
 }
 
 fn answer<D: Decoder>(bytes: &[u8], decoder: impl Fn(Option<&'static str>) -> D) {

@@ -73,6 +73,7 @@ async fn run(per_step: usize) -> AgentState {
         provider_tools: Arc::default(),
         tools: tools.executor(&["instant".to_owned()]).unwrap(),
         parallel_tool_calls: true,
+        shapes: Arc::default(),
         max_corrections: 2,
         compiler: Arc::new(Conversation::default()),
         hooks: Arc::clone(&hooks),

@@ -1,5 +1,8 @@
 //! The shape of final answers: what a response format demands, and what of an answer does not fit it. It asks no model.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::off_thread::off_thread;
 use crate::json::{JsonSchema, SchemaError, Value, parse_strict};
 use crate::model_ref::ResponseFormat;
 
@@ -36,7 +39,7 @@ pub enum AnswerShapeError {
 }
 
 impl AnswerShape {
-    /// Makes the shape that the format demands.
+    /// Makes the shape that the format demands. With a schema it may take a noticeable part of a second.
     pub fn of(format: &ResponseFormat) -> Result<Self, AnswerShapeError> {
         let demand = match format {
             ResponseFormat::Text => Demand::Words,
@@ -49,9 +52,23 @@ impl AnswerShape {
         Ok(Self { demand })
     }
 
+    /// Checks all that can be told of a format without compiling its schema.
+    pub fn check_size(format: &ResponseFormat) -> Result<(), AnswerShapeError> {
+        if let ResponseFormat::JsonSchema { name, schema, .. } = format {
+            check_name(name)?;
+            JsonSchema::check_size_of_object(schema)?;
+        }
+        Ok(())
+    }
+
     /// Tells whether plain words are wanted.
     pub fn is_words(&self) -> bool {
         matches!(self.demand, Demand::Words)
+    }
+
+    /// Tells whether answers are checked by a schema, which may take a noticeable part of a second.
+    pub fn has_schema(&self) -> bool {
+        matches!(self.demand, Demand::Schema(_))
     }
 
     /// Reads an answer: no value where words are wanted, or else its value, or what does not fit, in words for the model.
@@ -66,6 +83,41 @@ impl AnswerShape {
             Demand::Object | Demand::Words => (),
         }
         Ok(Some(value))
+    }
+}
+
+/// Makes the shapes of an execution, off the async workers, and each once: hooks may change the format between two steps.
+#[derive(Debug, Default)]
+pub struct AnswerShapes {
+    last: Mutex<Option<(ResponseFormat, Arc<AnswerShape>)>>,
+}
+
+impl AnswerShapes {
+    /// Returns the shape that the format demands.
+    pub async fn shape(&self, format: &ResponseFormat) -> Result<Arc<AnswerShape>, AnswerShapeError> {
+        if !matches!(format, ResponseFormat::JsonSchema { .. }) {
+            return AnswerShape::of(format).map(Arc::new);
+        }
+        if let Some(shape) = self.known(format) {
+            return Ok(shape);
+        }
+        let (format, shape) = {
+            let format = format.clone();
+            off_thread(move || {
+                let shape = AnswerShape::of(&format);
+                (format, shape)
+            })
+            .await
+        };
+        let shape = Arc::new(shape?);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((format, Arc::clone(&shape)));
+        Ok(shape)
+    }
+
+    fn known(&self, format: &ResponseFormat) -> Option<Arc<AnswerShape>> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, shape) = last.as_ref().filter(|(known, _)| known == format)?;
+        Some(Arc::clone(shape))
     }
 }
 
@@ -153,6 +205,39 @@ mod tests {
         for (format, answer, expected) in cases {
             assert_eq!(AnswerShape::of(format).unwrap().read(answer), expected, "{answer}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_shape_is_compiled_once_and_beside_other_tasks() {
+        let patterns: Vec<Value> = (0..40)
+            .map(|at| json!({"pattern": format!("^{at}[a-z]{{1,100}}$")}))
+            .collect();
+        let slow = schema(
+            "slow",
+            json!({"type": "object", "properties": {"a": {"anyOf": patterns}}}),
+        );
+        let shapes = AnswerShapes::default();
+        let mut turns = 0_u64;
+        let others = async {
+            loop {
+                tokio::task::yield_now().await;
+                turns += 1;
+            }
+        };
+        // On the only thread of this runtime, the others would have no turn if the shape were compiled there.
+        let shape = tokio::select! {
+            biased;
+            shape = shapes.shape(&slow) => shape.unwrap(),
+            () = others => unreachable!(),
+        };
+        assert!(turns > 0);
+        assert!(Arc::ptr_eq(&shape, &shapes.shape(&slow).await.unwrap()));
+        let other = schema("other", json!({"type": "object"}));
+        assert!(!Arc::ptr_eq(&shape, &shapes.shape(&other).await.unwrap()));
+        let deep = (0..22).fold(json!({}), |one, _| json!({"anyOf": [one, {"$ref": "#/properties/a"}]}));
+        let invalid = schema("invalid", json!({"type": "object", "properties": {"a": deep}}));
+        assert!(shapes.shape(&invalid).await.is_err());
+        assert!(AnswerShape::check_size(&invalid).is_err());
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod events;
 pub mod hooks;
 mod inbox;
 mod journal;
+mod off_thread;
 mod parameters;
 mod progress;
 mod prompt;
@@ -28,7 +29,7 @@ mod subagents;
 mod webhook;
 
 pub use self::agent_loop::AgentLoop;
-pub use self::answer::{AnswerShape, AnswerShapeError};
+pub use self::answer::{AnswerShape, AnswerShapeError, AnswerShapes};
 pub use self::call_key::CallSeed;
 pub use self::control::ExecutionControl;
 pub use self::definition::{AgentDefinition, DriverKind, HookConfig};
@@ -37,6 +38,7 @@ pub use self::error_policy::{ErrorDecision, ErrorHandling, ErrorPolicy, ErrorPol
 pub use self::events::{AgentEvent, ContinuationDecision, EventSink, StatePart};
 pub use self::inbox::Inbox;
 pub use self::journal::{Journal, JournalEntry, JournalError, Journals};
+pub use self::off_thread::off_thread;
 pub use self::parameters::{ModelParameters, ProviderTools, ToolChoice};
 pub use self::progress::{PendingStep, Progress};
 pub use self::prompt::{PromptError, check_prompt, render_prompt};

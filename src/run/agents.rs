@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::agent_checks::AgentChecks;
 use super::error::{Refusal, UnusableAgent};
-use crate::agent::{AgentDefinition, RunWebhook};
+use crate::agent::{AgentDefinition, RunWebhook, off_thread};
 use crate::clock::Clock;
 use crate::json::canonical_bytes;
 use crate::session::{Hash, hash_definition};
@@ -22,7 +22,7 @@ const MAX_CACHED: u64 = 10_000;
 #[derive(Debug)]
 pub struct AgentDirectory {
     store: Arc<dyn Store>,
-    checks: AgentChecks,
+    checks: Arc<AgentChecks>,
     clock: Arc<dyn Clock>,
     configured: BTreeMap<String, AgentRecord>,
     cache: moka::sync::Cache<(TenantId, String), Option<AgentRecord>>,
@@ -44,7 +44,7 @@ impl AgentDirectory {
             .build();
         let mut directory = Self {
             store,
-            checks,
+            checks: Arc::new(checks),
             clock,
             configured: BTreeMap::new(),
             cache,
@@ -111,7 +111,13 @@ impl AgentDirectory {
 
     /// Makes the definition the current version of its name.
     pub async fn put(&self, tenant: &TenantId, definition: AgentDefinition) -> Result<AgentRecord, Refusal> {
-        self.checks.check_of_tenant(&definition, tenant)?;
+        let (checks, of_tenant) = (Arc::clone(&self.checks), tenant.clone());
+        let (definition, checked) = off_thread(move || {
+            let checked = checks.check_of_tenant(&definition, &of_tenant);
+            (definition, checked)
+        })
+        .await;
+        checked?;
         let record = self.store.agent_put(tenant, &definition, self.clock.now()).await?;
         self.cache.invalidate(&(tenant.clone(), definition.name));
         Ok(record)

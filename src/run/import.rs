@@ -8,7 +8,7 @@ use super::error::Refusal;
 use super::limits::Allowance;
 use super::request::RequestKey;
 use super::service::RunService;
-use crate::agent::{AnswerShape, check_prompt};
+use crate::agent::{AnswerShapes, check_prompt, off_thread};
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, BranchId, SessionId};
 use crate::json::{Object, Unread};
@@ -144,8 +144,9 @@ impl RunService {
             let allowance = Allowance::new(&self.ports.limits.of(tenant).runs, &of_key);
             allowance.check_models([model], &self.ports.prices)?;
         }
-        check_prompt(&request.context.system_prompt)?;
-        AnswerShape::of(&request.context.response_format)?;
+        let prompt = request.context.system_prompt.clone();
+        off_thread(move || check_prompt(&prompt)).await?;
+        AnswerShapes::default().shape(&request.context.response_format).await?;
         if let Some(fault) = find_history_fault(&request.messages) {
             return Err(Refusal::History(fault));
         }

@@ -19,7 +19,7 @@ use super::subagents::Team;
 use crate::agent::drivers::ModelChain;
 use crate::agent::ports::ToolExecutor;
 use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, AnswerShape, Durability};
+use crate::agent::{AgentDefinition, AnswerShapes, Durability};
 use crate::board::LiveRun;
 use crate::ids::{AgentId, MessageId, RunId, SessionId};
 use crate::json::{Object, Value, json_length};
@@ -52,6 +52,8 @@ pub(super) struct RunPlan {
     pub(super) environment: EnvironmentState,
     pub(super) session_metadata: Object,
     pub(super) response_format: ResponseFormat,
+    /// Has compiled the response format.
+    pub(super) shapes: Arc<AnswerShapes>,
     pub(super) durability: Durability,
     /// The agent instance of a new line of sessions.
     pub(super) new_agent_id: AgentId,
@@ -183,7 +185,8 @@ impl RunService {
         let environment = environment_of(bundle, request.variables.clone())?;
         let session_metadata = session_metadata_of(bundle, &agent.definition, &request.metadata)?;
         let response_format = response_format_of(bundle, &agent.definition, request.response_format.clone());
-        AnswerShape::of(&response_format)?;
+        let shapes = Arc::new(AnswerShapes::default());
+        shapes.shape(&response_format).await?;
         let input = match input {
             Input::Asked(input) => self.input_messages(input)?,
             Input::Accepted(input) => input,
@@ -205,6 +208,7 @@ impl RunService {
             environment,
             session_metadata,
             response_format,
+            shapes,
             request: RunRequest {
                 webhook,
                 durability: Some(durability.into()),

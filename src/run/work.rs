@@ -7,7 +7,8 @@ use super::subagents::{Children, Slot, Team};
 use crate::agent::drivers::ModelChain;
 use crate::agent::state::AgentState;
 use crate::agent::{
-    AgentDefinition, CallSeed, EventSink, ExecutionControl, HookConfig, Inbox, JournalEntry, Journals, Recorder,
+    AgentDefinition, AnswerShapes, CallSeed, EventSink, ExecutionControl, HookConfig, Inbox, JournalEntry, Journals,
+    Recorder,
 };
 use crate::ids::SessionId;
 use crate::json::Value;
@@ -51,6 +52,8 @@ pub(super) struct Work {
     pub(super) slot: Slot,
     /// The sessions that agents below it have made.
     pub(super) children: Children,
+    /// Makes the shapes that answers are held to.
+    pub(super) shapes: Arc<AnswerShapes>,
     /// What the keys of its calls are derived from.
     pub(super) call_seed: CallSeed,
     /// Where it is recorded, if it is.

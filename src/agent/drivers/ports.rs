@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::agent::answer::AnswerShapes;
 use crate::agent::call_key::CallSeed;
 use crate::agent::compilers::Compiler;
 use crate::agent::control::ExecutionControl;
@@ -80,6 +81,8 @@ pub struct DriverPorts {
     pub journal: Option<Arc<Recorder>>,
     /// Whether the calls of one answer work at the same time.
     pub parallel_tool_calls: bool,
+    /// Makes the shapes that answers are held to.
+    pub shapes: Arc<AnswerShapes>,
     /// How often an answer that does not fit may be corrected.
     pub max_corrections: u32,
     /// Chooses the messages of requests.

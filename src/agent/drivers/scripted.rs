@@ -6,7 +6,7 @@ use super::Driver;
 use super::deltas::{Told, tell_rest};
 use super::exchange::Exchange;
 use super::ports::DriverPorts;
-use super::step::{answer_shape, call_id, carry_out, end, end_with_error, finish};
+use super::step::{call_id, carry_out, end, end_unprepared, finish, prepare_shape};
 use crate::agent::progress::PendingStep;
 use crate::agent::script::ScriptStep;
 use crate::agent::state::{
@@ -34,9 +34,9 @@ impl ScriptedDriver {
     async fn make_step(&self, state: AgentState, step_id: StepId) -> AgentState {
         let ports = &self.ports;
         let step = AgentStep::new(step_id, ports.compiler.compile(&state));
-        let shape = match answer_shape(&state) {
+        let shape = match prepare_shape(ports, &state).await {
             Ok(shape) => shape,
-            Err(error) => return end_with_error(ports, state, step, error),
+            Err(unprepared) => return end_unprepared(ports, state, step, unprepared),
         };
         let Some(script) = self.script.get(state.step_count()) else {
             return self.end_of_script(state, step);

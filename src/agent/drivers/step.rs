@@ -8,10 +8,11 @@ use super::ports::DriverPorts;
 use super::tool_use::use_tools;
 use crate::agent::answer::AnswerShape;
 use crate::agent::hooks::HookFailure;
+use crate::agent::off_thread::off_thread;
 use crate::agent::parameters::ToolChoice;
 use crate::agent::ports::{ModelRequest, ToolContext};
 use crate::agent::progress::PendingStep;
-use crate::agent::prompt::render_prompt;
+use crate::agent::prompt::{is_template, render_prompt};
 use crate::agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, FinishReason, Messages, StopReason, StopSignal, ToolExecution,
 };
@@ -47,12 +48,30 @@ enum Verdict {
     Refused(Fault),
 }
 
+/// What a step begins with.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// The shape that a final answer is held to.
+    pub(super) shape: Arc<AnswerShape>,
+    /// The request, not yet for any model in particular.
+    pub(super) request: ModelRequest,
+}
+
+/// Why a step can't begin.
+#[derive(Debug)]
+pub(super) enum Unprepared {
+    /// The prompt or the shape can't be used.
+    Failed(AgentError),
+    /// The execution was called off, or its time was spent.
+    Cut(StopSignal),
+}
+
 /// Executes the tools that an answer asks for, or else checks it as the final one, and ends the step.
 pub(super) async fn carry_out(
     ports: &DriverPorts,
     state: AgentState,
     mut step: AgentStep,
-    shape: &AnswerShape,
+    shape: &Arc<AnswerShape>,
     exchange: Exchange,
 ) -> AgentState {
     let Exchange {
@@ -81,9 +100,15 @@ pub(super) async fn carry_out(
     }
     let is_final = signal.is_none() && hook_failure.is_none() && !step.is_paused();
     if is_final && step.errors.is_empty() {
-        match judge(ports, &state, &step, shape) {
-            Verdict::Accepted(value) => step.value = value,
-            Verdict::Refused(fault) => return end_with_fault(ports, state, step, fault),
+        let judged = tokio::select! {
+            biased;
+            verdict = judge(ports, &state, &step, shape) => Ok(verdict),
+            cut = ports.control.interrupted(ports.control.time_limit(&state)) => Err(cut),
+        };
+        match judged {
+            Ok(Verdict::Accepted(value)) => step.value = value,
+            Ok(Verdict::Refused(fault)) => return end_with_fault(ports, state, step, fault),
+            Err(cut) => return end(ports, state, step, Some(cut), None),
         }
     }
     end(ports, state, step, signal, hook_failure)
@@ -176,34 +201,58 @@ pub(super) fn end(
 }
 
 /// Ends a step that could not begin.
-pub(super) fn end_with_error(
+pub(super) fn end_unprepared(
     ports: &DriverPorts,
     state: AgentState,
     mut step: AgentStep,
-    error: AgentError,
+    unprepared: Unprepared,
 ) -> AgentState {
-    step.errors = step.errors.with_error(error);
-    end(ports, state, step, None, None)
+    match unprepared {
+        Unprepared::Failed(error) => {
+            step.errors = step.errors.with_error(error);
+            end(ports, state, step, None, None)
+        }
+        Unprepared::Cut(signal) => end(ports, state, step, Some(signal), None),
+    }
 }
 
-/// Returns the shape that the state demands of final answers.
-pub(super) fn answer_shape(state: &AgentState) -> Result<AnswerShape, AgentError> {
-    AnswerShape::of(&state.context().response_format)
-        .map_err(|error| validation_error(SHAPE_INVALID, error.to_string()))
-}
-
-/// Returns the request of a step, not yet for any model in particular.
-pub(super) fn request(
+/// Makes what a step begins with, until the execution is called off or its time is spent.
+pub(super) async fn prepare(
     ports: &DriverPorts,
     state: &AgentState,
     messages: &Messages,
-) -> Result<ModelRequest, AgentError> {
+) -> Result<Prepared, Unprepared> {
+    let shape = prepare_shape(ports, state).await?;
+    let request = uncut(ports, state, request(ports, state, messages)).await?;
+    Ok(Prepared { shape, request })
+}
+
+/// Makes the shape that the state demands of final answers, as above.
+pub(super) async fn prepare_shape(ports: &DriverPorts, state: &AgentState) -> Result<Arc<AnswerShape>, Unprepared> {
+    let shape = async {
+        let shape = ports.shapes.shape(&state.context().response_format).await;
+        shape.map_err(|error| validation_error(SHAPE_INVALID, error.to_string()))
+    };
+    uncut(ports, state, shape).await
+}
+
+async fn uncut<T>(
+    ports: &DriverPorts,
+    state: &AgentState,
+    work: impl Future<Output = Result<T, AgentError>>,
+) -> Result<T, Unprepared> {
+    tokio::select! {
+        biased;
+        done = work => done.map_err(Unprepared::Failed),
+        cut = ports.control.interrupted(ports.control.time_limit(state)) => Err(Unprepared::Cut(cut)),
+    }
+}
+
+async fn request(ports: &DriverPorts, state: &AgentState, messages: &Messages) -> Result<ModelRequest, AgentError> {
     let context = state.context();
-    let system = render_prompt(&context.system_prompt, &ports.variables, &context.metadata)
-        .map_err(|error| validation_error("prompt_not_rendered", error.to_string()))?;
     Ok(ModelRequest {
         model: String::new(),
-        system: system.into(),
+        system: system_prompt(ports, state).await?,
         messages: Arc::clone(messages),
         provider_tools: Arc::clone(&ports.provider_tools),
         tool_choice: tool_choice(ports, state)?,
@@ -230,6 +279,19 @@ fn tool_choice(ports: &DriverPorts, state: &AgentState) -> Result<ToolChoice, Ag
     Ok(choice)
 }
 
+async fn system_prompt(ports: &DriverPorts, state: &AgentState) -> Result<Arc<str>, AgentError> {
+    let context = state.context();
+    if !is_template(&context.system_prompt) {
+        return Ok(context.system_prompt.as_str().into());
+    }
+    let (prompt, metadata) = (context.system_prompt.clone(), context.metadata.clone());
+    let variables = Arc::clone(&ports.variables);
+    let rendered = off_thread(move || render_prompt(&prompt, &variables, &metadata)).await;
+    rendered
+        .map(Arc::from)
+        .map_err(|error| validation_error("prompt_not_rendered", error.to_string()))
+}
+
 /// Returns the id of a call that the model gave none.
 pub(super) fn call_id(step_id: StepId, index: usize) -> String {
     // Providers take ids of at most 40 letters, digits, `-` and `_`.
@@ -242,7 +304,7 @@ pub(super) fn has_error(step: &AgentStep, code: &str) -> bool {
 }
 
 /// An answer that the model or its provider declined to give is an answer. One that ended too early can't be mended by asking again.
-fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape: &AnswerShape) -> Verdict {
+async fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape: &Arc<AnswerShape>) -> Verdict {
     let Some(response) = &step.response else {
         return Verdict::Accepted(None);
     };
@@ -253,7 +315,14 @@ fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape: &Answ
     if has_refusal || response.finish_reason == FinishReason::Refusal {
         return Verdict::Accepted(None);
     }
-    let misfit = match shape.read(&joined_text(&response.content)) {
+    let answer = joined_text(&response.content);
+    let read = if shape.has_schema() {
+        let shape = Arc::clone(shape);
+        off_thread(move || shape.read(&answer)).await
+    } else {
+        shape.read(&answer)
+    };
+    let misfit = match read {
         Ok(value) => return Verdict::Accepted(value),
         Err(misfit) => misfit,
     };

@@ -6,7 +6,7 @@ use super::Driver;
 use super::deltas::Told;
 use super::exchange::exchange;
 use super::ports::DriverPorts;
-use super::step::{answer_shape, carry_out, end_with_error, finish, request};
+use super::step::{Prepared, carry_out, end_unprepared, finish, prepare};
 use crate::agent::progress::PendingStep;
 use crate::agent::state::{AgentState, AgentStep};
 use crate::ids::StepId;
@@ -26,11 +26,9 @@ impl ToolCallingDriver {
     async fn make_step(&self, state: AgentState, step_id: StepId) -> AgentState {
         let ports = &self.ports;
         let step = AgentStep::new(step_id, ports.compiler.compile(&state));
-        let prepared = answer_shape(&state)
-            .and_then(|shape| request(ports, &state, &step.input_messages).map(|request| (shape, request)));
-        let (shape, request) = match prepared {
+        let Prepared { shape, request } = match prepare(ports, &state, &step.input_messages).await {
             Ok(prepared) => prepared,
-            Err(error) => return end_with_error(ports, state, step, error),
+            Err(unprepared) => return end_unprepared(ports, state, step, unprepared),
         };
         let (state, asked) = exchange(ports, state, request, Told::Everything).await;
         carry_out(ports, state, step, &shape, asked).await

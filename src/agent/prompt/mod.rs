@@ -42,7 +42,7 @@ pub struct PromptError {
 }
 
 /// Tells whether a prompt has anything to render.
-fn is_template(prompt: &str) -> bool {
+pub(super) fn is_template(prompt: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|mark| prompt.contains(mark))
 }
 

@@ -230,6 +230,7 @@ impl SubagentTool {
             team: Arc::clone(&above.team),
             slot,
             children: Children::default(),
+            shapes: Arc::default(),
             call_seed: CallSeed::of_call(&context.idempotency_key),
             journal,
             inbox: None,

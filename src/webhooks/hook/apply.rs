@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::answer::{Answer, Decision, NewContent, NewMessage, NewRole};
-use crate::agent::check_prompt;
 use crate::agent::hooks::{HookContext, HookField, HookPoint, HookSubject, ToolDecision, is_permitted};
 use crate::agent::state::{AgentState, StopSignal};
+use crate::agent::{AnswerShape, check_prompt};
 use crate::clock::Timestamp;
 use crate::ids::{IdSource, MessageId};
 use crate::json::{Object, Value};
@@ -125,7 +125,10 @@ fn with_context(state: AgentState, answer: &Answer) -> Result<AgentState, String
         None => state,
     };
     Ok(match &answer.response_format {
-        Some(response_format) => state.with_response_format(response_format.clone()),
+        Some(response_format) => {
+            AnswerShape::check_size(response_format).map_err(|error| format!("response_format: {error}"))?;
+            state.with_response_format(response_format.clone())
+        }
         None => state,
     })
 }

@@ -289,6 +289,7 @@ impl Setup {
             parameters: Arc::new(self.parameters.clone()),
             provider_tools: Arc::default(),
             parallel_tool_calls: self.parallel_tool_calls,
+            shapes: Arc::default(),
             max_corrections: 2,
             hooks: Arc::clone(&hooks),
             tools: tools.unwrap().executor(&names).unwrap(),

@@ -37,7 +37,9 @@ fn keys() -> BTreeMap<String, Option<String>> {
 fn general(table: &str, key: &str) -> String {
     let quoted = "\"PROVIDER/MODEL\"";
     match table.split_once('.') {
-        Some(("providers", provider)) if provider.ends_with(".aws") => format!("providers.NAME.aws.{key}"),
+        Some(("providers", provider)) if provider.split('.').nth(1) == Some("aws") => {
+            format!("providers.NAME.aws.{key}")
+        }
         Some(("providers", _)) => format!("providers.NAME.{key}"),
         Some(("prices", _)) => format!("prices.{quoted}.{key}"),
         Some(("webhooks", _)) => format!("webhooks.secrets.NAME.{key}"),

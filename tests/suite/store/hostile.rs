@@ -1,4 +1,4 @@
-//! Arbitrary and damaged bytes against every decoder and against prompts: the bodies of the fuzz targets.
+//! Arbitrary and damaged bytes against every decoder, prompts and schemas: the bodies of the fuzz targets.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ mod bodies;
 
 type Body = fn(&[u8]);
 
-const BODIES: [Body; 10] = [
+const BODIES: [Body; 11] = [
     bodies::agent_state,
     bodies::state_addition,
     bodies::segment,
@@ -22,6 +22,7 @@ const BODIES: [Body; 10] = [
     bodies::gemini,
     bodies::prompt,
     bodies::bedrock,
+    bodies::schema,
 ];
 
 fn golden(name: &str) -> Vec<u8> {
@@ -144,6 +145,64 @@ fn template() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat().into_bytes())
 }
 
+/// A schema made of every way to use another one, and a value.
+fn schema_and_value() -> impl Strategy<Value = Vec<u8>> {
+    let leaf = prop::sample::select(vec![
+        "{}",
+        "true",
+        "false",
+        r##"{"$ref":"#"}"##,
+        r##"{"$ref":"#/$defs/a"}"##,
+        r##"{"$ref":"#/$defs/b"}"##,
+        r#"{"type":"integer"}"#,
+        r#"{"pattern":"^(a|b)*$"}"#,
+        r#"{"enum":[1,"a",[{}]]}"#,
+        r#"{"minLength":2}"#,
+        "[]",
+        "1",
+    ]);
+    let schema = leaf.prop_map(str::to_owned).prop_recursive(6, 60, 4, |inner| {
+        let keyword = prop::sample::select(vec![
+            ("anyOf", "["),
+            ("allOf", "["),
+            ("oneOf", "["),
+            ("not", ""),
+            ("if", ""),
+            ("then", ""),
+            ("items", ""),
+            ("contains", ""),
+            ("properties", "{"),
+            ("dependentSchemas", "{"),
+            ("additionalProperties", ""),
+            ("unevaluatedProperties", ""),
+            ("unevaluatedItems", ""),
+            ("propertyNames", ""),
+            ("prefixItems", "["),
+            ("patternProperties", "{"),
+            ("$defs", "{"),
+        ]);
+        let member = (keyword, inner.clone(), inner).prop_map(|((name, kind), one, other)| match kind {
+            "[" => format!(r#""{name}":[{one},{other}]"#),
+            "{" => format!(r#""{name}":{{"a":{one},"b":{other}}}"#),
+            _ => format!(r#""{name}":{one}"#),
+        });
+        prop::collection::btree_set(member, 1..4)
+            .prop_map(|members| format!("{{{}}}", members.into_iter().collect::<Vec<_>>().join(",")))
+    });
+    let deep = r#"{"a":"#.repeat(60) + "[1,2]" + &"}".repeat(60);
+    let value = prop::sample::select(vec![
+        "{}".to_owned(),
+        r#"{"a":{"b":["a",1,[]]},"b":"aab"}"#.to_owned(),
+        deep,
+    ]);
+    (schema.clone(), schema.clone(), schema, value).prop_map(|(root, a, b, value)| {
+        format!(
+            r#"{{"type":"object","allOf":[{root}],"properties":{{"a":{root}}},"$defs":{{"a":{a},"b":{b}}}}}{value}"#
+        )
+        .into_bytes()
+    })
+}
+
 #[test]
 fn what_is_stored_is_read_by_the_bodies() {
     for (body, bytes) in stored() {
@@ -181,6 +240,11 @@ proptest! {
     #[test]
     fn no_prompt_exhausts_the_stack_or_the_time(bytes in template()) {
         bodies::prompt(&bytes);
+    }
+
+    #[test]
+    fn no_schema_exhausts_the_stack_or_the_time(bytes in schema_and_value()) {
+        bodies::schema(&bytes);
     }
 
     #[test]

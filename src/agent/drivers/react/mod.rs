@@ -17,7 +17,7 @@ use super::deltas::{Told, tell_rest};
 use super::exchange::{Exchange, exchange};
 use super::ports::DriverPorts;
 use super::step::{
-    Fault, answer_shape, call_id, carry_out, end_with_error, end_with_fault, finish, has_error, request,
+    Fault, Prepared, Unprepared, call_id, carry_out, end_unprepared, end_with_fault, finish, has_error, prepare,
     validation_error,
 };
 use super::structured::with_paragraph;
@@ -26,7 +26,7 @@ use crate::agent::events::AgentEvent;
 use crate::agent::parameters::ToolChoice;
 use crate::agent::ports::ModelRequest;
 use crate::agent::progress::PendingStep;
-use crate::agent::state::{AgentError, AgentState, AgentStep, FinishReason, Messages, ModelResponse};
+use crate::agent::state::{AgentError, AgentState, AgentStep, FinishReason, ModelResponse};
 use crate::ids::StepId;
 use crate::message::{ContentPart, ReasoningPart, ToolCall, joined_text};
 use crate::model_ref::ResponseFormat;
@@ -61,13 +61,14 @@ impl ReactDriver {
     async fn make_step(&self, state: AgentState, step_id: StepId) -> AgentState {
         let ports = &self.ports;
         let step = AgentStep::new(step_id, ports.compiler.compile(&state));
-        let prepared = answer_shape(&state).and_then(|shape| {
-            self.request(&state, &step.input_messages, &shape)
-                .map(|request| (shape, request))
+        let prepared = prepare(ports, &state, &step.input_messages).await;
+        let in_words = prepared.and_then(|Prepared { shape, request }| {
+            let request = in_words(request, &shape).map_err(Unprepared::Failed)?;
+            Ok(Prepared { shape, request })
         });
-        let (shape, request) = match prepared {
+        let Prepared { shape, request } = match in_words {
             Ok(prepared) => prepared,
-            Err(error) => return end_with_error(ports, state, step, error),
+            Err(unprepared) => return end_unprepared(ports, state, step, unprepared),
         };
         let (state, asked) = exchange(ports, state, request, Told::Reasoning).await;
         let asked = without_calls(asked);
@@ -85,27 +86,6 @@ impl ReactDriver {
                 carry_out(ports, state, step, &shape, asked).await
             }
         }
-    }
-
-    /// Returns the request with words in place of tools. The shape of the answer is no shape of decisions, so it is described as well.
-    fn request(
-        &self,
-        state: &AgentState,
-        messages: &Messages,
-        shape: &AnswerShape,
-    ) -> Result<ModelRequest, AgentError> {
-        let request = request(&self.ports, state, messages)?;
-        if request.tool_choice != ToolChoice::Auto {
-            let words = "only the driver tool_calling takes a tool_choice";
-            return Err(validation_error("unsupported_tool_choice", words.to_owned()));
-        }
-        Ok(ModelRequest {
-            system: with_paragraph(&request.system, &instructions(&request.tools, &request.response_format)),
-            messages: rendered(&request.messages, !shape.is_words()),
-            tools: [].into(),
-            response_format: ResponseFormat::Text,
-            ..request
-        })
     }
 
     /// Returns the exchange with the decision in its neutral form, once listeners know of it.
@@ -190,6 +170,21 @@ impl Driver for ReactDriver {
     fn resume_step(&self, state: AgentState, pending: PendingStep) -> BoxFuture<'_, AgentState> {
         Box::pin(finish(&self.ports, state, pending))
     }
+}
+
+/// Returns the request with words in place of tools. The shape of the answer is no shape of decisions, so it is described as well.
+fn in_words(request: ModelRequest, shape: &AnswerShape) -> Result<ModelRequest, AgentError> {
+    if request.tool_choice != ToolChoice::Auto {
+        let words = "only the driver tool_calling takes a tool_choice";
+        return Err(validation_error("unsupported_tool_choice", words.to_owned()));
+    }
+    Ok(ModelRequest {
+        system: with_paragraph(&request.system, &instructions(&request.tools, &request.response_format)),
+        messages: rendered(&request.messages, !shape.is_words()),
+        tools: [].into(),
+        response_format: ResponseFormat::Text,
+        ..request
+    })
 }
 
 fn read(asked: &Exchange) -> Reading {

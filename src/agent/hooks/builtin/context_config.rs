@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 
 use super::config::{ensure, read};
+use crate::agent::answer::AnswerShape;
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
 use crate::agent::prompt::check_prompt;
 use crate::json::Object;
@@ -45,7 +46,9 @@ impl HookFactory for ContextConfigFactory {
     fn check(&self, config: &Object) -> Result<(), String> {
         let config = ContextConfig::read(config)?;
         let prompt = config.system_prompt.as_deref().unwrap_or_default();
-        check_prompt(prompt).map_err(|error| error.to_string())
+        check_prompt(prompt).map_err(|error| error.to_string())?;
+        let shape = config.response_format.as_ref().map(AnswerShape::of).transpose();
+        shape.map(drop).map_err(|error| format!("response_format: {error}"))
     }
 
     fn make(&self, config: &Object, _: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {

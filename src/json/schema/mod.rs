@@ -1,15 +1,33 @@
-//! JSON Schema behind one wrapper: the only file that names the library. A schema never reads a file or an address.
+//! JSON Schema behind one wrapper: nothing else names the library. A schema never reads a file or an address.
+//!
+//! Schemas and values come from callers and models, so both are bounded: a schema is measured before it is compiled, and what a check
+//! reads of a value is counted.
+
+mod counted;
+mod measure;
 
 use std::fmt;
 
 use jsonschema::{Draft, PatternOptions, Validator};
 
+use self::counted::{Allowance, Counted, CountedJson};
+use self::measure::{Measure, measure};
 use super::Value;
 
 /// The largest schema, in bytes of its JSON.
 const MAX_SCHEMA_BYTES: usize = 64 * 1024;
-/// The most memory that one pattern of a schema may compile to, in bytes.
-const MAX_PATTERN_BYTES: usize = 1024 * 1024;
+/// The most memory that the patterns of a schema may compile to, in bytes, each to an equal share.
+const MAX_PATTERNS_SIZE: usize = 1024 * 1024;
+/// The most memory that one pattern may compile to, in bytes.
+const MAX_PATTERN_SIZE: usize = 256 * 1024;
+/// The most checks that one value may take: less than a second.
+const MAX_CHECKS: usize = 20_000_000;
+/// The most checks to find out what does not fit: each may leave a description.
+const MAX_DESCRIBED_CHECKS: usize = 200_000;
+/// The most bytes of text that patterns are matched against.
+const MAX_MATCHED_BYTES: usize = 32 * 1024;
+/// The most levels of a value times levels of the schema above a check: the library calls itself for each.
+const MAX_LEVELS: usize = 600;
 /// Violations that are told; more would not help.
 const MAX_VIOLATIONS: usize = 5;
 /// The longest description of a violation, in characters: it may quote the value.
@@ -18,7 +36,8 @@ const MAX_VIOLATION_LENGTH: usize = 300;
 /// A compiled schema.
 #[derive(Debug)]
 pub struct JsonSchema {
-    validator: Validator,
+    validator: Validator<CountedJson>,
+    measure: Measure,
 }
 
 /// A schema that can't be used.
@@ -29,6 +48,12 @@ pub enum SchemaError {
     TooLarge {
         /// Its size as JSON.
         bytes: usize,
+    },
+    /// It would take too much to compile it or to check values by it.
+    #[error("the schema can't be used: {message}")]
+    TooMuch {
+        /// What is too much.
+        message: String,
     },
     /// It does not describe an object.
     #[error("the schema must have \"type\": \"object\"")]
@@ -49,15 +74,19 @@ pub struct SchemaViolations {
 }
 
 impl JsonSchema {
-    /// Compiles a schema; draft 2020-12 unless it says otherwise.
+    /// Checks that a schema of objects is small enough to be compiled and used. Whether it is valid is found out when it is compiled.
+    pub fn check_size_of_object(schema: &Value) -> Result<(), SchemaError> {
+        check_type(schema)?;
+        measured(schema).map(drop)
+    }
+
+    /// Compiles a schema; draft 2020-12 unless it says otherwise. It may take a noticeable part of a second.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        let bytes = schema.to_string().len();
-        if bytes > MAX_SCHEMA_BYTES {
-            return Err(SchemaError::TooLarge { bytes });
-        }
+        let measure = measured(schema)?;
         // The linear engine: with backtracking, a value could make a pattern run for ever.
-        let patterns = PatternOptions::regex().size_limit(MAX_PATTERN_BYTES);
-        let validator = jsonschema::options()
+        let share = MAX_PATTERNS_SIZE / measure.patterns.max(1);
+        let patterns = PatternOptions::regex().size_limit(share.min(MAX_PATTERN_SIZE));
+        let validator = jsonschema::options_for::<CountedJson>()
             .with_draft(draft(schema))
             .with_pattern_options(patterns)
             .offline()
@@ -65,21 +94,37 @@ impl JsonSchema {
             .map_err(|error| SchemaError::Invalid {
                 message: shortened(&error.to_string()),
             })?;
-        Ok(Self { validator })
+        Ok(Self { validator, measure })
     }
 
     /// Compiles a schema of objects, as providers demand of arguments.
     pub fn compile_object(schema: &Value) -> Result<Self, SchemaError> {
-        if schema.get("type").and_then(Value::as_str) != Some("object") {
-            return Err(SchemaError::NotOfObject);
-        }
+        check_type(schema)?;
         Self::compile(schema)
     }
 
-    /// Checks a value.
+    /// Checks a value. It may take a noticeable part of a second.
     pub fn check(&self, value: &Value) -> Result<(), SchemaViolations> {
-        let mut errors = self.validator.iter_errors(value);
-        let violations: Vec<_> = errors
+        if depth(value).saturating_mul(self.measure.height) > MAX_LEVELS {
+            return Err(SchemaViolations::one("it nests too deep to be checked"));
+        }
+        let allowance = Allowance::new(MAX_CHECKS, MAX_MATCHED_BYTES, &self.measure);
+        let is_valid = self.validator.is_valid(Counted::new(value, &allowance));
+        if allowance.is_spent() {
+            return Err(SchemaViolations::one(
+                "it takes too much work to check it: make it smaller",
+            ));
+        }
+        if is_valid { Ok(()) } else { Err(self.violations(value)) }
+    }
+
+    fn violations(&self, value: &Value) -> SchemaViolations {
+        let allowance = Allowance::new(MAX_DESCRIBED_CHECKS, MAX_MATCHED_BYTES, &self.measure);
+        let mut errors = self.validator.iter_errors(Counted::new(value, &allowance));
+        if allowance.is_spent() {
+            return SchemaViolations::one("it does not fit, in more ways than can be named");
+        }
+        let violations = errors
             .by_ref()
             .take(MAX_VIOLATIONS)
             .map(|error| {
@@ -88,13 +133,19 @@ impl JsonSchema {
                 format!("{place}: {}", shortened(&error.to_string()))
             })
             .collect();
-        if violations.is_empty() {
-            return Ok(());
-        }
-        Err(SchemaViolations {
+        SchemaViolations {
             violations,
             left_out: errors.count(),
-        })
+        }
+    }
+}
+
+impl SchemaViolations {
+    fn one(words: &str) -> Self {
+        Self {
+            violations: vec![format!("(root): {words}")],
+            left_out: 0,
+        }
     }
 }
 
@@ -105,6 +156,32 @@ impl fmt::Display for SchemaViolations {
             0 => Ok(()),
             count => write!(f, "; and {count} more"),
         }
+    }
+}
+
+fn check_type(schema: &Value) -> Result<(), SchemaError> {
+    let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
+    if is_object {
+        Ok(())
+    } else {
+        Err(SchemaError::NotOfObject)
+    }
+}
+
+fn measured(schema: &Value) -> Result<Measure, SchemaError> {
+    let bytes = schema.to_string().len();
+    if bytes > MAX_SCHEMA_BYTES {
+        return Err(SchemaError::TooLarge { bytes });
+    }
+    measure(schema)
+}
+
+/// Returns how deep a value nests. Parsers bound that, so this ends.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
     }
 }
 
@@ -122,6 +199,9 @@ fn shortened(text: &str) -> String {
         None => text.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod worst_case;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,295 @@
+//! Measures a schema before it is compiled: how much there is of it, and how much work it can make of one value.
+//!
+//! A schema of a few kilobytes can stand for millions of checks, since each `$ref` may be followed by two more. So references are
+//! counted out, each part once: what a part comes to is the sum of what its parts come to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{SchemaError, shortened};
+use crate::json::{Object, Value};
+
+/// The most parts of a schema that are schemas themselves.
+const MAX_PARTS: usize = 5_000;
+/// How deep its JSON nests.
+const MAX_DEPTH: usize = 48;
+/// How many stand between a value and a check of it, references counted.
+const MAX_HEIGHT: usize = 32;
+/// The most checks of one value, references counted out.
+const MAX_CHECKS: usize = 2_000;
+/// The most such checks in all parts that forbid what no other part has looked at: each of them looks through them again.
+const MAX_UNEVALUATED_CHECKS: usize = 10_000;
+/// The most patterns.
+const MAX_PATTERNS: usize = 200;
+/// The most bytes of all patterns.
+const MAX_PATTERN_BYTES: usize = 8 * 1024;
+
+/// Keywords with a schema for the value itself.
+const SAME: [&str; 4] = ["not", "if", "then", "else"];
+/// Keywords with a list of schemas for the value itself.
+const SAME_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+/// Keywords with schemas by name for the value itself.
+const SAME_NAMED: [&str; 2] = ["dependentSchemas", "dependencies"];
+/// Keywords with a schema, or a list of schemas, for what is within the value.
+const WITHIN: [&str; 9] = [
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "unevaluatedItems",
+    "contains",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "propertyNames",
+    "contentSchema",
+];
+/// Keywords with schemas by name for what is within the value.
+const WITHIN_NAMED: [&str; 2] = ["properties", "patternProperties"];
+/// Keywords with schemas that nothing but references uses.
+const DEFINED: [&str; 2] = ["$defs", "definitions"];
+/// References that depend on how they were reached.
+const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
+
+/// What a schema comes to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Measure {
+    /// The most checks of one value.
+    pub(super) checks: usize,
+    /// How many parts stand between a value and a check of it.
+    pub(super) height: usize,
+    /// How many patterns there are.
+    pub(super) patterns: usize,
+}
+
+/// What a part comes to.
+#[derive(Debug, Clone, Copy)]
+enum Counted {
+    /// It is being counted: whoever meets it refers to itself.
+    Underway,
+    Done {
+        checks: usize,
+        height: usize,
+    },
+}
+
+#[derive(Debug)]
+struct Survey<'a> {
+    root: &'a Value,
+    /// Parts to visit.
+    waiting: Vec<&'a Value>,
+    /// By the address of each part, which no other part has.
+    counted: BTreeMap<*const Value, Counted>,
+    patterns: BTreeSet<&'a str>,
+}
+
+/// Measures a schema; refuses one that is too much.
+pub(super) fn measure(schema: &Value) -> Result<Measure, SchemaError> {
+    if is_deeper(schema, MAX_DEPTH) {
+        return Err(too_much(&format!("it nests deeper than {MAX_DEPTH} levels")));
+    }
+    let mut survey = Survey {
+        root: schema,
+        waiting: vec![schema],
+        counted: BTreeMap::new(),
+        patterns: BTreeSet::new(),
+    };
+    let parts = survey.visit()?;
+    let mut measure = Measure {
+        patterns: survey.patterns.len(),
+        ..Measure::default()
+    };
+    let mut unevaluated = 0_usize;
+    for part in parts {
+        let (checks, height) = survey.count(part, 0)?;
+        measure.checks = measure.checks.max(checks);
+        measure.height = measure.height.max(height);
+        if is_unevaluated(part) {
+            unevaluated = unevaluated.saturating_add(checks);
+        }
+    }
+    if unevaluated > MAX_UNEVALUATED_CHECKS {
+        return Err(too_much(
+            "it uses `unevaluatedProperties` and `unevaluatedItems` above too many schemas",
+        ));
+    }
+    let pattern_bytes: usize = survey.patterns.iter().map(|pattern| pattern.len()).sum();
+    if measure.patterns > MAX_PATTERNS || pattern_bytes > MAX_PATTERN_BYTES {
+        let words = format!(
+            "it has {} patterns of together {pattern_bytes} bytes; the most are {MAX_PATTERNS} of {MAX_PATTERN_BYTES} bytes",
+            measure.patterns
+        );
+        return Err(too_much(&words));
+    }
+    Ok(measure)
+}
+
+impl<'a> Survey<'a> {
+    /// Visits all parts, and returns them.
+    fn visit(&mut self) -> Result<Vec<&'a Value>, SchemaError> {
+        let mut parts = Vec::new();
+        let mut seen = BTreeSet::new();
+        while let Some(part) = self.waiting.pop() {
+            if !seen.insert(std::ptr::from_ref(part)) {
+                continue;
+            }
+            parts.push(part);
+            if parts.len() > MAX_PARTS {
+                return Err(too_much(&format!("it has more than {MAX_PARTS} schemas")));
+            }
+            if let Value::Object(keywords) = part {
+                self.visit_keywords(part, keywords)?;
+            }
+        }
+        Ok(parts)
+    }
+
+    fn visit_keywords(&mut self, part: &'a Value, keywords: &'a Object) -> Result<(), SchemaError> {
+        if let Some(name) = DYNAMIC.into_iter().find(|name| keywords.contains_key(*name)) {
+            return Err(too_much(&format!("{name} is not supported; use $ref")));
+        }
+        // The fourth draft spells it so, and in others it means nothing.
+        let is_fourth = self
+            .root
+            .get("$schema")
+            .and_then(Value::as_str)
+            .is_some_and(|draft| draft.contains("draft-04"));
+        let is_named = keywords.contains_key(if is_fourth { "id" } else { "$id" });
+        if is_named && !std::ptr::eq(part, self.root) {
+            return Err(too_much("only the whole schema may have an $id"));
+        }
+        for (name, value) in keywords {
+            let name = name.as_str();
+            if SAME.contains(&name) || SAME_LISTS.contains(&name) || WITHIN.contains(&name) {
+                self.wait_for(value);
+            } else if SAME_NAMED.contains(&name) || WITHIN_NAMED.contains(&name) || DEFINED.contains(&name) {
+                self.waiting
+                    .extend(value.as_object().into_iter().flat_map(Object::values));
+            }
+        }
+        if let Some(names) = keywords.get("patternProperties").and_then(Value::as_object) {
+            self.patterns.extend(names.keys().map(String::as_str));
+        }
+        self.patterns.extend(keywords.get("pattern").and_then(Value::as_str));
+        // What is referred to stands elsewhere, maybe where no schema is looked for otherwise.
+        if let Some(target) = self.target(keywords)? {
+            self.waiting.push(target);
+        }
+        Ok(())
+    }
+
+    fn wait_for(&mut self, value: &'a Value) {
+        match value {
+            Value::Array(schemas) => self.waiting.extend(schemas),
+            schema => self.waiting.push(schema),
+        }
+    }
+
+    /// Finds what a part refers to.
+    fn target(&self, keywords: &'a Object) -> Result<Option<&'a Value>, SchemaError> {
+        let Some(reference) = keywords.get("$ref").and_then(Value::as_str) else {
+            return Ok(None);
+        };
+        let invalid = |words: &str| SchemaError::Invalid {
+            message: shortened(&format!("$ref {reference:?} {words}")),
+        };
+        let pointer = reference
+            .strip_prefix('#')
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let pointer =
+            pointer.ok_or_else(|| invalid("does not point into the schema itself, as \"#/$defs/name\" does"))?;
+        let pointer = unescaped(pointer).ok_or_else(|| invalid("is not a pointer"))?;
+        let target = self.root.pointer(&pointer);
+        target.map(Some).ok_or_else(|| invalid("points to nothing"))
+    }
+
+    /// Counts the checks that a part makes of one value, and how many parts stand one above the other in them.
+    fn count(&mut self, part: &'a Value, depth: usize) -> Result<(usize, usize), SchemaError> {
+        let key = std::ptr::from_ref(part);
+        match self.counted.get(&key) {
+            Some(Counted::Done { checks, height }) => return Ok((*checks, *height)),
+            Some(Counted::Underway) => {
+                return Err(too_much("one of its schemas refers to itself for the same value"));
+            }
+            None => (),
+        }
+        if depth >= MAX_HEIGHT {
+            return Err(too_much(&format!(
+                "more than {MAX_HEIGHT} of its schemas refer to each other in a row"
+            )));
+        }
+        self.counted.insert(key, Counted::Underway);
+        let mut checks = 1_usize;
+        let mut height = 0;
+        if let Value::Object(keywords) = part {
+            // Each looks at the value once more.
+            let rounds = if is_unevaluated(part) { 2 } else { 1 };
+            for same in self.same(keywords)? {
+                let (more, above) = self.count(same, depth + 1)?;
+                checks = checks.saturating_add(more.saturating_mul(rounds));
+                height = height.max(above);
+            }
+            checks = checks.saturating_add(keywords.len());
+        }
+        let height = height + 1;
+        if height > MAX_HEIGHT {
+            return Err(too_much(&format!(
+                "more than {MAX_HEIGHT} of its schemas refer to each other in a row"
+            )));
+        }
+        if checks > MAX_CHECKS {
+            let words = format!("it comes to more than {MAX_CHECKS} checks of one value, with each $ref counted out");
+            return Err(too_much(&words));
+        }
+        self.counted.insert(key, Counted::Done { checks, height });
+        Ok((checks, height))
+    }
+
+    /// Returns the parts that check the same value as the part of these keywords.
+    fn same(&self, keywords: &'a Object) -> Result<Vec<&'a Value>, SchemaError> {
+        let mut parts: Vec<&Value> = SAME.into_iter().filter_map(|name| keywords.get(name)).collect();
+        let lists = SAME_LISTS.into_iter().filter_map(|name| keywords.get(name)?.as_array());
+        parts.extend(lists.flatten());
+        let named = SAME_NAMED
+            .into_iter()
+            .filter_map(|name| keywords.get(name)?.as_object());
+        parts.extend(named.flat_map(Object::values));
+        parts.extend(self.target(keywords)?);
+        Ok(parts)
+    }
+}
+
+/// Parsers bound the depth, so this ends.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(|item| is_deeper(item, levels - 1)),
+        Value::Object(entries) => levels == 0 || entries.values().any(|value| is_deeper(value, levels - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn is_unevaluated(part: &Value) -> bool {
+    ["unevaluatedProperties", "unevaluatedItems"]
+        .into_iter()
+        .any(|name| part.get(name).is_some())
+}
+
+/// Resolves the percent-encoding of a pointer in a URI.
+fn unescaped(pointer: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(pointer.len());
+    let mut rest = pointer.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        if *first == b'%' {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn too_much(words: &str) -> SchemaError {
+    SchemaError::TooMuch {
+        message: words.to_owned(),
+    }
+}

@@ -1,0 +1,248 @@
+//! The worst that a caller can write: it is refused, or it is compiled and checked within bounds of stack, time and memory.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::*;
+
+/// What a blocking thread has; builds of tests need several times as much of it as optimised ones.
+const STACK: usize = 2 * 1024 * 1024;
+/// Far above what anything here takes: builds of tests are not optimised, and share their machine.
+const LONG: Duration = Duration::from_mins(1);
+
+/// Does the work on little stack and in bounded time.
+fn bounded<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let begun = Instant::now();
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(work).unwrap();
+    let result = thread.join().unwrap();
+    assert!(begun.elapsed() < LONG, "{name}: {:?}", begun.elapsed());
+    result
+}
+
+fn compile(name: &str, schema: Value) -> Result<JsonSchema, SchemaError> {
+    bounded(name, move || JsonSchema::compile(&schema))
+}
+
+/// A schema whose first definition uses the second, and so on.
+fn chain(length: usize, link: impl Fn(Value) -> Value) -> Value {
+    let definition = |at: usize| {
+        if at + 1 == length {
+            return json!({"type": "object", "required": ["z"]});
+        }
+        link(json!({"$ref": format!("#/$defs/d{}", at + 1)}))
+    };
+    let definitions: super::super::Object = (0..length).map(|at| (format!("d{at}"), definition(at))).collect();
+    json!({"type": "object", "$defs": definitions, "allOf": [{"$ref": "#/$defs/d0"}]})
+}
+
+/// A schema within a schema, and so on.
+fn nested(depth: usize, wrap: impl Fn(Value) -> Value) -> Value {
+    let inner = (0..depth).fold(json!({"type": "object", "required": ["z"]}), |inner, _| wrap(inner));
+    json!({"type": "object", "allOf": [inner]})
+}
+
+type Maker = fn(usize, fn(Value) -> Value) -> Value;
+type Form = (&'static str, fn(Value) -> Value);
+
+/// How one schema can use another.
+const FORMS: [Form; 14] = [
+    ("anyOf", |one| json!({"anyOf": [one, one]})),
+    ("allOf", |one| json!({"allOf": [one, one]})),
+    ("oneOf", |one| json!({"oneOf": [one, one]})),
+    ("not", |one| json!({"not": one})),
+    ("if", |one| json!({"if": one, "then": one, "else": one})),
+    ("itself", |one| one),
+    ("one allOf", |one| json!({"allOf": [one]})),
+    ("properties", |one| json!({"properties": {"a": one}})),
+    (
+        "two properties",
+        |one| json!({"properties": {"a": {"anyOf": [one, one]}}}),
+    ),
+    ("items", |one| json!({"items": one})),
+    ("dependent", |one| json!({"dependentSchemas": {"a": one}})),
+    ("names", |one| json!({"propertyNames": one})),
+    (
+        "unevaluated",
+        |one| json!({"allOf": [one], "unevaluatedProperties": false}),
+    ),
+    (
+        "unevaluated schema",
+        |one| json!({"unevaluatedProperties": one, "unevaluatedItems": one}),
+    ),
+];
+
+fn values() -> Vec<Value> {
+    let deep = |depth: usize| (0..depth).fold(json!({"y": 1}), |value, _| json!({"a": value}));
+    let list = |depth: usize| (0..depth).fold(json!([1]), |value, _| json!([value]));
+    vec![
+        json!({}),
+        deep(1),
+        deep(20),
+        deep(120),
+        list(120),
+        json!({"a": vec![1; 20_000]}),
+    ]
+}
+
+#[test]
+fn what_stands_for_too_much_is_refused_at_once() {
+    let patterns: Vec<Value> = (0..1_700)
+        .map(|at| json!({"pattern": format!("{at}\\w{{20}}")}))
+        .collect();
+    let long_pattern = "(a|b)".repeat(10_000);
+    for (name, schema) in [
+        (
+            "two references for each, 22 levels",
+            chain(22, |one| json!({"anyOf": [one, one]})),
+        ),
+        (
+            "all of two references, 22 levels",
+            chain(22, |one| json!({"allOf": [one, one]})),
+        ),
+        ("thousands in a row", chain(1_500, |one| one)),
+        (
+            "thousands in a row, wrapped",
+            chain(1_200, |one| json!({"allOf": [one]})),
+        ),
+        ("1700 patterns", json!({"type": "object", "anyOf": patterns})),
+        ("a long pattern", json!({"pattern": long_pattern})),
+        ("a large pattern", json!({"pattern": "((a{100}){100}){100}"})),
+        ("deep", nested(60, |one| json!({"not": one}))),
+        ("refers to itself", json!({"$ref": "#"})),
+        ("refers to itself, wrapped", json!({"not": {"anyOf": [{"$ref": "#"}]}})),
+        ("dynamic", json!({"properties": {"a": {"$dynamicRef": "#a"}}})),
+        (
+            "named within",
+            json!({"properties": {"a": {"$id": "https://example.org/a"}}}),
+        ),
+        ("by a name", json!({"properties": {"a": {"$ref": "#a"}}})),
+        (
+            "unevaluated, nested",
+            nested(12, |one| json!({"allOf": [one], "unevaluatedProperties": false})),
+        ),
+    ] {
+        let begun = Instant::now();
+        let refused = compile(name, schema).unwrap_err();
+        // A second stands for milliseconds where the tests of all share the machine.
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "{name}: {:?}",
+            begun.elapsed()
+        );
+        assert!(
+            matches!(refused, SchemaError::TooMuch { .. } | SchemaError::Invalid { .. }),
+            "{name}: {refused}"
+        );
+    }
+}
+
+#[test]
+fn the_longest_of_each_form_that_is_accepted_is_compiled_and_checked_within_bounds() {
+    let makers: [Maker; 2] = [|length, link| chain(length, link), |length, link| nested(length, link)];
+    for (name, link) in FORMS {
+        for make in makers {
+            let lengths = [3, 8, 9, 10, 11, 20, 24, 31, 40, 45, 300, 1_000];
+            // Nested into each other, forms that use a schema twice double at each level.
+            let accepted = |length: &usize| measured(&make(*length, link)).is_ok();
+            let longest = lengths.into_iter().take_while(accepted).last().unwrap();
+            let schema = compile(&format!("{name} {longest}"), make(longest, link));
+            let Ok(schema) = schema else {
+                panic!("{name} {longest}: {schema:?}")
+            };
+            bounded(&format!("checks by {name} {longest}"), move || {
+                for value in values() {
+                    let _ = schema.check(&value);
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn nests_of_references_need_little_stack() {
+    // Each definition nests as deep as it may, and ends in a reference to the next.
+    let deep = |one: Value| (0..40).fold(one, |inner, _| json!({"items": inner}));
+    let schema = compile("nests of references", chain(100, deep)).unwrap();
+    let value = (0..120).fold(json!([1]), |value, _| json!([value]));
+    bounded("checks by nests", move || schema.check(&json!({"a": value})).is_ok());
+}
+
+#[test]
+fn a_check_ends_whatever_the_schema_makes_of_the_value() {
+    let twice =
+        json!({"type": "object", "properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "required": ["a"]});
+    let all = json!({"type": "object", "properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}});
+    let unions: Vec<Value> = (0..100).map(|at| json!({"required": [format!("n{at}")]})).collect();
+    let many = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"anyOf": unions}}}});
+    let wide =
+        json!({"type": "object", "properties": {"a": {"uniqueItems": true, "items": {"enum": [[1, 2, 3], {"b": 1}]}}}});
+    let list = json!({"a": vec![json!({"b": 1}); 20_000]});
+    for (name, schema, depth) in [
+        ("any of two", &twice, 60),
+        ("all of two", &all, 60),
+        ("any of two, deeper", &twice, 120),
+    ] {
+        let schema = compile(name, schema.clone()).unwrap();
+        let value = (0..depth).fold(json!({}), |value, _| json!({"a": value}));
+        bounded(name, move || {
+            schema.check(&value).map_err(|violations| violations.to_string()).ok()
+        });
+    }
+    for (name, schema) in [("a union", many), ("unique", wide)] {
+        let (schema, list) = (compile(name, schema).unwrap(), list.clone());
+        let told = bounded(name, move || schema.check(&list).unwrap_err().to_string());
+        assert!(told.len() < 5_000, "{told}");
+    }
+}
+
+#[test]
+fn patterns_are_matched_against_bounded_text() {
+    // Each step of the match has as many states as the pattern allows.
+    let slow = json!({"type": "object", "properties": {"a": {"pattern": "^([ab]*a[ab]{500})+$"}}});
+    let schema = compile("a slow pattern", slow).unwrap();
+    let text = "ab".repeat(MAX_MATCHED_BYTES / 2 - 10);
+    let (fits, too_long) = (json!({"a": text}), json!({"a": text.repeat(2)}));
+    let told = bounded("a slow match", move || (schema.check(&fits), schema.check(&too_long)));
+    assert!(told.1.unwrap_err().to_string().contains("too much work"));
+    let many: Vec<Value> = (0..200)
+        .map(|at| json!({"pattern": format!("^{at}[a-z]{{1,20}}$")}))
+        .collect();
+    let schema = compile(
+        "200 patterns",
+        json!({"type": "object", "properties": {"a": {"anyOf": many}}}),
+    )
+    .unwrap();
+    assert!(schema.check(&json!({"a": "7abc"})).is_ok());
+    assert!(schema.check(&json!({"a": "abc"})).is_err());
+}
+
+#[test]
+fn schemas_of_daily_use_are_well_within_the_limits() {
+    let expression = json!({
+        "type": "object",
+        "properties": {"tree": {"$ref": "#/definitions/node"}},
+        "required": ["tree"],
+        "definitions": {
+            "node": {"anyOf": [
+                {"type": "object", "properties": {"op": {"const": "add"}, "of": {"type": "array", "items": {"$ref": "#/definitions/node"}}}, "required": ["op", "of"]},
+                {"type": "object", "properties": {"op": {"const": "neg"}, "of": {"$ref": "#/definitions/node"}}, "required": ["op", "of"]},
+                {"type": "object", "properties": {"op": {"const": "num"}, "value": {"type": "number"}}, "required": ["op", "value"]},
+            ]},
+        },
+    });
+    let schema = compile("a tree of expressions", expression).unwrap();
+    let number = |value: f64| json!({"op": "num", "value": value});
+    let add = |of: Vec<Value>| json!({"op": "add", "of": of});
+    let negated = (0..30).fold(number(1.0), |inner, _| json!({"op": "neg", "of": inner}));
+    let wide = add((0..500).map(|at| add(vec![number(f64::from(at)); 3])).collect());
+    assert_eq!(schema.check(&json!({"tree": negated})), Ok(()));
+    assert_eq!(schema.check(&json!({"tree": wide})), Ok(()));
+    let wrong = schema.check(&json!({"tree": {"op": "num", "value": "x"}})).unwrap_err();
+    assert!(wrong.to_string().contains("/tree"), "{wrong}");
+    let dates: Vec<Value> = (0..900).map(|_| json!({"date": "2024-01-01", "id": "a-1"})).collect();
+    let dated = json!({"type": "object", "properties": {"all": {"type": "array", "items": {"type": "object", "properties": {
+        "date": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"}, "id": {"type": "string", "pattern": "^[a-z]-[0-9]+$"}}}}}});
+    let schema = compile("dates", dated).unwrap();
+    assert_eq!(schema.check(&json!({"all": dates})), Ok(()));
+}
