@@ -54,10 +54,13 @@ fn schematic(header: &str) -> KeyPath {
     let mut path = KeyPath::new();
     let mut rest = header;
     while !rest.is_empty() {
-        // A name that the operator chooses may hold dots, and ends every header.
+        // A name that the operator chooses may hold dots. It ends the header, unless a table stands below it.
         if shape(&path) == Some(Shape::Named) {
             path.push(ANY.to_owned());
-            break;
+            let below = rest.rsplit_once('.').map(|(_, below)| below.to_owned());
+            let below = below.map(|below| [path.clone(), vec![below]].concat());
+            let is_table = |path: &KeyPath| shape(path).is_some_and(|it| it.is_table());
+            return below.filter(is_table).unwrap_or(path);
         }
         let (name, below) = rest.split_once('.').unwrap_or((rest, ""));
         path.push(name.to_owned());
