@@ -168,6 +168,16 @@ impl ContentPart {
             _ => None,
         }
     }
+
+    /// Tells whether the part has something that goes back to its provider alone: citations, a signature or encrypted reasoning.
+    pub fn is_owned(&self) -> bool {
+        match self {
+            Self::Text(part) => !part.citations.is_empty(),
+            Self::Reasoning(part) => part.signature.is_some() || part.encrypted.is_some(),
+            Self::ToolCall(call) => call.signature.is_some(),
+            _ => false,
+        }
+    }
 }
 
 #[cfg(test)]

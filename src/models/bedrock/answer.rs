@@ -212,7 +212,7 @@ impl Answer {
         }
         ModelResponse {
             // The name alone: it says to whom signatures, encrypted reasoning and citations go back.
-            provider_fields: content.iter().any(is_owned).then(|| ProviderFields {
+            provider_fields: content.iter().any(ContentPart::is_owned).then(|| ProviderFields {
                 provider: provider.to_owned(),
                 fields: Vec::new(),
             }),
@@ -333,16 +333,6 @@ impl Block {
                 raw: RawJson::new(block.finish()),
             }),
         })
-    }
-}
-
-/// Tells whether a part has something that goes back to its provider alone.
-fn is_owned(part: &ContentPart) -> bool {
-    match part {
-        ContentPart::Text(part) => !part.citations.is_empty(),
-        ContentPart::Reasoning(part) => part.signature.is_some() || part.encrypted.is_some(),
-        ContentPart::ToolCall(call) => call.signature.is_some(),
-        _ => false,
     }
 }
 

@@ -42,6 +42,16 @@ impl WebhookHookFactory {
     pub fn new(sender: Arc<WebhookSender>, secrets: BTreeMap<String, WebhookSecret>) -> Self {
         Self { sender, secrets }
     }
+
+    fn read_for(&self, config: &Object, tenant: &TenantId) -> Result<WebhookConfig, String> {
+        let config = WebhookConfig::read(config, &self.sender, &self.secrets)?;
+        let named = config.secret.as_ref();
+        let foreign = named.filter(|name| self.secrets.get(*name).is_some_and(|secret| !secret.is_for(tenant)));
+        match foreign {
+            Some(name) => Err(unknown_secret(name)),
+            None => Ok(config),
+        }
+    }
 }
 
 impl HookFactory for WebhookHookFactory {
@@ -55,16 +65,13 @@ impl HookFactory for WebhookHookFactory {
 
     /// Refuses secrets that do not sign for the tenant. Does not reveal which secrets exist.
     fn check_tenant(&self, config: &Object, tenant: &TenantId) -> Result<(), String> {
-        let named = WebhookConfig::read(config, &self.sender, &self.secrets)?.secret;
-        let foreign = named.filter(|name| self.secrets.get(name).is_some_and(|secret| !secret.is_for(tenant)));
-        foreign.map_or(Ok(()), |name| Err(unknown_secret(&name)))
+        self.read_for(config, tenant).map(drop)
     }
 
     /// The configuration may have changed since the agent was stored, so the tenant is checked again.
     fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
-        self.check_tenant(config, &ports.tenant)?;
         Ok(Arc::new(WebhookHook {
-            config: WebhookConfig::read(config, &self.sender, &self.secrets)?,
+            config: self.read_for(config, &ports.tenant)?,
             sender: Arc::clone(&self.sender),
             ports: ports.clone(),
         }))

@@ -2,13 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
 
-use super::binary::{GLANCE, Home, PATIENCE};
+use super::binary::Home;
 use super::service::Service;
 use crate::support::databases::{Engine, TestDatabase};
 
@@ -131,19 +129,8 @@ async fn accepted_runs_come_to_their_ends(engine: Engine) {
         // The time of its budget was spent while nobody worked on it; its first step is not made again.
         ("left_after_a_step", "stopped", "42"),
     ] {
-        let path = format!("/v1/runs/{}", opened.left["unfinished"][which].as_str().unwrap());
-        let ending = async {
-            loop {
-                let run = opened.service.get(&path).await;
-                if !["queued", "running"].contains(&run["status"].as_str().unwrap()) {
-                    return run;
-                }
-                sleep(GLANCE).await;
-            }
-        };
-        let run = timeout(PATIENCE + Duration::from_secs(30), ending)
-            .await
-            .expect("the run ends");
+        let accepted = json!({"run_id": opened.left["unfinished"][which]});
+        let run = opened.service.ended(&accepted).await;
         assert_eq!(run["status"], status, "{which}: {run:#}");
         let session = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
         let messages = opened.service.get(&format!("{session}/messages")).await;
