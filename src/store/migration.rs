@@ -11,10 +11,10 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 6;
+pub(crate) const NEEDED_VERSION: i64 = 7;
 
 /// The steps for PostgreSQL.
-pub(crate) const POSTGRES: [Migration; 6] = [
+pub(crate) const POSTGRES: [Migration; 7] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -45,10 +45,15 @@ pub(crate) const POSTGRES: [Migration; 6] = [
         description: "webhook receivers",
         sql: include_str!("../../migrations/postgres/0006_webhook_receivers.sql"),
     },
+    Migration {
+        version: 7,
+        description: "removals beside commits",
+        sql: include_str!("../../migrations/postgres/0007_removals_beside_commits.sql"),
+    },
 ];
 
 /// The steps for SQLite.
-pub(crate) const SQLITE: [Migration; 6] = [
+pub(crate) const SQLITE: [Migration; 7] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -79,6 +84,11 @@ pub(crate) const SQLITE: [Migration; 6] = [
         description: "webhook receivers",
         sql: include_str!("../../migrations/sqlite/0006_webhook_receivers.sql"),
     },
+    Migration {
+        version: 7,
+        description: "removals beside commits",
+        sql: include_str!("../../migrations/sqlite/0007_removals_beside_commits.sql"),
+    },
 ];
 
 /// Refuses a schema of another version, older or newer.
@@ -99,9 +109,10 @@ mod tests {
 
     #[test]
     fn both_engines_reach_the_needed_version_in_the_same_steps_without_gaps() {
-        let steps = |migrations: [Migration; 6]| migrations.map(|migration| (migration.version, migration.description));
-        assert_eq!(steps(POSTGRES), steps(SQLITE));
-        let versions: Vec<i64> = steps(POSTGRES).iter().map(|(version, _)| *version).collect();
-        assert_eq!(versions, (1..=NEEDED_VERSION).collect::<Vec<_>>());
+        for (version, (postgres, sqlite)) in (1..).zip(POSTGRES.iter().zip(&SQLITE)) {
+            assert_eq!((postgres.version, sqlite.version), (version, version));
+            assert_eq!(postgres.description, sqlite.description);
+        }
+        assert_eq!(POSTGRES.last().unwrap().version, NEEDED_VERSION);
     }
 }

@@ -110,12 +110,11 @@ pub enum SessionRemoval {
     NotFound,
     /// Other sessions continue it.
     HasDescendants,
-    /// A thread points to it, or a run in the queue begins from it; or to one of those that would go with it.
+    /// A thread points to it, a run in the queue begins from it, or a commit under way continues it; or one of those that would go with it.
     InUse,
 }
 
-/// Removes what is not to be kept. Commits at work are waited for, and new ones wait a moment; when others work for too long, an
-/// operation gives up as unavailable.
+/// Removes what is not to be kept. What a commit under way needs is passed over.
 pub trait RetentionStore: Send + Sync + fmt::Debug {
     /// Counts what a whole sweep would remove now.
     fn retention_plan(&self, rules: RetentionRules, now: Timestamp) -> StoreFuture<'_, RemovalFigures>;

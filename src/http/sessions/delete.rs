@@ -39,7 +39,7 @@ pub(in crate::http) async fn delete_session(
         ),
         Removal::InUse(run_id) => Problem::new(
             ProblemCode::SessionInUse,
-            format!("a thread points to the session {session_id} or to one that would go with it, or an active run begins from there"),
+            format!("a thread points to the session {session_id} or to one that would go with it, an active run begins from there, or one is being published that does"),
         )
         .with_run(run_id),
     };

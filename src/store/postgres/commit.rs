@@ -6,6 +6,7 @@ use sqlx::{FromRow, PgConnection, PgPool, Row as _};
 
 use super::PostgresStore;
 use super::patience::in_time;
+use super::removal::state_lock;
 use super::signs::give_sign;
 use crate::ids::{RunId, SessionId};
 use crate::session::BranchPosition;
@@ -18,18 +19,51 @@ use crate::store::rows::{StoredTime, stored_count};
 use crate::store::sql::{Connection, Refusal, Statement, answer, settle, successor_statement};
 use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 
+/// Finds the parent, which stays until the transaction has ended: it is shared with those who remove sessions.
+macro_rules! shared_parent {
+    () => {
+        "with parent as (
+            select 1 from sessions
+            where tenant = $1 and session_id = $10 and branch_id = $11 and position = $12
+            for share
+        ), "
+    };
+}
+
+/// Inserts a state unless it is there already, with its lock held before that is found out.
+macro_rules! insert_state {
+    ($kind:literal, $hash:literal, $version:literal, $encoding:literal, $payload:literal) => {
+        concat!(
+            "insert into states (tenant, hash, kind, schema_version, encoding, payload)
+            select $1, ",
+            $hash,
+            ", '",
+            $kind,
+            "', ",
+            $version,
+            ", ",
+            $encoding,
+            ", ",
+            $payload,
+            " from segment, lateral (select pg_advisory_xact_lock_shared(",
+            state_lock!($hash),
+            ") where ",
+            $payload,
+            " is not null) held
+            on conflict do nothing"
+        )
+    };
+}
+
 /// What both statements insert once the segment has its place: `$1` to `$66`.
 macro_rules! insert_all_but_segment {
     () => {
-        "environment as (
-            insert into states (tenant, hash, kind, schema_version, encoding, payload)
-            select $1, $20, 'environment', $25, $26, $27 from segment where $27 is not null
-            on conflict do nothing
-        ), context as (
-            insert into states (tenant, hash, kind, schema_version, encoding, payload)
-            select $1, $21, 'context', $28, $29, $30 from segment where $30 is not null
-            on conflict do nothing
-        ), session as (
+        concat!(
+            "environment as (",
+            insert_state!("environment", "$20", "$25", "$26", "$27"),
+            "), context as (",
+            insert_state!("context", "$21", "$28", "$29", "$30"),
+            "), session as (
             insert into sessions (
                 tenant, branch_id, position, session_id, parent_session_id, run_id, agent, agent_version, depth,
                 execution_count, message_count, root_hash, environment_hash, context_hash, segment_hash, metadata,
@@ -46,22 +80,19 @@ macro_rules! insert_all_but_segment {
             select $1, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49,
                 $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63
             from segment where $31 is not null
-        ), removal as (
-            delete from session_removal where false
         )
         select count(*) from segment"
+        )
     };
 }
 
 /// Takes the next position of the parent's branch; inserts nothing when it is taken.
 const APPEND: &str = concat!(
-    "with segment as (
+    shared_parent!(),
+    "segment as (
         insert into history_segments (
             tenant, branch_id, position, first_index, message_count, schema_version, encoding, payload)
-        select $1, $2, $3, $4, $5, $6, $7, $8
-        where exists (
-            select from sessions
-            where tenant = $1 and session_id = $10 and branch_id = $11 and position = $12)
+        select $1, $2, $3, $4, $5, $6, $7, $8 from parent
         on conflict do nothing
         returning 1
     ), ",
@@ -70,12 +101,11 @@ const APPEND: &str = concat!(
 
 /// Opens a branch for a session without parent or with one that has been continued.
 const OPEN: &str = concat!(
-    "with branch as (
+    shared_parent!(),
+    "branch as (
         insert into history_branches (tenant, branch_id, parent_branch_id, parent_position)
         select $1, $2, $11, $12
-        where $10 is null or exists (
-            select from sessions
-            where tenant = $1 and session_id = $10 and branch_id = $11 and position = $12)
+        where $10 is null or exists (select from parent)
         returning 1
     ), segment as (
         insert into history_segments (

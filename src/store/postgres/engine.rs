@@ -7,6 +7,7 @@ use sqlx::Postgres;
 
 use super::patience::{each_in_time, in_time};
 use super::queue::{run_insert, run_lease};
+use super::removal::state_lock;
 use super::signs::give_sign;
 use super::{PostgresStore, removal};
 use crate::store::driver_error::{store_error, task_error};
@@ -14,7 +15,7 @@ use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
 use crate::store::sql::{
-    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Shutout, Statement, Tally, segment_condition,
+    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, Turn, segment_condition,
 };
 use crate::store::traits::StoreFuture;
 
@@ -22,10 +23,8 @@ impl Engine for PostgresStore {
     const SKIP_LOCKED: &'static str = " for update skip locked";
     const SHARE: &'static str = " for share";
     const LOCK: &'static str = " for update";
+    const UNUSED: &'static str = concat!(" where pg_try_advisory_xact_lock(", state_lock!("hash"), ")");
     const TIME: &'static str = "select clock_timestamp()";
-
-    /// The lock on the empty table is held against removals until the transaction ends, and taken before its snapshot.
-    const AFTER_REMOVALS: &'static str = "with removal as (delete from session_removal where false) ";
 
     const TREE: &'static str = "with recursive tree (session_id, level, family) as (
             select $2, 0, 1
@@ -73,10 +72,10 @@ impl Engine for PostgresStore {
         })
     }
 
-    fn remove(&self, shutout: Shutout, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
+    fn remove(&self, turn: Turn, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
         let operation = statements.first().map_or("remove", Statement::operation);
         let queries: Vec<_> = statements.into_iter().map(Statement::into_query).collect();
-        let removing = in_time(removal::remove(self.pool.clone(), shutout, queries));
+        let removing = in_time(removal::remove(self.pool.clone(), turn, queries));
         let failed = store_error(operation);
         let removing = self.tasks.spawn(removing);
         Box::pin(async move { removing.await.map_err(task_error(operation))?.map_err(failed) })

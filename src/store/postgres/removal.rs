@@ -1,31 +1,43 @@
-//! Transactions that remove sessions and what they leave.
+//! Transactions that remove sessions and what they leave, beside commits.
 //!
-//! Whoever makes something depend on a session names the empty table `session_removal` in its statement. The lock on it comes before
-//! the statement's snapshot, so a transaction that has the table to itself sees all that was committed, and whoever comes after it sees what
-//! it has left. The table is never written, so no vacuum stands in the way, as it would on `sessions`.
+//! Whoever makes something depend on a session shares its row until the end of the transaction. A removal locks the rows of what it chooses,
+//! passes over those that are shared, and then chooses again, with a snapshot from after the locks: what has come to be needed meanwhile
+//! stays. Who comes later waits for the removal of that session, and finds it gone.
+//!
+//! Whoever writes a state that may be there already holds the state's lock before it looks; a removal of states passes over those whose
+//! lock is held.
 
 use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;
 use sqlx::{PgConnection, PgPool};
 
-use crate::store::sql::{EngineRow, Shutout, Tally};
+use crate::store::sql::{EngineRow, Tally, Turn};
 
-/// Names the lock of those who remove.
+/// Names the lock of those who remove sessions.
 const REMOVALS: i64 = 0x6167_656e_7472_6d76;
 
-/// New commits wait as long as this does for those under way, so it gives up early. The conditions find few rows each, by their
-/// indexes; where statistics are missing, the planner would read whole tables while commits wait.
-const PREPARE: &str = "select set_config('lock_timeout', '250ms', true), set_config('enable_hashjoin', 'off', true),
-    set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true)";
+/// The conditions find few rows each, by their indexes; where statistics are missing, the planner would read whole tables while other
+/// removals wait.
+const PREPARE: &str = "select set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+    set_config('enable_seqscan', 'off', true)";
+
+/// The number of the lock of the state with the given hash.
+macro_rules! state_lock {
+    ($hash:literal) => {
+        concat!("('x' || encode(substr(", $hash, ", 1, 8), 'hex'))::bit(64)::bigint")
+    };
+}
+
+pub(super) use state_lock;
 
 /// Runs the statements; an error drops the transaction, which rolls it back.
 pub(super) async fn remove(
     pool: PgPool,
-    shutout: Shutout,
+    turn: Turn,
     queries: Vec<Query<'static, Postgres, PgArguments>>,
 ) -> Result<Vec<Tally>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    prepare(&mut transaction, shutout).await?;
+    prepare(&mut transaction, turn).await?;
     let mut tallies = Vec::with_capacity(queries.len());
     for query in queries {
         let rows = query.fetch_all(&mut *transaction).await?;
@@ -36,17 +48,11 @@ pub(super) async fn remove(
     Ok(tallies)
 }
 
-async fn prepare(connection: &mut PgConnection, shutout: Shutout) -> Result<(), sqlx::Error> {
+async fn prepare(connection: &mut PgConnection, turn: Turn) -> Result<(), sqlx::Error> {
     sqlx::query(PREPARE).execute(&mut *connection).await?;
-    if shutout == Shutout::None {
-        return Ok(());
-    }
-    sqlx::query("select pg_advisory_xact_lock($1)")
-        .bind(REMOVALS)
-        .execute(&mut *connection)
-        .await?;
-    if shutout == Shutout::Commits {
-        sqlx::query("lock table session_removal in share row exclusive mode")
+    if turn == Turn::Own {
+        sqlx::query("select pg_advisory_xact_lock($1)")
+            .bind(REMOVALS)
             .execute(connection)
             .await?;
     }

@@ -21,16 +21,16 @@ use crate::store::traits::StoreFuture;
 pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Ends a search for rows that the same statement changes: those that another one is changing are left out.
     const SKIP_LOCKED: &'static str;
-    /// Ends a search for a row that must stay as it is until the statement, or its transaction, has ended.
+    /// Ends a search for a row that must stay as it is until the statement, or its transaction, has ended. Where somebody removes the
+    /// row, it waits for the end of that.
     const SHARE: &'static str;
     /// Ends a search for a row that nobody else may share or change until the transaction has ended.
     const LOCK: &'static str;
+    /// Narrows a search for states, by their `hash`, to those that no commit under way may use; until the transaction has ended, such
+    /// commits wait.
+    const UNUSED: &'static str;
     /// Reads the database's time.
     const TIME: &'static str;
-
-    /// Begins a statement that makes something depend on a session which is there: it waits for removals under way and sees what they
-    /// have left.
-    const AFTER_REMOVALS: &'static str;
 
     /// The recursive table `tree` of what would go with the session `$2` of the tenant `$1`: itself, those that continue it, kept or
     /// not, and their subagents. `family` is 1 where only subagents lead to it.
@@ -49,7 +49,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     fn execute_returning(&self, statement: Statement<'_>) -> StoreFuture<'_, Vec<EngineRow>>;
 
     /// Runs statements in one transaction that no caller cancels, and adds up the rows that each returns: a number and bytes.
-    fn remove(&self, shutout: Shutout, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>>;
+    fn remove(&self, turn: Turn, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>>;
 
     /// Inserts a version that is not stored yet and makes it the current one of its name: both or nothing.
     fn current_version_insert(&self, version: &NewVersion<'_>) -> StoreFuture<'_, ()>;
@@ -76,15 +76,13 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str);
 }
 
-/// Who has to wait while a transaction removes something.
+/// Whether a transaction that removes something waits for others that do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shutout {
-    /// Nobody.
-    None,
-    /// Others who remove.
-    Removals,
-    /// They, and whoever makes something depend on a session.
-    Commits,
+pub(crate) enum Turn {
+    /// It runs beside them.
+    Any,
+    /// It has its turn among those that remove sessions and what these leave.
+    Own,
 }
 
 /// What a statement has removed.

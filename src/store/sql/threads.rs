@@ -47,14 +47,11 @@ impl<E: Engine> ThreadStore for E {
 
 /// Makes a thread.
 const INSERT: &str = "insert into threads (tenant, name, session_id, version, created_at, updated_at)
-    select $1, $2, $3, 1, $4, $4
-    where exists (select 1 from sessions where tenant = $1 and session_id = $3)
-    on conflict (tenant, name)";
+    select $1, $2, $3, 1, $4, $4 where ";
 
 /// Moves a thread.
 const UPDATE: &str = "update threads set session_id = $3, version = version + 1, updated_at = $4
-    where tenant = $1 and name = $2 and exists (select 1 from sessions where tenant = $1 and session_id = $3)
-        and session_id is not distinct from ";
+    where tenant = $1 and name = $2 and ";
 
 const RETURNING: &str = " returning name, session_id, version, created_at, updated_at";
 
@@ -70,8 +67,10 @@ async fn thread_put<E: Engine>(
         ThreadExpectation::Anything | ThreadExpectation::Absent => INSERT,
         ThreadExpectation::At(_) => UPDATE,
     };
-    let mut put = Statement::new("put thread", E::AFTER_REMOVALS);
-    put.push(text);
+    let mut put = Statement::new("put thread", text);
+    put.push("exists (select 1 from sessions where tenant = $1 and session_id = $3");
+    put.push(E::SHARE);
+    put.push(")");
     let mut put = put
         .bind(tenant.as_str())
         .bind(name.as_str())
@@ -79,11 +78,13 @@ async fn thread_put<E: Engine>(
         .bind(StoredTime(now));
     match expected {
         ThreadExpectation::Anything => put.push(
-            " do update set session_id = excluded.session_id, version = threads.version + 1, \
-                updated_at = excluded.updated_at",
+            " on conflict (tenant, name) do update set session_id = excluded.session_id, \
+                version = threads.version + 1, updated_at = excluded.updated_at",
         ),
-        ThreadExpectation::Absent => put.push(" do nothing"),
-        ThreadExpectation::At(from) => put.push_bind("", from.map(SessionId::as_uuid)),
+        ThreadExpectation::Absent => put.push(" on conflict (tenant, name) do nothing"),
+        ThreadExpectation::At(from) => {
+            put.push_bind(" and session_id is not distinct from ", from.map(SessionId::as_uuid));
+        }
     }
     put.push(RETURNING);
     let rows: Vec<ThreadRow> = put.execute_returning(engine).await?;

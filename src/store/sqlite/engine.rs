@@ -14,8 +14,8 @@ use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
 use crate::store::sql::{
-    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Shutout, Statement, Tally, VERSION_INSERT,
-    enqueue_in_txn, segment_condition,
+    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, Turn, VERSION_INSERT, enqueue_in_txn,
+    segment_condition,
 };
 use crate::store::traits::StoreFuture;
 
@@ -24,10 +24,8 @@ impl Engine for SqliteStore {
     const SKIP_LOCKED: &'static str = "";
     const SHARE: &'static str = "";
     const LOCK: &'static str = "";
+    const UNUSED: &'static str = "";
     const TIME: &'static str = "select cast(round(unixepoch('subsec') * 1000) as integer) * 1000";
-
-    /// Nobody else writes.
-    const AFTER_REMOVALS: &'static str = "";
 
     const TREE: &'static str = "with recursive tree (session_id, level, family) as (
             select $2, 0, 1
@@ -72,7 +70,7 @@ impl Engine for SqliteStore {
         Box::pin(self.write(operation, work))
     }
 
-    fn remove(&self, _: Shutout, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
+    fn remove(&self, _: Turn, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
         let operation = statements.first().map_or("remove", Statement::operation);
         let queries: Vec<_> = statements.into_iter().map(Statement::into_query::<Sqlite>).collect();
         let writer = self.writer.clone();

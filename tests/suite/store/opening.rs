@@ -99,6 +99,7 @@ async fn what_was_committed_is_there_after_reopening(fixture: Fixture) {
 
 /// Takes each migration but the first back, newest first.
 const TAKING_BACK: &[(i64, &str)] = &[
+    (7, "drop table removed_states"),
     (6, "alter table webhook_deliveries drop column receiver"),
     (
         5,
@@ -135,8 +136,7 @@ const TAKING_BACK: &[(i64, &str)] = &[
         drop table idempotency_keys;
         drop table threads;
         drop table webhook_deliveries;
-        drop table removed_sessions;
-        drop table if exists session_removal",
+        drop table removed_sessions",
     ),
     (
         2,

@@ -34,14 +34,13 @@ macro_rules! next_turn {
     };
 }
 
-/// Comes after removals and inserts nothing where one has taken the base, or where the key is taken. A run on a thread continues what
+/// Shares the base with those who remove it, and inserts nothing where one has taken it, or where the key is taken. A run on a thread continues what
 /// that points to when it begins. One that a worker may lease at once is told to all.
 const ALL: &str = concat!(
-    "with removal as (
-        delete from session_removal where false
+    "with base as (
+        select 1 from sessions where tenant = $1 and session_id = $4 for share
     ), based as (
-        select 1 where $35 is not null or $4 is null
-            or exists (select from sessions where tenant = $1 and session_id = $4)
+        select 1 where $35 is not null or $4 is null or exists (select from base)
     ), claimed as (
         insert into idempotency_keys (tenant, key, resource_id, digest, expires_at)
         select $1, $47, $2, $48, $49 from based where $47 is not null

@@ -1,7 +1,7 @@
 //! Retention on both engines: the steps of a sweep, explicit removals, and what a sweep would do.
 //!
 //! A session is removed in one transaction: its row in `removed_sessions` is made first, and all else is found by it. See
-//! `selection.rs` for which sessions go, `removal.rs` for what goes with them, `reclaim.rs` for the segments that they leave.
+//! `selection.rs` for which sessions go, `removal.rs` for what goes with them, `reclaim.rs` for the segments and states that they leave.
 
 mod plan;
 mod reclaim;

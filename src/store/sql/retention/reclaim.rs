@@ -1,10 +1,11 @@
 //! Reclaiming what removed sessions leave. A session and its segment have the same tree, so a removed session's segment is needed as
-//! long as any session, kept or removed, continues it; what nothing continues goes, and then what it continued is looked at.
+//! long as any session, kept or removed, continues it; what nothing continues goes, and then what it continued is looked at. States of
+//! removed sessions go unless a session that is there has them.
 
 use super::removal::{OPERATION, taken};
 use crate::store::error::StoreError;
 use crate::store::retention::RemovalFigures;
-use crate::store::sql::{Engine, Shutout, Statement, Tally};
+use crate::store::sql::{Engine, Statement, Tally, Turn};
 
 /// The condition that nothing continues the removed session `r` but, at most, the one that is excepted.
 macro_rules! nothing_continues {
@@ -75,33 +76,64 @@ const SETTLE: &str = "update removed_sessions set stage = 1
             select 1 from removed_sessions c
             where c.tenant = removed_sessions.tenant and c.parent_session_id = removed_sessions.session_id))";
 
+const WAITING: &str = "select cast(1 as bigint)
+    where exists (select 1 from removed_sessions where stage <> 1) or exists (select 1 from removed_states)";
+
+/// Begins to hold some of the states that may go: [`Engine::UNUSED`] and [`HELD`] follow. Commits wait for what is held, so it is not many.
+const HOLD: &str = "update removed_states set is_held = true
+    where (tenant, hash) in (
+        select tenant, hash from (select tenant, hash from removed_states limit 250) next";
+const HELD: &str = ")";
+
+/// The conditions are looked up one by one: `offset` keeps a planner from joining whole tables.
+const STATES: &str = "delete from states
+    where (tenant, hash) in (select tenant, hash from removed_states where is_held)
+        and not exists (
+            select 1 from sessions s where s.tenant = states.tenant and s.environment_hash = states.hash limit 1 offset 0)
+        and not exists (
+            select 1 from sessions s where s.tenant = states.tenant and s.context_hash = states.hash limit 1 offset 0)
+    returning cast(1 as bigint), cast(length(payload) as bigint)";
+
+const SETTLE_STATES: &str = "delete from removed_states where is_held returning cast(1 as bigint), cast(0 as bigint)";
+
 /// Returns the statements that reclaim, the first of them for those that nothing continues.
-pub(super) fn statements(limit: i64) -> Vec<Statement<'static>> {
-    let mut statements = vec![Statement::new(OPERATION, FIND).bind(limit).bind(limit)];
-    let others = [SEGMENTS, BRANCHES, LOOK, FORGET, SETTLE];
-    statements.extend(others.map(|text| Statement::new(OPERATION, text)));
-    statements
+pub(super) fn statements<E: Engine>(limit: i64) -> Vec<Statement<'static>> {
+    let mut hold = Statement::new(OPERATION, HOLD);
+    hold.push(E::UNUSED);
+    hold.push(HELD);
+    let plain = |text| Statement::new(OPERATION, text);
+    vec![
+        plain(FIND).bind(limit).bind(limit),
+        plain(SEGMENTS),
+        plain(BRANCHES),
+        plain(LOOK),
+        plain(FORGET),
+        plain(SETTLE),
+        hold,
+        plain(STATES),
+        plain(SETTLE_STATES),
+    ]
 }
 
 /// Returns what the statements have removed.
 pub(super) fn figures(tallies: &[Tally]) -> RemovalFigures {
     let mut figures = RemovalFigures::default();
-    if let [_, segments, ..] = tallies {
+    if let [_, segments, .., states, _] = tallies {
         figures.segments = taken(&mut figures, segments);
+        figures.states = taken(&mut figures, states);
     }
     figures
 }
 
-/// Reclaims some of what removed sessions have left; tells whether there may be more. Nobody can make anything depend on it, so
-/// commits need not wait.
-pub(super) async fn reclaim(engine: &impl Engine, limit: i64) -> Result<(RemovalFigures, bool), StoreError> {
-    let waiting = Statement::new(OPERATION, "select stage from removed_sessions where stage <> 1 limit 1");
-    if waiting.fetch_optional::<(i16,)>(engine).await?.is_none() {
+/// Reclaims some of what removed sessions have left; tells whether there may be more.
+pub(super) async fn reclaim<E: Engine>(engine: &E, limit: i64) -> Result<(RemovalFigures, bool), StoreError> {
+    let waiting = Statement::new(OPERATION, WAITING);
+    if waiting.fetch_optional::<(i64,)>(engine).await?.is_none() {
         return Ok((RemovalFigures::default(), false));
     }
-    let tallies = engine.remove(Shutout::Removals, statements(limit)).await?;
-    let found = tallies.first().is_some_and(|found| found.count > 0);
-    Ok((figures(&tallies), found))
+    let tallies = engine.remove(Turn::Own, statements::<E>(limit)).await?;
+    let more = matches!(tallies.as_slice(), [found, .., settled] if found.count > 0 || settled.count > 0);
+    Ok((figures(&tallies), more))
 }
 
 /// Reclaims all that removed sessions have left.

@@ -1,5 +1,9 @@
 //! Removing sessions: what goes with them, and the removal of one that a caller names.
 
+use std::time::Duration;
+
+use tokio::time::sleep;
+
 use super::reclaim;
 use super::selection::{FAMILY, FAMILY_STATE};
 use crate::clock::Timestamp;
@@ -7,13 +11,19 @@ use crate::ids::SessionId;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, SessionRemoval};
 use crate::store::rows::{StoredTime, from_row};
-use crate::store::sql::{Engine, Shutout, Statement, Tally};
+use crate::store::sql::{Engine, Statement, Tally, Turn};
 use crate::tenant::TenantId;
 
 pub(super) const OPERATION: &str = "remove sessions";
 
 /// The most sessions that one transaction of an explicit removal removes.
 const BATCH: i64 = 1_000;
+
+/// How long an explicit removal waits, all in all, for commits under way that continue what it removes.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long it waits before it looks again.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Inserts what is left of the sessions that go, at the time that stands in the given placeholder.
 macro_rules! mark {
@@ -22,14 +32,13 @@ macro_rules! mark {
             " select s.session_id, s.parent_session_id, s.branch_id, s.position, s.depth, s.message_count, s.history_start, ",
             $now,
             ", 0, s.tenant, s.root_hash, s.environment_hash, s.context_hash, s.segment_hash
-            from sessions s where (s.tenant, s.session_id) in (select tenant, session_id from going)
-            returning cast(1 as bigint), cast(0 as bigint)"
+            from sessions s where (s.tenant, s.session_id) in (select tenant, session_id from going)"
         )
     };
 }
 
-/// Begins the insertion of what is left of sessions; a selection and [`MARK`] or [`MARK_FAMILY`] follow.
-pub(super) const INSERT: &str = "insert into removed_sessions (
+/// Begins the insertion of what is left of sessions; a selection, [`MARK`] or [`MARK_FAMILY`] and [`Engine::SKIP_LOCKED`] follow.
+const INSERT: &str = "insert into removed_sessions (
         session_id, parent_session_id, branch_id, position, depth, message_count, history_start, removed_at, stage, tenant, root_hash,
         environment_hash, context_hash, segment_hash) ";
 
@@ -38,6 +47,29 @@ pub(super) const MARK: &str = mark!("$1");
 
 /// Marks what a caller has selected.
 const MARK_FAMILY: &str = mark!("$5");
+
+/// After the same selection, made again now that what is marked is locked: spares the families that are not marked as a whole, for a
+/// commit under way shares one of them, and those that are needed now.
+const SPARE: &str = ", broken as (
+        select m.top_id, m.tenant from family m
+        where (m.tenant, m.session_id) not in (select tenant, session_id from going)
+            or not exists (select 1 from removed_sessions x where x.tenant = m.tenant and x.session_id = m.session_id)
+    )
+    delete from removed_sessions
+    where stage = 0
+        and exists (
+            select 1 from sessions s
+            where s.tenant = removed_sessions.tenant and s.session_id = removed_sessions.session_id)
+        and (tenant, session_id) not in (
+            select f.tenant, f.session_id from family f
+            where not exists (select 1 from broken b where b.tenant = f.tenant and b.top_id = f.top_id))";
+
+/// What removed sessions leave of states is found out later: others may need them.
+const STATES: &str = "insert into removed_states (tenant, hash, is_held)
+    select tenant, environment_hash, false from removed_sessions where stage = 0
+    union
+    select tenant, context_hash, false from removed_sessions where stage = 0
+    on conflict do nothing";
 
 /// The rows of a table that belong to runs of marked sessions, deleted; returns their bytes.
 macro_rules! delete_of_runs {
@@ -65,44 +97,39 @@ const SESSIONS: &str = "delete from sessions
     where (tenant, session_id) in (select tenant, session_id from removed_sessions where stage = 0)
     returning cast(1 as bigint), cast(0 as bigint)";
 
-/// The conditions are looked up one by one: `offset` keeps a planner from joining whole tables.
-const STATES: &str = "delete from states
-    where (tenant, hash) in (
-            select tenant, environment_hash from removed_sessions where stage = 0
-            union
-            select tenant, context_hash from removed_sessions where stage = 0)
-        and not exists (
-            select 1 from sessions s where s.tenant = states.tenant and s.environment_hash = states.hash limit 1 offset 0)
-        and not exists (
-            select 1 from sessions s where s.tenant = states.tenant and s.context_hash = states.hash limit 1 offset 0)
-    returning cast(1 as bigint), cast(length(payload) as bigint)";
-
-/// Marks sessions with the statement and removes them, in one transaction, with all that nothing else needs then.
-pub(super) async fn sessions_remove(
-    engine: &impl Engine,
-    mark: Statement<'_>,
+/// Removes what is selected, in one transaction, with all that nothing else needs then. `selected` begins a statement with what it is
+/// given and the selection; `mark` is the mark that fits it.
+pub(super) async fn sessions_remove<'v, E: Engine>(
+    engine: &E,
+    selected: impl Fn(&'static str) -> Statement<'v>,
+    mark: &'static str,
     reclaimed: i64,
 ) -> Result<RemovalFigures, StoreError> {
+    let mut marked = selected(INSERT);
+    marked.push(mark);
+    marked.push(E::SKIP_LOCKED);
+    let mut spared = selected("");
+    spared.push(SPARE);
     let delete = |text| Statement::new(OPERATION, text);
     let mut statements = vec![
-        mark,
+        marked,
+        spared,
+        delete(STATES),
         delete(EVENTS),
         delete(MESSAGES),
         delete(DELIVERIES),
         delete(RUNS),
         delete(SESSIONS),
-        delete(STATES),
     ];
-    statements.extend(reclaim::statements(reclaimed));
-    let tallies = engine.remove(Shutout::Commits, statements).await?;
+    statements.extend(reclaim::statements::<E>(reclaimed));
+    let tallies = engine.remove(Turn::Own, statements).await?;
     let mut figures = RemovalFigures::default();
-    if let [_, events, messages, deliveries, runs, sessions, states, reclaimed @ ..] = tallies.as_slice() {
+    if let [_, _, _, events, messages, deliveries, runs, sessions, reclaimed @ ..] = tallies.as_slice() {
         figures.events = taken(&mut figures, events);
         figures.messages = taken(&mut figures, messages);
         figures.deliveries = taken(&mut figures, deliveries);
         figures.runs = taken(&mut figures, runs);
         figures.sessions = taken(&mut figures, sessions);
-        figures.states = taken(&mut figures, states);
         figures += reclaim::figures(reclaimed);
     }
     Ok(figures)
@@ -144,6 +171,7 @@ pub(super) async fn session_remove<E: Engine>(
             .bind(i64::from(descendants))
     };
     let mut removed = RemovalFigures::default();
+    let mut patience = PATIENCE;
     loop {
         let mut look = selected("");
         look.push(FAMILY_STATE);
@@ -163,11 +191,21 @@ pub(super) async fn session_remove<E: Engine>(
             _ if removed.sessions > 0 => break,
             _ => return Ok(SessionRemoval::NotFound),
         }
-        let mut mark = selected(INSERT);
-        mark.push(FAMILY);
-        mark.push(MARK_FAMILY);
-        let mark = mark.bind(BATCH).bind(StoredTime(now));
-        removed += sessions_remove(engine, mark, BATCH).await?;
+        let family = |begin| {
+            let mut family = selected(begin);
+            family.push(FAMILY);
+            family.bind(BATCH).bind(StoredTime(now))
+        };
+        let figures = sessions_remove(engine, family, MARK_FAMILY, BATCH).await?;
+        if figures.sessions == 0 {
+            // A commit under way shares some of them; how that ends tells whether they are in use.
+            let Some(rest) = patience.checked_sub(PAUSE) else {
+                return Ok(SessionRemoval::InUse);
+            };
+            patience = rest;
+            sleep(PAUSE).await;
+        }
+        removed += figures;
     }
     removed += reclaim::reclaim_all(engine, BATCH).await?;
     Ok(SessionRemoval::Removed(removed))

@@ -1,4 +1,5 @@
-//! Which sessions go: as tables that statements begin with. Each ends with `going`, which names sessions by `tenant` and `session_id`.
+//! Which sessions go: as tables that statements begin with. Each ends with `going`, which names sessions by `tenant` and `session_id`;
+//! those of a `family`, of which each row names the `top_id`, go together.
 
 use uuid::Uuid;
 
@@ -109,7 +110,7 @@ pub(super) const OVERTAKEN: &str = concat!(
             select 1 from own m where ",
     in_use!("m"),
     ")
-        order by s.place desc
+        order by s.place desc, s.session_id
         limit $8
     )",
     going_with_family!()
@@ -138,14 +139,16 @@ pub(super) const FAMILY: &str = concat!(
         select k.tenant, k.session_id, max(t.level), max(t.family)
         from tree t join sessions k on k.tenant = $1 and k.session_id = t.session_id
         group by k.tenant, k.session_id
+    ), family (top_id, tenant, session_id) as (
+        select $2, d.tenant, d.session_id from doomed d
+        order by d.level desc, d.session_id
+        limit $4
     ), going as (
-        select d.tenant, d.session_id from doomed d
+        select f.tenant, f.session_id from family f
         where not exists (select 1 from doomed o where $3 = 0 and o.family = 0)
             and not exists (select 1 from doomed m where ",
     in_use!("m"),
     ")
-        order by d.level desc
-        limit $4
     )"
 );
 
@@ -182,11 +185,17 @@ pub(super) enum Range<'a> {
 }
 
 impl<'a> Range<'a> {
-    /// Begins a statement with the selection of the range.
-    pub(super) fn begin(self, operation: &'static str, text: &'static str, cutoffs: Cutoffs) -> Statement<'a> {
-        let statement = Statement::new(operation, text)
-            .bind(cutoffs.now)
-            .bind(cutoffs.keep_last);
+    /// Begins a statement with what is given and the selection of the range.
+    pub(super) fn begin(
+        self,
+        operation: &'static str,
+        begin: &'static str,
+        selection: &'static str,
+        cutoffs: Cutoffs,
+    ) -> Statement<'a> {
+        let mut statement = Statement::new(operation, begin);
+        statement.push(selection);
+        let statement = statement.bind(cutoffs.now).bind(cutoffs.keep_last);
         match self {
             Self::Aged { after, until } => statement
                 .bind(cutoffs.aged.unwrap_or(StoredTime(Timestamp::UNIX_EPOCH)))

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::removal::{INSERT, MARK, OPERATION, sessions_remove};
+use super::removal::{MARK, OPERATION, sessions_remove};
 use super::selection::{AGED, COUNT, OVERTAKEN, Range};
 use super::{Cutoffs, reclaim, remains};
 use crate::clock::Timestamp;
@@ -122,7 +122,7 @@ async fn sweep_threads(
     Ok((figures, Some(SweepPlace::Threads(next))))
 }
 
-/// Removes what a selection finds in a range. Commits wait only where there is something to remove.
+/// Removes what a selection finds in a range.
 async fn sweep_range(
     engine: &impl Engine,
     selection: &'static str,
@@ -130,14 +130,12 @@ async fn sweep_range(
     cutoffs: Cutoffs,
     limit: i64,
 ) -> Result<RemovalFigures, StoreError> {
-    let mut count = range.begin(OPERATION, selection, cutoffs);
+    let mut count = range.begin(OPERATION, "", selection, cutoffs);
     count.push(COUNT);
     let found: Option<(i64,)> = count.fetch_optional(engine).await?;
     if found.is_none_or(|(found,)| found == 0) {
         return Ok(RemovalFigures::default());
     }
-    let mut mark = range.begin(OPERATION, INSERT, cutoffs);
-    mark.push(selection);
-    mark.push(MARK);
-    sessions_remove(engine, mark, limit).await
+    let selected = |begin| range.begin(OPERATION, begin, selection, cutoffs);
+    sessions_remove(engine, selected, MARK, limit).await
 }

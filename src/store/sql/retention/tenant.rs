@@ -1,7 +1,7 @@
 //! Removing all of a tenant: table by table, first what lets it do more.
 
 use crate::store::error::StoreError;
-use crate::store::sql::{Engine, Shutout, Statement};
+use crate::store::sql::{Engine, Statement, Turn};
 use crate::tenant::TenantId;
 
 const OPERATION: &str = "remove tenant";
@@ -23,7 +23,7 @@ macro_rules! delete {
     };
 }
 
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 17] = [
     delete!("api_keys", "key_id"),
     delete!("run_queue", "tenant, run_id"),
     delete!("idempotency_keys", "tenant, key"),
@@ -37,6 +37,7 @@ const TABLES: [&str; 16] = [
     delete!("runs", "tenant, run_id"),
     delete!("sessions", "tenant, session_id"),
     delete!("removed_sessions", "tenant, session_id"),
+    delete!("removed_states", "tenant, hash"),
     delete!("history_segments", "tenant, branch_id, position"),
     delete!("history_branches", "tenant, branch_id"),
     delete!("states", "tenant, hash"),
@@ -49,7 +50,7 @@ pub(super) async fn tenant_remove(engine: &impl Engine, tenant: &TenantId, limit
         let delete = Statement::new(OPERATION, text)
             .bind(tenant.as_str())
             .bind(i64::from(limit));
-        for tally in engine.remove(Shutout::None, vec![delete]).await? {
+        for tally in engine.remove(Turn::Any, vec![delete]).await? {
             removed += u64::try_from(tally.count).unwrap_or(0);
         }
     }

@@ -1,5 +1,6 @@
 //! Retention: what goes, what stays whole, and what happens when sessions are removed while others are committed.
 
+mod beside_commits;
 mod cost;
 mod model;
 mod races;

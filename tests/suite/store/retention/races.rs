@@ -10,14 +10,11 @@ use agent_runtime::store::{
 };
 use futures_util::future::join_all;
 use serde_json::json;
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::super::fixtures::{Fixture, now};
 use super::super::queue::fixtures::{at, key, queued_run, thread_run};
 use super::super::subagents::subagent;
 use super::{KEEP_ALL, aged, older_than};
-use crate::support::databases::Engine;
-use crate::support::wait::until;
 
 on_both_engines!(
     nothing_kept_loses_anything_to_sweeps,
@@ -214,7 +211,7 @@ async fn a_base_that_is_removed_while_a_run_works_fails_its_commit(fixture: Fixt
 }
 
 /// A run with a key that is to continue the session.
-fn run_from(fixture: &Fixture, base: &Bundle, name: &str) -> NewQueuedRun {
+pub(super) fn run_from(fixture: &Fixture, base: &Bundle, name: &str) -> NewQueuedRun {
     let mut run = queued_run(&fixture.tenant);
     run.summary.base_session_id = Some(base.head.session_id);
     run.idempotency = Some(key(name, "body", at(1_000_000_000)));
@@ -265,35 +262,4 @@ async fn a_run_is_accepted_before_its_base_is_removed_or_not_at_all(fixture: Fix
         .await;
     assert!(matches!(removal.unwrap(), SessionRemoval::Removed(_)));
     fixture.enqueue(&run).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_is_not_accepted_while_its_base_is_being_removed() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
-    let root = fixture.root(&["root"]).await;
-    let base = root.head.session_id;
-    let mut removing = PgConnection::connect(fixture.database.url()).await.unwrap();
-    let begin = format!(
-        "begin; lock table session_removal in share row exclusive mode; delete from sessions where session_id = '{base}'"
-    );
-    sqlx::raw_sql(AssertSqlSafe(begin))
-        .execute(&mut removing)
-        .await
-        .unwrap();
-    let run = run_from(&fixture, &root, "a");
-    let end = async {
-        let waiting = "select count(*) from pg_locks where relation = 'session_removal'::regclass and not granted";
-        until("the run waits for the removal", async || {
-            fixture.database.number(waiting).await == 1
-        })
-        .await;
-        sqlx::raw_sql("commit").execute(&mut removing).await.unwrap();
-    };
-    let (enqueued, ()) = tokio::join!(fixture.store.run_enqueue(&run), end);
-    assert_eq!(enqueued.unwrap(), Enqueued::MissingBase(base));
-    for table in ["run_queue", "idempotency_keys"] {
-        assert_eq!(fixture.count(table).await, 0, "{table}");
-    }
 }

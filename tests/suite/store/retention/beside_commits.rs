@@ -1,0 +1,217 @@
+//! Removals on PostgreSQL beside commits and other removals that are held in their midst: nobody waits but for the very session that goes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::session::Bundle;
+use agent_runtime::store::{CommitError, Enqueued, SessionRemoval, ThreadExpectation, ThreadPut};
+use futures_util::future::join_all;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use tokio::time::timeout;
+
+use super::super::fixtures::{Fixture, now};
+use super::super::subagents::family;
+use super::races::run_from;
+use super::{KEEP_ALL, aged, older_than};
+use crate::support::databases::Engine;
+use crate::support::wait::until;
+
+/// Far longer than anything here takes, and far shorter than anything waits that is stuck.
+const AT_ONCE: Duration = Duration::from_secs(8);
+
+/// A transaction that is open until it is told to end.
+struct Held(PgConnection);
+
+impl Held {
+    async fn begin(fixture: &Fixture, statements: &str) -> Self {
+        let mut connection = PgConnection::connect(fixture.database.url()).await.unwrap();
+        let begin = format!("begin; {statements}");
+        sqlx::raw_sql(AssertSqlSafe(begin))
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        Self(connection)
+    }
+
+    /// A removal that has removed the session, and has not ended.
+    async fn removing(fixture: &Fixture, bundle: &Bundle) -> Self {
+        let id = bundle.head.session_id;
+        let delete = format!(
+            "select 1 from sessions where session_id = '{id}' for update; delete from sessions where session_id = '{id}'"
+        );
+        Self::begin(fixture, &delete).await
+    }
+
+    /// A commit that continues the session, and has not ended.
+    async fn continuing(fixture: &Fixture, bundle: &Bundle) -> Self {
+        let id = bundle.head.session_id;
+        Self::begin(
+            fixture,
+            &format!("select 1 from sessions where session_id = '{id}' for share"),
+        )
+        .await
+    }
+
+    async fn end(mut self, how: &'static str) {
+        sqlx::raw_sql(how).execute(&mut self.0).await.unwrap();
+    }
+}
+
+async fn remove(fixture: &Fixture, bundle: &Bundle) -> SessionRemoval {
+    let id = bundle.head.session_id;
+    let removal = fixture.store.session_remove(&fixture.tenant, id, false, now());
+    timeout(AT_ONCE, removal).await.expect("waits").unwrap()
+}
+
+/// Waits until so many statements stand still for a lock.
+async fn until_waiting(fixture: &Fixture, count: i64) {
+    let waiting =
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    until("statements wait for the removal", async || {
+        fixture.database.number(waiting).await == count
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_what_needs_a_session_waits_for_its_removal() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let [going, other] = [fixture.root(&["going"]).await, fixture.root(&["other"]).await];
+    let removing = Held::removing(&fixture, &going).await;
+
+    // All of this would stand still behind a lock on more than the session.
+    let beside = async {
+        let next = fixture.child(&other, &["next"]).await;
+        fixture.root(&["root"]).await;
+        let run = run_from(&fixture, &next, "beside");
+        let enqueued = fixture.store.run_enqueue(&run).await.unwrap();
+        assert!(matches!(enqueued, Enqueued::Accepted { .. }), "{enqueued:?}");
+        let name = "beside".parse().unwrap();
+        let id = other.head.session_id;
+        let put = fixture
+            .store
+            .thread_put(&fixture.tenant, &name, id, ThreadExpectation::Anything, now());
+        assert!(matches!(put.await.unwrap(), ThreadPut::Moved(_)));
+        let third = fixture.root(&["third"]).await;
+        assert!(matches!(remove(&fixture, &third).await, SessionRemoval::Removed(_)));
+    };
+    timeout(AT_ONCE, beside).await.expect("something waits");
+
+    let run = run_from(&fixture, &going, "a");
+    let commit = fixture.commit(Some(&going), &["next"]);
+    let name = "gone".parse().unwrap();
+    let (enqueued, committed, put, ()) = tokio::join!(
+        fixture.store.run_enqueue(&run),
+        fixture.store.session_commit(&commit),
+        fixture.store.thread_put(
+            &fixture.tenant,
+            &name,
+            going.head.session_id,
+            ThreadExpectation::Anything,
+            now()
+        ),
+        async {
+            until_waiting(&fixture, 3).await;
+            removing.end("commit").await;
+        }
+    );
+    assert_eq!(enqueued.unwrap(), Enqueued::MissingBase(going.head.session_id));
+    assert!(matches!(committed.unwrap_err(), CommitError::MissingBase));
+    assert_eq!(put.unwrap(), ThreadPut::NoSession);
+    for table in ["run_queue", "idempotency_keys", "threads"] {
+        assert_eq!(fixture.count(table).await, 1, "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removal_passes_over_what_a_commit_under_way_continues() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let mut old = Vec::new();
+    for text in ["a", "b"] {
+        old.push(fixture.publish(&aged(fixture.commit(None, &[text]), now(), 9)).await);
+    }
+    let committed = fixture
+        .store
+        .session_commit(&aged(family(&fixture, None), now(), 9))
+        .await
+        .unwrap();
+    let starter = Arc::new(committed.session);
+    let continuing = Held::continuing(&fixture, &committed.children[0]).await;
+
+    // A family goes as a whole or stays as a whole; what was asked for by name is said to be in use.
+    let swept = timeout(AT_ONCE, fixture.sweep(older_than(3), now(), 10))
+        .await
+        .expect("waits");
+    assert_eq!(swept.sessions, 2);
+    assert_eq!(remove(&fixture, &starter).await, SessionRemoval::InUse);
+    assert_eq!(fixture.count("sessions").await, 4);
+    fixture.assert_whole(&starter, 1).await;
+
+    // It waits for one that is about to end.
+    let (removal, ()) = tokio::join!(remove(&fixture, &starter), async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        continuing.end("rollback").await;
+    });
+    assert!(matches!(removal, SessionRemoval::Removed(_)), "{removal:?}");
+    for table in [
+        "sessions",
+        "removed_sessions",
+        "removed_states",
+        "history_segments",
+        "states",
+    ] {
+        assert_eq!(fixture.count(table).await, 0, "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_stays_while_a_commit_under_way_may_use_it() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let root = fixture.root(&["root"]).await;
+    let hash = root.head.environment_hash.as_bytes();
+    let number = i64::from_be_bytes(hash[..8].try_into().unwrap());
+    let using = format!("select pg_advisory_xact_lock_shared({number})");
+    let using = Held::begin(&fixture, &using).await;
+    assert!(matches!(remove(&fixture, &root).await, SessionRemoval::Removed(_)));
+    assert_eq!(fixture.count("states").await, 1);
+    // The commit fails: nothing has the state, and the next sweep finds that out.
+    using.end("rollback").await;
+    assert_eq!(fixture.sweep(KEEP_ALL, now(), 10).await.states, 1);
+    for table in ["states", "removed_states"] {
+        assert_eq!(fixture.count(table).await, 0, "{table}");
+    }
+
+    // A commit waits until the state's removal has ended, and stores it again.
+    let root = fixture.root(&["root"]).await;
+    let removing = format!(
+        "select pg_advisory_xact_lock({number}); delete from sessions where session_id = '{}'; delete from states",
+        root.head.session_id
+    );
+    let removing = Held::begin(&fixture, &removing).await;
+    let again = fixture.commit(None, &["again"]);
+    let (committed, ()) = tokio::join!(fixture.store.session_commit(&again), async {
+        until_waiting(&fixture, 1).await;
+        removing.end("commit").await;
+    });
+    fixture.assert_whole(&committed.unwrap().session, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_remove_at_once() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let roots = join_all((0..16).map(|_| fixture.root(&["root"]))).await;
+    for removal in join_all(roots.iter().map(|root| remove(&fixture, root))).await {
+        assert!(matches!(removal, SessionRemoval::Removed(_)), "{removal:?}");
+    }
+    for table in ["sessions", "removed_sessions", "removed_states", "states"] {
+        assert_eq!(fixture.count(table).await, 0, "{table}");
+    }
+}
