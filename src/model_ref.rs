@@ -21,6 +21,7 @@ impl utoipa::PartialSchema for ModelRef {
     fn schema() -> RefOr<Schema> {
         let text = ObjectBuilder::new().schema_type(Type::String);
         text.description(Some("Names a model as `PROVIDER/MODEL`."))
+            .pattern(Some(r"^[^/\s\x00-\x1f\x7f-\x9f]+/[^\s\x00-\x1f\x7f-\x9f]+$"))
             .examples(["openai/gpt-5-mini"])
             .into()
     }
@@ -94,6 +95,7 @@ pub enum ResponseFormat {
     /// JSON that a schema describes.
     JsonSchema {
         /// Names the schema for the model.
+        #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
         name: String,
         /// The JSON Schema.
         schema: Value,

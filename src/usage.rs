@@ -162,7 +162,7 @@ const PICO_PER_TOKEN: f64 = 1e6;
 
 /// An amount in US dollars, counted in whole picodollars so that sums are exact; JSON shows dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, utoipa::ToSchema)]
-#[schema(value_type = f64)]
+#[schema(value_type = f64, minimum = 0, exclusive_maximum = 18_000_000)]
 pub struct Cost(u64);
 
 impl Cost {

@@ -19,6 +19,7 @@ use crate::model_ref::{ModelRef, ResponseFormat};
 pub struct AgentDefinition {
     /// Names the agent: 1 to 64 letters, digits, `-`, `_` and `.`, but neither `.` nor `..`. A request may leave it to its path.
     #[serde(default)]
+    #[schema(pattern = "^((?!\\.{1,2}$)[A-Za-z0-9._-]{1,64})?$")]
     pub name: String,
     /// What it is for.
     #[serde(default)]
@@ -54,9 +55,11 @@ pub struct AgentDefinition {
     pub parallel_tool_calls: bool,
     /// Other agents that it may have work for it, each as a tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 32)]
     pub subagents: Vec<SubagentConfig>,
     /// The most levels of agents below it, whatever theirs allow; 0 to 8.
     #[serde(default = "max_depth", skip_serializing_if = "is_max_depth")]
+    #[schema(maximum = 8)]
     pub max_depth: u32,
     /// Limits of each execution.
     #[serde(default)]

@@ -52,6 +52,7 @@ pub struct ErrorHandling {
     /// Anything else.
     pub unknown: ErrorDecision,
     /// The number of failed steps in a row that ends the execution, at least 1. Ignored errors don't count.
+    #[schema(minimum = 1)]
     pub max_consecutive: u32,
 }
 

@@ -28,7 +28,7 @@ pub trait EventSink: Send + Sync + fmt::Debug {
 }
 
 /// Whether the loop goes on after a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContinuationDecision {
     /// Another step follows.
@@ -38,7 +38,7 @@ pub enum ContinuationDecision {
 }
 
 /// A part of the state that a hook has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StatePart {
     /// The key-value pairs of the context.
@@ -54,7 +54,7 @@ pub enum StatePart {
 }
 
 /// Something that happened. Steps are numbered from 1.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "type", content = "data")]
 pub enum AgentEvent {
     /// An execution begins.
@@ -78,6 +78,7 @@ pub enum AgentEvent {
         /// The step's id.
         step_id: StepId,
         /// When it began.
+        #[schema(value_type = chrono::DateTime<chrono::Utc>)]
         started_at: Timestamp,
     },
     /// A message that came while the execution was at work has joined its conversation.
@@ -115,6 +116,7 @@ pub enum AgentEvent {
         /// The model.
         model: ModelRef,
         /// Why it ended; none when there was no answer.
+        #[schema(value_type = Option<String>)]
         finish_reason: Option<FinishReason>,
         /// What the request used.
         usage: Usage,
@@ -230,6 +232,7 @@ pub enum AgentEvent {
         /// How many levels it is below the run's own agent, from 1.
         depth: u32,
         /// What happened.
+        #[schema(no_recursion)]
         event: Box<AgentEvent>,
     },
     /// Another agent's work on a call ended; the run's steps have its trace.
@@ -289,6 +292,7 @@ pub enum AgentEvent {
         /// What it was.
         step_type: AgentStepType,
         /// Why the model ended its answer.
+        #[schema(value_type = Option<String>)]
         finish_reason: Option<FinishReason>,
         /// What its model call used.
         usage: Usage,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, Type};
 
 use crate::json::{Object, Value};
 
@@ -15,18 +16,23 @@ const MAX_STOPS: usize = 4;
 pub struct ModelParameters {
     /// The sampling temperature, from 0 to 2.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 2)]
     pub temperature: Option<f64>,
     /// The share of the probability that tokens are drawn from, above 0 and up to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(exclusive_minimum = 0, maximum = 1)]
     pub top_p: Option<f64>,
     /// The most tokens of one answer; what is left of the budget bounds it further.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
     pub max_output_tokens: Option<u64>,
     /// How hard a reasoning model shall think, in the provider's own word, such as `low` or `high`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
     pub reasoning_effort: Option<String>,
     /// Texts that end an answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(schema_with = stop_texts)]
     pub stop: Vec<String>,
     /// Which tools the model may or must call; by default it decides itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,6 +58,15 @@ pub enum ToolChoice {
     Required,
     /// It calls the tool of this name.
     Tool(String),
+}
+
+fn stop_texts() -> Array {
+    let text = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1));
+    ArrayBuilder::new()
+        .items(text)
+        .max_items(Some(MAX_STOPS))
+        .description(Some("Texts that end an answer."))
+        .build()
 }
 
 impl ToolChoice {

@@ -19,9 +19,11 @@ const MAX_TOOL_NAME_LENGTH: usize = 64;
 #[serde(deny_unknown_fields)]
 pub struct SubagentConfig {
     /// The name of the other agent.
+    #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
     pub agent: String,
     /// The name of the tool; by default the agent's, with `_` for each `.`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
     pub tool: Option<String>,
     /// What the tool does, for the model; by default the agent's description.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -24,6 +24,7 @@ pub enum WebhookEvent {
 #[serde(deny_unknown_fields)]
 pub struct RunWebhook {
     /// Where messages go: an `https://` address.
+    #[schema(pattern = "^https?://")]
     pub url: String,
     /// Which ends it hears of; all when none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,16 +1,19 @@
 //! Routes of agents.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::Api;
 use super::auth::{Caller, IsAdministrator};
 use super::codes::ProblemCode;
+use super::described_schemas::instant;
 use super::json_body::JsonBody;
 use super::paging::{Cursor, ListPage, take_cursor, take_limit};
 use super::parameters::{PathParameters, QueryParameters};
@@ -24,8 +27,7 @@ use crate::store::{AgentPage, AgentRecord};
 /// The current version of an agent's definition.
 ///
 /// Of an agent that the operator has configured, only administrators see more than its name and its description.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Agent)]
+#[derive(Debug, Serialize)]
 pub(super) struct AgentView {
     /// The definition.
     #[serde(flatten)]
@@ -33,14 +35,12 @@ pub(super) struct AgentView {
     /// Names the version: the hash of the definition.
     version: Hash,
     /// When the version was stored first.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Timestamp,
 }
 
 /// As much of a definition as the caller may see.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
-#[schema(as = ShownAgent)]
 enum ShownDefinition {
     /// All of it.
     Whole(Arc<AgentDefinition>),
@@ -53,12 +53,15 @@ enum ShownDefinition {
     },
 }
 
+/// A page of agents.
+type Agents = ListPage<AgentView>;
+
 /// Lists agents by name.
 #[utoipa::path(get, path = "/v1/agents", tag = "agents", params(
-    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
-    (status = 200, body = ListPage<AgentView>),
+    (status = 200, description = "A page of agents", body = Agents),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list_agents(
@@ -66,7 +69,7 @@ pub(super) async fn list_agents(
     Caller(tenant): Caller,
     viewer: IsAdministrator,
     mut query: QueryParameters,
-) -> Result<Json<ListPage<AgentView>>, Problem> {
+) -> Result<Json<Agents>, Problem> {
     let limit = take_limit(&mut query)?;
     let after = take_cursor(&mut query, |cursor| match cursor {
         Cursor::Agent(name) => Some(name),
@@ -91,7 +94,7 @@ pub(super) async fn list_agents(
 
 /// Shows an agent.
 #[utoipa::path(get, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), responses(
-    (status = 200, body = AgentView),
+    (status = 200, description = "The agent", body = AgentView),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn get_agent(
@@ -110,8 +113,10 @@ pub(super) async fn get_agent(
 }
 
 /// Stores a new version of an agent.
-#[utoipa::path(put, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), request_body = AgentDefinition, responses(
-    (status = 200, body = AgentView),
+#[utoipa::path(put, path = "/v1/agents/{name}", tag = "agents", params(
+    ("name" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$"),
+), request_body = AgentDefinition, responses(
+    (status = 200, description = "The agent as it is stored", body = AgentView),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn put_agent(
@@ -164,6 +169,40 @@ fn named(definition: AgentDefinition, name: &str) -> Result<AgentDefinition, Pro
         name: name.to_owned(),
         ..definition
     })
+}
+
+/// A definition that is read: of its fields callers may be shown two alone, and there are two more.
+impl PartialSchema for AgentView {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = AgentDefinition::schema();
+        if let RefOr::T(Schema::Object(agent)) = &mut schema {
+            agent.description = Some(
+                "The current version of an agent's definition. Of an agent that the operator has configured, only administrators see \
+                 more than its name, its description, its version and its time."
+                    .to_owned(),
+            );
+            agent.additional_properties = None;
+            agent.properties.insert("version".to_owned(), Hash::schema());
+            agent.properties.insert(
+                "created_at".to_owned(),
+                instant("When the version was stored first.").into(),
+            );
+            agent.required = ["name", "description", "version", "created_at"]
+                .map(str::to_owned)
+                .into();
+        }
+        schema
+    }
+}
+
+impl ToSchema for AgentView {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("Agent")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        AgentDefinition::schemas(schemas);
+    }
 }
 
 impl AgentView {

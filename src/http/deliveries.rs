@@ -56,21 +56,24 @@ pub(super) struct DeliveryView {
     delivered_at: Option<Timestamp>,
 }
 
+/// A page of messages to webhooks.
+type Deliveries = ListPage<DeliveryView>;
+
 /// Lists messages to webhooks, newest first.
 #[utoipa::path(get, path = "/v1/webhooks/deliveries", tag = "webhooks", params(
     ("status" = Option<DeliveryStatus>, Query, description = "Only of this status"),
     ("run_id" = Option<uuid::Uuid>, Query, description = "Only of this run"),
-    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
-    (status = 200, body = ListPage<DeliveryView>),
+    (status = 200, description = "A page of deliveries", body = Deliveries),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list_deliveries(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
     mut query: QueryParameters,
-) -> Result<Json<ListPage<DeliveryView>>, Problem> {
+) -> Result<Json<Deliveries>, Problem> {
     let filter = DeliveryFilter {
         status: query.parsed("status")?,
         run_id: query.id("run_id")?,
@@ -94,7 +97,7 @@ pub(super) async fn list_deliveries(
 #[utoipa::path(get, path = "/v1/webhooks/deliveries/{delivery_id}", tag = "webhooks", params(
     ("delivery_id" = uuid::Uuid, Path),
 ), responses(
-    (status = 200, body = DeliveryView),
+    (status = 200, description = "The delivery", body = DeliveryView),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn get_delivery(
@@ -113,7 +116,7 @@ pub(super) async fn get_delivery(
 /// Sends a message to a webhook again, from its first attempt on, whatever became of it.
 #[utoipa::path(post, path = "/v1/webhooks/deliveries/{delivery_id}/redeliver", tag = "webhooks", params(
     ("delivery_id" = uuid::Uuid, Path),
-    ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request"),
+    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),
 ), responses(
     (status = 202, description = "It is sent", body = DeliveryView),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),

@@ -1,4 +1,4 @@
-//! What the description says of all routes alike: the problems that each can answer, by status, and the events of a stream. Routes
+//! What the description says of all routes alike: the problems that each can answer, by status. Routes
 //! themselves say what they answer otherwise; nothing here decides what is answered.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::response::Response;
-use utoipa::openapi::schema::{AllOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
 
 use super::codes::ProblemCode as Code;
+use super::described_schemas::complete_schemas;
 
 /// Whatever is asked for.
 const ALWAYS: &[Code] = &[
@@ -110,14 +111,12 @@ pub(super) fn complete(description: &mut OpenApi) {
             } else {
                 operation.parameters.get_or_insert_default().push(pretty().into());
             }
+            operation.parameters.iter_mut().flatten().for_each(require_value);
             tell_problems(operation, is_open);
         }
     }
     if let Some(components) = &mut description.components {
-        components.schemas.insert("RunEvent".to_owned(), run_event().into());
-        components
-            .schemas
-            .insert("StreamDropped".to_owned(), stream_dropped().into());
+        complete_schemas(&mut components.schemas);
     }
 }
 
@@ -193,6 +192,16 @@ fn tell_problems(operation: &mut Operation, is_open: bool) {
     }
 }
 
+/// A header that may be left out is never null.
+fn require_value(parameter: &mut RefOr<Parameter>) {
+    if let RefOr::T(parameter) = parameter
+        && let Some(RefOr::T(Schema::Object(object))) = &mut parameter.schema
+        && let SchemaType::Array(kinds) = &mut object.schema_type
+    {
+        kinds.retain(|kind| *kind != Type::Null);
+    }
+}
+
 fn pretty() -> Parameter {
     ParameterBuilder::new()
         .name("pretty")
@@ -228,65 +237,4 @@ fn problem(status: u16, codes: &[Code]) -> Response {
         response = response.header("WWW-Authenticate", header.build());
     }
     response.build()
-}
-
-/// What the line `data` of an event holds.
-fn run_event() -> Schema {
-    envelope("What happened to a run, as the line `data` of a server-sent event says it.")
-        .property(
-            "sequence",
-            integer("The number of the event, from 1 without gaps; its `id`"),
-        )
-        .required("sequence")
-        .property(
-            "time",
-            text("When it happened").format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime))),
-        )
-        .required("time")
-        .property(
-            "data",
-            object("What is new, by type; with `run.started` and the terminal events it is the run"),
-        )
-        .required("data")
-        .into()
-}
-
-/// What the last event of a reader holds that is dropped.
-fn stream_dropped() -> Schema {
-    let data = object("Why, and where to go on")
-        .property("reason", text("Why, in words"))
-        .required("reason")
-        .property("after", integer("The number of the last event that was sent"))
-        .required("after");
-    envelope("The last event of a reader that is dropped, `stream.dropped`. It has no `id`: it is about the reader, not the run.")
-        .property("data", data)
-        .required("data")
-        .into()
-}
-
-fn envelope(description: &str) -> ObjectBuilder {
-    let uuid = text("The run").format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)));
-    object(description)
-        .property("run_id", uuid)
-        .required("run_id")
-        .property("type", text("The name of the event; the line `event`"))
-        .required("type")
-}
-
-fn text(description: &str) -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .description(Some(description))
-}
-
-fn integer(description: &str) -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .description(Some(description))
-}
-
-fn object(description: &str) -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(Type::Object)
-        .description(Some(description))
 }

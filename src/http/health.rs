@@ -20,7 +20,7 @@ pub(super) struct Health {
 }
 
 /// Tells that the process answers.
-#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, body = Health)))]
+#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, description = "The process answers", body = Health)))]
 pub(super) fn healthz() -> Ready<Json<Health>> {
     ready(Json(Health { status: "ok" }))
 }
@@ -32,7 +32,7 @@ pub(super) fn is_probe(path: &str) -> bool {
 
 /// Tells whether the store answers and its schema is current, as seen within the last second, and all loops of the process work.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses(
-    (status = 200, body = Health),
+    (status = 200, description = "The service is ready", body = Health),
     (status = 503, body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {

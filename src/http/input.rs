@@ -25,12 +25,27 @@ const MAX_FILE_NAME: usize = 256;
 )]
 pub(super) enum RunInput {
     /// The text of one user message.
-    Text(String),
+    Text(InputText),
     /// The parts of one user message.
-    Parts(Vec<InputPart>),
+    Parts(InputParts),
     /// Messages, oldest first; tool calls among them have exactly one result each.
-    Messages(Vec<InputWireMessage>),
+    Messages(InputMessages),
 }
+
+/// A text that is not empty.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(value_type = String, min_length = 1)]
+pub(super) struct InputText(String);
+
+/// At least one part.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(value_type = Vec<InputPart>, min_items = 1)]
+pub(super) struct InputParts(Vec<InputPart>);
+
+/// At least one message.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(value_type = Vec<InputWireMessage>, min_items = 1)]
+pub(super) struct InputMessages(Vec<InputWireMessage>);
 
 /// A message of the input.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -41,6 +56,7 @@ pub(super) struct InputWireMessage {
     role: Role,
     /// The speaker's name, where several share a role.
     #[serde(default)]
+    #[schema(min_length = 1, max_length = 64)]
     name: Option<String>,
     /// A text, or parts: tool calls only of the assistant, tool results only of tools.
     #[schema(value_type = InputContent)]
@@ -62,9 +78,9 @@ pub(super) struct InputWireMessage {
 )]
 pub(super) enum InputContent {
     /// One text.
-    Text(String),
+    Text(InputText),
     /// Parts, in order.
-    Parts(Vec<InputPart>),
+    Parts(InputParts),
 }
 
 /// A part of a message of the input.
@@ -74,6 +90,7 @@ pub(super) enum InputPart {
     /// Words.
     Text {
         /// The words.
+        #[schema(min_length = 1)]
         text: String,
     },
     /// A picture.
@@ -97,8 +114,10 @@ pub(super) enum InputPart {
     /// A call that the assistant asked for.
     ToolCall {
         /// Pairs the call with its result.
+        #[schema(min_length = 1)]
         id: String,
         /// The tool's name.
+        #[schema(min_length = 1)]
         name: String,
         /// The arguments, as the text of a JSON object.
         arguments: String,
@@ -126,20 +145,25 @@ pub(super) enum InputSource {
     /// At an address that the provider reads.
     Url {
         /// The address: https or http.
+        #[schema(pattern = "^https?://.")]
         url: String,
     },
     /// Here, in base64 (RFC 4648, with padding).
     Base64 {
         /// The IANA media type, such as `image/png`.
+        #[schema(pattern = "^[^/]+/.")]
         media_type: String,
         /// The encoded bytes.
+        #[schema(pattern = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)$")]
         data: String,
     },
     /// Among the files that were uploaded to a provider. Models of other providers are told that there is a file.
     ProviderFile {
         /// The provider's configured name, such as `openai`.
+        #[schema(pattern = "^\\S{1,256}$")]
         provider: String,
         /// The provider's id of the file.
+        #[schema(pattern = "^\\S{1,256}$")]
         file_id: String,
     },
 }

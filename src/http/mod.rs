@@ -25,6 +25,7 @@ mod readiness;
 mod codes;
 mod connection;
 mod described;
+mod described_schemas;
 mod exchange;
 mod headers;
 mod idempotency;

@@ -1,7 +1,11 @@
 //! Pages of lists. A cursor names the last row seen; it is opaque to callers and of no use in another list.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, SchemaType, Type};
+use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 use super::codes::ProblemCode;
@@ -13,7 +17,7 @@ const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u32 = 200;
 
 /// A page of a list.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub(super) struct ListPage<T> {
     /// The rows.
     data: Vec<T>,
@@ -42,6 +46,35 @@ impl<T> ListPage<T> {
             data,
             next_cursor: next.map(|cursor| cursor.encode()),
         }
+    }
+}
+
+/// A page is named after its rows. Routes name it by an alias without parameters, or the description would name it after this type as well.
+impl<T: ToSchema> PartialSchema for ListPage<T> {
+    fn schema() -> RefOr<Schema> {
+        let rows = ArrayBuilder::new().items(Ref::from_schema_name(T::name()));
+        let cursor = ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Null]));
+        ObjectBuilder::new()
+            .description(Some("A page of a list."))
+            .property("data", rows.description(Some("The rows.")))
+            .required("data")
+            .property(
+                "next_cursor",
+                cursor.description(Some("Leads to the next page; null on the last one.")),
+            )
+            .required("next_cursor")
+            .into()
+    }
+}
+
+impl<T: ToSchema> ToSchema for ListPage<T> {
+    fn name() -> Cow<'static, str> {
+        Cow::Owned(format!("{}Page", T::name()))
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((T::name().into_owned(), T::schema()));
+        T::schemas(schemas);
     }
 }
 

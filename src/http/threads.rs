@@ -71,19 +71,22 @@ impl From<Option<String>> for Expected {
     }
 }
 
+/// A page of threads.
+type Threads = ListPage<ThreadView>;
+
 /// Lists threads by name.
 #[utoipa::path(get, path = "/v1/threads", tag = "threads", params(
-    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
-    (status = 200, body = ListPage<ThreadView>),
+    (status = 200, description = "A page of threads", body = Threads),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list_threads(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
     mut query: QueryParameters,
-) -> Result<Json<ListPage<ThreadView>>, Problem> {
+) -> Result<Json<Threads>, Problem> {
     let limit = take_limit(&mut query)?;
     let after = take_cursor(&mut query, |cursor| match cursor {
         Cursor::Thread(name) => Some(name),
@@ -101,7 +104,7 @@ pub(super) async fn list_threads(
 
 /// Shows a thread.
 #[utoipa::path(get, path = "/v1/threads/{name}", tag = "threads", params(("name" = String, Path)), responses(
-    (status = 200, body = ThreadView),
+    (status = 200, description = "The thread", body = ThreadView),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn get_thread(
@@ -122,10 +125,10 @@ pub(super) async fn get_thread(
 ///
 /// It is moved only where it is as `expected_session_id` says, or, with `If-None-Match: *`, where it does not exist.
 #[utoipa::path(put, path = "/v1/threads/{name}", tag = "threads", params(
-    ("name" = String, Path, description = "1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, but neither `.` nor `..`"),
-    ("If-None-Match" = Option<String>, Header, description = "`*`: the thread must not exist"),
+    ("name" = ThreadName, Path, description = "1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, but neither `.` nor `..`"),
+    ("If-None-Match" = Option<String>, Header, pattern = "^\\*$", description = "`*`: the thread must not exist"),
 ), request_body = PutThread, responses(
-    (status = 200, body = ThreadView),
+    (status = 200, description = "The thread as it is now", body = ThreadView),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn put_thread(

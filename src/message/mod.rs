@@ -4,6 +4,7 @@ mod content;
 mod tags;
 
 use serde::{Deserialize, Serialize};
+use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, Type};
 
 pub use self::content::{
     Citation, ContentPart, DocumentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart, ToolCall,
@@ -63,7 +64,19 @@ pub struct ProviderFields {
     /// The provider's configured name, such as `openrouter`.
     pub provider: String,
     /// The fields, verbatim and in the order of arrival.
+    #[schema(schema_with = name_and_value_pairs)]
     pub fields: Vec<(String, RawJson)>,
+}
+
+fn name_and_value_pairs() -> Array {
+    let pair = ArrayBuilder::new().items(ObjectBuilder::new().schema_type(Type::String));
+    let pair = pair.min_items(Some(2)).max_items(Some(2));
+    ArrayBuilder::new()
+        .items(pair)
+        .description(Some(
+            "The fields, each a name and its JSON, verbatim and in the order of arrival.",
+        ))
+        .build()
 }
 
 impl Message {

@@ -53,7 +53,7 @@ impl MessageTags {
 /// Names a section of the message store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
-#[schema(value_type = String)]
+#[schema(value_type = String, pattern = "^[A-Za-z0-9._-]{1,64}$")]
 pub struct Section(String);
 
 impl Section {

@@ -15,7 +15,7 @@ const MAX_LENGTH: usize = 128;
 /// Names a thread of a tenant: 1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, but neither `.` nor `..`, which no address can hold.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schema(value_type = String)]
+#[schema(value_type = String, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:@-]{1,128}$")]
 pub struct ThreadName(Arc<str>);
 
 /// A text that can't name a thread.

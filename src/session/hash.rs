@@ -12,7 +12,7 @@ use crate::json::{Object, canonical_bytes};
 /// A BLAKE3 hash of 32 bytes; text and JSON show it in lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schema(value_type = String)]
+#[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
 pub struct Hash([u8; 32]);
 
 /// A text that is not 64 hexadecimal digits, or bytes that are not 32.

@@ -24,11 +24,13 @@ pub enum CompilerConfig {
     /// The newest turns of the conversation. The prefix of requests is not stable.
     LastN {
         /// The most messages; the newest turn is sent whatever its length.
+        #[schema(minimum = 1)]
         messages: u32,
     },
     /// The newest messages of the conversation that fit a size. The prefix of requests is not stable.
     TokenWindow {
         /// The most tokens, estimated, the system prompt and the summary counted.
+        #[schema(minimum = 1)]
         max_tokens: u64,
     },
 }

@@ -7,7 +7,7 @@ use crate::agent::state::{AgentState, ErrorList, ModelResponse, ToolExecution};
 use crate::message::{ContentPart, Message, ToolCall};
 
 /// A point of the loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookPoint {
     /// Once, before the first step.

@@ -18,12 +18,15 @@ const MAX_SECONDS: f64 = 31_536_000.0;
 pub struct ExecutionBudget {
     /// The most steps of the loop.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000_000)]
     pub max_steps: Option<u32>,
     /// The most tokens, input and output together.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000_000_000_000_u64)]
     pub max_tokens: Option<u64>,
     /// The most seconds of wall-clock time.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(exclusive_minimum = 0, maximum = 604_800)]
     pub max_seconds: Option<f64>,
     /// The most US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]

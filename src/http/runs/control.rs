@@ -28,7 +28,7 @@ use crate::tenant::TenantId;
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct SteerRun {
     /// The sender's name for the message, 1 to 128 visible ASCII characters: the same one again is not applied twice.
-    #[schema(min_length = 1, max_length = 128)]
+    #[schema(pattern = "^[!-~]{1,128}$")]
     id: String,
     /// What to say, in the forms of a run's input: one message of the user.
     #[schema(value_type = RunInput)]
@@ -37,6 +37,7 @@ pub(in crate::http) struct SteerRun {
 
 /// What has become of a message to a run at work.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Steering)]
 pub(in crate::http) struct SteeringView {
     /// The sender's name for the message.
     id: String,
@@ -50,7 +51,7 @@ pub(in crate::http) struct SteeringView {
 /// the scope `sessions:read`.
 #[utoipa::path(post, path = "/v1/runs/{run_id}/stop", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
-    ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request"),
+    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),
 ), responses(
     (status = 202, description = "The run is told; it is shown as it stands, without its output", body = RunSummaryView),
     (status = 200, description = "The run had ended before", body = RunSummaryView),
@@ -70,7 +71,7 @@ pub(in crate::http) async fn stop_run(
 /// Ends a run at once; it publishes nothing. May be repeated.
 #[utoipa::path(post, path = "/v1/runs/{run_id}/cancel", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
-    ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request"),
+    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),
 ), responses(
     (status = 202, description = "The run is told; it is shown as it stands, without its output", body = RunSummaryView),
     (status = 200, description = "The run had ended before", body = RunSummaryView),
@@ -90,7 +91,7 @@ pub(in crate::http) async fn cancel_run(
 /// Adds a message that the model reads at the run's next step.
 #[utoipa::path(post, path = "/v1/runs/{run_id}/steer", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
-    ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request"),
+    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),
 ), request_body = SteerRun, responses(
     (status = 202, description = "The message waits for the next step", body = SteeringView),
     (status = 200, description = "The message is part of the conversation, or came too late", body = SteeringView),

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
+use super::event_forms::EventForm;
 use super::events;
 use super::preference::Preference;
 use super::request::CreateRun;
@@ -26,11 +27,11 @@ use crate::run::RunHandle;
 /// response is `text/event-stream`; the `id` of an event is its number, its `event` the name, its `data` JSON. In mode `async` the run is
 /// in the queue, and outlives the connection and the process.
 #[utoipa::path(post, path = "/v1/runs", tag = "runs", params(
-    ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request, 1 to 255 visible ASCII characters: sent again, it is answered with the same run"),
+    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request, 1 to 255 visible ASCII characters: sent again, it is answered with the same run"),
     ("Prefer" = Option<String>, Header, description = "`respond-async` (RFC 7240) makes a synchronous run asynchronous"),
 ), request_body = CreateRun, responses(
-    (status = 200, description = "The result, or the stream of events, each of which holds a `RunEvent`, or `StreamDropped` at last",
-        content((RunView = "application/json"), (String = "text/event-stream")),
+    (status = 200, description = "The result, or the stream of events, each of which has an `Event` in its line `data`",
+        content((RunView = "application/json"), (EventForm = "text/event-stream")),
         headers(("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"))),
     (status = 202, description = "The run is in the queue, or goes on after the process that has accepted it", body = RunView, headers(
         ("Location" = String, description = "The path of the run"),

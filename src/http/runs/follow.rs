@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
+use super::event_forms::EventForm;
 use super::events;
 use super::read::run_not_found;
 use crate::http::Api;
@@ -25,10 +26,10 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// answered 204, after which a browser does not come again.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/events", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
-    ("after" = Option<u64>, Query, description = "The number of the last event that the reader has; by default 0, so that the first event comes first"),
-    ("Last-Event-ID" = Option<u64>, Header, description = "The same, as readers of server-sent events say it; it wins over `after`"),
+    ("after" = Option<i64>, Query, minimum = 0, description = "The number of the last event that the reader has; by default 0, so that the first event comes first"),
+    ("Last-Event-ID" = Option<i64>, Header, minimum = 0, description = "The same, as readers of server-sent events say it; it wins over `after`"),
 ), responses(
-    (status = 200, description = "The events, each of which holds a `RunEvent`, or `StreamDropped` at last", content((String = "text/event-stream"))),
+    (status = 200, description = "The events, each of which has an `Event` in its line `data`", content((EventForm = "text/event-stream"))),
     (status = 204, description = "The run has ended, and `Last-Event-ID` names its last event or a later one"),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
@@ -39,7 +40,7 @@ pub(in crate::http) async fn follow_run(
     mut query: QueryParameters,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asked = query.number("after")?;
+    let asked = query.number("after")?.map(i64::unsigned_abs);
     query.finish()?;
     let last_read = last_event_id(&headers)?;
     let after = last_read.or(asked).unwrap_or(0);
@@ -59,6 +60,6 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
         return Ok(None);
     };
     parse_number(text)
-        .map(Some)
+        .map(|number: i64| Some(number.unsigned_abs()))
         .ok_or_else(|| headers::invalid(LAST_EVENT_ID, "not the number of an event"))
 }

@@ -2,6 +2,7 @@
 
 mod control;
 mod create;
+mod event_forms;
 mod events;
 mod follow;
 mod preference;

@@ -14,31 +14,36 @@ use crate::http::paging::{Cursor, ListPage, take_cursor, take_given_limit, take_
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::RunId;
-use crate::record::{RunSummaryView, RunView, StepRecord};
+use crate::record::{RunSummaryView, RunView, StepRecord, ThreadName};
 use crate::store::{Page, RunFilter, TimeRange};
 
 /// The longest wait for a run.
 const MAX_WAIT: Duration = Duration::from_mins(1);
+
+/// A page of runs.
+type Runs = ListPage<RunSummaryView>;
+/// A page of steps.
+type Steps = ListPage<StepRecord>;
 
 /// Lists runs, live and ended, newest first.
 #[utoipa::path(get, path = "/v1/runs", tag = "runs", params(
     ("status" = Option<crate::record::RunStatus>, Query, description = "Only of this status"),
     ("agent" = Option<String>, Query, description = "Only of this agent"),
     ("base_session_id" = Option<uuid::Uuid>, Query, description = "Only from this session"),
-    ("thread" = Option<String>, Query, description = "Only on this thread"),
-    ("created_from" = Option<String>, Query, description = "The first instant (RFC 3339)"),
-    ("created_until" = Option<String>, Query, description = "The first instant after (RFC 3339)"),
-    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("thread" = Option<ThreadName>, Query, description = "Only on this thread"),
+    ("created_from" = Option<chrono::DateTime<chrono::Utc>>, Query, description = "The first instant (RFC 3339)"),
+    ("created_until" = Option<chrono::DateTime<chrono::Utc>>, Query, description = "The first instant after (RFC 3339)"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
-    (status = 200, body = ListPage<RunSummaryView>),
+    (status = 200, description = "A page of runs", body = Runs),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_runs(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
     mut query: QueryParameters,
-) -> Result<Json<ListPage<RunSummaryView>>, Problem> {
+) -> Result<Json<Runs>, Problem> {
     let filter = RunFilter {
         status: query.parsed("status")?,
         agent: query.text("agent")?,
@@ -78,9 +83,9 @@ pub(in crate::http) async fn list_runs(
 /// Shows a run, also while it works. With `wait` it is shown as soon as its status changes, if that happens in time.
 #[utoipa::path(get, path = "/v1/runs/{run_id}", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
-    ("wait" = Option<String>, Query, description = "How long to wait for a change of the status: seconds, or a duration such as `1m`; up to 60 seconds, by default 0"),
+    ("wait" = Option<String>, Query, pattern = "^((60|[1-5]?[0-9])s?|1m|[1-5]?[0-9]{1,4}ms)$", description = "How long to wait for a change of the status: seconds, or a duration such as `1m`; up to 60 seconds, by default 0"),
 ), responses(
-    (status = 200, body = RunView),
+    (status = 200, description = "The run", body = RunView),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn get_run(
@@ -100,10 +105,10 @@ pub(in crate::http) async fn get_run(
 /// Lists the completed steps of a run in their order, with their messages, also while it works.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/steps", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
-    ("limit" = Option<u32>, Query, description = "1 to 200, by default all"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default all"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
-    (status = 200, body = ListPage<StepRecord>),
+    (status = 200, description = "A page of steps", body = Steps),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_steps(
@@ -111,7 +116,7 @@ pub(in crate::http) async fn list_steps(
     Caller(tenant): Caller,
     path: PathParameters,
     mut query: QueryParameters,
-) -> Result<Json<ListPage<StepRecord>>, Problem> {
+) -> Result<Json<Steps>, Problem> {
     let limit = take_given_limit(&mut query)?.map_or(usize::MAX, |limit| limit as usize);
     let first = take_cursor(&mut query, |cursor| match cursor {
         Cursor::Step(index) => Some(usize::try_from(index).unwrap_or(usize::MAX)),

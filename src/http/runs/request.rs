@@ -40,6 +40,7 @@ pub(in crate::http) struct CreateRun {
     base_session_id: Option<String>,
     /// The agent; by default that of the base session, or of the run ahead on the thread, or else the configured one.
     #[serde(default)]
+    #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
     agent: Option<String>,
     /// What to add to the conversation.
     #[schema(value_type = RunInput)]

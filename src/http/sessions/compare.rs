@@ -45,7 +45,7 @@ pub(in crate::http) struct Verification {
     ("session_id" = uuid::Uuid, Path),
     ("other" = uuid::Uuid, Path),
 ), responses(
-    (status = 200, body = SessionDiff),
+    (status = 200, description = "Where the sessions differ", body = SessionDiff),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn diff_sessions(
@@ -80,7 +80,7 @@ pub(in crate::http) async fn diff_sessions(
 
 /// Computes all hashes of a session and its ancestors again.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/verify", tag = "sessions", params(("session_id" = uuid::Uuid, Path)), responses(
-    (status = 200, body = Verification),
+    (status = 200, description = "What was checked and found", body = Verification),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn verify_session(

@@ -19,9 +19,9 @@ use crate::run::Imported;
 
 /// Makes a session of given states, without a run.
 #[utoipa::path(post, path = "/v1/sessions", tag = "sessions", params(
-    ("Idempotency-Key" = Option<String>, Header, description = "The caller's name for the request: sent again, it is answered with the same session"),
+    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request: sent again, it is answered with the same session"),
 ), request_body = ImportSession, responses(
-    (status = 201, body = SessionView, headers(
+    (status = 201, description = "The session as it is stored", body = SessionView, headers(
         ("Location" = String, description = "The path of the session"),
         ("ETag" = String, description = "The root hash of the session"),
         ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),

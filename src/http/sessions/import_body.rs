@@ -30,6 +30,7 @@ const MAX_EXECUTION_COUNT: u64 = 1 << 53;
 pub(in crate::http) struct ImportSession {
     /// The agent that continues it; by default the configured one.
     #[serde(default)]
+    #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
     agent: Option<String>,
     /// Variables and resources. Unknown keys are kept.
     #[serde(default)]
@@ -48,6 +49,7 @@ pub(in crate::http) struct ImportSession {
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ImportHistory {
     /// Oldest first; exactly one result follows each tool call at once. At most 20000 messages.
+    #[schema(max_items = 20_000)]
     messages: Vec<ImportMessage>,
 }
 

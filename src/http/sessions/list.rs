@@ -22,27 +22,30 @@ use crate::store::{Ancestor, Page, SessionFilter, TimeRange};
 /// The deepest nesting of metadata to filter by.
 const MAX_METADATA_DEPTH: usize = 32;
 
-type SessionPage = Json<ListPage<SessionSummaryView>>;
+/// A page of sessions.
+type Sessions = ListPage<SessionSummaryView>;
+/// A page of a line.
+type Line = ListPage<AncestorView>;
 
 /// Lists sessions, newest first.
 #[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(
     ("agent" = Option<String>, Query, description = "Only of this agent"),
     ("metadata" = Option<String>, Query, description = "Only with all key-value pairs of this JSON object; `metadata.KEY=VALUE` asks for one text, where the key has no dot"),
-    ("created_from" = Option<String>, Query, description = "The first instant (RFC 3339)"),
-    ("created_until" = Option<String>, Query, description = "The first instant after (RFC 3339)"),
+    ("created_from" = Option<chrono::DateTime<chrono::Utc>>, Query, description = "The first instant (RFC 3339)"),
+    ("created_until" = Option<chrono::DateTime<chrono::Utc>>, Query, description = "The first instant after (RFC 3339)"),
     ("subagent_of" = Option<uuid::Uuid>, Query, description = "Only of subagents that the agent of this session started"),
     ("tips" = Option<bool>, Query, description = "Only sessions that nothing continues"),
-    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
-    (status = 200, body = ListPage<SessionSummaryView>),
+    (status = 200, description = "A page of sessions", body = Sessions),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_sessions(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
     mut query: QueryParameters,
-) -> Result<SessionPage, Problem> {
+) -> Result<Json<Sessions>, Problem> {
     let filter = SessionFilter {
         agent: query.text("agent")?,
         metadata: take_metadata(&mut query)?,
@@ -66,10 +69,10 @@ pub(in crate::http) async fn list_sessions(
 /// Lists a session and its ancestors, itself first. Of one that was removed there is only what its place in the line needs.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/lineage", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
-    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
-    (status = 200, body = ListPage<AncestorView>),
+    (status = 200, description = "A page of the line", body = Line),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_lineage(
@@ -77,7 +80,7 @@ pub(in crate::http) async fn list_lineage(
     Caller(tenant): Caller,
     path: PathParameters,
     query: QueryParameters,
-) -> Result<Json<ListPage<AncestorView>>, Problem> {
+) -> Result<Json<Line>, Problem> {
     let page = Paging::take(query)?;
     let session_id = path.id("session_id")?;
     let lineage = api
@@ -93,10 +96,10 @@ pub(in crate::http) async fn list_lineage(
 /// Lists the sessions that continue a session directly, newest first.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/children", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
-    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
-    (status = 200, body = ListPage<SessionSummaryView>),
+    (status = 200, description = "A page of sessions", body = Sessions),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_children(
@@ -104,7 +107,7 @@ pub(in crate::http) async fn list_children(
     Caller(tenant): Caller,
     path: PathParameters,
     query: QueryParameters,
-) -> Result<SessionPage, Problem> {
+) -> Result<Json<Sessions>, Problem> {
     let page = Paging::take(query)?;
     let session_id = path.id("session_id")?;
     let parent = api.service.store.session_lookup(&tenant, session_id).await?;
@@ -145,7 +148,7 @@ impl Paging {
         }
     }
 
-    fn respond(&self, sessions: Vec<SessionHead>) -> SessionPage {
+    fn respond(&self, sessions: Vec<SessionHead>) -> Json<Sessions> {
         let cursor = |head: &SessionHead| Cursor::Session(head.session_id.as_uuid());
         Json(ListPage::new(sessions, self.limit, cursor, SessionSummaryView::from))
     }

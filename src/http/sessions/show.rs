@@ -20,10 +20,14 @@ use crate::ids::SessionId;
 use crate::message::Message;
 use crate::tenant::TenantId;
 
+/// A page of messages.
+type Messages = ListPage<Message>;
+
 /// Some messages of a session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct MessageList {
     #[serde(flatten)]
+    #[schema(value_type = Messages)]
     page: ListPage<Arc<Message>>,
     /// The index of the first of them in the whole history.
     from: u64,
@@ -34,10 +38,10 @@ pub(in crate::http) struct MessageList {
 /// Shows a session with its states.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
-    ("include" = Option<String>, Query, description = "Of `environment_state`, `context_state`, `message_history_state`, joined by commas; by default all"),
+    ("include" = Option<String>, Query, pattern = "^((environment_state|context_state|message_history_state)(,|$))*$", description = "Of `environment_state`, `context_state`, `message_history_state`, joined by commas; by default all"),
     ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an earlier answer"),
 ), responses(
-    (status = 200, body = SessionView, headers(("ETag" = String, description = "The root hash, quoted"))),
+    (status = 200, description = "The session", body = SessionView, headers(("ETag" = String, description = "The root hash, quoted"))),
     (status = 304, description = "The caller has it"),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
@@ -92,11 +96,11 @@ async fn respond_whole(
 /// Lists the messages of a session, oldest first.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/messages", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
-    ("from" = Option<u64>, Query, description = "The index of the first message, from 0; not together with `cursor`"),
-    ("limit" = Option<u32>, Query, description = "1 to 200, by default 50"),
+    ("from" = Option<u32>, Query, description = "The index of the first message, from 0; not together with `cursor`"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
-    (status = 200, body = MessageList),
+    (status = 200, description = "A page of messages", body = MessageList),
     (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_messages(

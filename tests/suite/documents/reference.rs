@@ -198,9 +198,16 @@ fn the_table_of_events_names_every_type_with_its_data() {
                 .collect::<Vec<_>>()
         })
         .collect();
+    let description = serde_json::to_value(openapi()).unwrap();
+    let schema = json!({"$ref": "#/components/schemas/Event", "components": description["components"]});
+    let described = jsonschema::validator_for(&schema).unwrap();
     let mut compared = 0;
     for event in sample_events() {
         let wire = serde_json::to_value(&event).unwrap();
+        assert!(
+            described.is_valid(&wire),
+            "the description knows no such event: {wire:#}"
+        );
         let fields: BTreeSet<String> = wire["data"].as_object().unwrap().keys().cloned().collect();
         assert_eq!(shown[event.payload.name()], fields, "{}", event.payload.name());
         compared += 1;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use agent_runtime::http::{ProblemCode, openapi};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::service::Service;
 
@@ -135,19 +135,117 @@ fn the_description_names_the_headers_of_answers_and_the_events_of_streams() {
         assert_eq!(named, headers, "{status}");
     }
     assert!(responses("/v1/sessions", "post")["201"]["headers"]["Idempotency-Replayed"].is_object());
-    for (response, events) in [
-        (&runs["200"], ["RunEvent", "StreamDropped"]),
-        (
-            &responses("/v1/runs/{run_id}/events", "get")["200"],
-            ["RunEvent", "StreamDropped"],
-        ),
-    ] {
-        assert!(response["content"]["text/event-stream"].is_object(), "{response}");
-        for event in events {
-            assert!(response["description"].as_str().unwrap().contains(event), "{response}");
-            assert!(description["components"]["schemas"][event]["properties"]["data"].is_object());
+    for response in [&runs["200"], &responses("/v1/runs/{run_id}/events", "get")["200"]] {
+        let event = &response["content"]["text/event-stream"]["schema"]["$ref"];
+        assert_eq!(event, "#/components/schemas/Event", "{response}");
+    }
+}
+
+/// Calls `check` with every schema and its place.
+fn each_schema(place: &str, value: &Value, check: &mut dyn FnMut(&str, &Value)) {
+    match value {
+        Value::Object(object) => {
+            check(place, value);
+            for (key, value) in object {
+                each_schema(&format!("{place}/{key}"), value, check);
+            }
+        }
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(index, item)| each_schema(&format!("{place}/{index}"), item, check)),
+        _ => (),
+    }
+}
+
+#[test]
+fn the_description_is_what_makers_of_clients_need() {
+    let description = serde_json::to_value(openapi()).unwrap();
+    let mut ids = BTreeSet::new();
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(ids.insert(id.to_owned()), "{id} names two operations");
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                let words = response["description"].as_str().unwrap_or_default();
+                assert!(!words.is_empty(), "{method} {path} {status} has no description");
+            }
         }
     }
+    let schemas = &description["components"]["schemas"];
+    for name in schemas.as_object().unwrap().keys() {
+        // No name of a type in the code, of a module or with parameters.
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric()), "{name}");
+        assert!(!name.contains("View") && !name.contains("Arc"), "{name}");
+    }
+    each_schema("", schemas, &mut |place, schema| {
+        let is_integer = schema["type"] == "integer";
+        assert!(!is_integer || schema["format"].is_string(), "{place} has no size");
+        // Each part of an `allOf` holds for the whole object, so none may forbid what another has.
+        for part in schema["allOf"].as_array().into_iter().flatten() {
+            let part = part["$ref"]
+                .as_str()
+                .map_or(part, |to| description.pointer(&to[1..]).unwrap());
+            assert!(part["additionalProperties"] != false, "{place} can't be satisfied");
+        }
+    });
+}
+
+#[test]
+fn each_form_of_a_tagged_union_has_a_name() {
+    let description = serde_json::to_value(openapi()).unwrap();
+    let union = |name: &str| &description["components"]["schemas"][name];
+    for (name, tag, value, form) in [
+        ("Event", "type", "message.delta", "MessageDeltaEvent"),
+        ("Event", "type", "run.completed", "RunCompletedEvent"),
+        ("Event", "type", "stream.dropped", "StreamDroppedEvent"),
+        ("AgentEvent", "type", "message.delta", "MessageDeltaAgentEvent"),
+        ("ContentPart", "type", "tool_result", "ToolResultContentPart"),
+        ("InputSource", "kind", "base64", "Base64InputSource"),
+    ] {
+        let discriminator = &union(name)["discriminator"];
+        let reference = format!("#/components/schemas/{form}");
+        assert_eq!(discriminator["propertyName"], tag, "{name}");
+        assert_eq!(discriminator["mapping"][value], reference, "{name}");
+        let forms = union(name)["oneOf"].as_array().unwrap();
+        assert!(forms.contains(&json!({"$ref": reference})), "{name}");
+        assert_eq!(
+            forms.len(),
+            discriminator["mapping"].as_object().unwrap().len(),
+            "{name}"
+        );
+    }
+}
+
+/// Returns what checks values against a schema of the description.
+fn validator(description: &Value, name: &str) -> jsonschema::Validator {
+    let schema = json!({"$ref": format!("#/components/schemas/{name}"), "components": description["components"]});
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_answered_fits_the_description() {
+    let service = Service::start().await;
+    let description = serde_json::to_value(openapi()).unwrap();
+    let fits = |name: &str, value: &Value| {
+        let errors: Vec<String> = validator(&description, name)
+            .iter_errors(value)
+            .map(|error| error.to_string())
+            .collect();
+        assert_eq!(errors, Vec::<String>::new(), "{name}: {value:#}");
+    };
+    service.put_agent("echo", json!({"model": "mock/echo"})).await;
+    fits("Agent", &service.get("/v1/agents/echo").await);
+    let run = service.run_with(json!({"agent": "echo", "input": "hello"})).await;
+    fits("Run", &run);
+    let path = format!("/v1/runs/{}/events", run["run_id"].as_str().unwrap());
+    let events = service.try_get(&path).await.text();
+    let data: Vec<_> = events.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    assert!(data.len() > 5, "{events}");
+    for event in data {
+        fits("Event", &serde_json::from_str(event).unwrap());
+    }
+    service.finish().await;
 }
 
 #[test]

@@ -1,0 +1,120 @@
+//! What the description does to all schemas alike, for those who make clients of it: each form of a tagged union has a name of its own,
+//! and each integer a size. Nothing here decides what is answered.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use utoipa::openapi::schema::{
+    AdditionalProperties, ArrayItems, Discriminator, KnownFormat, Object, OneOf, SchemaFormat, SchemaType, Type,
+};
+use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
+
+type Schemas = BTreeMap<String, RefOr<Schema>>;
+
+/// The properties that tell the forms of a union apart.
+const TAGS: [&str; 2] = ["type", "kind"];
+/// The tag of what a later version has written. Its form can't be described.
+const UNKNOWN: &str = "unknown";
+
+/// Completes all schemas.
+pub(super) fn complete_schemas(schemas: &mut Schemas) {
+    let names: Vec<String> = schemas.keys().cloned().collect();
+    for name in names {
+        let forms = match schemas.get_mut(&name) {
+            Some(RefOr::T(Schema::OneOf(union))) => name_forms(&name, union),
+            _ => Schemas::new(),
+        };
+        schemas.extend(forms);
+    }
+    schemas.values_mut().for_each(size_integers);
+}
+
+/// Describes an instant.
+pub(super) fn instant(description: &str) -> Schema {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .description(Some(description))
+        .into()
+}
+
+/// Takes the forms of a tagged union out of it; generators make types of schemas that have a name.
+fn name_forms(name: &str, union: &mut OneOf) -> Schemas {
+    let mut forms = Schemas::new();
+    let is_tag = |tag: &&str| union.items.iter().all(|form| tag_value(form, tag).is_some());
+    let Some(tag) = TAGS.into_iter().find(is_tag) else {
+        return forms;
+    };
+    let mut discriminator = Discriminator::new(tag);
+    for form in mem::take(&mut union.items) {
+        let Some(value) = tag_value(&form, tag).filter(|value| *value != UNKNOWN) else {
+            continue;
+        };
+        let form_name = format!("{}{name}", capitalised(value));
+        let reference = Ref::from_schema_name(&form_name);
+        discriminator
+            .mapping
+            .insert(value.to_owned(), reference.ref_location.clone());
+        union.items.push(reference.into());
+        forms.insert(form_name, form);
+    }
+    union.discriminator = Some(discriminator);
+    forms
+}
+
+/// Returns the only value that the form has for the tag.
+fn tag_value<'f>(form: &'f RefOr<Schema>, tag: &str) -> Option<&'f str> {
+    match form {
+        RefOr::T(Schema::Object(form)) => match form.properties.get(tag)? {
+            RefOr::T(Schema::Object(Object {
+                enum_values: Some(values),
+                ..
+            })) if values.len() == 1 => values.first()?.as_str(),
+            _ => None,
+        },
+        RefOr::T(Schema::AllOf(form)) => form.items.iter().find_map(|part| tag_value(part, tag)),
+        _ => None,
+    }
+}
+
+/// `tool_call` and `tool.call` become `ToolCall`.
+fn capitalised(tag: &str) -> String {
+    let words = tag.split(|c: char| !c.is_ascii_alphanumeric());
+    let capitalised = words.filter_map(|word| {
+        let (first, rest) = word.split_at_checked(1)?;
+        Some(first.to_ascii_uppercase() + rest)
+    });
+    capitalised.collect()
+}
+
+/// Gives integers that name no format the one of 64 bits.
+fn size_integers(schema: &mut RefOr<Schema>) {
+    let RefOr::T(schema) = schema else { return };
+    match schema {
+        Schema::Object(object) => {
+            if object.format.is_none() && is_integer(&object.schema_type) {
+                object.format = Some(SchemaFormat::KnownFormat(KnownFormat::Int64));
+            }
+            object.properties.values_mut().for_each(size_integers);
+            if let Some(AdditionalProperties::RefOr(values)) = object.additional_properties.as_deref_mut() {
+                size_integers(values);
+            }
+        }
+        Schema::Array(array) => {
+            if let ArrayItems::RefOrSchema(items) = &mut array.items {
+                size_integers(items);
+            }
+        }
+        Schema::OneOf(union) => union.items.iter_mut().for_each(size_integers),
+        Schema::AllOf(whole) => whole.items.iter_mut().for_each(size_integers),
+        _ => (),
+    }
+}
+
+fn is_integer(kind: &SchemaType) -> bool {
+    match kind {
+        SchemaType::Type(kind) => *kind == Type::Integer,
+        SchemaType::Array(kinds) => kinds.contains(&Type::Integer),
+        SchemaType::AnyValue => false,
+    }
+}

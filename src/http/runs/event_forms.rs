@@ -1,0 +1,129 @@
+//! How the events of a stream look, for the description of the interface. `events.rs` writes them; no request comes by here.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use utoipa::openapi::schema::{KnownFormat, Object, SchemaFormat, Type};
+use utoipa::openapi::{ObjectBuilder, OneOfBuilder, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::agent::AgentEvent;
+use crate::http::described_schemas::instant;
+use crate::ids::{RunId, SessionId};
+use crate::record::{RunSummaryView, RunView};
+use crate::session::Hash;
+
+/// What the line `data` of an event holds.
+#[derive(Debug)]
+pub(super) struct EventForm;
+
+/// What happens to a run itself.
+#[derive(Serialize, ToSchema)]
+#[serde(tag = "type", content = "data")]
+#[expect(dead_code, reason = "describes the form alone")]
+enum OfRun {
+    /// The run begins: always the first event.
+    #[serde(rename = "run.started")]
+    Started(RunSummaryView),
+    /// Another worker goes on with the run. What was told after the last completed step does not count.
+    #[serde(rename = "run.resumed")]
+    Resumed {
+        /// How often a worker has begun the run, this time included.
+        attempts: u32,
+        /// The number of completed steps that are kept.
+        step_count: u64,
+    },
+    /// The session is published and can be read.
+    #[serde(rename = "session.committed")]
+    SessionCommitted {
+        /// The session.
+        session_id: SessionId,
+        /// The session that it continues.
+        parent_session_id: Option<SessionId>,
+        /// Its root hash.
+        root_hash: Hash,
+    },
+    /// The run ended with its work done.
+    #[serde(rename = "run.completed")]
+    Completed(RunView),
+    /// The run ended before its work was done.
+    #[serde(rename = "run.stopped")]
+    Stopped(RunView),
+    /// The run ended by an error.
+    #[serde(rename = "run.failed")]
+    Failed(RunView),
+    /// The run ended by the caller.
+    #[serde(rename = "run.cancelled")]
+    Cancelled(RunView),
+}
+
+/// What happens to a reader alone.
+#[derive(Serialize, ToSchema)]
+#[serde(tag = "type", content = "data")]
+#[expect(dead_code, reason = "describes the form alone")]
+enum OfReader {
+    /// The last event of a reader that is dropped. It has no `id`: it is about the reader, not the run.
+    #[serde(rename = "stream.dropped")]
+    Dropped {
+        /// Why, in words.
+        reason: String,
+        /// The number of the last event that was sent.
+        after: u64,
+    },
+}
+
+impl PartialSchema for EventForm {
+    fn schema() -> RefOr<Schema> {
+        let numbered = forms(OfRun::schema()).into_iter().chain(forms(AgentEvent::schema()));
+        let of_reader = forms(OfReader::schema()).into_iter().map(of_a_run);
+        let words = "What happened to a run, as the line `data` of a server-sent event says it.";
+        let union = OneOfBuilder::new().description(Some(words));
+        let members = numbered.map(of_a_run).map(with_number).chain(of_reader);
+        members.fold(union, OneOfBuilder::item).into()
+    }
+}
+
+impl ToSchema for EventForm {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("Event")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((AgentEvent::name().into_owned(), AgentEvent::schema()));
+        AgentEvent::schemas(schemas);
+        OfRun::schemas(schemas);
+        OfReader::schemas(schemas);
+    }
+}
+
+/// Returns the forms of a union.
+fn forms(union: RefOr<Schema>) -> Vec<Object> {
+    let RefOr::T(Schema::OneOf(union)) = union else {
+        return Vec::new();
+    };
+    let forms = union.items.into_iter().filter_map(|form| match form {
+        RefOr::T(Schema::Object(form)) => Some(form),
+        _ => None,
+    });
+    forms.collect()
+}
+
+fn of_a_run(event: Object) -> Object {
+    with(event, "run_id", RunId::schema())
+}
+
+fn with_number(event: Object) -> Object {
+    let number = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        .minimum(Some(1))
+        .description(Some("The number of the event, from 1 without gaps; its `id`."));
+    let event = with(event, "sequence", number.into());
+    with(event, "time", instant("When it happened.").into())
+}
+
+fn with(mut event: Object, name: &str, value: RefOr<Schema>) -> Object {
+    event.properties.insert(name.to_owned(), value);
+    event.required.push(name.to_owned());
+    event
+}
