@@ -8,6 +8,7 @@ pub mod ids;
 pub mod json;
 pub mod limits;
 pub mod message;
+pub mod model_parameters;
 pub mod model_ref;
 pub mod retry_after;
 pub mod tenant;

@@ -12,6 +12,7 @@ const PLAIN: &[&str] = &[
     "json",
     "limits",
     "message",
+    "model_parameters",
     "model_ref",
     "retry_after",
     "tenant",

@@ -12,7 +12,7 @@ use agent_runtime::json::Object;
 use agent_runtime::limits::RunLimits;
 use agent_runtime::message::{ContentPart, Role, Section};
 use agent_runtime::record::{RunMode, RunStatus};
-use agent_runtime::run::{EventOptions, InputMessage, OnDisconnect, RunRequest};
+use agent_runtime::run::{EventOptions, InputMessage, OnDisconnect, OverrideChanges, RunRequest};
 use agent_runtime::store::{ConflictPolicy, IfBusy};
 use agent_runtime::tenant::TenantId;
 use criterion::Criterion;
@@ -91,6 +91,7 @@ async fn run(app: &App, words: &str) {
         webhook: None,
         idempotency: None,
         model: None,
+        overrides: OverrideChanges::default(),
         budget: ExecutionBudget::default(),
         metadata: Object::new(),
         variables: BTreeMap::new(),

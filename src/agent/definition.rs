@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::compilers::{CompilerConfig, Traces};
 use super::durability::DurabilityChoice;
 use super::error_policy::ErrorPolicy;
-use super::parameters::{ModelParameters, ProviderTools, ToolChoice};
 use super::script::ScriptStep;
 use super::state::ExecutionBudget;
 use super::subagents::SubagentConfig;
 use super::webhook::RunWebhook;
 use crate::json::Object;
+use crate::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
 use crate::model_ref::{ModelRef, ResponseFormat};
 
 /// How an agent works. Stored as immutable versions, named by their hash.
@@ -185,18 +185,23 @@ impl AgentDefinition {
 
     /// Checks that the model can be told which tools to call; says what is wrong.
     pub fn check_tool_choice(&self) -> Result<(), String> {
-        let choice = self.parameters.tool_choice.as_ref().unwrap_or(&ToolChoice::Auto);
+        self.check_tool_choice_of(&self.parameters, &self.tools)
+    }
+
+    /// Checks the same for a session with parameters and tools of its own.
+    pub fn check_tool_choice_of(&self, parameters: &ModelParameters, tools: &[String]) -> Result<(), String> {
+        let choice = parameters.tool_choice.as_ref().unwrap_or(&ToolChoice::Auto);
         if *choice != ToolChoice::Auto && self.driver != DriverKind::ToolCalling {
             return Err("only the driver tool_calling takes a tool_choice".to_owned());
         }
         let subagents = self.subagents.iter().map(SubagentConfig::tool_name);
-        let mut tools = self.tools.iter().cloned().chain(subagents);
+        let mut tools = tools.iter().cloned().chain(subagents);
         match choice {
             ToolChoice::Required if tools.next().is_none() => {
-                Err("the tool_choice is required, and the agent has no tools".to_owned())
+                Err("the tool_choice is required, and there are no tools".to_owned())
             }
             ToolChoice::Tool(name) if !tools.any(|tool| tool == *name) => {
-                Err(format!("the tool_choice is {name:?}, which is no tool of the agent"))
+                Err(format!("the tool_choice is {name:?}, and there is no such tool"))
             }
             _ => Ok(()),
         }

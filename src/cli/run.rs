@@ -19,7 +19,7 @@ use crate::limits::RunLimits;
 use crate::message::{ContentPart, Role, Section};
 use crate::model_ref::ModelRef;
 use crate::record::{RunEventPayload, RunMode, RunRecord, RunStatus};
-use crate::run::{EventOptions, Followed, InputMessage, OnDisconnect, RunRequest};
+use crate::run::{EventOptions, Followed, InputMessage, OnDisconnect, OverrideChanges, RunRequest};
 use crate::store::{ConflictPolicy, IfBusy};
 
 /// Options of `run`.
@@ -82,6 +82,7 @@ async fn follow(app: &App, args: RunArgs) -> anyhow::Result<RunRecord> {
         webhook: None,
         idempotency: None,
         model: args.model,
+        overrides: OverrideChanges::default(),
         budget: ExecutionBudget::default(),
         metadata: Object::new(),
         variables: BTreeMap::new(),

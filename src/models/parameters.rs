@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
     use crate::agent::state::Messages;
-    use crate::agent::{ModelParameters, ToolChoice};
+    use crate::model_parameters::{ModelParameters, ToolChoice};
     use crate::model_ref::ResponseFormat;
 
     #[test]

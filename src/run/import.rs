@@ -16,7 +16,8 @@ use crate::limits::RunLimits;
 use crate::message::Message;
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::session::{
-    Bundle, BundleDraft, ContextState, EnvironmentState, History, StoredContext, find_history_fault, find_history_start,
+    Bundle, BundleDraft, ContextState, EnvironmentState, History, Overrides, StoredContext, find_history_fault,
+    find_history_start,
 };
 use crate::store::{Commit, CommitError, ConflictPolicy};
 use crate::tenant::TenantId;
@@ -61,6 +62,8 @@ pub struct ImportContext {
     pub system_prompt: String,
     /// The shape of final answers.
     pub response_format: ResponseFormat,
+    /// What the session sets instead of its agent's definition.
+    pub overrides: Overrides,
     /// Key-value pairs.
     pub metadata: Object,
     /// How many executions the agent has had.
@@ -144,9 +147,19 @@ impl RunService {
             let allowance = Allowance::new(&self.ports.limits.of(tenant).runs, &of_key);
             allowance.check_models([model], &self.ports.prices)?;
         }
-        let prompt = request.context.system_prompt.clone();
-        off_thread(move || check_prompt(&prompt)).await?;
+        let overrides = &request.context.overrides;
+        let prompts = [
+            Some(request.context.system_prompt.clone()),
+            overrides.system_prompt.clone(),
+        ];
+        for prompt in prompts.into_iter().flatten() {
+            off_thread(move || check_prompt(&prompt)).await?;
+        }
         AnswerShapes::default().shape(&request.context.response_format).await?;
+        overrides.check().map_err(|(field, words)| Refusal::Invalid {
+            field: "context_state.overrides",
+            message: format!("{field}: {words}"),
+        })?;
         if let Some(fault) = find_history_fault(&request.messages) {
             return Err(Refusal::History(fault));
         }
@@ -176,6 +189,7 @@ impl RunService {
                 model: context.model,
                 system_prompt: context.system_prompt,
                 response_format: context.response_format,
+                overrides: Arc::new(context.overrides),
                 other: context.other,
                 unread: Unread::default(),
             },

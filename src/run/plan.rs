@@ -12,6 +12,7 @@ use super::handle::{Caller, OnDeparture, RunHandle};
 use super::limits::Allowance;
 use super::live::LiveEvents;
 use super::models::check_prices;
+use super::overrides::overrides_of;
 use super::queue::{AcceptedRequest, Pinned};
 use super::request::{InputMessage, RunRequest};
 use super::service::RunService;
@@ -27,7 +28,7 @@ use crate::message::{Message, MessageTags};
 use crate::model_ref::ResponseFormat;
 use crate::record::{RunStatus, RunSummary};
 use crate::session::{
-    Bundle, EnvironmentState, Hash, check_history, check_metadata, check_variables, find_history_fault,
+    Bundle, EnvironmentState, Hash, Overrides, check_history, check_metadata, check_variables, find_history_fault,
 };
 use crate::store::{AgentRecord, ConflictPolicy, IfBusy, Page, SessionFilter, StoreError};
 use crate::tenant::TenantId;
@@ -55,6 +56,10 @@ pub(super) struct RunPlan {
     /// Has compiled the response format.
     pub(super) shapes: Arc<AnswerShapes>,
     pub(super) durability: Durability,
+    /// What the session sets instead of the agent's definition.
+    pub(super) overrides: Arc<Overrides>,
+    /// The tools that the agent has in this run.
+    pub(super) tools: Vec<String>,
     /// The agent instance of a new line of sessions.
     pub(super) new_agent_id: AgentId,
 }
@@ -177,8 +182,10 @@ impl RunService {
         if budget.max_cost.is_some() {
             check_prices(&agent.definition, &models)?;
         }
-        let tools = self.ports.tools.executor(&agent.definition.tools)?;
-        let durability = durability_of(&request, &agent.definition, &*tools);
+        let overrides = overrides_of(bundle, &agent.definition, &request.overrides).await?;
+        let tools = overrides.tools_of(&agent.definition.tools);
+        let executor = self.ports.tools.executor(&tools)?;
+        let durability = durability_of(&request, &agent.definition, &tools, &*executor);
         let team = self
             .gather_team(tenant, &agent.definition, &budget, pinned, &allowance)
             .await?;
@@ -209,6 +216,8 @@ impl RunService {
             session_metadata,
             response_format,
             shapes,
+            overrides,
+            tools,
             request: RunRequest {
                 webhook,
                 durability: Some(durability.into()),
@@ -422,10 +431,15 @@ fn environment_of(
 }
 
 /// Returns how much of the run outlives its worker. Agents below the run's own have some of its tools and no others.
-fn durability_of(request: &RunRequest, agent: &AgentDefinition, tools: &dyn ToolExecutor) -> Durability {
+fn durability_of(
+    request: &RunRequest,
+    agent: &AgentDefinition,
+    tools: &[String],
+    executor: &dyn ToolExecutor,
+) -> Durability {
     let choice = request.durability.unwrap_or(agent.durability);
-    let mut names = agent.tools.iter();
-    choice.resolve(request.asks_for_queue(), names.any(|name| !tools.is_repeatable(name)))
+    let has_unrepeatable = tools.iter().any(|tool| !executor.is_repeatable(tool));
+    choice.resolve(request.asks_for_queue(), has_unrepeatable)
 }
 
 /// Returns the shape that the request names, or else the agent, or else the session.

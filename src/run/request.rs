@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::overrides::OverrideChanges;
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{DurabilityChoice, RunWebhook};
 use crate::ids::SessionId;
@@ -40,6 +41,9 @@ pub struct RunRequest {
     pub idempotency: Option<RequestKey>,
     /// The model to use instead of the session's or the agent's.
     pub model: Option<ModelRef>,
+    /// What the session shall set instead of its agent's definition from this run on.
+    #[serde(default, skip_serializing_if = "OverrideChanges::is_empty")]
+    pub overrides: OverrideChanges,
     /// Limits; those that are absent come from the agent.
     pub budget: ExecutionBudget,
     /// Key-value pairs for the run's record and the session's metadata.

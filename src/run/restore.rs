@@ -130,7 +130,7 @@ impl RunService {
             agent: Arc::clone(&plan.agent),
             agent_version: plan.agent_version,
             models: plan.models.clone(),
-            tools: plan.agent.tools.clone(),
+            tools: plan.tools.clone(),
             hooks: plan.agent.hooks.clone(),
             session_id,
             depth_left: plan.agent.max_depth,
@@ -210,7 +210,7 @@ impl RunService {
     }
 }
 
-/// The agent's own prompt is in force; where it has none, the session's stays.
+/// What the session sets is in force, then the agent's own prompt; where it has none, the session's stays.
 fn restore_state(plan: &RunPlan, live: &LiveEvents, bundle: Option<&Arc<Bundle>>) -> AgentState {
     let definition = &plan.agent;
     let state = match bundle {
@@ -220,12 +220,19 @@ fn restore_state(plan: &RunPlan, live: &LiveEvents, bundle: Option<&Arc<Bundle>>
             AgentState::new(plan.new_agent_id, live.summary().created_at).with_metadata(plan.session_metadata.clone())
         }
     };
-    let state = if definition.system_prompt.is_empty() {
-        state
-    } else {
-        state.with_system_prompt(definition.system_prompt.clone())
+    // A prompt that the session has set and sets no more is not its own.
+    let was_set = state.context().overrides.system_prompt.is_some();
+    let prompt = plan.overrides.system_prompt.as_ref();
+    let state = match prompt {
+        Some(prompt) => state.with_system_prompt(prompt.clone()),
+        None if was_set || !definition.system_prompt.is_empty() => {
+            state.with_system_prompt(definition.system_prompt.clone())
+        }
+        None => state,
     };
-    state.with_response_format(plan.response_format.clone())
+    state
+        .with_response_format(plan.response_format.clone())
+        .with_overrides(Arc::clone(&plan.overrides))
 }
 
 fn state_of(bundle: &Bundle, metadata: Object) -> AgentState {
@@ -234,6 +241,7 @@ fn state_of(bundle: &Bundle, metadata: Object) -> AgentState {
         metadata,
         system_prompt: bundle.context.system_prompt.clone(),
         response_format: bundle.context.response_format.clone(),
+        overrides: Arc::clone(&bundle.context.overrides),
     };
     AgentState::new(bundle.context.agent_id, bundle.context.created_at)
         .restored(

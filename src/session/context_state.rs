@@ -1,7 +1,10 @@
 //! The context's part of a bundle: all session data of an agent but its messages (Model A of document 000).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use super::overrides::{Overrides, stored_overrides};
 use crate::clock::Timestamp;
 use crate::ids::AgentId;
 use crate::json::{Object, Unread};
@@ -46,6 +49,14 @@ pub struct StoredContext {
     /// The shape of final answers.
     #[serde(default, deserialize_with = "stored_format")]
     pub response_format: ResponseFormat,
+    /// What this session sets instead of its agent's definition.
+    #[serde(
+        default,
+        deserialize_with = "stored_overrides",
+        skip_serializing_if = "Overrides::is_empty"
+    )]
+    #[schema(value_type = Overrides)]
+    pub overrides: Arc<Overrides>,
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub other: Object,

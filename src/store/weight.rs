@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::json::{Object, RawJson, Value};
 use crate::message::{ContentPart, MediaSource, Message};
 use crate::model_ref::ResponseFormat;
-use crate::session::{Bundle, EnvironmentState, StoredContext};
+use crate::session::{Bundle, EnvironmentState, Overrides, StoredContext};
 
 /// What an allocation costs beside its bytes: rounding up, and the allocator's own notes.
 const ALLOCATION: usize = 16;
@@ -73,7 +73,26 @@ fn context_bytes(context: &StoredContext) -> usize {
     let model = context.model.as_ref().map_or(0, |model| {
         allocated(model.provider().len()) + allocated(model.model().len())
     });
-    size_of::<StoredContext>() + ALLOCATION + model + text(&context.system_prompt) + format + object(&context.other)
+    size_of::<StoredContext>()
+        + ALLOCATION
+        + model
+        + text(&context.system_prompt)
+        + format
+        + overrides_bytes(&context.overrides)
+        + object(&context.other)
+}
+
+fn overrides_bytes(overrides: &Overrides) -> usize {
+    let parameters = &overrides.parameters;
+    let texts = parameters.stop.iter().chain(&parameters.reasoning_effort);
+    let texts = texts
+        .chain(&overrides.system_prompt)
+        .chain(overrides.tools.iter().flatten());
+    size_of::<Overrides>()
+        + ALLOCATION
+        + slots::<String>(parameters.stop.capacity())
+        + slots::<String>(overrides.tools.as_ref().map_or(0, Vec::capacity))
+        + texts.map(text).sum::<usize>()
 }
 
 fn messages_bytes<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {

@@ -7,11 +7,11 @@ use super::deltas::Told;
 use super::exchange::{Exchange, exchange_with};
 use super::ports::ExchangePorts;
 use crate::agent::hooks::ExecutionPorts;
-use crate::agent::parameters::{ModelParameters, ToolChoice};
 use crate::agent::ports::ModelRequest;
 use crate::agent::state::AgentState;
 use crate::ids::MessageId;
 use crate::message::{Message, Role, joined_text};
+use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
 
 /// A question to a model.

@@ -1,6 +1,7 @@
 //! One exchange with the agent's models: the hooks around it, fallbacks, what bounds it, and who hears of it.
 
 use std::error::Error as _;
+use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 
@@ -55,7 +56,8 @@ pub(super) async fn exchange(
     request: ModelRequest,
     told: Told,
 ) -> (AgentState, Exchange) {
-    exchange_with(&ports.for_exchange(), state, request, told).await
+    let parameters = Arc::clone(&request.parameters);
+    exchange_with(&ports.for_exchange(parameters), state, request, told).await
 }
 
 /// Does the same for whoever is no driver.

@@ -9,7 +9,6 @@ use crate::agent::compilers::Compiler;
 use crate::agent::control::ExecutionControl;
 use crate::agent::events::EventSink;
 use crate::agent::hooks::HookStack;
-use crate::agent::parameters::{ModelParameters, ProviderTools};
 use crate::agent::ports::{Model, ToolExecutor};
 use crate::agent::recorder::Recorder;
 use crate::agent::state::{FinishReason, ModelResponse};
@@ -17,6 +16,7 @@ use crate::clock::Timestamp;
 use crate::ids::{IdSource, MessageId};
 use crate::json::Value;
 use crate::message::{ContentPart, Message, MessageTags, Role};
+use crate::model_parameters::{ModelParameters, ProviderTools};
 use crate::model_ref::ModelRef;
 use crate::usage::Price;
 
@@ -69,7 +69,7 @@ impl ModelChain {
 pub struct DriverPorts {
     /// The models, the preferred one first.
     pub models: ModelChain,
-    /// How they shall answer.
+    /// How they shall answer, where the state does not say.
     pub parameters: Arc<ModelParameters>,
     /// Tools that providers execute themselves.
     pub provider_tools: Arc<ProviderTools>,
@@ -118,11 +118,11 @@ impl ExchangePorts {
 }
 
 impl DriverPorts {
-    /// Returns what an exchange needs of them.
-    pub(super) fn for_exchange(&self) -> ExchangePorts {
+    /// Returns what an exchange with these parameters needs of them.
+    pub(super) fn for_exchange(&self, parameters: Arc<ModelParameters>) -> ExchangePorts {
         ExchangePorts {
             models: self.models.clone(),
-            parameters: Arc::clone(&self.parameters),
+            parameters,
             hooks: Arc::clone(&self.hooks),
             control: Arc::clone(&self.control),
             ids: Arc::clone(&self.ids),

@@ -9,7 +9,6 @@ use super::tool_use::use_tools;
 use crate::agent::answer::AnswerShape;
 use crate::agent::hooks::HookFailure;
 use crate::agent::off_thread::off_thread;
-use crate::agent::parameters::ToolChoice;
 use crate::agent::ports::{ModelRequest, ToolContext};
 use crate::agent::progress::PendingStep;
 use crate::agent::prompt::{is_template, render_prompt};
@@ -19,6 +18,7 @@ use crate::agent::state::{
 use crate::ids::StepId;
 use crate::json::{Object, Value};
 use crate::message::{ContentPart, Message, Role, ToolCall, joined_text};
+use crate::model_parameters::{ModelParameters, ToolChoice};
 
 /// The code of an answer that does not fit its shape.
 const ANSWER_INVALID: &str = "answer_invalid";
@@ -250,22 +250,27 @@ async fn uncut<T>(
 
 async fn request(ports: &DriverPorts, state: &AgentState, messages: &Messages) -> Result<ModelRequest, AgentError> {
     let context = state.context();
+    let parameters = context.overrides.parameters_over(&ports.parameters);
     Ok(ModelRequest {
         model: String::new(),
         system: system_prompt(ports, state).await?,
         messages: Arc::clone(messages),
         provider_tools: Arc::clone(&ports.provider_tools),
-        tool_choice: tool_choice(ports, state)?,
+        tool_choice: tool_choice(ports, state, &parameters)?,
         tools: ports.tools.specs(),
         response_format: context.response_format.clone(),
         max_output_tokens: None,
-        parameters: Arc::clone(&ports.parameters),
+        parameters,
     })
 }
 
 /// Returns which tools the model may or must call in this step. A call is forced until the model has answered once.
-fn tool_choice(ports: &DriverPorts, state: &AgentState) -> Result<ToolChoice, AgentError> {
-    let choice = ports.parameters.tool_choice.clone().unwrap_or_default();
+fn tool_choice(
+    ports: &DriverPorts,
+    state: &AgentState,
+    parameters: &ModelParameters,
+) -> Result<ToolChoice, AgentError> {
+    let choice = parameters.tool_choice.clone().unwrap_or_default();
     if let ToolChoice::Tool(name) = &choice
         && !ports.tools.specs().iter().any(|tool| tool.name == *name)
     {

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::agent::parameters::ToolChoice;
 use crate::agent::ports::{ModelRequest, StructuredOutput, ToolSpec};
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::json::Value;
 use crate::message::ContentPart;
+use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
 
 /// The name of the tool that gives an answer without a schema.

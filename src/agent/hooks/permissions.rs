@@ -180,6 +180,7 @@ fn identity(state: &AgentState) -> impl PartialEq + '_ {
         state.created_at(),
         state.execution_count(),
         state.model(),
+        &state.context().overrides,
     )
 }
 

@@ -8,7 +8,7 @@ use futures_util::stream::BoxStream;
 
 use super::tool::ToolSpec;
 use crate::agent::state::{AgentError, ErrorKind, Messages, ModelResponse};
-use crate::agent::{ModelParameters, ProviderTools, ToolChoice};
+use crate::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::usage::Usage;
 

@@ -79,6 +79,7 @@ pub fn render_prompt(
 
 /// Checks a prompt before it is stored: it is a valid template, and reads only what can be set.
 pub fn check_prompt(template: &str) -> Result<(), PromptError> {
+    check_length(template)?;
     if !is_template(template) {
         return Ok(());
     }
@@ -91,10 +92,15 @@ pub fn check_prompt(template: &str) -> Result<(), PromptError> {
         .map_or(Ok(()), |fault| Err(PromptError::at(template, &fault)))
 }
 
-fn checked(template: &str) -> Result<Scanned, PromptError> {
+fn check_length(template: &str) -> Result<(), PromptError> {
     if template.len() > MAX_BYTES {
         return Err(PromptError::new(format!("it has more than {MAX_BYTES} bytes")));
     }
+    Ok(())
+}
+
+fn checked(template: &str) -> Result<Scanned, PromptError> {
+    check_length(template)?;
     scan(template).map_err(|fault| PromptError::at(template, &fault))
 }
 

@@ -8,7 +8,7 @@ use super::context::{AgentContext, MessageStore};
 use super::execution::ExecutionState;
 use crate::json::Object;
 use crate::model_ref::ResponseFormat;
-use crate::session::History;
+use crate::session::{History, Overrides};
 
 /// The messages and steps that a state has more than an earlier one, and everything else of it that may have changed.
 ///
@@ -18,7 +18,7 @@ use crate::session::History;
 pub struct StateAddition {
     /// The number of steps before the first that is added.
     pub(super) first_step: usize,
-    /// Whether the state has the context's metadata, prompt and response format; without, they are as they were.
+    /// Whether the state has all of the context but its messages; without, they are as they were.
     pub(super) has_context: bool,
     /// The later state with the new messages and steps only.
     pub(super) state: AgentState,
@@ -132,6 +132,11 @@ impl StateAddition {
     }
 }
 
-fn shared_context(context: &AgentContext) -> (&Object, &str, &ResponseFormat) {
-    (&context.metadata, &context.system_prompt, &context.response_format)
+fn shared_context(context: &AgentContext) -> (&Object, &str, &ResponseFormat, &Overrides) {
+    (
+        &context.metadata,
+        &context.system_prompt,
+        &context.response_format,
+        &context.overrides,
+    )
 }

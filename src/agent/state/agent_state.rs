@@ -15,6 +15,7 @@ use crate::ids::{AgentId, ExecutionId};
 use crate::json::{Object, Unread, Value};
 use crate::message::{Message, MessageTags, Section, joined_text};
 use crate::model_ref::{ModelRef, ResponseFormat};
+use crate::session::Overrides;
 use crate::usage::Usage;
 
 /// Everything about an agent (document 001, "`AgentState` Structure"). Transitions consume it and return the next state; a copy
@@ -332,6 +333,13 @@ impl AgentState {
     #[must_use]
     pub fn with_response_format(mut self, response_format: ResponseFormat) -> Self {
         self.context.response_format = response_format;
+        self
+    }
+
+    /// Sets what stands instead of the definition.
+    #[must_use]
+    pub fn with_overrides(mut self, overrides: Arc<Overrides>) -> Self {
+        self.context.overrides = overrides;
         self
     }
 

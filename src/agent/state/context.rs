@@ -1,4 +1,4 @@
-//! The context of an agent: message store, metadata, system prompt and response format.
+//! The context of an agent: message store, metadata, system prompt, response format, and what stands instead of its definition.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::ids::StepId;
 use crate::json::Object;
 use crate::message::{Message, MessageTags};
 use crate::model_ref::{ResponseFormat, stored_format};
-use crate::session::History;
+use crate::session::{History, Overrides, stored_overrides};
 
 /// All messages of an agent, in one order; a section is a filter on it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -80,4 +80,7 @@ pub struct AgentContext {
     /// The shape of final answers.
     #[serde(deserialize_with = "stored_format")]
     pub response_format: ResponseFormat,
+    /// What the session sets instead of its agent's definition.
+    #[serde(deserialize_with = "stored_overrides", skip_serializing_if = "Overrides::is_empty")]
+    pub overrides: Arc<Overrides>,
 }

@@ -17,9 +17,10 @@ use crate::http::parameters::{YEAR_RULE, has_plain_year, parse_id};
 use crate::http::problem::Problem;
 use crate::json::{Object, Value};
 use crate::limits::RunLimits;
+use crate::model_parameters::ModelParameters;
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::record::{RunMode, ThreadName};
-use crate::run::{EventOptions, OnDisconnect, RequestKey, RunRequest};
+use crate::run::{EventOptions, OnDisconnect, OverrideChanges, RequestKey, RunRequest, Setting};
 use crate::session;
 use crate::store::{ConflictPolicy, IfBusy};
 
@@ -67,6 +68,20 @@ pub(in crate::http) struct CreateRun {
     /// The model to use instead of the session's or the agent's.
     #[serde(default)]
     model: Option<ModelRef>,
+    /// How the model shall answer, for this session and those that continue it. A parameter that is absent is the agent's; null makes
+    /// all of them the agent's again. There are no `extra` fields.
+    #[serde(default, skip_serializing_if = "Setting::is_kept")]
+    #[schema(value_type = Option<ModelParameters>)]
+    parameters: Setting<ModelParameters>,
+    /// Instructions above the conversation instead of the agent's, for this session and those that continue it: a template as the
+    /// agent's is. Null makes them the agent's again.
+    #[serde(default, skip_serializing_if = "Setting::is_kept")]
+    #[schema(value_type = Option<String>)]
+    system_prompt: Setting<String>,
+    /// Those of the agent's tools that the model may call, for this session and those that continue it. Null allows all of them again.
+    #[serde(default, skip_serializing_if = "Setting::is_kept")]
+    #[schema(value_type = Option<Vec<String>>)]
+    tools: Setting<Vec<String>>,
     /// Limits; those that are absent come from the agent.
     #[serde(default)]
     budget: Option<ExecutionBudget>,
@@ -128,6 +143,11 @@ impl CreateRun {
             input: decode_input(&self.input, limits.max_input_messages)?,
             mode: preference.mode(self.mode),
             model: self.model,
+            overrides: OverrideChanges {
+                parameters: self.parameters,
+                system_prompt: self.system_prompt,
+                tools: self.tools,
+            },
             budget,
             metadata,
             variables,

@@ -8,8 +8,8 @@ use super::blocks::{self, Block};
 use super::conversation::{Conversation, Turn};
 use super::schema;
 use crate::agent::ports::{ModelRequest, ToolSpec};
-use crate::agent::{ModelParameters, ToolChoice};
 use crate::json::{Object, Value};
+use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
 use crate::models::parameters::provider_tools;
 

@@ -9,8 +9,8 @@ use serde_json::json;
 use super::blocks::{self, Block, raw};
 use super::conversation::{Conversation, Turn};
 use crate::agent::ports::{ModelRequest, ToolSpec};
-use crate::agent::{ModelParameters, ToolChoice};
 use crate::json::{Object, Value};
+use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
 use crate::models::parameters::{accepted_limit, with_extra};
 

@@ -7,9 +7,9 @@ use serde_json::json;
 use super::contents::{Contents, Turn};
 use super::generation;
 use super::parts::{self, Part};
-use crate::agent::ToolChoice;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
+use crate::model_parameters::ToolChoice;
 use crate::models::parameters::{provider_tools, with_extra};
 
 /// How a server is spoken to.

@@ -5,12 +5,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::reasoning::is_reasoning;
-use crate::agent::ToolChoice;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, RawJson, Value};
 use crate::message::{
     ContentPart, DocumentPart, ImagePart, MediaSource, Message, ProviderFields, Role, ToolCall, ToolResult,
 };
+use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
 use crate::models::files::{StoredFile, as_words, stored_file};
 use crate::models::names::{IdRule, WireIds, tool_name};

@@ -5,9 +5,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::input::items;
-use crate::agent::ToolChoice;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
+use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
 use crate::models::parameters::{accepted_limit, provider_tools, says_auto, with_extra};
 

@@ -11,8 +11,10 @@ use crate::run::request::RunRequest;
 use crate::session::Hash;
 use crate::store::{LeasedRun, UnreadableRequest};
 
-/// The version of this form.
-const VERSION: u32 = 1;
+/// The newest version of this form.
+const VERSION: u32 = 2;
+/// The version of a request that sets nothing instead of its agent's definition. Replicas of the version before read no other one.
+const WITHOUT_OVERRIDES: u32 = 1;
 
 /// A request with what was decided when it was accepted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -78,7 +80,11 @@ impl AcceptedRequest {
     /// Writes the form that is stored.
     pub(in crate::run) fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&Versioned {
-            version: VERSION,
+            version: if self.request.overrides.is_empty() {
+                WITHOUT_OVERRIDES
+            } else {
+                VERSION
+            },
             accepted: self,
         })
     }

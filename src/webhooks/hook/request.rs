@@ -3,7 +3,6 @@
 
 use serde::Serialize;
 
-use crate::agent::ModelParameters;
 use crate::agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision};
 use crate::agent::ports::ModelRequest;
 use crate::agent::state::{
@@ -14,6 +13,7 @@ use crate::clock::Timestamp;
 use crate::ids::{AgentId, ExecutionId, StepId, ToolExecutionId};
 use crate::json::Object;
 use crate::message::{ContentPart, Message, ToolCall};
+use crate::model_parameters::ModelParameters;
 use crate::model_ref::ResponseFormat;
 use crate::tenant::TenantId;
 use crate::usage::Usage;

@@ -15,12 +15,13 @@ use agent_runtime::agent::ports::{Tool, ToolCatalog as _};
 use agent_runtime::agent::state::{AgentState, ExecutionBudget};
 use agent_runtime::agent::{
     AgentLoop, CallSeed, DriverKind, ErrorPolicy, ErrorPolicyPreset, ExecutionControl, HookConfig, Inbox, Journal,
-    ModelParameters, Progress, Recorder as JournalRecorder, ScriptStep, ToolChoice,
+    Progress, Recorder as JournalRecorder, ScriptStep,
 };
 use agent_runtime::clock::Clock as _;
 use agent_runtime::ids::{AgentId, MessageId, UuidV7Source};
 use agent_runtime::json::Value;
 use agent_runtime::message::{Message, Role, joined_text};
+use agent_runtime::model_parameters::{ModelParameters, ToolChoice};
 use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::tenant::TenantId;
 use agent_runtime::tools::{ToolRegistry, ToolSettings};

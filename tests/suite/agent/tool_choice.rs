@@ -1,9 +1,9 @@
 //! The choice of tools: a call is forced until the model has answered once, and forbidden throughout.
 
-use agent_runtime::agent::ToolChoice;
 use agent_runtime::agent::ports::{ModelErrorClass, StructuredOutput};
 use agent_runtime::agent::state::ExecutionStatus;
 use agent_runtime::agent::{DriverKind, ErrorPolicyPreset};
+use agent_runtime::model_parameters::ToolChoice;
 use agent_runtime::model_ref::ResponseFormat;
 
 use super::setup::Setup;

@@ -14,6 +14,7 @@ mod long_streams;
 mod lost_answers;
 mod memory;
 mod models;
+mod overrides;
 mod prefix;
 mod provider_tools;
 mod resumption;

@@ -201,6 +201,10 @@ fn of_other_types() -> Faults {
         ),
         (AGENTS, json!({"parameters": {"stop": "END"}}), "/parameters/stop"),
         (AGENTS, json!({"tools": {}}), "/tools"),
+        (RUNS, json!({"parameters": [0.5]}), "/parameters"),
+        (RUNS, json!({"parameters": {"stop": "END"}}), "/parameters/stop"),
+        (RUNS, json!({"system_prompt": 3}), "/system_prompt"),
+        (RUNS, json!({"tools": "calculator"}), "/tools"),
         (AGENTS, json!({"hooks": [3]}), "/hooks/0"),
         (
             AGENTS,

@@ -71,7 +71,7 @@ pub(super) fn request(messages: Vec<Message>) -> ModelRequest {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Arc::new([]),
         provider_tools: Arc::default(),
-        tool_choice: agent_runtime::agent::ToolChoice::Auto,
+        tool_choice: agent_runtime::model_parameters::ToolChoice::Auto,
         response_format: ResponseFormat::Text,
         max_output_tokens: None,
         parameters: std::sync::Arc::default(),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ToolChoice;
 use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
 use agent_runtime::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role};
+use agent_runtime::model_parameters::ToolChoice;
 use agent_runtime::models::{ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
 

@@ -23,12 +23,12 @@ use super::step::{
 use super::structured::with_paragraph;
 use crate::agent::answer::AnswerShape;
 use crate::agent::events::AgentEvent;
-use crate::agent::parameters::ToolChoice;
 use crate::agent::ports::ModelRequest;
 use crate::agent::progress::PendingStep;
 use crate::agent::state::{AgentError, AgentState, AgentStep, FinishReason, ModelResponse};
 use crate::ids::StepId;
 use crate::message::{ContentPart, ReasoningPart, ToolCall, joined_text};
+use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
 
 /// The code of an answer that is no decision.

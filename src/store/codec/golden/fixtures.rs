@@ -161,8 +161,24 @@ pub(super) fn context() -> StoredContext {
         model: Some("openai/gpt-5-mini".parse().unwrap()),
         system_prompt: "You add numbers.".to_owned(),
         response_format: response_format(),
+        overrides: Arc::default(),
         other: object(json!({"mood": "fine"})),
         unread: Unread::default(),
+    }
+}
+
+/// A context that sets everything that its agent's definition says.
+pub(super) fn overriding_context() -> StoredContext {
+    let overrides = json!({
+        "parameters": {
+            "temperature": 0.5, "top_p": 0.9, "max_output_tokens": 100, "reasoning_effort": "low", "stop": ["END"],
+            "tool_choice": "auto",
+        },
+        "system_prompt": "You subtract numbers.", "tools": ["calculator"],
+    });
+    StoredContext {
+        overrides: serde_json::from_value(overrides).unwrap(),
+        ..context()
     }
 }
 

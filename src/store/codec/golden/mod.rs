@@ -38,7 +38,7 @@ macro_rules! journal_kind {
     };
 }
 
-const KINDS: [Kind; 17] = [
+const KINDS: [Kind; 18] = [
     Kind {
         name: "messages",
         newest: SEGMENT_VERSION,
@@ -53,6 +53,12 @@ const KINDS: [Kind; 17] = [
         newest: STATE_VERSION,
         encode: || encode_context(&fixtures::context()).unwrap().1,
         check: |_, stored| assert_eq!(decode_context(stored).unwrap(), fixtures::context()),
+    },
+    Kind {
+        name: "context_overrides",
+        newest: STATE_VERSION,
+        encode: || encode_context(&fixtures::overriding_context()).unwrap().1,
+        check: |_, stored| assert_eq!(decode_context(stored).unwrap(), fixtures::overriding_context()),
     },
     Kind {
         name: "environment",
@@ -241,6 +247,14 @@ fn states_of_bundles_of_the_future_are_read_and_kept() {
     };
     let format = &written(&encode_context(&changed).unwrap().1)["response_format"];
     assert_eq!(*format, json!({"type": "json_object"}));
+
+    // What this version can't read of what a session sets is its agent's, and is kept; the rest stays in force.
+    let mut stored = written(&encode_context(&fixtures::overriding_context()).unwrap().1);
+    stored["overrides"]["parameters"]["zz_new"] = json!(1);
+    let bytes = serde_json::to_vec(&stored).unwrap();
+    let context = decode_context(payload(1, bytes).as_stored()).unwrap();
+    assert_eq!(context.overrides, fixtures::overriding_context().overrides);
+    assert_eq!(written(&encode_context(&context).unwrap().1), stored);
 
     let (stored, environment) = read_future("environment-future.json", decode_environment);
     assert_eq!(written(&encode_environment(&environment).unwrap().1), stored);

@@ -59,7 +59,7 @@ fn context_at(point: HookPoint) -> HookContext {
             messages: Arc::from([Arc::new(message("asked"))]),
             tools: Arc::from([]),
             provider_tools: Arc::default(),
-            tool_choice: agent_runtime::agent::ToolChoice::Auto,
+            tool_choice: agent_runtime::model_parameters::ToolChoice::Auto,
             response_format: ResponseFormat::Text,
             max_output_tokens: None,
             parameters: Arc::default(),

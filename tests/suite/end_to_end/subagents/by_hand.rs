@@ -18,8 +18,8 @@ use agent_runtime::message::{ContentPart, Role};
 use agent_runtime::model_ref::ModelRef;
 use agent_runtime::record::{RunMode, RunRecord, StepRecord};
 use agent_runtime::run::{
-    AgentChecks, AgentDirectory, EventOptions, InputMessage, OnDisconnect, QueueSettings, RunPorts, RunRequest,
-    RunService, RunSettings, SubagentSettings,
+    AgentChecks, AgentDirectory, EventOptions, InputMessage, OnDisconnect, OverrideChanges, QueueSettings, RunPorts,
+    RunRequest, RunService, RunSettings, SubagentSettings,
 };
 use agent_runtime::session::Bundle;
 use agent_runtime::store::{self, ConflictPolicy, IfBusy, Sessions};
@@ -154,6 +154,7 @@ fn request() -> RunRequest {
         webhook: None,
         idempotency: None,
         model: None,
+        overrides: OverrideChanges::default(),
         budget: ExecutionBudget::unlimited(),
         metadata: Object::new(),
         variables: BTreeMap::new(),

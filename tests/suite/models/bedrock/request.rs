@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ModelParameters;
 use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
 use agent_runtime::message::{ContentPart, Role};
+use agent_runtime::model_parameters::ModelParameters;
 use agent_runtime::model_ref::ResponseFormat;
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_runtime::agent::ModelParameters;
 use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
 use agent_runtime::message::{ContentPart, ImagePart, MediaSource, Role, ToolCall, ToolResult};
+use agent_runtime::model_parameters::ModelParameters;
 use agent_runtime::models::CapSettings;
 use serde_json::{Value, json};
 

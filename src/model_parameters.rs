@@ -1,4 +1,5 @@
-//! Parameters of model calls that an agent sets: what to draw from, how long, how hard to think, which tools to call. Data only.
+//! Parameters of model calls that an agent or a session sets: what to draw from, how long, how hard to think, which tools to call.
+//! Data only.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,8 @@ use crate::json::{Object, Value};
 
 /// The most stop sequences; providers accept four.
 const MAX_STOPS: usize = 4;
+/// The most bytes of a stop sequence, and of the word for how hard to think.
+const MAX_TEXT_BYTES: usize = 1024;
 
 /// How a model shall answer; an absent parameter is left to the provider.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -82,10 +85,35 @@ impl ModelParameters {
         *self == Self::default()
     }
 
+    /// Returns these parameters, and the others where these leave one to the provider.
+    #[must_use]
+    pub fn over(&self, other: &Self) -> Self {
+        let Self {
+            temperature,
+            top_p,
+            max_output_tokens,
+            reasoning_effort,
+            stop,
+            tool_choice,
+            extra,
+        } = self.clone();
+        Self {
+            temperature: temperature.or(other.temperature),
+            top_p: top_p.or(other.top_p),
+            max_output_tokens: max_output_tokens.or(other.max_output_tokens),
+            reasoning_effort: reasoning_effort.or_else(|| other.reasoning_effort.clone()),
+            stop: if stop.is_empty() { other.stop.clone() } else { stop },
+            tool_choice: tool_choice.or_else(|| other.tool_choice.clone()),
+            extra: if extra.is_empty() { other.extra.clone() } else { extra },
+        }
+    }
+
     /// Checks that every parameter makes sense; says what does not.
     pub fn check(&self) -> Result<(), String> {
         let temperature_fits = self.temperature.is_none_or(|value| (0.0..=2.0).contains(&value));
         let top_p_fits = self.top_p.is_none_or(|value| value > 0.0 && value <= 1.0);
+        let mut texts = self.stop.iter().chain(&self.reasoning_effort);
+        let texts_fit = texts.all(|text| text.len() <= MAX_TEXT_BYTES);
         let checks = [
             (temperature_fits, "temperature is between 0 and 2"),
             (top_p_fits, "top_p is above 0 and at most 1"),
@@ -96,6 +124,10 @@ impl ModelParameters {
             ),
             (self.stop.len() <= MAX_STOPS, "stop has at most 4 texts"),
             (!self.stop.iter().any(String::is_empty), "no text of stop is empty"),
+            (
+                texts_fit,
+                "reasoning_effort and each text of stop have at most 1024 bytes",
+            ),
             (
                 self.extra.get("background") != Some(&Value::Bool(true)),
                 "extra has no background: true, since an answer that comes later is not fetched",
@@ -124,6 +156,10 @@ mod tests {
             (
                 r#"{"extra": {"background": true}}"#,
                 "extra has no background: true, since an answer that comes later is not fetched",
+            ),
+            (
+                &format!(r#"{{"stop": ["{}"]}}"#, "x".repeat(1025)),
+                "reasoning_effort and each text of stop have at most 1024 bytes",
             ),
         ] {
             let parameters: ModelParameters = serde_json::from_str(json).unwrap();

@@ -1,0 +1,137 @@
+//! What a request changes of what its session sets instead of its agent's definition.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::error::Refusal;
+use crate::agent::{AgentDefinition, check_prompt, off_thread};
+use crate::model_parameters::ModelParameters;
+use crate::session::{Bundle, Overrides};
+
+/// What a request says of one thing that its session may set. In JSON, `null` clears it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Setting<T> {
+    /// It stays as it is.
+    #[default]
+    Kept,
+    /// The agent's is in force again.
+    Cleared,
+    /// This is in force from now on.
+    Set(T),
+}
+
+impl<T> Setting<T> {
+    /// Tells whether nothing changes.
+    pub fn is_kept(&self) -> bool {
+        matches!(self, Self::Kept)
+    }
+
+    fn value(&self) -> Option<&T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Kept | Self::Cleared => None,
+        }
+    }
+
+    fn onto(self, base: Option<T>) -> Option<T> {
+        match self {
+            Self::Kept => base,
+            Self::Cleared => None,
+            Self::Set(value) => Some(value),
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for Setting<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Setting<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Option::deserialize(deserializer)?;
+        Ok(value.map_or(Self::Cleared, Self::Set))
+    }
+}
+
+/// What a request says of all that its session may set.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OverrideChanges {
+    /// How the model shall answer.
+    #[serde(skip_serializing_if = "Setting::is_kept")]
+    pub parameters: Setting<ModelParameters>,
+    /// Instructions above the conversation.
+    #[serde(skip_serializing_if = "Setting::is_kept")]
+    pub system_prompt: Setting<String>,
+    /// The tools of the agent that the model may call.
+    #[serde(skip_serializing_if = "Setting::is_kept")]
+    pub tools: Setting<Vec<String>>,
+}
+
+impl OverrideChanges {
+    /// Tells whether nothing changes.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn onto(self, base: Overrides) -> Overrides {
+        let parameters = self.parameters.onto(Some(base.parameters));
+        Overrides {
+            parameters: parameters.unwrap_or_default(),
+            system_prompt: self.system_prompt.onto(base.system_prompt),
+            tools: self.tools.onto(base.tools),
+        }
+    }
+}
+
+/// Returns what the session of a run sets. A request can leave out tools and add none: which ones an agent has is its author's choice.
+pub(super) async fn overrides_of(
+    bundle: Option<&Arc<Bundle>>,
+    agent: &AgentDefinition,
+    changes: &OverrideChanges,
+) -> Result<Arc<Overrides>, Refusal> {
+    let unknown = changes
+        .tools
+        .value()
+        .and_then(|tools| tools.iter().find(|tool| !agent.tools.contains(tool)));
+    if let Some(unknown) = unknown {
+        let known = match agent.tools.join(", ") {
+            none if none.is_empty() => "it has none".to_owned(),
+            names => format!("its tools are {names}"),
+        };
+        let message = format!("the agent {:?} has no tool {unknown:?}; {known}", agent.name);
+        return Err(Refusal::Invalid {
+            field: "tools",
+            message,
+        });
+    }
+    if let Some(prompt) = changes.system_prompt.value().cloned() {
+        off_thread(move || check_prompt(&prompt)).await?;
+    }
+    let base = bundle
+        .map(|bundle| Arc::clone(&bundle.context.overrides))
+        .unwrap_or_default();
+    let overrides = if changes.is_empty() {
+        base
+    } else {
+        Arc::new(changes.clone().onto(Overrides::clone(&base)))
+    };
+    let checked = overrides.check();
+    checked.map_err(|(field, message)| Refusal::Invalid { field, message })?;
+    let parameters = overrides.parameters.over(&agent.parameters);
+    agent
+        .check_tool_choice_of(&parameters, &overrides.tools_of(&agent.tools))
+        .map_err(|message| Refusal::Invalid {
+            // The choice, or else the tools that it has to choose from.
+            field: if changes.parameters.value().is_some_and(|set| set.tool_choice.is_some()) {
+                "parameters.tool_choice"
+            } else {
+                "tools"
+            },
+            message,
+        })?;
+    Ok(overrides)
+}

@@ -1,0 +1,162 @@
+//! What a session sets instead of its agent's definition (document 001, "Session Data": `llmConfig`). It lasts until it is set anew.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::json::{Object, Value};
+use crate::model_parameters::ModelParameters;
+
+/// The most tools.
+const MAX_TOOLS: usize = 1024;
+
+/// What a session sets; everything else is its agent's.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Overrides {
+    /// How the model shall answer; a parameter that is absent is the agent's.
+    #[serde(skip_serializing_if = "ModelParameters::is_empty")]
+    pub parameters: ModelParameters,
+    /// Instructions above the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// The tools of the agent that the model may call, and no others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+}
+
+impl Overrides {
+    /// Tells whether everything is the agent's.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the parameters in force.
+    pub fn parameters_over(&self, agent: &Arc<ModelParameters>) -> Arc<ModelParameters> {
+        if self.parameters.is_empty() {
+            Arc::clone(agent)
+        } else {
+            Arc::new(self.parameters.over(agent))
+        }
+    }
+
+    /// Returns those of the agent's tools that the model may call, in the agent's order.
+    pub fn tools_of(&self, agent: &[String]) -> Vec<String> {
+        let is_chosen = |tool: &&String| self.tools.as_ref().is_none_or(|chosen| chosen.contains(tool));
+        agent.iter().filter(is_chosen).cloned().collect()
+    }
+
+    /// Checks what can be said of the parameters and the tools alone. An error names the field and what is wrong with it.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        self.parameters.check().map_err(|rule| ("parameters", rule))?;
+        // Fields in the provider's own format may do anything that the operator's key may.
+        if !self.parameters.extra.is_empty() {
+            return Err(("parameters", "extra fields are the agent's alone".to_owned()));
+        }
+        if self.tools.as_ref().is_some_and(|tools| tools.len() > MAX_TOOLS) {
+            return Err(("tools", format!("at most {MAX_TOOLS} tools are allowed")));
+        }
+        Ok(())
+    }
+}
+
+/// Reads what a stored session sets. What this version can't read of it is the agent's again, and nothing else of it.
+pub(crate) fn stored_overrides<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Overrides>, D::Error> {
+    let mut stored = object(Value::deserialize(deserializer)?);
+    let parameters = object(stored.remove("parameters").unwrap_or_default());
+    let known = parameters
+        .into_iter()
+        .filter_map(|field| read::<ModelParameters>(Value::Object(Object::from_iter([field]))));
+    Ok(Arc::new(Overrides {
+        parameters: known.fold(ModelParameters::default(), |read, one| one.over(&read)),
+        system_prompt: stored.remove("system_prompt").and_then(read),
+        tools: stored.remove("tools").and_then(read),
+    }))
+}
+
+fn object(stored: Value) -> Object {
+    match stored {
+        Value::Object(fields) => fields,
+        _ => Object::new(),
+    }
+}
+
+fn read<T: DeserializeOwned>(stored: Value) -> Option<T> {
+    serde_json::from_value(stored).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_session_may_not_set_is_named() {
+        for (overrides, field) in [
+            (json!({"parameters": {"temperature": 3}}), "parameters"),
+            (json!({"parameters": {"extra": {"seed": 1}}}), "parameters"),
+            (json!({"tools": vec!["x"; 1025]}), "tools"),
+        ] {
+            let overrides: Overrides = serde_json::from_value(overrides).unwrap();
+            assert_eq!(overrides.check().unwrap_err().0, field);
+        }
+        assert_eq!(Overrides::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn parameters_that_are_absent_are_the_agents() {
+        let agent = json!({
+            "temperature": 1.0, "top_p": 0.5, "max_output_tokens": 40, "reasoning_effort": "low", "stop": ["A"],
+            "tool_choice": "none", "extra": {"seed": 1},
+        });
+        let agent: Arc<ModelParameters> = Arc::new(serde_json::from_value(agent).unwrap());
+        let all = json!({
+            "temperature": 0.0, "top_p": 1.0, "max_output_tokens": 50, "reasoning_effort": "high", "stop": ["B"],
+            "tool_choice": "auto",
+        });
+        for (name, value) in all.as_object().unwrap() {
+            let overrides: Overrides = serde_json::from_value(json!({"parameters": {name: value}})).unwrap();
+            let mut expected = serde_json::to_value(&*agent).unwrap();
+            expected[name] = value.clone();
+            let in_force = overrides.parameters_over(&agent);
+            assert_eq!(serde_json::to_value(&*in_force).unwrap(), expected);
+        }
+        assert_eq!(Overrides::default().parameters_over(&agent), agent);
+    }
+
+    #[test]
+    fn what_is_not_read_is_the_agents_and_nothing_else() {
+        let read = |stored: Value| Overrides::clone(&stored_overrides(stored).unwrap());
+        let known = json!({"parameters": {"temperature": 0.5}, "system_prompt": "", "tools": ["a"]});
+        let known: Overrides = serde_json::from_value(known).unwrap();
+        let stored = json!({
+            "parameters": {"temperature": 0.5, "heat": 1, "tool_choice": {"one_of": ["a"]}}, "system_prompt": "",
+            "tools": ["a"], "mood": "fine",
+        });
+        assert_eq!(read(stored), known);
+        let tools = Overrides {
+            tools: known.tools.clone(),
+            ..Overrides::default()
+        };
+        assert_eq!(
+            read(json!({"parameters": 1, "system_prompt": {}, "tools": ["a"]})),
+            tools
+        );
+        assert_eq!(read(json!([])), Overrides::default());
+    }
+
+    #[test]
+    fn tools_are_those_of_the_agent() {
+        let agent = ["a", "b", "c"].map(ToOwned::to_owned);
+        for (chosen, expected) in [
+            (json!({}), &["a", "b", "c"][..]),
+            (json!({"tools": []}), &[]),
+            (json!({"tools": ["c", "a", "gone"]}), &["a", "c"]),
+        ] {
+            let overrides: Overrides = serde_json::from_value(chosen).unwrap();
+            assert_eq!(overrides.tools_of(&agent), expected);
+        }
+    }
+}
