@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use super::codes::ProblemCode;
 use crate::ids::{RunId, SessionId};
+use crate::record::RunStatus;
 
 /// The longest text of a problem, in bytes.
 const MAX_TEXT: usize = 1_000;
@@ -26,6 +27,7 @@ struct Parts {
     detail: String,
     errors: Vec<FieldProblem>,
     run_id: Option<RunId>,
+    run_status: Option<RunStatus>,
     session_id: Option<SessionId>,
     retry_after: Option<Duration>,
     cause: Option<Arc<dyn Error + Send + Sync>>,
@@ -70,6 +72,10 @@ pub(super) struct ProblemBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     run_id: Option<RunId>,
+    /// How that run stands. One that is `failed` or `cancelled` never commits its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<RunStatus>)]
+    run_status: Option<RunStatus>,
     /// The session that a thread points to instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
@@ -85,6 +91,7 @@ impl Problem {
             detail,
             errors: Vec::new(),
             run_id: None,
+            run_status: None,
             session_id: None,
             retry_after: None,
             cause: None,
@@ -121,6 +128,13 @@ impl Problem {
     #[must_use]
     pub(super) fn with_run(mut self, run_id: Option<RunId>) -> Self {
         self.0.run_id = run_id;
+        self
+    }
+
+    /// Says how that run stands.
+    #[must_use]
+    pub(super) fn with_run_status(mut self, run_status: RunStatus) -> Self {
+        self.0.run_status = Some(run_status);
         self
     }
 
@@ -176,6 +190,7 @@ impl Problem {
             request_id: request_id.to_owned(),
             errors: parts.errors.clone(),
             run_id: parts.run_id,
+            run_status: parts.run_status,
             session_id: parts.session_id,
         })
     }

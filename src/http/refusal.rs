@@ -7,6 +7,7 @@ use super::problem::Problem;
 use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::ModelLookupError;
 use crate::ids::{RunId, SessionId};
+use crate::record::RunStatus;
 use crate::run::Refusal;
 use crate::store::StoreError;
 
@@ -37,7 +38,11 @@ impl From<Refusal> for Problem {
                 Self::new(ProblemCode::AgentNotFound, detail.clone()).with_error("/agent", detail)
             }
             Refusal::UnknownSession { session_id } => session_not_found(session_id),
-            Refusal::SessionNotCommitted { session_id, run_id } => session_not_committed(session_id, run_id),
+            Refusal::SessionNotCommitted {
+                session_id,
+                run_id,
+                run_status,
+            } => session_not_committed(session_id, run_id, run_status),
             Refusal::Conflict { run_id } => Self::new(ProblemCode::BaseSessionConflict, detail).with_run(run_id),
             Refusal::Model(error) => model_problem(&error, detail),
             Refusal::Tool(_) => Self::new(ProblemCode::UnknownTool, detail),
@@ -89,10 +94,17 @@ pub(super) fn session_not_found(session_id: SessionId) -> Problem {
     )
 }
 
-/// Makes the problem of a session that a run has reserved and not committed.
-pub(super) fn session_not_committed(session_id: SessionId, run_id: RunId) -> Problem {
-    let detail = format!("the session {session_id} is not committed; the run {run_id} has reserved it");
-    Problem::new(ProblemCode::SessionNotCommitted, detail).with_run(Some(run_id))
+/// Makes the problem of a session that a run has reserved and not committed; one that has ended without a session never will.
+pub(super) fn session_not_committed(session_id: SessionId, run_id: RunId, run_status: RunStatus) -> Problem {
+    let detail = if run_status.is_terminal() && !run_status.has_session() {
+        let status = run_status.as_str();
+        format!("the session {session_id} will never be committed: its run {run_id} ended with the status {status}")
+    } else {
+        format!("the session {session_id} is not committed; the run {run_id} has reserved it")
+    };
+    Problem::new(ProblemCode::SessionNotCommitted, detail)
+        .with_run(Some(run_id))
+        .with_run_status(run_status)
 }
 
 fn model_problem(error: &ModelLookupError, detail: String) -> Problem {

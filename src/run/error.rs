@@ -7,7 +7,7 @@ use crate::agent::ports::{ModelLookupError, UnknownTool};
 use crate::agent::{AnswerShapeError, PromptError};
 use crate::ids::{RunId, SessionId};
 use crate::model_ref::ModelRef;
-use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES};
+use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus};
 use crate::session::{HistoryFault, PartTooLarge};
 use crate::store::StoreError;
 
@@ -52,6 +52,8 @@ pub enum Refusal {
         session_id: SessionId,
         /// The run.
         run_id: RunId,
+        /// How the run stands.
+        run_status: RunStatus,
     },
     /// Another run continues or has continued the base, and the caller wants no fork.
     #[error("another run continues the base session")]

@@ -344,7 +344,11 @@ impl RunService {
         match self.ports.sessions.bundle(tenant, session_id).await {
             Ok(Some(bundle)) => Ok(Base::Bundle(bundle)),
             Ok(None) => Err(match self.reserving_run(tenant, session_id).await? {
-                Some(run_id) => Refusal::SessionNotCommitted { session_id, run_id },
+                Some(run) => Refusal::SessionNotCommitted {
+                    session_id,
+                    run_id: run.run_id,
+                    run_status: run.status,
+                },
                 None => Refusal::UnknownSession { session_id },
             }),
             Err(error) => Ok(Base::Unreadable(session_id, error)),

@@ -92,13 +92,18 @@ impl RunService {
         Ok(Some(steps))
     }
 
-    /// Finds the run that has reserved a session id and has not committed it.
-    pub async fn reserving_run(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<RunId>, StoreError> {
-        if let Some(run_id) = shown(self.ports.board.run_lookup_by_session(tenant, session_id)).await {
-            return Ok(Some(run_id));
+    /// Finds the run that has reserved a session id and has not committed it, and how it stands.
+    pub async fn reserving_run(
+        &self,
+        tenant: &TenantId,
+        session_id: SessionId,
+    ) -> Result<Option<RunSummary>, StoreError> {
+        if let Some(run_id) = shown(self.ports.board.run_lookup_by_session(tenant, session_id)).await
+            && let Some(run) = self.find_run(tenant, run_id).await?
+        {
+            return Ok(Some(run.summary));
         }
-        let stored = self.ports.store.run_lookup_by_session(tenant, session_id).await?;
-        Ok(stored.map(|run| run.run_id))
+        self.ports.store.run_lookup_by_session(tenant, session_id).await
     }
 
     /// Puts the messages that the session holds back into the steps that made them, and into those of its subagents from theirs.

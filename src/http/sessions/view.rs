@@ -231,7 +231,7 @@ pub(super) async fn found<T>(
 /// Makes the problem of a session id that is reserved or leads nowhere.
 pub(in crate::http) async fn absent_session(api: &Api, tenant: &TenantId, session_id: SessionId) -> Problem {
     match api.service.runs.reserving_run(tenant, session_id).await {
-        Ok(Some(run_id)) => session_not_committed(session_id, run_id),
+        Ok(Some(run)) => session_not_committed(session_id, run.run_id, run.status),
         Ok(None) => session_not_found(session_id),
         Err(error) => error.into(),
     }

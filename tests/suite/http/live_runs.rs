@@ -47,7 +47,11 @@ async fn a_run_is_seen_while_it_works_and_its_session_is_not(service: &Service) 
         ] {
             let answer = service.try_get(&path).await;
             answer.assert_problem("session_not_committed");
-            assert_eq!(answer.json()["run_id"], run["run_id"]);
+            let problem = answer.json();
+            assert_eq!(
+                (&problem["run_id"], &problem["run_status"]),
+                (&run["run_id"], &json!("running"))
+            );
         }
         let continued = json!({"input": "hi", "base_session_id": run["session_id"]});
         service

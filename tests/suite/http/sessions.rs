@@ -210,13 +210,21 @@ async fn sessions_are_found_by_their_metadata(service: &Service) {
 }
 
 async fn the_session_of_a_failed_run_is_never_there(service: &Service) {
-    let long_ago = json!({"input": "hi", "budget": {"deadline": "2020-01-01T00:00:00Z"}});
-    let run = service.run_with(long_ago).await;
-    let answer = service
-        .try_get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
+    let failing = json!({"model": "mock/echo", "system_prompt": "{{ variables.gone }}"});
+    service.put("/v1/agents/failing", &failing).await.ok();
+    let run = service.run_with(json!({"agent": "failing", "input": "hi"})).await;
+    assert_eq!(run["status"], "failed", "{run:#}");
+    let session = run["session_id"].as_str().unwrap();
+    let answer = service.try_get(&format!("/v1/sessions/{session}")).await;
+    answer.assert_problem("session_not_committed");
+    let continued = service
+        .post("/v1/runs", &json!({"input": "hi", "base_session_id": session}))
         .await;
-    match run["status"].as_str().unwrap() {
-        "stopped" => assert_eq!(answer.status, 200),
-        _ => answer.assert_problem("session_not_committed"),
+    continued.assert_problem("session_not_committed");
+    for problem in [answer.json(), continued.json()] {
+        assert_eq!(problem["run_id"], run["run_id"]);
+        assert_eq!(problem["run_status"], "failed");
+        let words = problem["detail"].as_str().unwrap();
+        assert!(words.contains("will never be committed"), "{words}");
     }
 }
