@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
+use super::active::ActiveRun;
 use super::follow::Followed;
 use super::outcome::Failure;
 use super::request::OnDisconnect;
@@ -47,10 +47,10 @@ pub(super) struct Caller {
 pub(super) enum OnDeparture {
     /// Nothing.
     GoOn,
-    /// It cancels a run of this process.
-    Cancel(CancellationToken),
-    /// It cancels a run wherever it is.
-    CancelAnywhere,
+    /// It ends a run of this process so.
+    EndHere(Arc<ActiveRun>, RunControl),
+    /// It ends a run so, wherever it is.
+    EndAnywhere(RunControl),
 }
 
 impl Caller {
@@ -66,14 +66,15 @@ impl Drop for Caller {
         }
         match &self.departure {
             OnDeparture::GoOn => (),
-            OnDeparture::Cancel(cancellation) => cancellation.cancel(),
+            OnDeparture::EndHere(active, control) => active.control(*control),
             // A process that ends cuts its callers off; they have not gone away.
-            OnDeparture::CancelAnywhere if self.service.closing.is_cancelled() => (),
-            OnDeparture::CancelAnywhere => {
+            OnDeparture::EndAnywhere(_) if self.service.closing.is_cancelled() => (),
+            OnDeparture::EndAnywhere(control) => {
+                let control = *control;
                 let (service, tenant, run_id) = (Arc::clone(&self.service), self.tenant.clone(), self.run_id);
                 self.service.tasks.spawn(async move {
-                    if let Err(error) = service.control(&tenant, run_id, RunControl::Cancel).await {
-                        tracing::warn!(%run_id, error = &error as &dyn std::error::Error, "a run whose caller left can't be cancelled");
+                    if let Err(error) = service.control(&tenant, run_id, control).await {
+                        tracing::warn!(%run_id, error = &error as &dyn std::error::Error, "a run whose caller left can't be ended");
                     }
                 });
             }
@@ -83,9 +84,10 @@ impl Drop for Caller {
 
 impl OnDeparture {
     /// Returns what the departure of a caller does who wanted this.
-    pub(super) fn of(wanted: OnDisconnect, cancel: Self) -> Self {
+    pub(super) fn of(wanted: OnDisconnect, end: impl FnOnce(RunControl) -> Self) -> Self {
         match wanted {
-            OnDisconnect::Cancel => cancel,
+            OnDisconnect::Cancel => end(RunControl::Cancel),
+            OnDisconnect::Stop => end(RunControl::Stop),
             OnDisconnect::Continue => Self::GoOn,
         }
     }

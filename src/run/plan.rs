@@ -254,13 +254,9 @@ impl RunService {
             None,
         );
         let at_work = self.active.add(&active);
-        let cancel = OnDeparture::Cancel(active.cancellation.clone());
+        let end = |control| OnDeparture::EndHere(Arc::clone(&active), control);
         let (sender, result) = oneshot::channel();
-        let handle = self.handle(
-            &plan.tenant,
-            summary,
-            OnDeparture::of(plan.request.on_disconnect, cancel),
-        );
+        let handle = self.handle(&plan.tenant, summary, OnDeparture::of(plan.request.on_disconnect, end));
         let (board, clock) = (Arc::clone(&self.ports.board), Arc::clone(&self.ports.clock));
         let live = LiveEvents::new(active, at_work, run, board, clock).with_result(sender);
         Ok((handle.with_result(result), live))

@@ -113,6 +113,8 @@ pub enum OnDisconnect {
     /// It is cancelled and publishes nothing.
     #[default]
     Cancel,
+    /// It is stopped and publishes what there is.
+    Stop,
     /// It goes on and commits.
     Continue,
 }

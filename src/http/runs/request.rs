@@ -97,7 +97,8 @@ pub(in crate::http) struct CreateRun {
     /// What to do when another run continues the same base.
     #[serde(default)]
     conflict: ConflictPolicy,
-    /// What to do when the connection is lost; by default the run is cancelled, but for one with an idempotency key.
+    /// What to do when the connection is lost; by default the run goes on where it has an idempotency key, a stream on a thread is
+    /// stopped and publishes what there is, and any other run is cancelled.
     #[serde(default)]
     on_disconnect: Option<OnDisconnect>,
     /// Which events the run emits beside its own.
@@ -137,11 +138,15 @@ impl CreateRun {
         check_metadata(&metadata, "/metadata")?;
         let variables = self.variables.unwrap_or_default();
         check_variables(&variables, "/variables")?;
+        let mode = preference.mode(self.mode);
+        let on_disconnect = self
+            .on_disconnect
+            .unwrap_or_else(|| default_on_disconnect(mode, self.thread.as_ref(), key.as_ref()));
         Ok(RunRequest {
             base_session_id: base,
             agent: self.agent,
             input: decode_input(&self.input, limits.max_input_messages)?,
-            mode: preference.mode(self.mode),
+            mode,
             model: self.model,
             overrides: OverrideChanges {
                 parameters: self.parameters,
@@ -159,9 +164,7 @@ impl CreateRun {
             if_busy: self.if_busy.unwrap_or_default(),
             webhook: self.webhook,
             conflict: self.conflict,
-            on_disconnect: self
-                .on_disconnect
-                .unwrap_or_else(|| default_on_disconnect(key.as_ref())),
+            on_disconnect,
             idempotency: key,
             limits: of_key,
         })
@@ -190,11 +193,13 @@ impl CreateRun {
     }
 }
 
-/// A caller that can send its request again comes back for the run.
-fn default_on_disconnect(key: Option<&RequestKey>) -> OnDisconnect {
-    match key {
-        Some(_) => OnDisconnect::Continue,
-        None => OnDisconnect::default(),
+/// A caller that can send its request again comes back for the run. One who reads along on a thread has said something and read a part
+/// of the answer: the conversation keeps both.
+fn default_on_disconnect(mode: RunMode, thread: Option<&ThreadName>, key: Option<&RequestKey>) -> OnDisconnect {
+    match (key, mode, thread) {
+        (Some(_), ..) => OnDisconnect::Continue,
+        (None, RunMode::Stream, Some(_)) => OnDisconnect::Stop,
+        (None, ..) => OnDisconnect::default(),
     }
 }
 

@@ -216,5 +216,5 @@ fn departure(plan: &RunPlan) -> OnDeparture {
     if plan.request.mode == RunMode::Async {
         return OnDeparture::GoOn;
     }
-    OnDeparture::of(plan.request.on_disconnect, OnDeparture::CancelAnywhere)
+    OnDeparture::of(plan.request.on_disconnect, OnDeparture::EndAnywhere)
 }

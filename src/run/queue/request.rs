@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::AgentId;
 use crate::message::Message;
 use crate::run::plan::RunPlan;
-use crate::run::request::RunRequest;
+use crate::run::request::{OnDisconnect, RunRequest};
 use crate::session::Hash;
 use crate::store::{LeasedRun, UnreadableRequest};
 
@@ -67,7 +67,11 @@ impl AcceptedRequest {
     /// Returns what a plan was made of.
     pub(in crate::run) fn of(plan: &RunPlan) -> Self {
         Self {
-            request: plan.request.clone(),
+            request: RunRequest {
+                // Whoever goes on with the run has no caller, and an earlier version does not know every way to end it.
+                on_disconnect: OnDisconnect::default(),
+                ..plan.request.clone()
+            },
             input: plan.input.clone(),
             pinned: Pinned {
                 agent: Some(plan.agent_version),

@@ -15,6 +15,9 @@ use crate::support::wait::until;
 
 on_every_store!(
     a_run_whose_caller_leaves_is_cancelled,
+    a_run_that_shall_stop_publishes_what_there_is,
+    a_closed_stream_on_a_thread_keeps_the_words_and_half_the_answer,
+    a_run_that_waits_on_a_thread_keeps_the_words_of_a_caller_who_leaves,
     a_run_that_shall_go_on_commits,
     a_live_run_can_be_read,
     a_caller_who_is_told_of_an_unreadable_record_has_not_left
@@ -26,7 +29,15 @@ fn slow() -> Reply {
 
 /// Reads a stream up to the first words of the answer, and leaves.
 async fn leave_in_the_middle(app: &TestApp, on_disconnect: &str) -> Value {
-    let body = json!({"agent": "echo", "input": "hi", "mode": "stream", "on_disconnect": on_disconnect});
+    leave_in_the_middle_of(app, json!({"on_disconnect": on_disconnect})).await
+}
+
+/// The same for a run with these fields.
+async fn leave_in_the_middle_of(app: &TestApp, fields: Value) -> Value {
+    let mut body = json!({"agent": "echo", "input": "hi", "mode": "stream"});
+    body.as_object_mut()
+        .unwrap()
+        .extend(fields.as_object().unwrap().clone());
     let request = app
         .request(Method::POST, "/v1/runs")
         .header("content-type", "application/json");
@@ -59,10 +70,96 @@ async fn a_run_whose_caller_leaves_is_cancelled(database: TestDatabase) {
         )
         .await;
     assert_eq!(
-        (status, &problem["code"], &problem["run_id"]),
-        (StatusCode::NOT_FOUND, &json!("session_not_committed"), &begun["run_id"])
+        (status, &problem["code"], &problem["run_id"], &problem["run_status"]),
+        (
+            StatusCode::NOT_FOUND,
+            &json!("session_not_committed"),
+            &begun["run_id"],
+            &json!("cancelled")
+        )
     );
     assert_eq!(app.get("/v1/sessions").await["data"], json!([]));
+    app.finish().await;
+}
+
+/// Checks that the run was stopped, and that its session has the words and a part of the answer.
+async fn assert_half_an_answer(app: &TestApp, begun: &Value) {
+    let run = app
+        .get(&format!("/v1/runs/{}?wait=30", begun["run_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(
+        (&run["status"], &run["stop_reason"]),
+        (&json!("stopped"), &json!("user_requested")),
+        "{run:#}"
+    );
+    let session = app
+        .get(&format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()))
+        .await;
+    let messages = session["message_history_state"]["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 2, "{session:#}");
+    assert_eq!(messages[0]["content"][0]["text"], "hi");
+    let answer = messages[1]["content"][0]["text"].as_str().unwrap();
+    assert!(answer.starts_with("0 ") && !answer.contains("19"), "{answer}");
+}
+
+async fn a_run_that_shall_stop_publishes_what_there_is(database: TestDatabase) {
+    let mock = MockModel::start(|_| slow()).await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    for durability in ["session", "step"] {
+        let fields = json!({"on_disconnect": "stop", "durability": durability});
+        let begun = leave_in_the_middle_of(&app, fields).await;
+        assert_half_an_answer(&app, &begun).await;
+    }
+    app.finish().await;
+}
+
+async fn a_closed_stream_on_a_thread_keeps_the_words_and_half_the_answer(database: TestDatabase) {
+    let mock = MockModel::start(|_| slow()).await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let begun = leave_in_the_middle_of(&app, json!({"thread": "chat"})).await;
+    assert_half_an_answer(&app, &begun).await;
+    // The conversation goes on from there.
+    let thread = app.get("/v1/threads/chat").await;
+    assert_eq!(thread["session_id"], begun["session_id"]);
+    let next = json!({"agent": "echo", "input": "go on", "thread": "chat", "mode": "stream"});
+    let events = app.stream(next).await;
+    assert_eq!(events.last().unwrap()["type"], "run.completed");
+    let asked = mock.requests().pop().unwrap();
+    assert_eq!(asked["messages"].as_array().unwrap().len(), 3, "{asked:#}");
+    app.finish().await;
+}
+
+async fn a_run_that_waits_on_a_thread_keeps_the_words_of_a_caller_who_leaves(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let ahead = app.begin("wait", json!({"thread": "t"})).await;
+    app.gate.until_waiting(1).await;
+    let waiting = request("stream", "two", json!({"thread": "t", "if_busy": "queue"}));
+    let opening = app
+        .request(Method::POST, "/v1/runs")
+        .header("content-type", "application/json");
+    let mut stream = opening.body(waiting.to_string()).send().await.unwrap().bytes_stream();
+    stream.next().await.unwrap().unwrap();
+    drop(stream);
+    let rows = "select count(*) from run_queue where control = 'stop'";
+    until("the run that waits is not stopped", async || {
+        database.number(rows).await == 1
+    })
+    .await;
+    app.gate.open(1);
+    assert_eq!(app.ended(&ahead).await["status"], "completed");
+    let listed = app.get("/v1/runs?thread=t").await;
+    let ended = app.ended(&listed["data"][0]).await;
+    assert_eq!(ended["status"], "stopped", "{ended:#}");
+    let path = format!("/v1/sessions/{}/messages", ended["session_id"].as_str().unwrap());
+    let messages = app.get(&path).await;
+    let texts: Vec<_> = messages["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| &message["content"][0]["text"])
+        .collect();
+    assert_eq!(texts.len(), 3, "{messages:#}");
+    assert_eq!(texts[2], "two");
     app.finish().await;
 }
 
