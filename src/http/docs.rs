@@ -1,4 +1,4 @@
-//! The description of the interface, the page to read it and the pages of the problem codes. All of it works offline.
+//! The description of the interface and the page to read it. All of it works offline.
 
 use std::future::{Ready, ready};
 use std::sync::{Arc, LazyLock};
@@ -11,6 +11,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::codes::ProblemCode;
+use super::guides::{self, Form};
 use super::parameters::PathParameters;
 use super::problem::Problem;
 use super::router::openapi;
@@ -54,6 +55,7 @@ pub(super) struct Index {
     service: &'static str,
     version: &'static str,
     docs: &'static str,
+    guides: &'static str,
     openapi: &'static str,
 }
 
@@ -63,6 +65,7 @@ pub(super) fn index() -> Ready<Json<Index>> {
         service: "agent-runtime",
         version: env!("CARGO_PKG_VERSION"),
         docs: "/docs",
+        guides: "/docs/guides",
         openapi: "/openapi.json",
     };
     ready(Json(index))
@@ -84,11 +87,15 @@ pub(super) fn redirect_to_page() -> Ready<Redirect> {
     ready(Redirect::permanent("/docs/"))
 }
 
-/// Answers with a file of the page.
-pub(super) fn page(path: PathParameters) -> Ready<Response> {
+/// Answers with a guide or with a file of the page.
+pub(super) fn page(form: Form, path: PathParameters) -> Ready<Response> {
     static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'_>>> =
         LazyLock::new(|| Arc::new(utoipa_swagger_ui::Config::from("/openapi.json")));
-    let answer = match utoipa_swagger_ui::serve(&path.into_text("file"), Arc::clone(&CONFIG)) {
+    let file = path.into_text("file");
+    if let Some(guide) = guides::find(&file, form) {
+        return ready(guide);
+    }
+    let answer = match utoipa_swagger_ui::serve(&file, Arc::clone(&CONFIG)) {
         Ok(Some(file)) => page_file(file),
         Ok(None) => Problem::new(ProblemCode::RouteNotFound, "the page has no such file").into_response(),
         Err(error) => Problem::internal(error.to_string()).into_response(),
@@ -104,16 +111,6 @@ fn page_file(file: utoipa_swagger_ui::SwaggerFile<'_>) -> Response {
             .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     response
-}
-
-/// Answers with the page of a problem code.
-pub(super) fn problem_page(path: PathParameters) -> Ready<Response> {
-    let found = ProblemCode::find(path.into_text("code").trim_end_matches(".md"));
-    let answer = match found {
-        Some(code) => ([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], code.page()).into_response(),
-        None => Problem::new(ProblemCode::RouteNotFound, "there is no such problem code").into_response(),
-    };
-    ready(answer)
 }
 
 /// Keeps what a browser shows to its own files and out of frames.

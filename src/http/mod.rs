@@ -8,6 +8,7 @@ mod server;
 mod agents;
 mod deliveries;
 mod docs;
+mod guides;
 mod health;
 mod runs;
 mod sessions;

@@ -20,7 +20,7 @@ use super::observe::observe;
 use super::pretty::indent;
 use super::readiness::Readiness;
 use super::shares::{limit_rate, limit_readers};
-use super::{Api, HttpState, agents, deliveries, health, runs, sessions, threads};
+use super::{Api, HttpState, agents, deliveries, guides, health, runs, sessions, threads};
 use crate::store::Scope;
 
 /// The routes, and what they share.
@@ -160,6 +160,7 @@ fn documentation() -> Router<Arc<Api>> {
         .route("/docs", get(docs::redirect_to_page))
         .route("/docs/", get(docs::page))
         .route("/docs/{*file}", get(docs::page))
-        .route("/docs/problems/{code}", get(docs::problem_page))
+        .route("/docs/guides", get(guides::index))
+        .route("/docs/problems/{code}", get(guides::problem_page))
         .layer(map_response(docs::secure))
 }

@@ -38,6 +38,7 @@ mod compacted;
 mod connections;
 mod deliveries;
 mod documents;
+mod guides;
 mod hosts;
 mod imports;
 mod live_runs;

@@ -1,0 +1,175 @@
+//! The guides of the documentation and the pages of error codes: Markdown as it was written or, to browsers, HTML that needs no script.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::future::{Ready, ready};
+use std::mem;
+
+use axum::extract::FromRequestParts;
+use axum::http::header;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse as _, Response};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
+
+use super::codes::ProblemCode;
+use super::parameters::PathParameters;
+use super::problem::Problem;
+
+macro_rules! guides {
+    ($($name:literal)+) => {
+        /// The guides by their place below `/docs/`, which is as in the folder `docs`, so that their links hold.
+        const GUIDES: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../docs/", $name)))),+];
+    };
+}
+
+guides! {
+    "agents.md" "api.md" "benchmarks.md" "budgets.md" "compaction.md" "configuration.md" "deployment.md" "events.md" "guarantees.md"
+    "hooks.md" "models.md" "operations.md" "subagents.md" "webhook-hook.md" "webhooks.md" "problems/README.md" "problems/run-errors.md"
+}
+
+/// The folder of the pages of codes.
+const PROBLEMS: &str = "problems/";
+
+/// The page of all errors that runs end with; its table has a row for each.
+const RUN_ERRORS: &str = include_str!("../../docs/problems/run-errors.md");
+
+/// What stands around a page.
+const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+    <meta name=\"viewport\" content=\"width=device-width\"><title>agent-runtime</title><style>\
+    body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 sans-serif }\
+    pre, code { background: #f2f2f2 } pre { padding: 1rem; overflow-x: auto }\
+    table { border-collapse: collapse } td, th { border: 1px solid #ccc; padding: .2rem .5rem; vertical-align: top }\
+    </style></head><body>\n<p><a href=\"/docs/guides\">All guides</a></p>\n";
+const TAIL: &str = "</body></html>\n";
+
+/// What a page is sent as.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Form {
+    Markdown,
+    Html,
+}
+
+/// Browsers name HTML among what they accept.
+impl<S: Send + Sync> FromRequestParts<S> for Form {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let accepted = parts.headers.get_all(header::ACCEPT).iter();
+        let takes_html = accepted
+            .filter_map(|value| value.to_str().ok())
+            .any(|value| value.contains("text/html"));
+        Ok(if takes_html { Self::Html } else { Self::Markdown })
+    }
+}
+
+/// Lists the guides.
+pub(super) fn index(form: Form) -> Ready<Response> {
+    let mut list = "# Guides\n\n[Requests](/docs/) can be tried out where scripts are allowed.\n\n".to_owned();
+    for (place, text) in GUIDES {
+        let title = text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(place);
+        // Writing to a string can't fail.
+        let _ = writeln!(list, "- [{title}](/docs/{place})");
+    }
+    ready(answer(form, "", &list))
+}
+
+/// Answers with a guide, if the place is that of one.
+pub(super) fn find(place: &str, form: Form) -> Option<Response> {
+    let (_, text) = GUIDES.iter().find(|(known, _)| *known == place)?;
+    let folder = if place.starts_with(PROBLEMS) { PROBLEMS } else { "" };
+    Some(answer(form, folder, text))
+}
+
+/// Answers with the page of a code, of a problem or of a failed run.
+pub(super) fn problem_page(form: Form, path: PathParameters) -> Ready<Response> {
+    let name = path.into_text("code");
+    let code = name.strip_suffix(".md").unwrap_or(&name);
+    let page = match ProblemCode::find(code) {
+        Some(code) => Some(Cow::Borrowed(code.page())),
+        None => run_error_page(code).map(Cow::Owned),
+    };
+    let page = page.map(|page| answer(form, PROBLEMS, &page));
+    let found = page.or_else(|| find(&format!("{PROBLEMS}{code}.md"), form));
+    ready(found.unwrap_or_else(|| Problem::new(ProblemCode::RouteNotFound, "there is no such code").into_response()))
+}
+
+/// Makes a page of the row that the table has for the code.
+fn run_error_page(code: &str) -> Option<String> {
+    let row = RUN_ERRORS.lines().find(|line| {
+        let rest = line.strip_prefix("| `").and_then(|rest| rest.strip_prefix(code));
+        rest.is_some_and(|rest| rest.starts_with("` |"))
+    })?;
+    Some(format!(
+        "# {code}\n\nA run ended with this error: it stands in the `error` of its record, as [errors of runs](run-errors.md) says.\n\n\
+         | code | phase | what it means | what to do |\n|---|---|---|---|\n{row}\n"
+    ))
+}
+
+fn answer(form: Form, folder: &str, markdown: &str) -> Response {
+    let (kind, text) = match form {
+        Form::Markdown => ("text/markdown; charset=utf-8", markdown.to_owned()),
+        Form::Html => ("text/html; charset=utf-8", to_html(folder, markdown)),
+    };
+    ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], text).into_response()
+}
+
+/// Renders a page of the folder. Headings get the anchors that the guides' links name; links to files that are not served become their texts.
+fn to_html(folder: &str, markdown: &str) -> String {
+    let mut events = Vec::new();
+    let mut heading = None;
+    let mut is_plain = false;
+    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
+        match &event {
+            Event::Start(Tag::Link { dest_url, .. }) if !is_served(folder, dest_url) => {
+                is_plain = true;
+                continue;
+            }
+            Event::End(TagEnd::Link) if mem::take(&mut is_plain) => continue,
+            Event::Start(Tag::Heading { .. }) => heading = Some((events.len(), String::new())),
+            Event::Text(text) | Event::Code(text) => {
+                if let Some((_, words)) = &mut heading {
+                    words.push_str(text);
+                }
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                if let Some((start, words)) = heading.take()
+                    && let Some(Event::Start(Tag::Heading { id, .. })) = events.get_mut(start)
+                {
+                    *id = Some(anchor(&words).into());
+                }
+            }
+            _ => (),
+        }
+        events.push(event);
+    }
+    let mut page = HEAD.to_owned();
+    html::push_html(&mut page, events.into_iter());
+    page.push_str(TAIL);
+    page
+}
+
+/// Tells whether a link of a page in the folder leads somewhere.
+fn is_served(folder: &str, link: &str) -> bool {
+    if link.contains("://") || link.starts_with(['#', '/']) {
+        return true;
+    }
+    let file = link.split('#').next().unwrap_or(link);
+    let place = match file.strip_prefix("../") {
+        Some(rest) if !folder.is_empty() => rest.to_owned(),
+        _ => format!("{folder}{file}"),
+    };
+    let code = place.strip_prefix(PROBLEMS).and_then(|page| page.strip_suffix(".md"));
+    GUIDES.iter().any(|(known, _)| *known == place) || code.is_some_and(|code| ProblemCode::find(code).is_some())
+}
+
+/// Makes the anchor of a heading as the sites do that show Markdown: in lower case, with dashes for spaces and without signs.
+fn anchor(words: &str) -> String {
+    let kept = words.to_lowercase();
+    kept.chars()
+        .filter_map(|sign| match sign {
+            ' ' => Some('-'),
+            _ => (sign.is_alphanumeric() || sign == '-' || sign == '_').then_some(sign),
+        })
+        .collect()
+}
