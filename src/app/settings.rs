@@ -123,6 +123,7 @@ pub(super) fn http(config: &Config) -> HttpLimits {
         header_timeout: config.http.header_timeout,
         request_timeout: config.http.request_timeout,
         min_transfer_rate: config.http.min_transfer_rate,
+        max_bytes_in_flight: config.http.max_bytes_in_flight,
         max_connections: config.http.max_connections,
         max_input_messages: config.runs.max_input_messages,
         keep_alive_interval: config.http.keep_alive_interval,

@@ -16,7 +16,6 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
-pub use self::events::event_weight;
 pub use self::in_process::InProcessBoard;
 pub use self::live_run::LiveRun;
 pub use self::redis::{RedisBoard, RedisBoardSettings};

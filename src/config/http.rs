@@ -38,6 +38,9 @@ pub struct HttpConfig {
     /// Bytes per second that a client must read while a response waits for it.
     #[serde(deserialize_with = "integer::<_, 0, 1_073_741_824, _>")]
     pub min_transfer_rate: u64,
+    /// Bytes of responses that may be made or wait to be sent at once; a tenant may have half of them.
+    #[serde(deserialize_with = "integer::<_, 4_194_304, { i64::MAX }, _>")]
+    pub max_bytes_in_flight: usize,
     #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
     pub max_connections: usize,
     /// Time between comments on an event stream that has nothing else to say.

@@ -106,6 +106,7 @@ codes! {
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "A part of the service is down";
     RunUnreachable = "run_unreachable", SERVICE_UNAVAILABLE, "The process of the run can't be reached";
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "The service is shutting down";
+    TooMuchInFlight = "too_much_in_flight", SERVICE_UNAVAILABLE, "Too many responses wait to be read";
     AnswerTimeout = "answer_timeout", SERVICE_UNAVAILABLE, "The answer took too long";
 }
 

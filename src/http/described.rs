@@ -152,6 +152,12 @@ fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
     if !is_open {
         codes.extend(WITH_SCOPE);
     }
+    let reads = ["list_", "get_", "diff_", "verify_"]
+        .iter()
+        .any(|verb| id.starts_with(verb));
+    if reads && id != "get_run" {
+        codes.push(Code::TooMuchInFlight);
+    }
     // A run takes as long as its budget allows.
     if id != "create_run" {
         codes.push(Code::AnswerTimeout);

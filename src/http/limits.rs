@@ -24,6 +24,8 @@ pub struct HttpLimits {
     pub request_timeout: Duration,
     /// The bytes per second that a client must read while a response waits for it, over a `request_timeout`; 0 asks for nothing.
     pub min_transfer_rate: u64,
+    /// The bytes of responses that may be made or wait to be sent at once.
+    pub max_bytes_in_flight: usize,
     /// The most open connections; on further ones only probes are answered.
     pub max_connections: usize,
     /// The most messages of one run's input.
@@ -44,6 +46,7 @@ impl Default for HttpLimits {
             header_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(30),
             min_transfer_rate: 1_024,
+            max_bytes_in_flight: 256 << 20,
             max_connections: 10_000,
             max_input_messages: 1_000,
             keep_alive_interval: Duration::from_secs(15),

@@ -30,6 +30,7 @@ mod described_schemas;
 mod exchange;
 mod headers;
 mod idempotency;
+mod in_flight;
 mod input;
 mod json_body;
 mod json_errors;
@@ -44,6 +45,7 @@ mod unread;
 use std::sync::Arc;
 
 pub use self::codes::ProblemCode;
+use self::in_flight::InFlight;
 use self::key_cache::KeyCache;
 pub use self::limits::HttpLimits;
 pub use self::problem::{FieldProblem, Problem};
@@ -84,4 +86,8 @@ struct Api {
     readiness: Readiness,
     /// The readers of each tenant.
     readers: Arc<TenantShares>,
+    /// The bytes of responses.
+    in_flight: InFlight,
+    /// Large events that are being sent.
+    frames: runs::Frames,
 }

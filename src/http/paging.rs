@@ -11,10 +11,13 @@ use uuid::Uuid;
 use super::codes::ProblemCode;
 use super::parameters::{QueryParameters, invalid};
 use super::problem::Problem;
+use crate::json::json_length;
 use crate::record::ThreadName;
 
 const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u32 = 200;
+/// About how many bytes a page has: it ends with the item that reaches so many.
+pub(super) const PAGE_BYTES: usize = 1 << 20;
 
 /// A page of a list.
 #[derive(Debug, Serialize)]
@@ -25,19 +28,23 @@ pub(super) struct ListPage<T> {
     next_cursor: Option<String>,
 }
 
-impl<T> ListPage<T> {
-    /// Makes a page of rows that were asked for with `limit + 1`, so that it is known whether more follow.
+impl<T: Serialize> ListPage<T> {
+    /// Makes a page of rows that were asked for with `limit + 1`, so that it is known whether more follow. It ends early where it has
+    /// reached its bytes.
     pub(super) fn new<R>(rows: Vec<R>, limit: u32, cursor: impl Fn(&R) -> Cursor, view: impl Fn(R) -> T) -> Self {
-        let limit = limit as usize;
-        let more = rows.len() > limit;
-        let next_cursor = rows
-            .get(limit.saturating_sub(1))
-            .filter(|_| more)
-            .map(|row| cursor(row).encode());
-        Self {
-            data: rows.into_iter().take(limit).map(view).collect(),
-            next_cursor,
+        let (mut data, mut bytes, mut last) = (Vec::new(), 0, None);
+        let mut rows = rows.into_iter();
+        while data.len() < limit as usize
+            && bytes < PAGE_BYTES
+            && let Some(row) = rows.next()
+        {
+            last = Some(cursor(&row));
+            let shown = view(row);
+            bytes += json_length(&shown);
+            data.push(shown);
         }
+        let next = last.filter(|_| rows.next().is_some());
+        Self::with_cursor(data, next)
     }
 
     /// Makes a page of rows with a cursor that is known already.
@@ -208,5 +215,18 @@ mod tests {
             (more.data, more.next_cursor),
             (vec![1, 2], Some(Cursor::Message(2).encode()))
         );
+    }
+
+    #[test]
+    fn a_page_ends_where_it_has_reached_its_bytes() {
+        let rows: Vec<String> = (0..5).map(|_| "x".repeat(PAGE_BYTES / 2)).collect();
+        let page = ListPage::new(rows, 4, |_| Cursor::Message(7), |row| row);
+        assert_eq!(
+            (page.data.len(), page.next_cursor),
+            (2, Some(Cursor::Message(7).encode()))
+        );
+        let rows = vec!["x".repeat(2 * PAGE_BYTES)];
+        let page = ListPage::new(rows, 4, |_| Cursor::Message(7), |row| row);
+        assert_eq!((page.data.len(), page.next_cursor), (1, None));
     }
 }

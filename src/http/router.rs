@@ -14,6 +14,7 @@ use super::auth::require_scope;
 use super::described::complete;
 use super::docs::{self, ApiDescription};
 use super::guards::{answer_panic, limit_head, limit_time, method_not_allowed, no_api_here, route_not_found};
+use super::in_flight::{InFlight, count_bytes};
 use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
 use super::observe::observe;
@@ -41,9 +42,11 @@ pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
             .route_layer(rated.clone())
             .route_layer(from_fn_with_state((Arc::clone(&api), scope), require_scope))
     };
+    let counted = from_fn_with_state(Arc::clone(&api), count_bytes);
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
     let routes = OpenApiRouter::<Arc<Api>>::new()
-        .merge(scoped(reading(), Scope::SessionsRead))
+        .merge(scoped(reading().route_layer(counted), Scope::SessionsRead))
+        .merge(scoped(streaming(), Scope::SessionsRead))
         .merge(scoped(writing(), Scope::RunsWrite))
         .merge(scoped(administration(), Scope::Admin))
         .merge(open())
@@ -68,6 +71,8 @@ fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
         keys,
         readiness: Readiness::default(),
         readers: Arc::default(),
+        in_flight: InFlight::new(limits.max_bytes_in_flight),
+        frames: runs::Frames::default(),
     })
 }
 
@@ -87,6 +92,7 @@ fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
 /// Returns the description of the interface (OpenAPI 3.1).
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let routes = reading()
+        .merge(streaming())
         .merge(writing())
         .merge(administration())
         .merge(open())
@@ -125,8 +131,6 @@ fn reading() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(runs::list_runs))
         .routes(routes!(runs::list_steps))
         .routes(routes!(sessions::list_sessions))
-        .routes(routes!(sessions::get_session))
-        .routes(routes!(sessions::list_messages))
         .routes(routes!(sessions::list_lineage))
         .routes(routes!(sessions::list_children))
         .routes(routes!(sessions::diff_sessions))
@@ -137,6 +141,13 @@ fn reading() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(deliveries::get_delivery))
         .routes(routes!(agents::list_agents))
         .routes(routes!(agents::get_agent))
+}
+
+/// Counts its bytes itself, as it reads them.
+fn streaming() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::new()
+        .routes(routes!(sessions::get_session))
+        .routes(routes!(sessions::list_messages))
 }
 
 fn administration() -> OpenApiRouter<Arc<Api>> {

@@ -8,6 +8,7 @@ mod step;
 mod subagent;
 mod thread;
 mod view;
+mod weight;
 
 pub use self::delivery::{DeliveryRecord, DeliveryStatus, NewDelivery, receiver_of};
 pub use self::event::{RunEvent, RunEventPayload};
@@ -19,3 +20,4 @@ pub use self::step::{StepRecord, ToolExecutionRecord};
 pub use self::subagent::SubagentRecord;
 pub use self::thread::{ParseThreadNameError, ThreadName, ThreadRecord};
 pub use self::view::{RunSummaryView, RunView, StopSignalView};
+pub use self::weight::event_weight;

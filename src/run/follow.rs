@@ -17,9 +17,8 @@ use tokio::time::{Instant, sleep_until};
 use super::active::ActiveRun;
 use super::service::RunService;
 use super::shared_looks::Place;
-use crate::board::event_weight;
 use crate::ids::RunId;
-use crate::record::{RunEvent, RunEventPayload, RunRecord};
+use crate::record::{RunEvent, RunEventPayload, RunRecord, event_weight};
 use crate::store::StoreError;
 use crate::tenant::TenantId;
 

@@ -27,9 +27,9 @@ impl RunService {
         tenant: &TenantId,
         run_id: RunId,
         wait: Duration,
-    ) -> Result<Option<RunRecord>, StoreError> {
+    ) -> Result<Option<Arc<RunRecord>>, StoreError> {
         if wait.is_zero() {
-            return self.run_lookup(tenant, run_id).await;
+            return Ok(self.run_lookup(tenant, run_id).await?.map(Arc::new));
         }
         let until = Instant::now() + wait;
         let place = self.waiting_looks.place((tenant.clone(), run_id));
@@ -58,7 +58,7 @@ impl RunService {
             let status = run.summary.status;
             let has_changed = shown.is_some_and(|shown| shown != status);
             if status.is_terminal() || has_changed || now >= until || self.closing.is_cancelled() {
-                return Ok(Some(Arc::unwrap_or_clone(run)));
+                return Ok(Some(run));
             }
             shown = Some(status);
             // Whichever comes first: nothing is missed, since the next look is at the run itself. Without a sign another's look will do.

@@ -67,5 +67,5 @@ pub use self::retention::{
 pub use self::threads::{ThreadExpectation, ThreadPage, ThreadPlace, ThreadPut, ThreadStore};
 pub use self::traits::{
     AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, MessagePage, Recorded, RunEnd, RunReader,
-    RunWriter, SessionReader, SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault, VerifyReport,
+    RunWriter, SegmentSize, SessionReader, SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault, VerifyReport,
 };

@@ -85,6 +85,18 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
         page: Page<SessionId>,
     ) -> StoreFuture<'a, Option<Vec<Ancestor>>>;
 
+    /// Reads a session with its states and none of its messages.
+    fn states_load<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, Option<Bundle>>;
+
+    /// Lists the segments that hold any of `limit` messages from an index on, oldest first, without reading them: the first 512.
+    fn segment_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+        from: u64,
+        limit: u32,
+    ) -> StoreFuture<'a, Option<Vec<SegmentSize>>>;
+
     /// Reads messages by their index in the whole history, oldest first, touching only the segments that hold them.
     fn message_list<'a>(
         &'a self,
@@ -283,6 +295,17 @@ pub struct MessagePage {
     pub from: u64,
     /// The number of messages in the whole history.
     pub total: u64,
+}
+
+/// How large a stored piece of a history is: the messages that one session added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentSize {
+    /// The index of its first message in the whole history.
+    pub first_index: u64,
+    /// The number of its messages.
+    pub message_count: u64,
+    /// Their bytes as JSON.
+    pub bytes: u64,
 }
 
 /// What a verification found.

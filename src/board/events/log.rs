@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::weight::event_weight;
-use crate::record::RunEvent;
+use crate::record::{RunEvent, event_weight};
 use crate::tenant::TenantId;
 
 /// How many events most runs tell at least.

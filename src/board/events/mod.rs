@@ -2,7 +2,6 @@
 //! those of ended runs for a time, while all of them together find room. Thousands of runs pass here each second, so there is no task and no timer.
 
 mod log;
-mod weight;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +11,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use self::log::{LogState, RunLog};
-pub use self::weight::event_weight;
 use super::settings::BoardSettings;
 use super::shards::Sharded;
 use crate::ids::RunId;

@@ -1,7 +1,6 @@
 //! `POST /v1/runs`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -11,6 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use super::event_forms::EventForm;
 use super::events;
 use super::preference::Preference;
+use super::read::show;
 use super::request::CreateRun;
 use crate::http::Api;
 use crate::http::auth::{Caller, KeyLimits};
@@ -20,6 +20,7 @@ use crate::http::parameters::QueryParameters;
 use crate::http::problem::{Problem, ProblemBody};
 use crate::record::{RunMode, RunRecord, RunView};
 use crate::run::RunHandle;
+use crate::tenant::TenantId;
 
 /// Runs an agent.
 ///
@@ -51,12 +52,12 @@ pub(in crate::http) async fn create_run(
     query.finish()?;
     let request = body.into_request(&api.limits, preference, key, of_key)?;
     let mode = request.mode;
-    let handle = api.service.runs.start(tenant, request).await?;
+    let handle = api.service.runs.start(tenant.clone(), request).await?;
     let is_replay = handle.is_replay;
     let mut response = match mode {
-        RunMode::Sync => result(handle.result().await?).into_response(),
+        RunMode::Sync => result(&api, &tenant, handle.result().await?).await.into_response(),
         RunMode::Async => accepted(handle.detach()).into_response(),
-        RunMode::Stream => stream(handle, api.limits.keep_alive_interval),
+        RunMode::Stream => stream(&api, tenant, handle),
     };
     mark_replay(&mut response, is_replay);
     preference.mark(&mut response, mode);
@@ -71,13 +72,13 @@ fn accepted(run: RunRecord) -> Result<Response, Problem> {
     Ok((StatusCode::ACCEPTED, headers, Json(RunView::from(run))).into_response())
 }
 
-fn stream(handle: RunHandle, keep_alive: Duration) -> Response {
+fn stream(api: &Arc<Api>, tenant: TenantId, handle: RunHandle) -> Response {
     let run_id = handle.run_id;
-    events::respond(run_id, 0, handle.into_events(), keep_alive)
+    events::respond(api, tenant, run_id, 0, handle.into_events())
 }
 
 /// A lost race for the base or the thread is the caller's wish come true, so it answers as the early refusal does: with the run that won.
-fn result(run: RunRecord) -> Result<Response, Problem> {
+async fn result(api: &Api, tenant: &TenantId, run: RunRecord) -> Result<Response, Problem> {
     let lost = run.summary.error.as_ref().and_then(|error| {
         let races = [ProblemCode::BaseSessionConflict, ProblemCode::ThreadMoved];
         let race = races.into_iter().find(|race| error.code == race.as_str());
@@ -87,6 +88,6 @@ fn result(run: RunRecord) -> Result<Response, Problem> {
         Some((race, error)) => Err(Problem::new(race, error.message.clone()).with_run(error.conflicting_run_id)),
         // It outlives this process: its caller is told where to follow it, and must not make it again.
         None if !run.summary.status.is_terminal() => accepted(run),
-        None => Ok(Json(RunView::from(run)).into_response()),
+        None => show(api, tenant, run).await,
     }
 }

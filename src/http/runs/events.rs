@@ -1,19 +1,22 @@
 //! A run as server-sent events. The stream begins at once, is never buffered and ends after the terminal event.
 
 use std::convert::Infallible;
-use std::future::ready;
-use std::time::Duration;
+use std::sync::Arc;
 
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, header};
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
+use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt as _};
 use serde::Serialize;
+use tokio::time::timeout;
 
 use crate::clock::Timestamp;
+use crate::http::Api;
 use crate::ids::RunId;
 use crate::record::{RunEvent, RunEventPayload, RunSummaryView, RunView};
 use crate::run::Followed;
+use crate::tenant::TenantId;
 
 /// An event whose data have a form of their own on the wire.
 #[derive(Serialize)]
@@ -49,85 +52,128 @@ struct Dropped {
 ///
 /// `after` is the number of the event before the first one.
 pub(super) fn respond(
+    api: &Arc<Api>,
+    tenant: TenantId,
     run_id: RunId,
     after: u64,
     events: impl Stream<Item = Followed> + Send + 'static,
-    keep_alive: Duration,
 ) -> Response {
-    let frames = events.scan(after, move |last, followed| {
-        let frame = match followed {
-            Followed::Event(event) => {
-                *last = event.sequence;
-                event_frame(&event)
-            }
-            Followed::Dropped { reason } => dropped_frame(run_id, Dropped { reason, after: *last }),
-        };
-        ready(Some(Ok::<_, Infallible>(frame)))
+    let reader = Reader {
+        api: Arc::clone(api),
+        tenant,
+        run_id,
+        last: after,
+        events: events.boxed(),
+    };
+    let frames = stream::unfold(reader, |mut reader| async {
+        let frame = reader.next().await?;
+        Some((Ok::<_, Infallible>(frame), reader))
     });
-    let comments = KeepAlive::new().interval(keep_alive).text("keep-alive");
-    let mut response = Sse::new(frames).keep_alive(comments).into_response();
-    let headers = response.headers_mut();
-    headers.insert(
-        HeaderName::from_static("x-accel-buffering"),
-        HeaderValue::from_static("no"),
-    );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (
+            HeaderName::from_static("x-accel-buffering"),
+            HeaderValue::from_static("no"),
+        ),
+    ];
+    (headers, Body::from_stream(frames)).into_response()
 }
 
-fn event_frame(event: &RunEvent) -> Event {
-    let frame = Event::default()
-        .id(event.sequence.to_string())
-        .event(event.payload.name());
-    with_data(frame, event.run_id, event_json(event))
+/// Who reads a stream.
+struct Reader {
+    api: Arc<Api>,
+    tenant: TenantId,
+    run_id: RunId,
+    /// The number of the last event that was sent.
+    last: u64,
+    events: BoxStream<'static, Followed>,
+}
+
+impl Reader {
+    /// Returns what is sent next: an event, or a comment when there was none for a while.
+    async fn next(&mut self) -> Option<Bytes> {
+        let Ok(followed) = timeout(self.api.limits.keep_alive_interval, self.events.next()).await else {
+            return Some(Bytes::from_static(b": keep-alive\n\n"));
+        };
+        Some(match followed? {
+            Followed::Event(event) => {
+                self.last = event.sequence;
+                let (frames, in_flight) = (&self.api.frames, &self.api.in_flight);
+                frames.encode(in_flight, &self.tenant, &event).await
+            }
+            Followed::Dropped { reason } => dropped_frame(
+                self.run_id,
+                Dropped {
+                    reason,
+                    after: self.last,
+                },
+            ),
+        })
+    }
+}
+
+/// Encodes an event as it is sent.
+pub(super) fn encode(event: &RunEvent) -> Vec<u8> {
+    let head = format!("id: {}\nevent: {}\ndata: ", event.sequence, event.payload.name());
+    with_data(head, event.run_id, |text| write_event(text, event))
 }
 
 /// It has no id, so that a reader who comes back names the last event of the run that it has.
-fn dropped_frame(run_id: RunId, dropped: Dropped) -> Event {
+fn dropped_frame(run_id: RunId, dropped: Dropped) -> Bytes {
     let notice = Notice {
         run_id,
         name: DROPPED,
         data: dropped,
     };
-    with_data(Event::default().event(DROPPED), run_id, serde_json::to_string(&notice))
+    let head = format!("event: {DROPPED}\ndata: ");
+    with_data(head, run_id, |text| serde_json::to_writer(text, &notice)).into()
 }
 
-fn with_data(frame: Event, run_id: RunId, json: Result<String, serde_json::Error>) -> Event {
-    match json {
-        Ok(json) => frame.data(json),
-        Err(error) => {
-            tracing::error!(error = error.to_string(), %run_id, "event can't be encoded");
-            frame.data("{}")
-        }
+/// JSON has no line breaks, so it is one line of data.
+fn with_data(
+    head: String,
+    run_id: RunId,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
+) -> Vec<u8> {
+    let mut text = head.into_bytes();
+    let begun = text.len();
+    if let Err(error) = write(&mut text) {
+        tracing::error!(error = error.to_string(), %run_id, "event can't be encoded");
+        text.truncate(begun);
+        text.extend_from_slice(b"{}");
     }
+    text.extend_from_slice(b"\n\n");
+    text
 }
 
-/// Encodes an event; runs inside it look as they do everywhere else.
-fn event_json(event: &RunEvent) -> Result<String, serde_json::Error> {
+/// Writes an event; runs inside it look as they do everywhere else.
+fn write_event(text: &mut Vec<u8>, event: &RunEvent) -> Result<(), serde_json::Error> {
     match &event.payload {
-        RunEventPayload::Started(summary) => envelope(event, RunSummaryView::from((**summary).clone())),
+        RunEventPayload::Started(summary) => envelope(text, event, RunSummaryView::from((**summary).clone())),
         RunEventPayload::Completed(run)
         | RunEventPayload::Stopped(run)
         | RunEventPayload::Failed(run)
-        | RunEventPayload::Cancelled(run) => envelope(event, RunView::from((**run).clone())),
+        | RunEventPayload::Cancelled(run) => envelope(text, event, RunView::from((**run).clone())),
         RunEventPayload::Resumed { .. } | RunEventPayload::SessionCommitted { .. } | RunEventPayload::Agent(_) => {
-            serde_json::to_string(event)
+            serde_json::to_writer(text, event)
         }
     }
 }
 
-fn envelope<T: Serialize>(event: &RunEvent, data: T) -> Result<String, serde_json::Error> {
+fn envelope<T: Serialize>(text: &mut Vec<u8>, event: &RunEvent, data: T) -> Result<(), serde_json::Error> {
     let RunEvent {
         sequence,
         run_id,
         time,
         payload,
     } = event;
-    serde_json::to_string(&Envelope {
+    let envelope = Envelope {
         sequence: *sequence,
         run_id: *run_id,
         time: *time,
         name: payload.name(),
         data,
-    })
+    };
+    serde_json::to_writer(text, &envelope)
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 
 use crate::http::Api;
 use crate::http::auth::Caller;
@@ -14,8 +16,10 @@ use crate::http::paging::{Cursor, ListPage, take_cursor, take_given_limit, take_
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::RunId;
-use crate::record::{RunSummaryView, RunView, StepRecord, ThreadName};
+use crate::json::json_length;
+use crate::record::{RunRecord, RunSummaryView, RunView, StepRecord, ThreadName};
 use crate::store::{Page, RunFilter, TimeRange};
+use crate::tenant::TenantId;
 
 /// The longest wait for a run.
 const MAX_WAIT: Duration = Duration::from_mins(1);
@@ -93,13 +97,22 @@ pub(in crate::http) async fn get_run(
     Caller(tenant): Caller,
     path: PathParameters,
     mut query: QueryParameters,
-) -> Result<Json<RunView>, Problem> {
+) -> Result<Response, Problem> {
     let wait = take_wait(&mut query)?;
     query.finish()?;
     let run_id = path.id("run_id")?;
     let reading = api.service.runs.run_wait(&tenant, run_id, wait);
     let run = within(wait + api.limits.request_timeout, reading).await??;
-    run.map(|run| Json(run.into())).ok_or_else(|| run_not_found(run_id))
+    let run = run.ok_or_else(|| run_not_found(run_id))?;
+    show(&api, &tenant, Arc::unwrap_or_clone(run)).await
+}
+
+/// Answers with a run, which may have much to say.
+pub(super) async fn show(api: &Api, tenant: &TenantId, run: RunRecord) -> Result<Response, Problem> {
+    // The words stand there twice.
+    let bytes = 2 * json_length(&run.output) + json_length(&run.value);
+    let head = (StatusCode::OK, HeaderMap::new());
+    api.in_flight.respond(tenant, head, bytes, || RunView::from(run)).await
 }
 
 /// Lists the completed steps of a run in their order, with their messages, also while it works.
@@ -117,7 +130,7 @@ pub(in crate::http) async fn list_steps(
     path: PathParameters,
     mut query: QueryParameters,
 ) -> Result<Json<Steps>, Problem> {
-    let limit = take_given_limit(&mut query)?.map_or(usize::MAX, |limit| limit as usize);
+    let limit = take_given_limit(&mut query)?.unwrap_or(u32::MAX);
     let first = take_cursor(&mut query, |cursor| match cursor {
         Cursor::Step(index) => Some(usize::try_from(index).unwrap_or(usize::MAX)),
         _ => None,
@@ -126,11 +139,9 @@ pub(in crate::http) async fn list_steps(
     let run_id = path.id("run_id")?;
     let steps = api.service.runs.step_list(&tenant, run_id).await?;
     let steps = steps.ok_or_else(|| run_not_found(run_id))?;
-    let first = first.unwrap_or_default();
-    let next = first.saturating_add(limit);
-    let cursor = (next < steps.len()).then_some(Cursor::Step(next as u64));
-    let page = steps.into_iter().skip(first).take(limit).collect();
-    Ok(Json(ListPage::with_cursor(page, cursor)))
+    let rest: Vec<_> = (1..).zip(steps).skip(first.unwrap_or_default()).collect();
+    let cursor = |(next, _): &(u64, StepRecord)| Cursor::Step(*next);
+    Ok(Json(ListPage::new(rest, limit, cursor, |(_, step)| step)))
 }
 
 /// Takes the parameter `wait`.

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 
 use super::etag;
 use super::import_body::ImportSession;
@@ -36,15 +35,16 @@ pub(in crate::http) async fn import_session(
 ) -> Result<Response, Problem> {
     query.finish()?;
     let request = body.into_request(&api.service, key)?;
-    let Imported { bundle, is_replay } = api.service.runs.import(tenant, request).await?;
+    let Imported { bundle, is_replay } = api.service.runs.import(tenant.clone(), request).await?;
     let mut headers = etag::headers(bundle.head.root_hash);
     let location = format!("/v1/sessions/{}", bundle.head.session_id);
     headers.insert(
         header::LOCATION,
         HeaderValue::from_str(&location).map_err(Problem::internal)?,
     );
-    let view = Json(SessionView::new(&bundle, Include::ALL));
-    let mut response = (StatusCode::CREATED, headers, view).into_response();
+    let (head, bytes) = ((StatusCode::CREATED, headers), bundle.history.bytes());
+    let view = || SessionView::new(&bundle, Include::ALL);
+    let mut response = api.in_flight.respond(&tenant, head, bytes, view).await?;
     mark_replay(&mut response, is_replay);
     Ok(response)
 }

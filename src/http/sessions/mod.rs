@@ -7,6 +7,7 @@ mod import;
 mod import_body;
 mod list;
 mod show;
+mod stream;
 mod view;
 
 pub(super) use self::compare::{__path_diff_sessions, __path_verify_session, diff_sessions, verify_session};

@@ -4,19 +4,22 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::etag;
+use super::stream::Messages;
 use super::view::{Include, SessionView, found};
+use super::{etag, stream};
 use crate::http::Api;
 use crate::http::auth::Caller;
-use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
+use crate::http::in_flight::{held, respond_with};
+use crate::http::paging::{Cursor, ListPage, PAGE_BYTES, take_cursor, take_limit};
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::SessionId;
+use crate::json::json_length;
 use crate::message::Message;
 use crate::tenant::TenantId;
 
@@ -73,27 +76,34 @@ pub(in crate::http) async fn get_session(
     respond_whole(&api, &tenant, session_id, include).await
 }
 
+/// Answers with the states, and with the messages as they are read from the store.
 async fn respond_whole(
-    api: &Api,
+    api: &Arc<Api>,
     tenant: &TenantId,
     session_id: SessionId,
     include: Include,
 ) -> Result<Response, Problem> {
-    let sessions = &api.service.sessions;
-    let bundle = if include.messages() {
-        sessions.whole_bundle(tenant, session_id).await?
-    } else {
-        sessions.bundle(tenant, session_id).await?
-    };
+    let mut share = api.in_flight.take_soon(tenant, PAGE_BYTES).await?;
+    let bundle = api.service.store.states_load(tenant, session_id).await?;
     let bundle = found(api, tenant, session_id, bundle).await?;
-    Ok((
-        etag::headers(bundle.head.root_hash),
-        Json(SessionView::new(&bundle, include)),
-    )
-        .into_response())
+    let headers = etag::headers(bundle.head.root_hash);
+    let view = SessionView::new(&bundle, include.without_messages());
+    if !include.messages() {
+        return respond_with(share, (StatusCode::OK, headers), &view);
+    }
+    let mut text = serde_json::to_vec(&view).map_err(Problem::internal)?;
+    text.pop();
+    text.extend_from_slice(br#","message_history_state":{"messages":["#);
+    // Whoever waits for room holds none.
+    share.set(0);
+    let messages = Messages::open(api, tenant, session_id).await?;
+    let messages = found(api, tenant, session_id, messages).await?;
+    share.set(text.len());
+    let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    Ok((json, headers, stream::body(held(text.into(), share), messages)).into_response())
 }
 
-/// Lists the messages of a session, oldest first.
+/// Lists the messages of a session, oldest first. A page may end before its limit, when it has many bytes.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/messages", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
     ("from" = Option<u32>, Query, description = "The index of the first message, from 0; not together with `cursor`"),
@@ -108,7 +118,7 @@ pub(in crate::http) async fn list_messages(
     Caller(tenant): Caller,
     path: PathParameters,
     mut query: QueryParameters,
-) -> Result<Json<MessageList>, Problem> {
+) -> Result<Response, Problem> {
     let limit = take_limit(&mut query)?;
     let first = query.number::<u32>("from")?.map(u64::from);
     let next = take_cursor(&mut query, |cursor| match cursor {
@@ -118,13 +128,22 @@ pub(in crate::http) async fn list_messages(
     query.finish()?;
     let session_id = path.id("session_id")?;
     let from = next.or(first).unwrap_or(0);
-    let page = api.service.store.message_list(&tenant, session_id, from, limit).await?;
-    let page = found(&api, &tenant, session_id, page).await?;
+    let page = stream::read_page(&api, &tenant, session_id, from, limit).await?;
+    let (mut page, share) = found(&api, &tenant, session_id, page).await?;
+    let mut bytes = 0;
+    let fitting = page.messages.iter().take_while(|message| {
+        let before = bytes;
+        bytes += json_length(&***message);
+        before < PAGE_BYTES
+    });
+    let fitting = fitting.count();
+    page.messages.truncate(fitting);
     let end = page.from + page.messages.len() as u64;
     let next = (end < page.total && !page.messages.is_empty()).then_some(Cursor::Message(end));
-    Ok(Json(MessageList {
+    let list = MessageList {
         page: ListPage::with_cursor(page.messages, next),
         from: page.from,
         total: page.total,
-    }))
+    };
+    respond_with(share, (StatusCode::OK, HeaderMap::new()), &list)
 }

@@ -145,6 +145,14 @@ impl Include {
         Ok(include)
     }
 
+    /// Leaves the messages out.
+    pub(super) fn without_messages(self) -> Self {
+        Self {
+            messages: false,
+            ..self
+        }
+    }
+
     /// Tells whether the messages are asked for.
     pub(super) fn messages(self) -> bool {
         self.messages

@@ -104,9 +104,14 @@ pub struct StoredPayload<'a> {
 impl StoredPayload<'_> {
     /// Returns the bytes of the payload, uncompressed, as it states them itself.
     pub(crate) fn length(&self) -> u64 {
-        let stated = (self.encoding == ZSTD).then(|| get_frame_content_size(self.bytes).ok().flatten());
-        stated.flatten().unwrap_or(self.bytes.len() as u64)
+        stated_length(self.encoding, self.bytes).unwrap_or(self.bytes.len() as u64)
     }
+}
+
+/// Reads the uncompressed bytes of a compressed payload from its first 18 bytes.
+pub(crate) fn stated_length(encoding: i16, beginning: &[u8]) -> Option<u64> {
+    let stated = (encoding == ZSTD).then(|| get_frame_content_size(beginning).ok().flatten());
+    stated.flatten()
 }
 
 /// Why a stored payload can't be read.

@@ -4,8 +4,9 @@ use uuid::Uuid;
 
 use super::{RowName, from_row};
 use crate::session::Hash;
-use crate::store::codec::{DecodeError, HistoryBuilder, StoredPayload, StoredSegment};
+use crate::store::codec::{DecodeError, HistoryBuilder, StoredPayload, StoredSegment, stated_length};
 use crate::store::error::StoreError;
+use crate::store::traits::SegmentSize;
 
 /// A segment of a history.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +23,38 @@ pub(crate) struct SegmentRow<'r> {
 from_row!(SegmentRow<'r> {
     branch_id, position, first_index, message_count, schema_version, encoding, payload,
 });
+
+/// How large a segment is.
+#[derive(Debug)]
+pub(crate) struct SegmentSizeRow {
+    first_index: i64,
+    message_count: i32,
+    encoding: i16,
+    stored_bytes: i64,
+    beginning: Vec<u8>,
+}
+
+from_row!(SegmentSizeRow {
+    first_index,
+    message_count,
+    encoding,
+    stored_bytes,
+    beginning,
+});
+
+impl SegmentSizeRow {
+    /// Returns the size of a segment of the session.
+    pub(crate) fn size(&self, session: &RowName) -> Result<SegmentSize, StoreError> {
+        Ok(SegmentSize {
+            first_index: session.count("message_count", self.first_index)?,
+            message_count: session.count("message_count", i64::from(self.message_count))?,
+            bytes: match stated_length(self.encoding, &self.beginning) {
+                Some(bytes) => bytes,
+                None => session.count("message_count", self.stored_bytes)?,
+            },
+        })
+    }
+}
 
 impl SegmentRow<'_> {
     /// Returns the number of messages that the row states.

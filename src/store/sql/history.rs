@@ -10,12 +10,12 @@ use super::sessions::place_lookup;
 use super::statement::Statement;
 use crate::ids::SessionId;
 use crate::message::Message;
-use crate::session::Bundle;
+use crate::session::{Bundle, History};
 use crate::store::codec::HistoryBuilder;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
-use crate::store::rows::{BundleRow, PlaceRow, RowName, SegmentRow, stored_count};
-use crate::store::traits::MessagePage;
+use crate::store::rows::{BundleParts, BundleRow, PlaceRow, RowName, SegmentRow, SegmentSizeRow, stored_count};
+use crate::store::traits::{MessagePage, SegmentSize};
 use crate::tenant::TenantId;
 
 const BUNDLE: &str = concat!(
@@ -35,7 +35,10 @@ const BUNDLE: &str = concat!(
 /// `line` goes back to the branch that holds the first index. `search` finds, in each of its branches, the last segment that begins
 /// at or before that index, and halves the places left each time. Unsorted, since sorting would carry the payloads through the
 /// server's memory once more.
-const SEGMENTS: &str = "with recursive line (branch_id, last_position, first_index) as (
+macro_rules! segments {
+    ($columns:literal) => {
+        concat!(
+            "with recursive line (branch_id, last_position, first_index) as (
         select $2, $3,
             (select o.first_index from history_segments o where o.tenant = $1 and o.branch_id = $2 and o.position = 0)
         union all
@@ -57,8 +60,21 @@ const SEGMENTS: &str = "with recursive line (branch_id, last_position, first_ind
         from search s
         where s.rest > 0
     )
-    select h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding, h.payload
-    from search s";
+    select ",
+            $columns,
+            " from search s"
+        )
+    };
+}
+
+const SEGMENTS: &str =
+    segments!("h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding, h.payload");
+
+/// The sizes of the same segments. A compressed payload begins with the number of its bytes.
+const SEGMENT_SIZES: &str = segments!(
+    "h.first_index, h.message_count, h.encoding, cast(length(h.payload) as bigint) as stored_bytes,
+        substr(h.payload, 1, 18) as beginning"
+);
 
 /// Loads a bundle with the messages that running it needs.
 pub(super) async fn bundle_load(
@@ -66,15 +82,9 @@ pub(super) async fn bundle_load(
     tenant: &TenantId,
     session_id: SessionId,
 ) -> Result<Option<Bundle>, StoreError> {
-    let row: Option<BundleRow> = Statement::new("load bundle", BUNDLE)
-        .bind(tenant.as_str())
-        .bind(session_id.as_uuid())
-        .fetch_optional(engine)
-        .await?;
-    let Some(row) = row else {
+    let Some(parts) = parts_load(engine, tenant, session_id).await? else {
         return Ok(None);
     };
-    let parts = row.into_parts()?;
     let needed = parts.head.history_start..parts.head.message_count;
     let mut builder = HistoryBuilder::default();
     let place = PlaceRow {
@@ -88,6 +98,58 @@ pub(super) async fn bundle_load(
         .into_history(needed)
         .map_err(|gap| RowName::new("sessions", &session_id).corrupt("message_count", gap))?;
     Ok(Some(parts.with_history(history)))
+}
+
+/// Loads a session with its states.
+pub(super) async fn states_load(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+) -> Result<Option<Bundle>, StoreError> {
+    let parts = parts_load(engine, tenant, session_id).await?;
+    Ok(parts.map(|parts| {
+        // No memory holds more messages than that.
+        let total = usize::try_from(parts.head.message_count).unwrap_or(usize::MAX);
+        parts.with_history(History::starting_at(total, []))
+    }))
+}
+
+async fn parts_load(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+) -> Result<Option<BundleParts>, StoreError> {
+    let row: Option<BundleRow> = Statement::new("load bundle", BUNDLE)
+        .bind(tenant.as_str())
+        .bind(session_id.as_uuid())
+        .fetch_optional(engine)
+        .await?;
+    row.map(BundleRow::into_parts).transpose()
+}
+
+/// Lists the segments that hold messages, without reading those.
+pub(super) async fn segment_list<E: Engine>(
+    engine: &E,
+    tenant: &TenantId,
+    session_id: SessionId,
+    from: u64,
+    limit: u32,
+) -> Result<Option<Vec<SegmentSize>>, StoreError> {
+    let Some(place) = place_lookup(engine, tenant, session_id).await? else {
+        return Ok(None);
+    };
+    let mut select = Statement::new("list segments", SEGMENT_SIZES)
+        .bind(tenant.as_str())
+        .bind(place.branch_id)
+        .bind(place.position)
+        .bind(stored_count(from))
+        .bind(stored_count(from.saturating_add(u64::from(limit))));
+    E::push_segments_join(&mut select);
+    select.push(" order by h.first_index, h.message_count limit 512");
+    let rows: Vec<SegmentSizeRow> = select.fetch_all(engine).await?;
+    let name = RowName::new("sessions", &session_id);
+    let sizes = rows.iter().map(|row| row.size(&name));
+    sizes.collect::<Result<_, _>>().map(Some)
 }
 
 /// Reads messages by their index.

@@ -13,7 +13,7 @@ use crate::store::error::StoreError;
 use crate::store::query::{Page, SessionFilter};
 use crate::store::retention::Ancestor;
 use crate::store::rows::{PlaceRow, SessionRow};
-use crate::store::traits::{MessagePage, SessionReader, StoreFuture, VerifyReport};
+use crate::store::traits::{MessagePage, SegmentSize, SessionReader, StoreFuture, VerifyReport};
 use crate::tenant::TenantId;
 
 impl<E: Engine> SessionReader for E {
@@ -45,6 +45,20 @@ impl<E: Engine> SessionReader for E {
         page: Page<SessionId>,
     ) -> StoreFuture<'a, Option<Vec<Ancestor>>> {
         Box::pin(lists::session_lineage(self, tenant, session_id, page))
+    }
+
+    fn states_load<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, Option<Bundle>> {
+        Box::pin(history::states_load(self, tenant, session_id))
+    }
+
+    fn segment_list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        session_id: SessionId,
+        from: u64,
+        limit: u32,
+    ) -> StoreFuture<'a, Option<Vec<SegmentSize>>> {
+        Box::pin(history::segment_list(self, tenant, session_id, from, limit))
     }
 
     fn message_list<'a>(

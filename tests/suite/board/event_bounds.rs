@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::board::{Board as _, BoardSettings, InProcessBoard, LiveRun, event_weight};
+use agent_runtime::board::{Board as _, BoardSettings, InProcessBoard, LiveRun};
+use agent_runtime::record::event_weight;
 use agent_runtime::tenant::TenantId;
 use tokio::time::advance;
 

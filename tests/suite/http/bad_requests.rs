@@ -12,6 +12,7 @@ pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ("proxied_without_key", "hosts"),
     ("too_many_unknown_keys", "auth"),
     ("too_many_connections", "connections"),
+    ("too_much_in_flight", "large_reads"),
     ("malformed_body", "connections"),
     ("request_timeout", "connections"),
     ("missing_api_key", "auth"),

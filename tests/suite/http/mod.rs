@@ -41,6 +41,7 @@ mod documents;
 mod guides;
 mod hosts;
 mod imports;
+mod large_reads;
 mod live_runs;
 mod logs;
 mod pretty;

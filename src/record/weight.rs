@@ -1,8 +1,9 @@
 //! About how much memory an event takes. An estimate, since it is asked for with every event.
 
+use super::event::RunEventPayload;
+use super::run::RunRecord;
 use crate::agent::AgentEvent;
 use crate::message::{ContentPart, MediaSource};
-use crate::record::{RunEventPayload, RunRecord};
 
 /// What an event weighs besides its text.
 const EVENT_BYTES: usize = 512;

@@ -1,0 +1,114 @@
+//! The bytes of responses in flight: those that are being made, and those that wait for their readers. All requests of the process
+//! share one budget, fairly by tenant. A response holds its share until the last of its bytes is sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use super::Api;
+use super::auth::Caller;
+use super::codes::ProblemCode;
+use super::paging::PAGE_BYTES;
+use super::problem::Problem;
+use crate::fair_share::{FairShare, Share};
+use crate::tenant::TenantId;
+
+/// How long a request that reads waits for room before it is refused.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// When to try again after that.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The bytes of responses in flight.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    bytes: Arc<FairShare>,
+}
+
+/// Bytes on their way to a reader, with the share that they hold.
+struct Held<T> {
+    bytes: Bytes,
+    _share: T,
+}
+
+impl InFlight {
+    /// Shares a budget of so many bytes.
+    pub(super) fn new(max_bytes: usize) -> Self {
+        Self {
+            bytes: FairShare::new(max_bytes),
+        }
+    }
+
+    /// Waits until there is room for so many bytes.
+    pub(super) async fn take(&self, tenant: &TenantId, bytes: usize) -> Share {
+        self.bytes.take(tenant, bytes).await
+    }
+
+    /// Waits for room, but not for long.
+    pub(super) async fn take_soon(&self, tenant: &TenantId, bytes: usize) -> Result<Share, Problem> {
+        timeout(PATIENCE, self.take(tenant, bytes)).await.map_err(|_| {
+            let words = "the responses to other requests take all the room; read them, or try again";
+            Problem::new(ProblemCode::TooMuchInFlight, words).with_retry_after(RETRY_AFTER)
+        })
+    }
+
+    /// Makes a response of what exists already and may be large, such as the result of a run. It is never refused, only delayed.
+    pub(super) async fn respond<T: Serialize>(
+        &self,
+        tenant: &TenantId,
+        head: (StatusCode, HeaderMap),
+        bytes: usize,
+        make: impl FnOnce() -> T,
+    ) -> Result<Response, Problem> {
+        // The value and its text.
+        let share = self.take(tenant, 2 * bytes).await;
+        respond_with(share, head, &make())
+    }
+}
+
+/// Makes a response that holds a share of the size of its text from now on.
+pub(super) fn respond_with<T: Serialize>(
+    mut share: Share,
+    head: (StatusCode, HeaderMap),
+    value: &T,
+) -> Result<Response, Problem> {
+    let text = serde_json::to_vec(value).map_err(Problem::internal)?;
+    share.set(text.len());
+    let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    Ok((head.0, json, head.1, Body::from(held(text.into(), share))).into_response())
+}
+
+/// Counts what the routes around it answer: a page while it is made, and then its bytes until they are sent.
+pub(super) async fn count_bytes(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let mut share = api.in_flight.take_soon(&tenant, PAGE_BYTES).await?;
+    let (parts, body) = next.run(request).await.into_parts();
+    if body.size_hint().exact().is_none() {
+        return Ok(Response::from_parts(parts, body));
+    }
+    // It is there already.
+    let bytes = to_bytes(body, usize::MAX).await.map_err(Problem::internal)?;
+    share.set(bytes.len());
+    Ok(Response::from_parts(parts, Body::from(held(bytes, share))))
+}
+
+/// Ties a share to bytes: it is given back when they are sent, or nobody wants them any more.
+pub(super) fn held<T: Send + 'static>(bytes: Bytes, share: T) -> Bytes {
+    Bytes::from_owner(Held { bytes, _share: share })
+}
+
+impl<T> AsRef<[u8]> for Held<T> {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}

@@ -1,0 +1,138 @@
+//! Large responses: read in pieces, shared by many readers, and bounded together.
+
+use std::time::Duration;
+
+use agent_runtime::store::Scope;
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+
+use super::service::Service;
+use crate::support::answer::{Answer, read, with_json};
+
+on_every_store! {
+    a_long_history_is_read_whole_and_in_pages,
+}
+
+/// About how many bytes a page has.
+const PAGE: usize = 1 << 20;
+
+/// A session whose messages have these numbers of bytes.
+fn history(sizes: &[usize]) -> Value {
+    let message = |(number, size): (usize, &usize)| {
+        let role = if number % 2 == 0 { "user" } else { "assistant" };
+        json!({"role": role, "content": format!("{number} {}", "x".repeat(*size))})
+    };
+    let messages: Vec<_> = sizes.iter().enumerate().map(message).collect();
+    json!({"message_history_state": {"messages": messages}})
+}
+
+async fn a_long_history_is_read_whole_and_in_pages(service: &Service) {
+    let made = service.post("/v1/sessions", &history(&[200_000; 12])).await.ok();
+    let mut session = made["session_id"].clone();
+    for size in [3_000_000, 10, 600_000] {
+        let body = json!({"input": "x".repeat(size), "base_session_id": session});
+        session = service.run_with(body).await["session_id"].clone();
+    }
+    let path = format!("/v1/sessions/{}", session.as_str().unwrap());
+    let whole = service.get(&path).await;
+    let messages = whole["message_history_state"]["messages"].as_array().unwrap();
+    assert_eq!((messages.len(), &whole["message_count"]), (18, &json!(18)));
+    assert_eq!(
+        messages[..12],
+        made["message_history_state"]["messages"].as_array().unwrap()[..]
+    );
+    let last = messages[17]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(last.len(), "echo: ".len() + 600_000);
+    let states = service
+        .get(&format!("{path}?include=context_state,environment_state"))
+        .await;
+    assert_eq!(states["context_state"], whole["context_state"]);
+    assert_eq!(states["environment_state"], whole["environment_state"]);
+
+    for limit in [200, 7, 1] {
+        let (mut paged, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let answer = service.try_get(&format!("{path}/messages?limit={limit}{cursor}")).await;
+            let page = answer.json();
+            let data = page["data"].as_array().unwrap();
+            assert!(!data.is_empty() && data.len() <= limit);
+            assert_eq!((&page["from"], &page["total"]), (&json!(paged.len()), &json!(18)));
+            // The item that reaches the size of a page is the last.
+            let before_last: usize = data[..data.len() - 1]
+                .iter()
+                .map(|message| message.to_string().len())
+                .sum();
+            assert!(before_last < PAGE, "{before_last}");
+            paged.extend(data.iter().cloned());
+            let Some(next) = page["next_cursor"].as_str() else {
+                break;
+            };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(paged, *messages, "{limit}");
+    }
+}
+
+/// A reader that asks for something, reads how the response begins, and then nothing more.
+async fn stop_reading(service: &Service, path: &str, key: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut stream = socket.connect(service.address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {key}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut begin = [0; 15];
+    stream.read_exact(&mut begin).await.unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200 OK");
+    stream
+}
+
+#[tokio::test]
+async fn readers_who_do_not_read_leave_room_for_other_tenants() {
+    let limits = [("http.max_bytes_in_flight", "16777216"), ("http.request_timeout", "1m")];
+    let service = Service::start_with(&limits).await;
+    let scopes = [Scope::SessionsRead, Scope::RunsWrite];
+    let (_, slow) = service.make_key("slow", &scopes).await;
+    let (_, other) = service.make_key("other", &scopes).await;
+    let mut paths = Vec::new();
+    for key in [&slow, &other] {
+        let request = service.request(Method::POST, "/v1/sessions").bearer_auth(key);
+        let made = read(with_json(request, &history(&[9_000_000]))).await.ok();
+        paths.push(format!("/v1/sessions/{}", made["session_id"].as_str().unwrap()));
+    }
+    let get =
+        async |path: &str, key: &str| -> Answer { read(service.request(Method::GET, path).bearer_auth(key)).await };
+    let first = stop_reading(&service, &paths[0], &slow).await;
+    let refused = get(&paths[0], &slow).await;
+    refused.assert_problem("too_much_in_flight");
+    assert_eq!(refused.header("retry-after"), "1");
+    let messages = format!("{}/messages", paths[1]);
+    for path in [&paths[1], &messages] {
+        let answer = get(path, &other).await;
+        assert_eq!((answer.status.as_u16(), answer.body.len() > 9_000_000), (200, true));
+    }
+    // What a reader holds is given back with its connection.
+    drop(first);
+    assert_eq!(get(&paths[0], &slow).await.status, 200);
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn many_readers_of_a_large_event_read_the_same() {
+    let service =
+        Service::start_with(&[("http.max_bytes_in_flight", "4194304"), ("store.acquire_timeout", "1m")]).await;
+    let run = service.run_with(json!({"input": "x".repeat(200_000)})).await;
+    let path = format!("/v1/runs/{}/events", run["run_id"].as_str().unwrap());
+    // Together they read far more than may be in flight.
+    let answers = join_all((0..15).map(|_| service.try_get(&path)));
+    let answers = tokio::time::timeout(Duration::from_mins(5), answers).await.unwrap();
+    let last = answers[0].text();
+    assert!(last.ends_with("\n\n") && last.contains(run["output_text"].as_str().unwrap()));
+    for answer in &answers {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert!(answer.body == answers[0].body, "{} bytes", answer.body.len());
+    }
+    service.finish().await;
+}
