@@ -1,13 +1,16 @@
 //! The parameter `pretty`: JSON with line breaks, for people. Only spacing changes; numbers, texts and the order of keys stay as they are.
 
 use std::collections::BTreeMap;
+use std::mem;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use futures_util::{StreamExt as _, stream};
 
+use super::in_flight::held;
 use super::parameters::invalid;
 use super::problem::Problem;
 
@@ -31,6 +34,9 @@ pub(super) async fn indent(request: Request, next: Next) -> Response {
         return response;
     }
     let (mut parts, body) = response.into_parts();
+    if body.size_hint().exact().is_none() {
+        return Response::from_parts(parts, indented_stream(body));
+    }
     // Such a body is in memory already, so reading it neither waits nor fails.
     let bytes = match to_bytes(body, usize::MAX).await {
         Ok(bytes) => bytes,
@@ -40,7 +46,16 @@ pub(super) async fn indent(request: Request, next: Next) -> Response {
         }
     };
     parts.headers.remove(header::CONTENT_LENGTH);
-    Response::from_parts(parts, Body::from(indented(&bytes)))
+    Response::from_parts(parts, Body::from(held(indented(&bytes).into(), bytes)))
+}
+
+/// Indents a body as it is sent.
+fn indented_stream(body: Body) -> Body {
+    let mut indenter = Indenter::default();
+    let pieces = body.into_data_stream();
+    let pieces = pieces.map(move |piece| Ok::<_, axum::Error>(Bytes::from(indenter.indent(&piece?))));
+    let end = stream::once(async { Ok(Bytes::from_static(b"\n")) });
+    Body::from_stream(pieces.chain(end))
 }
 
 fn asks_for_it(query: &str) -> bool {
@@ -54,45 +69,58 @@ fn is_json(headers: &HeaderMap) -> bool {
     matches!(media_type, Some(b"application/json" | b"application/problem+json"))
 }
 
-/// Indents a JSON text. It knows strings and brackets, and copies all else.
+/// Indents a JSON text.
 fn indented(json: &[u8]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(json.len() * 2);
-    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
-    for (index, &byte) in json.iter().enumerate() {
-        if is_string {
-            text.push(byte);
-            is_string = is_escaped || byte != b'"';
-            is_escaped = !is_escaped && byte == b'\\';
-            continue;
-        }
-        match byte {
-            b'{' | b'[' => {
-                depth += 1;
-                text.push(byte);
-                if !matches!(json.get(index + 1), Some(b'}' | b']')) {
-                    break_line(&mut text, depth);
-                }
-            }
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                if !matches!(text.last(), Some(b'{' | b'[')) {
-                    break_line(&mut text, depth);
-                }
-                text.push(byte);
-            }
-            b',' => {
-                text.push(byte);
-                break_line(&mut text, depth);
-            }
-            b':' => text.extend(b": "),
-            _ => {
-                is_string = byte == b'"';
-                text.push(byte);
-            }
-        }
-    }
+    let mut text = Indenter::default().indent(json);
     text.push(b'\n');
     text
+}
+
+/// Indents a JSON text, a piece at a time. It knows strings and brackets, and copies all else.
+#[derive(Default)]
+struct Indenter {
+    depth: usize,
+    is_string: bool,
+    is_escaped: bool,
+    /// Whether the last byte opened an object or an array.
+    is_opened: bool,
+}
+
+impl Indenter {
+    fn indent(&mut self, json: &[u8]) -> Vec<u8> {
+        let mut text = Vec::with_capacity(json.len() * 2);
+        for &byte in json {
+            if self.is_string {
+                text.push(byte);
+                self.is_string = self.is_escaped || byte != b'"';
+                self.is_escaped = !self.is_escaped && byte == b'\\';
+                continue;
+            }
+            let was_opened = mem::take(&mut self.is_opened);
+            let is_closed = matches!(byte, b'}' | b']');
+            if is_closed {
+                self.depth = self.depth.saturating_sub(1);
+            }
+            // What is empty stays on its line.
+            if was_opened != is_closed {
+                break_line(&mut text, self.depth);
+            }
+            if byte == b':' {
+                text.extend(b": ");
+                continue;
+            }
+            text.push(byte);
+            match byte {
+                b'{' | b'[' => {
+                    self.depth += 1;
+                    self.is_opened = true;
+                }
+                b',' => break_line(&mut text, self.depth),
+                _ => self.is_string = byte == b'"',
+            }
+        }
+        text
+    }
 }
 
 fn break_line(text: &mut Vec<u8>, depth: usize) {
@@ -111,6 +139,10 @@ mod tests {
         let value = json!({"a": [1, 2.5, {}, [], [[]]], "b": {"c": "x: {\"y\", [1]}\\"}, "d": null, "e": "\\\""});
         let text = indented(value.to_string().as_bytes());
         assert_eq!(String::from_utf8(text).unwrap(), format!("{value:#}\n"));
+        let mut indenter = Indenter::default();
+        let pieces = value.to_string().into_bytes();
+        let pieces: Vec<_> = pieces.chunks(1).flat_map(|piece| indenter.indent(piece)).collect();
+        assert_eq!(String::from_utf8(pieces).unwrap(), format!("{value:#}"));
         assert_eq!(
             indented(b"[1e2,18446744073709551616]"),
             b"[\n  1e2,\n  18446744073709551616\n]\n"

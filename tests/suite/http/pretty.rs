@@ -12,7 +12,12 @@ fn assert_pretty(answer: &Answer) {
     let text = answer.text();
     assert!(text.starts_with("{\n  \"") && text.ends_with("}\n"), "{text}");
     assert_eq!(text.lines().count(), format!("{value:#}").lines().count(), "{text}");
-    assert_eq!(answer.header("content-length"), text.len().to_string());
+    // A session is sent as it is read.
+    if answer.headers.contains_key(header::TRANSFER_ENCODING) {
+        assert!(answer.headers.get(header::CONTENT_LENGTH).is_none());
+    } else {
+        assert_eq!(answer.header("content-length"), text.len().to_string());
+    }
 }
 
 #[tokio::test]
