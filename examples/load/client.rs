@@ -17,6 +17,8 @@ const AGENT: &str = "load";
 pub(crate) struct Client {
     http: reqwest::Client,
     base_url: String,
+    /// Empty where none is needed.
+    key: String,
 }
 
 /// What is needed of the result of a run.
@@ -51,7 +53,26 @@ impl Client {
         Self {
             http,
             base_url: base_url.to_owned(),
+            key: String::new(),
         }
+    }
+
+    /// Returns the same caller with an API key.
+    pub(crate) fn with_key(&self, key: &str) -> Self {
+        Self {
+            key: key.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the API key.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Returns the address, such as `http://127.0.0.1:8080`.
+    pub(crate) fn base_url(&self) -> &str {
+        &self.base_url
     }
 
     /// Tells whether the service says that it is ready.
@@ -92,6 +113,21 @@ impl Client {
         Ok(accepted.run_id)
     }
 
+    /// Waits for the end of a run, which must have completed.
+    pub(crate) async fn ended(&self, run_id: uuid::Uuid) -> Result<()> {
+        loop {
+            let answer = self
+                .call(Method::GET, &format!("/v1/runs/{run_id}?wait=30"), None)
+                .await?;
+            let run: RunAnswer = serde_json::from_slice(&answer).context("a run")?;
+            match run.status.as_str() {
+                "queued" | "running" => (),
+                "completed" => return Ok(()),
+                ended => bail!("a run ended as {ended}: {}", run.error),
+            }
+        }
+    }
+
     /// Reads the events of a run from the first on.
     pub(crate) async fn events(
         &self,
@@ -128,7 +164,8 @@ impl Client {
         Ok(took)
     }
 
-    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Bytes> {
+    /// Makes a request that must succeed, and returns the body of the answer.
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Bytes> {
         let response = self
             .request(method, path, body)
             .send()
@@ -143,7 +180,10 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &str, body: Option<&Value>) -> reqwest::RequestBuilder {
-        let request = self.http.request(method, format!("{}{path}", self.base_url));
+        let mut request = self.http.request(method, format!("{}{path}", self.base_url));
+        if !self.key.is_empty() {
+            request = request.bearer_auth(&self.key);
+        }
         match body {
             Some(body) => request
                 .header("content-type", "application/json")
@@ -154,7 +194,8 @@ impl Client {
 }
 
 impl Ask<'_> {
-    fn body(&self, mode: &str) -> Value {
+    /// Returns the body of the request for it.
+    pub(crate) fn body(&self, mode: &str) -> Value {
         let mut body = json!({
             "agent": AGENT,
             "input": self.input,

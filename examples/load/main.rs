@@ -23,6 +23,7 @@ mod service;
 mod sqlite;
 mod throughput;
 mod wire_counter;
+mod worst_tenant;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,6 +76,9 @@ struct Options {
     /// How many readers of events there are at once.
     #[arg(long, default_value_t = 1000)]
     readers: usize,
+    /// How many messages of 9 MB the session has that the worst tenant reads.
+    #[arg(long, default_value_t = 30)]
+    large_messages: usize,
     /// Measures only these.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
@@ -94,6 +98,7 @@ enum Part {
     Queue,
     Readers,
     Depth,
+    WorstTenant,
 }
 
 impl Options {
@@ -185,6 +190,11 @@ async fn on_postgres(
     }
     if options.wants(Part::Depth) {
         depth::measure(launcher, mock, database, options.depth, report).await?;
+    }
+    // The last one, since its keys are asked for from then on.
+    if options.wants(Part::WorstTenant) {
+        let extent = (options.large_messages, options.window() / 2);
+        worst_tenant::measure(launcher, &url, extent, report).await?;
     }
     Ok(())
 }

@@ -60,6 +60,35 @@ impl Launcher {
         })
     }
 
+    /// Makes a key of a tenant that allows everything. From then on every request needs one.
+    pub(crate) async fn make_key(&self, store_url: &str, tenant: &str) -> Result<String> {
+        let mut command = self.command(store_url);
+        command.args([
+            "keys",
+            "create",
+            "--tenant",
+            tenant,
+            "--scope",
+            "runs:write,sessions:read,admin",
+        ]);
+        let output = tokio::task::spawn_blocking(move || command.output()).await??;
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let key = printed.split_whitespace().find(|word| word.starts_with("ark_"));
+        key.map(ToOwned::to_owned)
+            .with_context(|| format!("no key: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    fn command(&self, store_url: &str) -> Command {
+        let mut command = Command::new(&self.binary);
+        command
+            .current_dir(&self.folder)
+            .env_clear()
+            .envs(self.environment.iter().map(|(key, value)| (key, value)))
+            .env("AGENT_RUNTIME__STORE__URL", store_url)
+            .stdin(Stdio::null());
+        command
+    }
+
     /// Starts the service on a store and waits until it is ready.
     pub(crate) async fn start(&self, store_url: &str) -> Result<Service> {
         self.start_with(store_url, &[]).await
@@ -69,14 +98,10 @@ impl Launcher {
     pub(crate) async fn start_with(&self, store_url: &str, settings: &[(&str, &str)]) -> Result<Service> {
         let log_path = self.folder.path().join(format!("{}.log", uuid::Uuid::now_v7()));
         let began = Instant::now();
-        let mut child = Command::new(&self.binary)
+        let mut child = self
+            .command(store_url)
             .arg("serve")
-            .current_dir(&self.folder)
-            .env_clear()
-            .envs(self.environment.iter().map(|(key, value)| (key, value)))
-            .env("AGENT_RUNTIME__STORE__URL", store_url)
             .envs(settings.iter().copied())
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(File::create(&log_path)?)
             .spawn()

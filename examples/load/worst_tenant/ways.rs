@@ -1,0 +1,230 @@
+//! What the worst tenant does. Whatever is refused is tried again after a short pause, as by a client that heeds no `Retry-After`.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::slow_reader;
+use crate::client::{Ask, Client};
+use crate::mock::{FAST, SLOW};
+use crate::report::progress;
+
+/// The bytes of each message of the large session.
+const MESSAGE: usize = 9_000_000;
+/// The pause after a request, whatever became of it.
+const PAUSE: Duration = Duration::from_millis(5);
+/// The levels of the schema that doubles with each.
+const LEVELS: usize = 14;
+
+/// A way to do its worst.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    /// What the tenant does, after "another one".
+    pub(super) name: &'static str,
+    /// Whether it is aimed at runs of the queue.
+    pub(super) is_of_queue: bool,
+    /// How many do it at once.
+    callers: usize,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    LargeSessions,
+    UnknownRuns,
+    Priorities,
+    UnreadEvents,
+    Requests,
+    Deletions,
+    Schemas,
+    Prompts,
+    LargeDifferences,
+}
+
+/// Returns all ways.
+pub(super) fn all() -> Vec<Way> {
+    let way = |name, callers, kind| Way {
+        name,
+        is_of_queue: matches!(kind, Kind::Priorities),
+        callers,
+        kind,
+    };
+    vec![
+        way("reads large sessions slowly", 50, Kind::LargeSessions),
+        way("waits for runs that there are not", 100, Kind::UnknownRuns),
+        way(
+            "fills the queue with runs of the highest priority",
+            16,
+            Kind::Priorities,
+        ),
+        way("follows runs and does not read", 100, Kind::UnreadEvents),
+        way("makes as many requests as it can", 16, Kind::Requests),
+        way("removes sessions", 16, Kind::Deletions),
+        way("asks for expensive schemas", 16, Kind::Schemas),
+        way("stores expensive prompts", 16, Kind::Prompts),
+        way("compares large sessions", 16, Kind::LargeDifferences),
+    ]
+}
+
+/// The worst tenant, with what it has prepared.
+#[derive(Debug, Clone)]
+pub(super) struct Attacker {
+    client: Client,
+    /// The session that each of the large messages continues; the last one has all.
+    line: Vec<Uuid>,
+}
+
+impl Attacker {
+    /// Makes a session of so many large messages.
+    pub(super) async fn prepare(client: Client, messages: usize) -> Result<Self> {
+        client.put_agent().await?;
+        let text = "0123456789abcdef".repeat(MESSAGE / 16);
+        let mut line = Vec::new();
+        for number in 0..messages {
+            let ask = Ask {
+                base: line.last().copied(),
+                input: &text,
+                provider: FAST,
+            };
+            line.push(client.run(ask).await?.session_id);
+            progress(&format!("message {} of {messages} of the large session", number + 1));
+        }
+        Ok(Self { client, line })
+    }
+
+    /// Returns the same tenant at another process.
+    pub(super) fn at(&self, client: &Client) -> Self {
+        Self {
+            client: client.with_key(self.client.key()),
+            line: self.line.clone(),
+        }
+    }
+
+    /// Returns how many large messages there are.
+    pub(super) fn messages(&self) -> usize {
+        self.line.len()
+    }
+
+    /// Does its worst until it is stopped. Each task returns how many requests it made.
+    pub(super) fn begin(&self, way: Way, stop: &CancellationToken) -> JoinSet<usize> {
+        let mut tasks = JoinSet::new();
+        for _ in 0..way.callers {
+            let (attacker, stop) = (self.clone(), stop.clone());
+            tasks.spawn(async move {
+                let mut count = 0;
+                while !stop.is_cancelled() {
+                    count += 1;
+                    tokio::select! {
+                        // What is refused is what is expected.
+                        _ = attacker.act(way.kind) => (),
+                        () = stop.cancelled() => (),
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
+                count
+            });
+        }
+        tasks
+    }
+
+    /// Reads the large session slowly, again and again.
+    pub(super) async fn read_slowly(&self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            tokio::select! {
+                _ = self.act(Kind::LargeSessions) => (),
+                () = stop.cancelled() => (),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn act(&self, kind: Kind) -> Result<()> {
+        let client = &self.client;
+        let last = self.line.last().context("a large session")?;
+        match kind {
+            Kind::LargeSessions => {
+                let path = format!("/v1/sessions/{last}");
+                slow_reader::read(client.base_url(), client.key(), &path).await
+            }
+            Kind::UnknownRuns => {
+                let path = format!("/v1/runs/{}?wait=30", Uuid::now_v7());
+                self.call(Method::GET, &path, None).await
+            }
+            Kind::Priorities => {
+                let mut body = Self::run("async", FAST);
+                body["priority"] = json!(100);
+                self.call(Method::POST, "/v1/runs", Some(body)).await
+            }
+            Kind::UnreadEvents => {
+                let ask = Ask {
+                    base: None,
+                    input: "What is the weather like?",
+                    provider: SLOW,
+                };
+                let run_id = client.enqueue(ask).await?;
+                let path = format!("/v1/runs/{run_id}/events");
+                slow_reader::read(client.base_url(), client.key(), &path).await
+            }
+            Kind::Requests => self.call(Method::GET, "/v1/runs?limit=200", None).await,
+            Kind::Deletions => {
+                let messages = json!([{"role": "user", "content": "x".repeat(10_000)}]);
+                let body = json!({"message_history_state": {"messages": messages}});
+                let made = client.call(Method::POST, "/v1/sessions", Some(&body)).await?;
+                let made: Value = serde_json::from_slice(&made)?;
+                let path = format!("/v1/sessions/{}", made["session_id"].as_str().unwrap_or_default());
+                self.call(Method::DELETE, &path, None).await
+            }
+            Kind::Schemas => {
+                let mut body = Self::run("sync", FAST);
+                body["response_format"] = json!({"type": "json_schema", "schema": doubling()});
+                self.call(Method::POST, "/v1/runs", Some(body)).await
+            }
+            Kind::Prompts => {
+                let prompt = "{% for a in range(100000) %}{{ a }}{% endfor %}".repeat(40);
+                let body = json!({"model": "mock/fast", "system_prompt": prompt});
+                let name = format!("/v1/agents/{}", Uuid::now_v7());
+                self.call(Method::PUT, &name, Some(body)).await?;
+                let run = json!({"agent": name.trim_start_matches("/v1/agents/"), "input": "x"});
+                self.call(Method::POST, "/v1/runs", Some(run)).await
+            }
+            Kind::LargeDifferences => {
+                let first = self.line.first().context("a large session")?;
+                let path = format!("/v1/sessions/{last}/diff/{first}");
+                self.call(Method::GET, &path, None).await
+            }
+        }
+    }
+
+    fn run(mode: &str, provider: &str) -> Value {
+        Ask {
+            base: None,
+            input: "What is the weather like?",
+            provider,
+        }
+        .body(mode)
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<()> {
+        self.client.call(method, path, body.as_ref()).await?;
+        Ok(())
+    }
+}
+
+/// A schema of which each level uses the one below twice.
+fn doubling() -> Value {
+    let level = |at: usize| {
+        let below = json!({"$ref": format!("#/$defs/d{}", at + 1)});
+        if at == LEVELS {
+            json!({"type": "string"})
+        } else {
+            json!({"anyOf": [below, below]})
+        }
+    };
+    let levels: serde_json::Map<_, _> = (0..=LEVELS).map(|at| (format!("d{at}"), level(at))).collect();
+    json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": levels})
+}
