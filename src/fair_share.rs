@@ -1,11 +1,12 @@
 //! An amount that tenants share fairly: bytes in flight, reads at a time. It decides who goes next and nothing else.
 //!
-//! No tenant takes more than half, so another one finds room at once. Where there is no room, the waiting tenant that has
-//! taken least goes next.
+//! A tenant takes no more than it leaves: alone, half of the total. So some room is left for another one, and for the next after
+//! that. Among those that wait, the tenant that has taken least goes next.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 
 use crate::tenant::TenantId;
@@ -60,8 +61,12 @@ impl FairShare {
         })
     }
 
-    /// Waits until the tenant may take so much. More than half of the total counts as half, so that everything fits.
+    /// Waits until the tenant may take so much. More than half of the total counts as half, so that everything fits. Nobody waits for
+    /// nothing.
     pub async fn take(self: &Arc<Self>, tenant: &TenantId, amount: usize) -> Share {
+        if amount == 0 {
+            return self.share(tenant, 0);
+        }
         let amount = amount.min(self.most());
         let waiting = Waiting { of: self, tenant };
         let (grant, granted) = oneshot::channel();
@@ -79,12 +84,17 @@ impl FairShare {
         share.unwrap_or_else(|_| self.share(tenant, 0))
     }
 
+    /// Takes so much if there is room now, and nobody waits who goes first.
+    pub fn try_take(self: &Arc<Self>, tenant: &TenantId, amount: usize) -> Option<Share> {
+        self.take(tenant, amount).now_or_never()
+    }
+
     /// Returns how much is taken.
     pub fn taken(&self) -> usize {
         self.lock().taken
     }
 
-    /// Returns what one tenant may take.
+    /// Returns what a tenant may take where nobody else has taken anything.
     fn most(&self) -> usize {
         (self.total / 2).max(1)
     }
@@ -101,7 +111,7 @@ impl FairShare {
     fn grant(self: &Arc<Self>) {
         loop {
             let mut state = self.lock();
-            let Some((tenant, waiter)) = state.next(self.total, self.most()) else {
+            let Some((tenant, waiter)) = state.next(self.total) else {
                 return;
             };
             drop(state);
@@ -130,13 +140,14 @@ impl FairShare {
 impl State {
     /// Takes out the waiter that goes next, and counts what it takes. One that finds too little room keeps all others waiting, so that
     /// small amounts never starve a large one.
-    fn next(&mut self, total: usize, most: usize) -> Option<(TenantId, Waiter)> {
+    fn next(&mut self, total: usize) -> Option<(TenantId, Waiter)> {
+        let left = total.saturating_sub(self.taken);
         let ready = self.tenants.iter_mut().filter_map(|(tenant, queue)| {
             while queue.waiting.front().is_some_and(|waiter| waiter.grant.is_closed()) {
                 queue.waiting.pop_front();
             }
             let amount = queue.waiting.front()?.amount;
-            let fits = queue.taken == 0 || queue.taken + amount <= most;
+            let fits = queue.taken == 0 || queue.taken + 2 * amount <= left;
             fits.then_some((queue.taken, tenant, queue))
         });
         let (_, tenant, queue) = ready.min_by_key(|(taken, ..)| *taken)?;
@@ -199,15 +210,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tenant_takes_half_at_most_and_another_finds_room() {
+    async fn a_tenant_takes_no_more_than_it_leaves_to_others() {
         let (shares, a, b) = (FairShare::new(8), tenant("a"), tenant("b"));
         let mut held = Vec::new();
         for _ in 0..4 {
             held.push(shares.take(&a, 1).now_or_never().unwrap());
         }
         assert!(shares.take(&a, 1).now_or_never().is_none());
-        held.push(shares.take(&b, 4).now_or_never().unwrap());
-        assert_eq!(shares.taken(), 8);
+        // Two of the four that are left, one of the two, and the last one.
+        for tenant in [&b, &tenant("c")] {
+            while let Some(share) = shares.take(tenant, 1).now_or_never() {
+                held.push(share);
+            }
+        }
+        assert_eq!((shares.taken(), shares.lock().tenants[&b].taken), (7, 2));
+        held.push(shares.take(&tenant("d"), 1).now_or_never().unwrap());
         held.clear();
         assert_eq!((shares.taken(), shares.lock().tenants.len()), (0, 0));
         // What never fits counts as all that one may take.
@@ -259,6 +276,7 @@ mod tests {
         let mut guess = shares.take(&a, 1).await;
         guess.set(30);
         assert!(shares.take(&b, 1).now_or_never().is_none());
+        drop(shares.take(&b, 0).now_or_never().unwrap());
         guess.set(3);
         assert!(shares.take(&b, 1).now_or_never().is_some());
         drop(guess);

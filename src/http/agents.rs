@@ -15,7 +15,7 @@ use super::auth::{Caller, IsAdministrator};
 use super::codes::ProblemCode;
 use super::described_schemas::instant;
 use super::json_body::JsonBody;
-use super::paging::{Cursor, ListPage, take_cursor, take_limit};
+use super::paging::{Cursor, ListPage, PAGE_BYTES, take_cursor, take_limit};
 use super::parameters::{PathParameters, QueryParameters};
 use super::problem::{Problem, ProblemBody};
 use super::runs::{check_budget, check_metadata};
@@ -76,20 +76,19 @@ pub(super) async fn list_agents(
         _ => None,
     })?;
     query.finish()?;
-    let agents = api
-        .service
-        .agents
-        .list(
-            &tenant,
-            &AgentPage {
-                after,
-                limit: limit + 1,
-            },
-        )
-        .await?;
-    let cursor = |agent: &AgentRecord| Cursor::Agent(agent.definition.name.clone());
+    let page = AgentPage {
+        after,
+        limit,
+        bytes: PAGE_BYTES,
+    };
+    let list = api.service.agents.list(&tenant, &page).await?;
+    let last = list.agents.last().filter(|_| !list.is_last);
+    let next = last.map(|agent| Cursor::Agent(agent.definition.name.clone()));
     let view = |agent| AgentView::new(&api, agent, viewer);
-    Ok(Json(ListPage::new(agents, limit, cursor, view)))
+    Ok(Json(ListPage::with_cursor(
+        list.agents.into_iter().map(view).collect(),
+        next,
+    )))
 }
 
 /// Shows an agent.

@@ -20,10 +20,14 @@ use super::problem::Problem;
 use crate::fair_share::{FairShare, Share};
 use crate::tenant::TenantId;
 
+/// Up to how many bytes a response waits for no room: the connections bound those.
+pub(super) const SMALL: usize = 16 << 10;
 /// How long a request that reads waits for room before it is refused.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// When to try again after that.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// What reading stored JSON takes for each byte of it: the stored bytes, the text, and the values.
+const READING: u64 = 3;
 
 /// The bytes of responses in flight.
 #[derive(Debug)]
@@ -50,6 +54,11 @@ impl InFlight {
         self.bytes.take(tenant, bytes).await
     }
 
+    /// Takes room for so many bytes if there is some now.
+    pub(super) fn try_take(&self, tenant: &TenantId, bytes: usize) -> Option<Share> {
+        self.bytes.try_take(tenant, bytes)
+    }
+
     /// Waits for room, but not for long.
     pub(super) async fn take_soon(&self, tenant: &TenantId, bytes: usize) -> Result<Share, Problem> {
         timeout(PATIENCE, self.take(tenant, bytes)).await.map_err(|_| {
@@ -57,19 +66,11 @@ impl InFlight {
             Problem::new(ProblemCode::TooMuchInFlight, words).with_retry_after(RETRY_AFTER)
         })
     }
+}
 
-    /// Makes a response of what exists already and may be large, such as the result of a run. It is never refused, only delayed.
-    pub(super) async fn respond<T: Serialize>(
-        &self,
-        tenant: &TenantId,
-        head: (StatusCode, HeaderMap),
-        bytes: usize,
-        make: impl FnOnce() -> T,
-    ) -> Result<Response, Problem> {
-        // The value and its text.
-        let share = self.take(tenant, 2 * bytes).await;
-        respond_with(share, head, &make())
-    }
+/// Returns what reading so many bytes of stored JSON takes.
+pub(super) fn reading(bytes: u64) -> usize {
+    usize::try_from(bytes.saturating_mul(READING)).unwrap_or(usize::MAX)
 }
 
 /// Makes a response that holds a share of the size of its text from now on.

@@ -129,11 +129,9 @@ fn writing() -> OpenApiRouter<Arc<Api>> {
 fn reading() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(runs::list_runs))
-        .routes(routes!(runs::list_steps))
         .routes(routes!(sessions::list_sessions))
         .routes(routes!(sessions::list_lineage))
         .routes(routes!(sessions::list_children))
-        .routes(routes!(sessions::diff_sessions))
         .routes(routes!(sessions::verify_session))
         .routes(routes!(threads::list_threads))
         .routes(routes!(threads::get_thread))
@@ -146,7 +144,9 @@ fn reading() -> OpenApiRouter<Arc<Api>> {
 /// Counts its bytes itself, as it reads them.
 fn streaming() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
+        .routes(routes!(runs::list_steps))
         .routes(routes!(sessions::get_session))
+        .routes(routes!(sessions::diff_sessions))
         .routes(routes!(sessions::list_messages))
 }
 

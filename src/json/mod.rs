@@ -67,6 +67,17 @@ pub fn json_length<T: Serialize + ?Sized>(value: &T) -> usize {
     count.0
 }
 
+/// Counts the items up to the one with which their bytes together reach so many.
+pub fn count_reaching(bytes: usize, sizes: impl IntoIterator<Item = usize>) -> usize {
+    let mut sum = 0_usize;
+    let is_short = |size: &usize| {
+        let before = sum;
+        sum = sum.saturating_add(*size);
+        before < bytes
+    };
+    sizes.into_iter().take_while(is_short).count()
+}
+
 struct Count(usize);
 
 impl io::Write for Count {

@@ -8,9 +8,9 @@ use super::agent_checks::AgentChecks;
 use super::error::{Refusal, UnusableAgent};
 use crate::agent::{AgentDefinition, RunWebhook, off_thread};
 use crate::clock::Clock;
-use crate::json::canonical_bytes;
+use crate::json::{canonical_bytes, count_reaching, json_length};
 use crate::session::{Hash, hash_definition};
-use crate::store::{AgentPage, AgentRecord, Store, StoreError};
+use crate::store::{AgentList, AgentPage, AgentRecord, Store, StoreError};
 use crate::tenant::TenantId;
 
 /// How long a replica may go on with a definition that another one has replaced.
@@ -88,9 +88,14 @@ impl AgentDirectory {
     }
 
     /// Lists current versions by name.
-    pub async fn list(&self, tenant: &TenantId, page: &AgentPage) -> Result<Vec<AgentRecord>, StoreError> {
-        let mut agents = self.store.agent_list(tenant, page).await?;
-        let on_page = |name: &String| page.after.as_ref().is_none_or(|after| name > after);
+    pub async fn list(&self, tenant: &TenantId, page: &AgentPage) -> Result<AgentList, StoreError> {
+        let AgentList { mut agents, is_last } = self.store.agent_list(tenant, page).await?;
+        // What may follow on the last stored agent is of a later page.
+        let end = agents.last().map(|last| last.definition.name.clone());
+        let end = end.filter(|_| !is_last);
+        let on_page = |name: &String| {
+            page.after.as_ref().is_none_or(|after| name > after) && end.as_ref().is_none_or(|end| name <= end)
+        };
         agents.extend(
             self.configured
                 .iter()
@@ -100,8 +105,11 @@ impl AgentDirectory {
         // The sort is stable, so of equal names the stored agent stays.
         agents.sort_by(|left, right| left.definition.name.cmp(&right.definition.name));
         agents.dedup_by(|right, left| right.definition.name == left.definition.name);
-        agents.truncate(page.limit as usize);
-        Ok(agents)
+        let in_limit = agents.iter().take(page.limit as usize);
+        let fitting = count_reaching(page.bytes, in_limit.map(|agent| json_length(&*agent.definition)));
+        let is_last = is_last && fitting == agents.len();
+        agents.truncate(fitting);
+        Ok(AgentList { agents, is_last })
     }
 
     /// Checks whom a tenant wants to hear how a run ends.

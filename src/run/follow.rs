@@ -80,7 +80,7 @@ impl RunService {
         run_id: RunId,
         after: u64,
     ) -> Result<Option<Following>, StoreError> {
-        let known = self.run_lookup(tenant, run_id).await?;
+        let known = self.run_wait(tenant, run_id, Duration::ZERO).await?;
         Ok(known.map(|run| Following {
             is_over: run.summary.status.is_terminal()
                 && run.summary.attempts <= 1
@@ -90,7 +90,7 @@ impl RunService {
     }
 
     /// Streams the events of a run that is known.
-    pub(super) fn events_of(
+    pub fn events_of(
         self: &Arc<Self>,
         tenant: &TenantId,
         run_id: RunId,
@@ -263,7 +263,8 @@ impl Follower {
         let key = (self.tenant.clone(), self.run_id, self.after);
         let place = self.service.following_looks.place(key);
         let seen = place.see(&self.tenant, after, self.see()).await;
-        self.place = Some(place);
+        // Whoever waits for more keeps the place, where others find what was seen. What was found is not kept there as well.
+        self.place = matches!(seen.value, Sight::Nothing | Sight::Missing).then_some(place);
         self.seen_at = seen.at;
         if !matches!(seen.value, Sight::Missing) {
             self.missing_since = None;
@@ -446,6 +447,8 @@ impl Follower {
         }
         let since = *self.ended_since.get_or_insert_with(Instant::now);
         if self.after + made < last && since.elapsed() < STRAGGLERS {
+            // It may be large, and is read again.
+            drop(run);
             let change = self.service.ports.board.run_change(&self.tenant, self.run_id);
             tokio::select! {
                 () = change => (),
@@ -454,11 +457,11 @@ impl Follower {
             return Ok(Found::Events(Vec::new()));
         }
         let mut events = Vec::new();
-        let time = run.summary.ended_at();
+        let (run_id, time) = (run.summary.run_id, run.summary.ended_at());
         let mut add = |sequence, time, payload| {
             events.push(Arc::new(RunEvent {
                 sequence,
-                run_id: run.summary.run_id,
+                run_id,
                 time,
                 payload,
             }));
@@ -469,19 +472,18 @@ impl Follower {
                 add(last - 1, head.created_at, RunEventPayload::committed(&head));
             }
         }
-        add(last, time, RunEventPayload::terminal(run.clone()));
+        add(last, time, RunEventPayload::terminal(run));
         Ok(Found::Events(events))
     }
 }
 
-/// Leaves as many events as a reader holds.
+/// Leaves as many events as a reader holds. One that is larger is the only one, and passed on at once.
 fn truncate(events: &mut Vec<Arc<RunEvent>>) {
     let mut bytes = 0;
-    let mut fits = |event: &Arc<RunEvent>| {
-        let before = bytes;
+    let fits = |event: &&Arc<RunEvent>| {
         bytes += event_weight(&event.payload);
-        before < BATCH_BYTES
+        bytes <= BATCH_BYTES
     };
-    let count = events.iter().take_while(|event| fits(event)).count();
-    events.truncate(count);
+    let count = events.iter().take_while(fits).count();
+    events.truncate(count.max(1));
 }

@@ -159,7 +159,9 @@ mod tests {
                 .await
         });
         join_all(all).await;
-        assert_eq!((counts.looks.into_inner(), counts.most.into_inner()), (100, AT_ONCE));
+        let most = counts.most.into_inner();
+        assert_eq!(counts.looks.into_inner(), 100);
+        assert!((AT_ONCE / 2..=AT_ONCE).contains(&most), "{most}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -28,9 +28,6 @@ impl RunService {
         run_id: RunId,
         wait: Duration,
     ) -> Result<Option<Arc<RunRecord>>, StoreError> {
-        if wait.is_zero() {
-            return Ok(self.run_lookup(tenant, run_id).await?.map(Arc::new));
-        }
         let until = Instant::now() + wait;
         let place = self.waiting_looks.place((tenant.clone(), run_id));
         let (mut shown, mut after, mut unknown_until) = (None, None, None);
@@ -44,7 +41,12 @@ impl RunService {
             let seen = place.see(tenant, after.unwrap_or(now), look).await;
             let Some(run) = seen.value.map_err(|error| StoreError::shared(&error))? else {
                 // It may have begun elsewhere just now. Nobody else waits for this: the look is over.
-                let on_its_way = *unknown_until.get_or_insert(seen.at + ON_ITS_WAY.min(wait));
+                let patience = if wait.is_zero() {
+                    ON_ITS_WAY
+                } else {
+                    ON_ITS_WAY.min(wait)
+                };
+                let on_its_way = *unknown_until.get_or_insert(seen.at + patience);
                 if !self.ports.board.is_shared() || Instant::now() >= on_its_way {
                     return Ok(None);
                 }

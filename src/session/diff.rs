@@ -23,6 +23,15 @@ pub struct BundleDiff {
     pub environment: Vec<ValueChange>,
 }
 
+/// How the states of one bundle differ from those of another.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StatesDiff {
+    /// Keys of the contexts that differ.
+    pub context: Vec<ValueChange>,
+    /// Keys of the environments that differ.
+    pub environment: Vec<ValueChange>,
+}
+
 /// A value that differs, at its place.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct ValueChange {
@@ -42,25 +51,30 @@ pub fn diff_bundles(left: &Bundle, right: &Bundle) -> Result<BundleDiff, serde_j
     let shared = pairs
         .take_while(|(left, right)| Arc::ptr_eq(left, right) || left == right)
         .count();
-    let mut context = Vec::new();
-    let states = (
-        serde_json::to_value(left.context_state())?,
-        serde_json::to_value(right.context_state())?,
-    );
-    diff_values("", Some(&states.0), Some(&states.1), &mut context);
-    let mut environment = Vec::new();
-    let states = (
-        serde_json::to_value(&left.environment)?,
-        serde_json::to_value(&right.environment)?,
-    );
-    diff_values("", Some(&states.0), Some(&states.1), &mut environment);
+    let states = diff_states(left, right)?;
     Ok(BundleDiff {
         shared_messages: shared as u64,
         left_messages: left.history.iter_from(shared).cloned().collect(),
         right_messages: right.history.iter_from(shared).cloned().collect(),
-        context,
-        environment,
+        context: states.context,
+        environment: states.environment,
     })
+}
+
+/// Compares the states of two bundles.
+pub fn diff_states(left: &Bundle, right: &Bundle) -> Result<StatesDiff, serde_json::Error> {
+    let mut diff = StatesDiff::default();
+    let states = (
+        serde_json::to_value(left.context_state())?,
+        serde_json::to_value(right.context_state())?,
+    );
+    diff_values("", Some(&states.0), Some(&states.1), &mut diff.context);
+    let states = (
+        serde_json::to_value(&left.environment)?,
+        serde_json::to_value(&right.environment)?,
+    );
+    diff_values("", Some(&states.0), Some(&states.1), &mut diff.environment);
+    Ok(diff)
 }
 
 /// Descends into objects only; the depth is bounded by that of the stored JSON.

@@ -14,7 +14,7 @@ mod validity;
 pub use self::bundle::{BranchPosition, Bundle, BundleDraft, SessionHead};
 pub use self::context_state::{ContextState, StoredContext};
 pub use self::coverage::{CoverageFault, find_history_start};
-pub use self::diff::{BundleDiff, ValueChange, diff_bundles};
+pub use self::diff::{BundleDiff, StatesDiff, ValueChange, diff_bundles, diff_states};
 pub use self::environment_state::EnvironmentState;
 pub use self::hash::{
     Hash, ParseHashError, RootHashInput, hash_context, hash_definition, hash_environment, hash_segment, root_hash,

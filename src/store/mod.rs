@@ -66,6 +66,7 @@ pub use self::retention::{
 };
 pub use self::threads::{ThreadExpectation, ThreadPage, ThreadPlace, ThreadPut, ThreadStore};
 pub use self::traits::{
-    AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, MessagePage, Recorded, RunEnd, RunReader,
-    RunWriter, SegmentSize, SessionReader, SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault, VerifyReport,
+    AgentList, AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, MessagePage, Recorded, RunEnd,
+    RunReader, RunWriter, SegmentSize, SessionReader, SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault,
+    VerifyReport,
 };

@@ -21,6 +21,8 @@ pub struct AgentPage {
     pub after: Option<String>,
     /// The most rows.
     pub limit: u32,
+    /// The bytes of definitions, as JSON, with which the page ends: the last one reaches them.
+    pub bytes: usize,
 }
 
 /// A range of times; an absent end is open.

@@ -18,7 +18,7 @@ use crate::clock::Timestamp;
 use crate::ids::{ApiKeyId, RunId, SessionId};
 use crate::message::Message;
 use crate::record::{NewDelivery, RunEvent, RunRecord, RunSummary, StepRecord};
-use crate::session::{Bundle, BundleDraft, Hash, SessionHead};
+use crate::session::{BranchPosition, Bundle, BundleDraft, Hash, SessionHead};
 use crate::tenant::TenantId;
 
 /// Everything that a backend does.
@@ -88,7 +88,10 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
     /// Reads a session with its states and none of its messages.
     fn states_load<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, Option<Bundle>>;
 
-    /// Lists the segments that hold any of `limit` messages from an index on, oldest first, without reading them: the first 512.
+    /// Returns the bytes of a session's states as JSON, without reading them; 0 when there is no such session.
+    fn states_size<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, u64>;
+
+    /// Lists the segments that hold any of `limit` messages from an index on, oldest first, without reading them: the first 256.
     fn segment_list<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -151,6 +154,10 @@ pub trait RunReader: Send + Sync + fmt::Debug {
         page: Page<RunId>,
     ) -> StoreFuture<'a, Vec<RunSummary>>;
 
+    /// Returns the bytes of a run's steps and their messages as JSON, without reading them and those of subagents; 0 when there is no
+    /// such run.
+    fn steps_size<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, u64>;
+
     /// Reads the steps of a run as they were stored.
     fn step_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Option<Vec<StepRecord>>>;
 }
@@ -183,7 +190,7 @@ pub trait AgentStore: Send + Sync + fmt::Debug {
     fn agent_version_lookup<'a>(&'a self, tenant: &'a TenantId, version: Hash) -> StoreFuture<'a, Option<AgentRecord>>;
 
     /// Lists the current versions by name.
-    fn agent_list<'a>(&'a self, tenant: &'a TenantId, page: &'a AgentPage) -> StoreFuture<'a, Vec<AgentRecord>>;
+    fn agent_list<'a>(&'a self, tenant: &'a TenantId, page: &'a AgentPage) -> StoreFuture<'a, AgentList>;
 
     /// Takes the name away; its versions stay readable. Tells whether there was one.
     fn agent_delete<'a>(&'a self, tenant: &'a TenantId, name: &'a str) -> StoreFuture<'a, bool>;
@@ -300,12 +307,21 @@ pub struct MessagePage {
 /// How large a stored piece of a history is: the messages that one session added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentSize {
+    /// Names it: segments of the same place are the same.
+    pub place: BranchPosition,
     /// The index of its first message in the whole history.
     pub first_index: u64,
     /// The number of its messages.
     pub message_count: u64,
     /// Their bytes as JSON.
     pub bytes: u64,
+}
+
+impl SegmentSize {
+    /// Returns the index after its last message.
+    pub fn end(&self) -> u64 {
+        self.first_index + self.message_count
+    }
 }
 
 /// What a verification found.
@@ -330,6 +346,15 @@ pub struct VerifyFault {
     pub part: &'static str,
     /// What is wrong.
     pub detail: String,
+}
+
+/// A page of agents.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentList {
+    /// The agents, by name.
+    pub agents: Vec<AgentRecord>,
+    /// Whether none follow.
+    pub is_last: bool,
 }
 
 /// A stored version of an agent's definition.

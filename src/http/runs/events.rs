@@ -1,6 +1,7 @@
 //! A run as server-sent events. The stream begins at once, is never buffered and ends after the terminal event.
 
 use std::convert::Infallible;
+use std::mem;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -11,7 +12,9 @@ use futures_util::{Stream, StreamExt as _};
 use serde::Serialize;
 use tokio::time::timeout;
 
+use super::frames::NoRoom;
 use crate::clock::Timestamp;
+use crate::fair_share::Share;
 use crate::http::Api;
 use crate::ids::RunId;
 use crate::record::{RunEvent, RunEventPayload, RunSummaryView, RunView};
@@ -64,6 +67,8 @@ pub(super) fn respond(
         run_id,
         last: after,
         events: events.boxed(),
+        begun: None,
+        room: None,
     };
     let frames = stream::unfold(reader, |mut reader| async {
         let frame = reader.next().await?;
@@ -88,28 +93,44 @@ struct Reader {
     /// The number of the last event that was sent.
     last: u64,
     events: BoxStream<'static, Followed>,
+    /// What the response began with, once it reads another stream: dropping it may end the run.
+    begun: Option<BoxStream<'static, Followed>>,
+    /// Room for a large event.
+    room: Option<Share>,
 }
 
 impl Reader {
     /// Returns what is sent next: an event, or a comment when there was none for a while.
     async fn next(&mut self) -> Option<Bytes> {
-        let Ok(followed) = timeout(self.api.limits.keep_alive_interval, self.events.next()).await else {
-            return Some(Bytes::from_static(b": keep-alive\n\n"));
-        };
-        Some(match followed? {
-            Followed::Event(event) => {
-                self.last = event.sequence;
-                let (frames, in_flight) = (&self.api.frames, &self.api.in_flight);
-                frames.encode(in_flight, &self.tenant, &event).await
+        loop {
+            let Ok(followed) = timeout(self.api.limits.keep_alive_interval, self.events.next()).await else {
+                return Some(Bytes::from_static(b": keep-alive\n\n"));
+            };
+            let event = match followed? {
+                Followed::Event(event) => event,
+                Followed::Dropped { reason } => return Some(dropped_frame(self.run_id, reason, self.last)),
+            };
+            let (frames, in_flight) = (&self.api.frames, &self.api.in_flight);
+            match frames.encode(in_flight, &self.tenant, &event, self.room.take()) {
+                Ok(frame) => {
+                    self.last = event.sequence;
+                    return Some(frame);
+                }
+                Err(no_room) => {
+                    drop(event);
+                    self.wait_for_room(no_room).await;
+                }
             }
-            Followed::Dropped { reason } => dropped_frame(
-                self.run_id,
-                Dropped {
-                    reason,
-                    after: self.last,
-                },
-            ),
-        })
+        }
+    }
+
+    /// Waits for room without holding what it is for: that is read again.
+    async fn wait_for_room(&mut self, NoRoom { bytes }: NoRoom) {
+        self.room = Some(self.api.in_flight.take(&self.tenant, bytes).await);
+        let runs = &self.api.service.runs;
+        let again = runs.events_of(&self.tenant, self.run_id, self.last).boxed();
+        let before = mem::replace(&mut self.events, again);
+        self.begun.get_or_insert(before);
     }
 }
 
@@ -120,11 +141,11 @@ pub(super) fn encode(event: &RunEvent) -> Vec<u8> {
 }
 
 /// It has no id, so that a reader who comes back names the last event of the run that it has.
-fn dropped_frame(run_id: RunId, dropped: Dropped) -> Bytes {
+fn dropped_frame(run_id: RunId, reason: &'static str, after: u64) -> Bytes {
     let notice = Notice {
         run_id,
         name: DROPPED,
-        data: dropped,
+        data: Dropped { reason, after },
     };
     let head = format!("event: {DROPPED}\ndata: ");
     with_data(head, run_id, |text| serde_json::to_writer(text, &notice)).into()

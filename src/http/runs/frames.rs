@@ -2,84 +2,114 @@
 //! a thousand readers of a run of ten megabytes share its last event.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use axum::body::Bytes;
-use tokio::sync::OnceCell;
 
 use super::events::encode;
 use crate::fair_share::Share;
-use crate::http::in_flight::{InFlight, held};
+use crate::http::in_flight::{InFlight, SMALL, held};
+use crate::ids::RunId;
 use crate::record::{RunEvent, event_weight};
 use crate::tenant::TenantId;
 
-/// From which weight on an event is encoded once.
-const LARGE: usize = 16 << 10;
 /// What encoding an event takes for each byte of it: the last one has its text twice, and it is copied to be encoded.
 const ENCODING: usize = 4;
 
 /// Large events that are being sent.
 #[derive(Debug, Default)]
 pub(in crate::http) struct Frames {
-    /// By the address of the event, which its frame keeps alive.
     sent: Arc<Sent>,
 }
 
-type Sent = Mutex<HashMap<usize, Weak<Frame>>>;
+/// An event that can't be encoded now: it takes so many bytes, and there is no room for them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NoRoom {
+    pub(super) bytes: usize,
+}
+
+type Sent = Mutex<HashMap<Key, Weak<Frame>>>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    /// The last event of a run: there is one, which each reader may have made anew of the run's record.
+    End(RunId),
+    /// Another one, by its address, which its frame keeps alive.
+    At(usize),
+}
 
 #[derive(Debug)]
 struct Frame {
-    event: Arc<RunEvent>,
+    key: Key,
+    _event: Option<Arc<RunEvent>>,
     sent: Arc<Sent>,
-    encoded: OnceCell<(Bytes, Share)>,
+    encoded: OnceLock<(Bytes, Share)>,
 }
 
 impl Frames {
-    /// Encodes an event, unless that was done for another reader who still reads it.
-    pub(super) async fn encode(&self, in_flight: &InFlight, tenant: &TenantId, event: &Arc<RunEvent>) -> Bytes {
+    /// Encodes an event, unless that was done for another reader who still reads it. A large one takes its share of the room, or of
+    /// that which the reader has waited for; where there is none, the reader must not hold the event while it waits.
+    pub(super) fn encode(
+        &self,
+        in_flight: &InFlight,
+        tenant: &TenantId,
+        event: &Arc<RunEvent>,
+        room: Option<Share>,
+    ) -> Result<Bytes, NoRoom> {
         let weight = event_weight(&event.payload);
-        if weight < LARGE {
-            return encode(event).into();
+        if weight <= SMALL {
+            return Ok(encode(event).into());
         }
         let frame = self.frame(event);
-        let encoding = async {
-            let mut share = in_flight.take(tenant, weight * ENCODING).await;
-            let bytes: Bytes = encode(event).into();
-            share.set(bytes.len());
-            (bytes, share)
+        let encoded = if let Some(encoded) = frame.encoded.get() {
+            encoded
+        } else {
+            let bytes = weight.saturating_mul(ENCODING);
+            let share = room.or_else(|| in_flight.try_take(tenant, bytes));
+            let mut share = share.ok_or(NoRoom { bytes })?;
+            // Two readers may come here at once; one of them encodes, and the share of the other is given back.
+            frame.encoded.get_or_init(|| {
+                let text = encode(event);
+                share.set(text.len() + weight);
+                (text.into(), share)
+            })
         };
-        let (bytes, _) = frame.encoded.get_or_init(|| encoding).await;
-        held(bytes.clone(), Arc::clone(&frame))
+        let bytes = encoded.0.clone();
+        Ok(held(bytes, frame))
     }
 
     fn frame(&self, event: &Arc<RunEvent>) -> Arc<Frame> {
         let mut sent = lock(&self.sent);
-        let address = Arc::as_ptr(event).addr();
-        if let Some(frame) = sent.get(&address).and_then(Weak::upgrade) {
+        let key = if event.payload.is_terminal() {
+            Key::End(event.run_id)
+        } else {
+            Key::At(Arc::as_ptr(event).addr())
+        };
+        if let Some(frame) = sent.get(&key).and_then(Weak::upgrade) {
             return frame;
         }
         let frame = Arc::new(Frame {
-            event: Arc::clone(event),
+            key,
+            _event: matches!(key, Key::At(_)).then(|| Arc::clone(event)),
             sent: Arc::clone(&self.sent),
-            encoded: OnceCell::new(),
+            encoded: OnceLock::new(),
         });
-        sent.insert(address, Arc::downgrade(&frame));
+        sent.insert(key, Arc::downgrade(&frame));
         frame
     }
 }
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        let address = Arc::as_ptr(&self.event).addr();
         let mut sent = lock(&self.sent);
         // Another reader may have come since.
-        if sent.get(&address).is_some_and(|frame| frame.strong_count() == 0) {
-            sent.remove(&address);
+        if sent.get(&self.key).is_some_and(|frame| frame.strong_count() == 0) {
+            sent.remove(&self.key);
         }
     }
 }
 
-fn lock(sent: &Sent) -> MutexGuard<'_, HashMap<usize, Weak<Frame>>> {
+fn lock(sent: &Sent) -> MutexGuard<'_, HashMap<Key, Weak<Frame>>> {
     // Each change is a single call of the map.
     sent.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,6 +12,7 @@ use crate::http::Api;
 use crate::http::auth::Caller;
 use crate::http::codes::ProblemCode;
 use crate::http::guards::within;
+use crate::http::in_flight::{SMALL, reading, respond_with};
 use crate::http::paging::{Cursor, ListPage, take_cursor, take_given_limit, take_limit};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::{Problem, ProblemBody};
@@ -101,18 +102,35 @@ pub(in crate::http) async fn get_run(
     let wait = take_wait(&mut query)?;
     query.finish()?;
     let run_id = path.id("run_id")?;
-    let reading = api.service.runs.run_wait(&tenant, run_id, wait);
-    let run = within(wait + api.limits.request_timeout, reading).await??;
-    let run = run.ok_or_else(|| run_not_found(run_id))?;
-    show(&api, &tenant, Arc::unwrap_or_clone(run)).await
+    let read = async |wait| {
+        let reading = api.service.runs.run_wait(&tenant, run_id, wait);
+        let run = within(wait + api.limits.request_timeout, reading).await??;
+        run.ok_or_else(|| run_not_found(run_id))
+    };
+    let run = read(wait).await?;
+    let bytes = cost(&run);
+    let (run, room) = if let Some(room) = api.in_flight.try_take(&tenant, bytes) {
+        (run, room)
+    } else {
+        // Whoever waits for room holds nothing else.
+        drop(run);
+        let room = api.in_flight.take(&tenant, bytes).await;
+        (read(Duration::ZERO).await?, room)
+    };
+    let view = RunView::from(Arc::unwrap_or_clone(run));
+    respond_with(room, (StatusCode::OK, HeaderMap::new()), &view)
 }
 
-/// Answers with a run, which may have much to say.
+/// Answers with the result of a run, which may be large. It is never refused, only delayed, and not even that where it is small.
 pub(super) async fn show(api: &Api, tenant: &TenantId, run: RunRecord) -> Result<Response, Problem> {
-    // The words stand there twice.
+    let room = api.in_flight.take(tenant, cost(&run)).await;
+    respond_with(room, (StatusCode::OK, HeaderMap::new()), &RunView::from(run))
+}
+
+/// Returns the bytes that answering with a run takes: its words, which stand there twice, and their text. Nothing for a small one.
+fn cost(run: &RunRecord) -> usize {
     let bytes = 2 * json_length(&run.output) + json_length(&run.value);
-    let head = (StatusCode::OK, HeaderMap::new());
-    api.in_flight.respond(tenant, head, bytes, || RunView::from(run)).await
+    if bytes <= SMALL { 0 } else { 2 * bytes }
 }
 
 /// Lists the completed steps of a run in their order, with their messages, also while it works.
@@ -129,7 +147,7 @@ pub(in crate::http) async fn list_steps(
     Caller(tenant): Caller,
     path: PathParameters,
     mut query: QueryParameters,
-) -> Result<Json<Steps>, Problem> {
+) -> Result<Response, Problem> {
     let limit = take_given_limit(&mut query)?.unwrap_or(u32::MAX);
     let first = take_cursor(&mut query, |cursor| match cursor {
         Cursor::Step(index) => Some(usize::try_from(index).unwrap_or(usize::MAX)),
@@ -137,11 +155,14 @@ pub(in crate::http) async fn list_steps(
     })?;
     query.finish()?;
     let run_id = path.id("run_id")?;
+    let bytes = api.service.store.steps_size(&tenant, run_id).await?;
+    let room = api.in_flight.take_soon(&tenant, reading(bytes)).await?;
     let steps = api.service.runs.step_list(&tenant, run_id).await?;
     let steps = steps.ok_or_else(|| run_not_found(run_id))?;
     let rest: Vec<_> = (1..).zip(steps).skip(first.unwrap_or_default()).collect();
     let cursor = |(next, _): &(u64, StepRecord)| Cursor::Step(*next);
-    Ok(Json(ListPage::new(rest, limit, cursor, |(_, step)| step)))
+    let page = ListPage::new(rest, limit, cursor, |(_, step)| step);
+    respond_with(room, (StatusCode::OK, HeaderMap::new()), &page)
 }
 
 /// Takes the parameter `wait`.

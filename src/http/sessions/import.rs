@@ -12,6 +12,7 @@ use super::view::{Include, SessionView};
 use crate::http::Api;
 use crate::http::auth::Caller;
 use crate::http::idempotency::{KeyedBody, mark_replay};
+use crate::http::in_flight::{SMALL, respond_with};
 use crate::http::parameters::QueryParameters;
 use crate::http::problem::{Problem, ProblemBody};
 use crate::run::Imported;
@@ -42,9 +43,16 @@ pub(in crate::http) async fn import_session(
         header::LOCATION,
         HeaderValue::from_str(&location).map_err(Problem::internal)?,
     );
-    let (head, bytes) = ((StatusCode::CREATED, headers), bundle.history.bytes());
-    let view = || SessionView::new(&bundle, Include::ALL);
-    let mut response = api.in_flight.respond(&tenant, head, bytes, view).await?;
+    let bytes = bundle.history.bytes();
+    let room = api
+        .in_flight
+        .take(&tenant, if bytes <= SMALL { 0 } else { bytes })
+        .await;
+    let mut response = respond_with(
+        room,
+        (StatusCode::CREATED, headers),
+        &SessionView::new(&bundle, Include::ALL),
+    )?;
     mark_replay(&mut response, is_replay);
     Ok(response)
 }

@@ -9,17 +9,16 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::stream::Messages;
+use super::stream::{Page, PageReader};
 use super::view::{Include, SessionView, found};
 use super::{etag, stream};
 use crate::http::Api;
 use crate::http::auth::Caller;
-use crate::http::in_flight::{held, respond_with};
-use crate::http::paging::{Cursor, ListPage, PAGE_BYTES, take_cursor, take_limit};
+use crate::http::in_flight::{held, reading, respond_with};
+use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::SessionId;
-use crate::json::json_length;
 use crate::message::Message;
 use crate::tenant::TenantId;
 
@@ -83,7 +82,8 @@ async fn respond_whole(
     session_id: SessionId,
     include: Include,
 ) -> Result<Response, Problem> {
-    let mut share = api.in_flight.take_soon(tenant, PAGE_BYTES).await?;
+    let bytes = api.service.store.states_size(tenant, session_id).await?;
+    let mut share = api.in_flight.take_soon(tenant, reading(bytes)).await?;
     let bundle = api.service.store.states_load(tenant, session_id).await?;
     let bundle = found(api, tenant, session_id, bundle).await?;
     let headers = etag::headers(bundle.head.root_hash);
@@ -96,7 +96,7 @@ async fn respond_whole(
     text.extend_from_slice(br#","message_history_state":{"messages":["#);
     // Whoever waits for room holds none.
     share.set(0);
-    let messages = Messages::open(api, tenant, session_id).await?;
+    let messages = stream::Messages::open(api, tenant, session_id).await?;
     let messages = found(api, tenant, session_id, messages).await?;
     share.set(text.len());
     let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
@@ -128,16 +128,12 @@ pub(in crate::http) async fn list_messages(
     query.finish()?;
     let session_id = path.id("session_id")?;
     let from = next.or(first).unwrap_or(0);
-    let page = stream::read_page(&api, &tenant, session_id, from, limit).await?;
-    let (mut page, share) = found(&api, &tenant, session_id, page).await?;
-    let mut bytes = 0;
-    let fitting = page.messages.iter().take_while(|message| {
-        let before = bytes;
-        bytes += json_length(&***message);
-        before < PAGE_BYTES
-    });
-    let fitting = fitting.count();
-    page.messages.truncate(fitting);
+    let page = PageReader::new(&api, &tenant, session_id).read(from, limit).await?;
+    let mut page = found(&api, &tenant, session_id, page).await?;
+    page.cut();
+    let Page {
+        messages: page, share, ..
+    } = page;
     let end = page.from + page.messages.len() as u64;
     let next = (end < page.total && !page.messages.is_empty()).then_some(Cursor::Message(end));
     let list = MessageList {

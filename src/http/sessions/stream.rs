@@ -9,52 +9,138 @@ use futures_util::{Stream, StreamExt as _, stream};
 
 use crate::fair_share::Share;
 use crate::http::Api;
+use crate::http::in_flight::reading;
 use crate::http::paging::PAGE_BYTES;
 use crate::http::problem::Problem;
 use crate::ids::SessionId;
+use crate::json::{count_reaching, json_length};
 use crate::message::Message;
-use crate::store::MessagePage;
+use crate::store::{MessagePage, SegmentSize};
 use crate::tenant::TenantId;
 
 /// About how many bytes are encoded at a stretch.
 const CHUNK_BYTES: usize = 64 << 10;
-/// What reading a page takes for each byte of its JSON: the stored bytes, the text, and the messages.
-const READING: u64 = 3;
+/// What a message takes in memory beside its JSON.
+const MESSAGE: u64 = 512;
 
-/// Reads messages of whole stored segments until they make a page: at least one segment, since that is what the store reads. Holds the
-/// share that this takes.
-pub(super) async fn read_page(
-    api: &Api,
-    tenant: &TenantId,
+/// A session whose messages are read in order, a page at a time.
+pub(super) struct PageReader {
+    api: Arc<Api>,
+    tenant: TenantId,
     session_id: SessionId,
+    /// The sizes of the segments that come next, as far as they are listed.
+    listed: VecDeque<SegmentSize>,
+}
+
+/// Messages of whole stored segments, with the share that reading them takes.
+pub(super) struct Page {
+    pub(super) messages: MessagePage,
+    /// The bytes of those segments as JSON.
+    pub(super) bytes: usize,
+    pub(super) share: Share,
+}
+
+/// What the next page reads.
+struct Plan {
     from: u64,
-    limit: u32,
-) -> Result<Option<(MessagePage, Share)>, Problem> {
-    let store = &api.service.store;
-    let Some(segments) = store.segment_list(tenant, session_id, from, limit).await? else {
-        return Ok(None);
-    };
-    let (mut bytes, mut end) = (0, from);
-    for segment in segments {
-        if bytes >= PAGE_BYTES as u64 {
-            break;
+    count: u32,
+    /// The bytes of its segments as JSON.
+    bytes: usize,
+    /// The bytes that reading it takes.
+    cost: usize,
+}
+
+impl Page {
+    /// Tells whether no messages follow.
+    pub(super) fn is_last(&self) -> bool {
+        self.messages.from + self.messages.messages.len() as u64 == self.messages.total
+    }
+
+    /// Leaves the messages up to the one with which they reach the bytes of a page.
+    pub(super) fn cut(&mut self) {
+        let messages = &mut self.messages.messages;
+        let count = count_reaching(PAGE_BYTES, messages.iter().map(|message| json_length(&**message)));
+        messages.truncate(count);
+    }
+}
+
+impl PageReader {
+    pub(super) fn new(api: &Arc<Api>, tenant: &TenantId, session_id: SessionId) -> Self {
+        Self {
+            api: Arc::clone(api),
+            tenant: tenant.clone(),
+            session_id,
+            listed: VecDeque::new(),
         }
-        bytes += segment.bytes;
-        end = segment.first_index + segment.message_count;
     }
-    let count = u32::try_from(end.saturating_sub(from)).unwrap_or(u32::MAX);
-    let cost = usize::try_from(bytes.saturating_mul(READING)).unwrap_or(usize::MAX);
-    let share = api.in_flight.take_soon(tenant, cost).await?;
-    let page = store.message_list(tenant, session_id, from, count.min(limit)).await?;
-    if page
-        .as_ref()
-        .is_some_and(|page| page.messages.is_empty() && page.from < page.total)
-    {
-        return Err(Problem::internal(format!(
-            "segments of the session {session_id} are missing"
-        )));
+
+    /// Reads at most `limit` messages from an index on: those of as many segments as make a page, and of one at least, since that is
+    /// what the store reads. Pages must follow one another. `None` when there is no such session.
+    pub(super) async fn read(&mut self, from: u64, limit: u32) -> Result<Option<Page>, Problem> {
+        let Some(plan) = self.plan(from, limit).await? else {
+            return Ok(None);
+        };
+        let share = self.api.in_flight.take_soon(&self.tenant, plan.cost).await?;
+        self.load(plan, share).await
     }
-    Ok(page.map(|page| (page, share)))
+
+    /// Reads the next page of a response that has begun: it waits for room as long as it takes.
+    async fn read_on(&mut self, from: u64) -> Result<Option<Page>, Problem> {
+        let Some(plan) = self.plan(from, u32::MAX).await? else {
+            return Ok(None);
+        };
+        let share = self.api.in_flight.take(&self.tenant, plan.cost).await;
+        self.load(plan, share).await
+    }
+
+    async fn plan(&mut self, from: u64, limit: u32) -> Result<Option<Plan>, Problem> {
+        if self.listed.is_empty() {
+            let store = &self.api.service.store;
+            let listed = store.segment_list(&self.tenant, self.session_id, from, limit).await?;
+            let Some(listed) = listed else {
+                return Ok(None);
+            };
+            self.listed = listed.into();
+        }
+        let (mut bytes, mut cost, mut end) = (0, 0_usize, from);
+        while bytes < PAGE_BYTES as u64
+            && let Some(segment) = self.listed.pop_front()
+        {
+            bytes += segment.bytes;
+            let of_segment = reading(segment.bytes).saturating_add(to_usize(segment.message_count * MESSAGE));
+            cost = cost.saturating_add(of_segment);
+            end = segment.end();
+        }
+        let count = u32::try_from(end.saturating_sub(from)).unwrap_or(u32::MAX);
+        Ok(Some(Plan {
+            from,
+            count: count.min(limit),
+            bytes: to_usize(bytes),
+            cost,
+        }))
+    }
+
+    async fn load(&self, plan: Plan, share: Share) -> Result<Option<Page>, Problem> {
+        let store = &self.api.service.store;
+        let page = store.message_list(&self.tenant, self.session_id, plan.from, plan.count);
+        let Some(messages) = page.await? else {
+            return Ok(None);
+        };
+        if messages.messages.is_empty() && messages.from < messages.total {
+            let words = format!("segments of the session {} are missing", self.session_id);
+            return Err(Problem::internal(words));
+        }
+        Ok(Some(Page {
+            messages,
+            bytes: plan.bytes,
+            share,
+        }))
+    }
+}
+
+/// More than fits is as much as one may ask for.
+fn to_usize(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Makes the body of a session: its JSON up to the messages, the messages, and the end.
@@ -65,13 +151,13 @@ pub(super) fn body(prefix: Bytes, messages: Messages) -> Body {
 
 /// The messages of a session on their way out.
 pub(super) struct Messages {
-    api: Arc<Api>,
-    tenant: TenantId,
-    session_id: SessionId,
+    reader: PageReader,
     total: u64,
     /// The index of the next one.
     next: u64,
     page: VecDeque<Arc<Message>>,
+    /// The bytes of those messages.
+    left: usize,
     share: Option<Share>,
     is_over: bool,
 }
@@ -83,15 +169,15 @@ impl Messages {
         tenant: &TenantId,
         session_id: SessionId,
     ) -> Result<Option<Self>, Problem> {
-        let first = read_page(api, tenant, session_id, 0, u32::MAX).await?;
-        Ok(first.map(|(page, share)| Self {
-            api: Arc::clone(api),
-            tenant: tenant.clone(),
-            session_id,
-            total: page.total,
+        let mut reader = PageReader::new(api, tenant, session_id);
+        let first = reader.read(0, u32::MAX).await?;
+        Ok(first.map(|page| Self {
+            reader,
+            total: page.messages.total,
             next: 0,
-            page: page.messages.into(),
-            share: Some(share),
+            page: page.messages.messages.into(),
+            left: page.bytes,
+            share: Some(page.share),
             is_over: false,
         }))
     }
@@ -104,13 +190,14 @@ impl Messages {
             let chunk = messages.chunk().await.inspect_err(|error| {
                 messages.is_over = true;
                 // The status is sent; the connection is cut, so that the reader knows that something is missing.
-                let session_id = messages.session_id;
+                let session_id = messages.reader.session_id;
                 tracing::error!(%session_id, error = error.to_string(), "a session can't be sent to its end");
             });
             Some((chunk, messages))
         })
     }
 
+    /// Encodes what is sent next. From then on the share is that of the chunk and of what is left of the page.
     async fn chunk(&mut self) -> io::Result<Bytes> {
         let mut text = Vec::new();
         while text.len() < CHUNK_BYTES {
@@ -126,8 +213,13 @@ impl Messages {
             if self.next > 0 {
                 text.push(b',');
             }
+            let before = text.len();
             serde_json::to_writer(&mut text, &*message)?;
+            self.left = self.left.saturating_sub(text.len() - before);
             self.next += 1;
+        }
+        if let Some(share) = &mut self.share {
+            share.set(self.left + text.len());
         }
         Ok(text.into())
     }
@@ -135,14 +227,15 @@ impl Messages {
     async fn read_on(&mut self) -> io::Result<()> {
         // First, so that whoever waits for room holds none.
         self.share = None;
-        let page = read_page(&self.api, &self.tenant, self.session_id, self.next, u32::MAX).await;
+        let page = self.reader.read_on(self.next).await;
         let page = page.map_err(|problem| {
             let cause = problem.cause_chain();
             io::Error::other(cause.unwrap_or_else(|| problem.code().as_str().to_owned()))
         })?;
-        let (page, share) = page.ok_or_else(|| io::Error::other("the session was removed meanwhile"))?;
-        self.page = page.messages.into();
-        self.share = Some(share);
+        let page = page.ok_or_else(|| io::Error::other("the session was removed meanwhile"))?;
+        self.page = page.messages.messages.into();
+        self.left = page.bytes;
+        self.share = Some(page.share);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 mod agent;
 mod delivery;
 mod key;
+mod payload_size;
 mod progress;
 mod queue;
 mod removed;
@@ -15,6 +16,7 @@ mod time;
 pub(crate) use self::agent::AgentRow;
 pub(crate) use self::delivery::{DeliveryRow, DueDeliveryRow};
 pub(crate) use self::key::{KeyRow, scopes_text};
+pub(crate) use self::payload_size::PayloadSizeRow;
 pub(crate) use self::progress::{EventsRow, JournalRow, SteeringRow};
 pub(crate) use self::queue::{LeaseKey, LeasedRunRow, RenewedLeaseRow, UnreadableRun};
 pub(crate) use self::removed::RemovedSessionRow;

@@ -2,9 +2,10 @@
 
 use uuid::Uuid;
 
-use super::{RowName, from_row};
-use crate::session::Hash;
-use crate::store::codec::{DecodeError, HistoryBuilder, StoredPayload, StoredSegment, stated_length};
+use super::{PayloadSizeRow, RowName, from_row};
+use crate::ids::BranchId;
+use crate::session::{BranchPosition, Hash};
+use crate::store::codec::{DecodeError, HistoryBuilder, StoredPayload, StoredSegment};
 use crate::store::error::StoreError;
 use crate::store::traits::SegmentSize;
 
@@ -27,31 +28,51 @@ from_row!(SegmentRow<'r> {
 /// How large a segment is.
 #[derive(Debug)]
 pub(crate) struct SegmentSizeRow {
-    first_index: i64,
-    message_count: i32,
-    encoding: i16,
-    stored_bytes: i64,
-    beginning: Vec<u8>,
+    segment: SegmentPlaceRow,
+    payload: PayloadSizeRow,
 }
 
-from_row!(SegmentSizeRow {
+#[derive(Debug)]
+struct SegmentPlaceRow {
+    branch_id: Uuid,
+    position: i64,
+    first_index: i64,
+    message_count: i32,
+}
+
+from_row!(SegmentPlaceRow {
+    branch_id,
+    position,
     first_index,
     message_count,
-    encoding,
-    stored_bytes,
-    beginning,
 });
 
+impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for SegmentSizeRow
+where
+    SegmentPlaceRow: sqlx::FromRow<'r, R>,
+    PayloadSizeRow: sqlx::FromRow<'r, R>,
+{
+    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            segment: SegmentPlaceRow::from_row(row)?,
+            payload: PayloadSizeRow::from_row(row)?,
+        })
+    }
+}
+
 impl SegmentSizeRow {
-    /// Returns the size of a segment of the session.
-    pub(crate) fn size(&self, session: &RowName) -> Result<SegmentSize, StoreError> {
+    /// Returns the size of the segment.
+    pub(crate) fn size(&self) -> Result<SegmentSize, StoreError> {
+        let row = &self.segment;
+        let name = RowName::new("history_segments", &format_args!("{}/{}", row.branch_id, row.position));
         Ok(SegmentSize {
-            first_index: session.count("message_count", self.first_index)?,
-            message_count: session.count("message_count", i64::from(self.message_count))?,
-            bytes: match stated_length(self.encoding, &self.beginning) {
-                Some(bytes) => bytes,
-                None => session.count("message_count", self.stored_bytes)?,
+            place: BranchPosition {
+                branch_id: BranchId::from_uuid(row.branch_id),
+                position: name.count("position", row.position)?,
             },
+            first_index: name.count("first_index", row.first_index)?,
+            message_count: name.count("message_count", i64::from(row.message_count))?,
+            bytes: self.payload.bytes(),
         })
     }
 }

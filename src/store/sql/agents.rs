@@ -4,13 +4,14 @@ use super::engine::Engine;
 use super::statement::Statement;
 use crate::agent::AgentDefinition;
 use crate::clock::Timestamp;
+use crate::json::count_reaching;
 use crate::session::Hash;
 use crate::store::codec::{Payload, encode_definition};
 use crate::store::driver_error::nothing_matches;
 use crate::store::error::StoreError;
 use crate::store::query::AgentPage;
-use crate::store::rows::{AgentRow, StoredTime};
-use crate::store::traits::{AgentRecord, AgentStore, StoreFuture};
+use crate::store::rows::{AgentRow, PayloadSizeRow, StoredTime};
+use crate::store::traits::{AgentList, AgentRecord, AgentStore, StoreFuture};
 use crate::tenant::TenantId;
 
 impl<E: Engine> AgentStore for E {
@@ -35,7 +36,7 @@ impl<E: Engine> AgentStore for E {
         Box::pin(agent_version_lookup(self, tenant, version))
     }
 
-    fn agent_list<'a>(&'a self, tenant: &'a TenantId, page: &'a AgentPage) -> StoreFuture<'a, Vec<AgentRecord>> {
+    fn agent_list<'a>(&'a self, tenant: &'a TenantId, page: &'a AgentPage) -> StoreFuture<'a, AgentList> {
         Box::pin(agent_list(self, tenant, page))
     }
 
@@ -145,7 +146,23 @@ async fn agent_version_lookup(
     row.map(AgentRecord::try_from).transpose()
 }
 
-async fn agent_list(engine: &impl Engine, tenant: &TenantId, page: &AgentPage) -> Result<Vec<AgentRecord>, StoreError> {
+async fn agent_list(engine: &impl Engine, tenant: &TenantId, page: &AgentPage) -> Result<AgentList, StoreError> {
+    let sizes = "select v.encoding, cast(length(v.payload) as bigint) as stored_bytes,
+            substr(v.payload, 1, 18) as beginning
+        from agents a join agent_versions v on v.tenant = a.tenant and v.version = a.version
+        where a.tenant = $1 and ($2 is null or a.name > $2)
+        order by a.name
+        limit $3";
+    let sizes: Vec<PayloadSizeRow> = Statement::new("measure agents", sizes)
+        .bind(tenant.as_str())
+        .bind(page.after.as_deref())
+        .bind(i64::from(page.limit) + 1)
+        .fetch_all(engine)
+        .await
+        .or_else(nothing_matches)?;
+    let in_limit = sizes.iter().take(page.limit as usize);
+    let bytes = in_limit.map(|size| usize::try_from(size.bytes()).unwrap_or(usize::MAX));
+    let fitting = count_reaching(page.bytes, bytes);
     let statement = "select v.version, v.created_at, v.schema_version, v.encoding, v.payload
         from agents a join agent_versions v on v.tenant = a.tenant and v.version = a.version
         where a.tenant = $1 and ($2 is null or a.name > $2)
@@ -154,11 +171,15 @@ async fn agent_list(engine: &impl Engine, tenant: &TenantId, page: &AgentPage) -
     let rows: Vec<AgentRow> = Statement::new("list agents", statement)
         .bind(tenant.as_str())
         .bind(page.after.as_deref())
-        .bind(i64::from(page.limit))
+        .bind(i64::try_from(fitting).unwrap_or(i64::MAX))
         .fetch_all(engine)
         .await
         .or_else(nothing_matches)?;
-    rows.into_iter().map(AgentRecord::try_from).collect()
+    let agents: Result<_, _> = rows.into_iter().map(AgentRecord::try_from).collect();
+    Ok(AgentList {
+        agents: agents?,
+        is_last: fitting == sizes.len(),
+    })
 }
 
 async fn agent_delete(engine: &impl Engine, tenant: &TenantId, name: &str) -> Result<bool, StoreError> {

@@ -14,7 +14,9 @@ use crate::session::{Bundle, History};
 use crate::store::codec::HistoryBuilder;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
-use crate::store::rows::{BundleParts, BundleRow, PlaceRow, RowName, SegmentRow, SegmentSizeRow, stored_count};
+use crate::store::rows::{
+    BundleParts, BundleRow, PayloadSizeRow, PlaceRow, RowName, SegmentRow, SegmentSizeRow, stored_count,
+};
 use crate::store::traits::{MessagePage, SegmentSize};
 use crate::tenant::TenantId;
 
@@ -70,10 +72,10 @@ macro_rules! segments {
 const SEGMENTS: &str =
     segments!("h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding, h.payload");
 
-/// The sizes of the same segments. A compressed payload begins with the number of its bytes.
+/// The sizes of the same segments.
 const SEGMENT_SIZES: &str = segments!(
-    "h.first_index, h.message_count, h.encoding, cast(length(h.payload) as bigint) as stored_bytes,
-        substr(h.payload, 1, 18) as beginning"
+    "h.branch_id, h.position, h.first_index, h.message_count, h.encoding,
+        cast(length(h.payload) as bigint) as stored_bytes, substr(h.payload, 1, 18) as beginning"
 );
 
 /// Loads a bundle with the messages that running it needs.
@@ -114,6 +116,25 @@ pub(super) async fn states_load(
     }))
 }
 
+/// Returns the bytes of a session's states.
+pub(super) async fn states_size(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+) -> Result<u64, StoreError> {
+    let statement = "select st.encoding, cast(length(st.payload) as bigint) as stored_bytes,
+            substr(st.payload, 1, 18) as beginning
+        from sessions s
+        join states st on st.tenant = s.tenant and st.hash in (s.environment_hash, s.context_hash)
+        where s.tenant = $1 and s.session_id = $2";
+    let rows: Vec<PayloadSizeRow> = Statement::new("measure states", statement)
+        .bind(tenant.as_str())
+        .bind(session_id.as_uuid())
+        .fetch_all(engine)
+        .await?;
+    Ok(rows.iter().map(PayloadSizeRow::bytes).sum())
+}
+
 async fn parts_load(
     engine: &impl Engine,
     tenant: &TenantId,
@@ -145,10 +166,9 @@ pub(super) async fn segment_list<E: Engine>(
         .bind(stored_count(from))
         .bind(stored_count(from.saturating_add(u64::from(limit))));
     E::push_segments_join(&mut select);
-    select.push(" order by h.first_index, h.message_count limit 512");
+    select.push(" order by h.first_index, h.message_count limit 256");
     let rows: Vec<SegmentSizeRow> = select.fetch_all(engine).await?;
-    let name = RowName::new("sessions", &session_id);
-    let sizes = rows.iter().map(|row| row.size(&name));
+    let sizes = rows.iter().map(SegmentSizeRow::size);
     sizes.collect::<Result<_, _>>().map(Some)
 }
 

@@ -10,7 +10,7 @@ use crate::store::driver_error::nothing_matches;
 use crate::store::error::StoreError;
 use crate::store::new_run::NewRun;
 use crate::store::query::{Page, RunFilter};
-use crate::store::rows::{RunRecordRow, RunSummaryRow, StepsRow, StoredTime};
+use crate::store::rows::{PayloadSizeRow, RunRecordRow, RunSummaryRow, StepsRow, StoredTime};
 use crate::store::traits::{Recorded, RunEnd, RunReader, RunWriter, StoreFuture};
 use crate::tenant::TenantId;
 
@@ -34,6 +34,10 @@ impl<E: Engine> RunReader for E {
         page: Page<RunId>,
     ) -> StoreFuture<'a, Vec<RunSummary>> {
         Box::pin(run_list(self, tenant, filter, page))
+    }
+
+    fn steps_size<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, u64> {
+        Box::pin(steps_size(self, tenant, run_id))
     }
 
     fn step_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Option<Vec<StepRecord>>> {
@@ -130,6 +134,24 @@ async fn run_list(
     select.push_bind(" order by r.run_id desc limit ", i64::from(page.limit));
     let rows: Vec<RunSummaryRow> = select.fetch_all(engine).await.or_else(nothing_matches)?;
     rows.into_iter().map(RunSummary::try_from).collect()
+}
+
+async fn steps_size(engine: &impl Engine, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError> {
+    let statement = "select steps_encoding as encoding, cast(length(steps) as bigint) as stored_bytes,
+            substr(steps, 1, 18) as beginning
+        from runs where tenant = $1 and run_id = $2
+        union all
+        select h.encoding, cast(length(h.payload) as bigint), substr(h.payload, 1, 18)
+        from runs r
+        join sessions s on s.tenant = r.tenant and s.session_id = r.session_id
+        join history_segments h on h.tenant = s.tenant and h.branch_id = s.branch_id and h.position = s.position
+        where r.tenant = $1 and r.run_id = $2";
+    let rows: Vec<PayloadSizeRow> = Statement::new("measure steps", statement)
+        .bind(tenant.as_str())
+        .bind(run_id.as_uuid())
+        .fetch_all(engine)
+        .await?;
+    Ok(rows.iter().map(PayloadSizeRow::bytes).sum())
 }
 
 async fn step_list(

@@ -51,6 +51,10 @@ impl<E: Engine> SessionReader for E {
         Box::pin(history::states_load(self, tenant, session_id))
     }
 
+    fn states_size<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, u64> {
+        Box::pin(history::states_size(self, tenant, session_id))
+    }
+
     fn segment_list<'a>(
         &'a self,
         tenant: &'a TenantId,

@@ -1,5 +1,6 @@
 //! Large responses: read in pieces, shared by many readers, and bounded together.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agent_runtime::store::Scope;
@@ -14,6 +15,8 @@ use crate::support::answer::{Answer, read, with_json};
 
 on_every_store! {
     a_long_history_is_read_whole_and_in_pages,
+    a_long_difference_says_that_it_is_not_complete,
+    large_agents_are_listed_a_few_at_a_time,
 }
 
 /// About how many bytes a page has.
@@ -76,6 +79,88 @@ async fn a_long_history_is_read_whole_and_in_pages(service: &Service) {
     }
 }
 
+/// Compares two sessions. Returns the numbers of messages that both, only the left one and only the right one have, and whether that is
+/// all.
+async fn compare(service: &Service, left: &Value, right: &Value) -> (Value, [usize; 2], Value) {
+    let [left, right] = [left, right].map(|session| session["session_id"].as_str().unwrap());
+    let answer = service.try_get(&format!("/v1/sessions/{left}/diff/{right}")).await;
+    // Four lists, the last item of each of 200 kB at most.
+    assert!(answer.body.len() < 4 * (PAGE + 201_000), "{} bytes", answer.body.len());
+    let diff = answer.ok();
+    let count = |side: &str| diff[side].as_array().unwrap().len();
+    (
+        diff["shared_messages"].clone(),
+        [count("left_messages"), count("right_messages")],
+        diff["complete"].clone(),
+    )
+}
+
+async fn a_long_difference_says_that_it_is_not_complete(service: &Service) {
+    let import = async |body: Value| service.post("/v1/sessions", &body).await.ok();
+    let (left, right) = (
+        import(history(&[200_000; 12])).await,
+        import(history(&[200_000; 7])).await,
+    );
+    // The sixth message reaches the size of a page.
+    assert_eq!(compare(service, &left, &right).await, (json!(0), [6, 6], json!(false)));
+    assert_eq!(compare(service, &left, &left).await, (json!(12), [0, 0], json!(true)));
+    let mut forks = Vec::new();
+    for size in [10, 600_000] {
+        let body = json!({"input": "x".repeat(size), "base_session_id": left["session_id"]});
+        forks.push(service.run_with(body).await);
+    }
+    let short = service
+        .run_with(json!({"input": "on", "base_session_id": forks[0]["session_id"]}))
+        .await;
+    assert_eq!(
+        compare(service, &short, &forks[0]).await,
+        (json!(14), [2, 0], json!(true))
+    );
+    assert_eq!(compare(service, &left, &short).await, (json!(12), [0, 4], json!(true)));
+
+    // Values of the environment that differ are cut likewise.
+    let with_notes = |text: &str| {
+        let mut body = history(&[10]);
+        let notes: BTreeMap<_, _> = (0..20).map(|key| (format!("key{key}"), text.repeat(100_000))).collect();
+        body["environment_state"] = json!(notes);
+        body
+    };
+    let (left, right) = (import(with_notes("l")).await, import(with_notes("r")).await);
+    let path = |side: &Value| side["session_id"].as_str().unwrap().to_owned();
+    let diff = service
+        .get(&format!("/v1/sessions/{}/diff/{}", path(&left), path(&right)))
+        .await;
+    // Two values of 100 kB each.
+    let changes = diff["environment"].as_array().unwrap();
+    assert_eq!((changes.len(), &diff["complete"]), (6, &json!(false)));
+    assert_eq!(changes[0]["path"], "/key0");
+}
+
+async fn large_agents_are_listed_a_few_at_a_time(service: &Service) {
+    let prompt = "x".repeat(900_000);
+    let mut names: Vec<_> = (0..5).map(|number| format!("big{number}")).collect();
+    for name in &names {
+        let body = json!({"model": "mock/echo", "system_prompt": prompt});
+        service.put_agent(name, body).await;
+    }
+    // The configured one.
+    names.push("demo".to_owned());
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let answer = service.try_get(&format!("/v1/agents?limit=200{cursor}")).await;
+        assert!(answer.body.len() < 2 * PAGE, "{} bytes", answer.body.len());
+        let page = answer.ok();
+        let data = page["data"].as_array().unwrap();
+        seen.extend(data.iter().map(|agent| agent["name"].as_str().unwrap().to_owned()));
+        let Some(next) = page["next_cursor"].as_str() else {
+            break;
+        };
+        cursor = format!("&cursor={next}");
+    }
+    seen.retain(|name| name != "echo");
+    assert_eq!(seen, names);
+}
+
 /// A reader that asks for something, reads how the response begins, and then nothing more.
 async fn stop_reading(service: &Service, path: &str, key: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
@@ -91,7 +176,7 @@ async fn stop_reading(service: &Service, path: &str, key: &str) -> TcpStream {
 
 #[tokio::test]
 async fn readers_who_do_not_read_leave_room_for_other_tenants() {
-    let limits = [("http.max_bytes_in_flight", "16777216"), ("http.request_timeout", "1m")];
+    let limits = [("http.max_bytes_in_flight", "25165824"), ("http.request_timeout", "1m")];
     let service = Service::start_with(&limits).await;
     let scopes = [Scope::SessionsRead, Scope::RunsWrite];
     let (_, slow) = service.make_key("slow", &scopes).await;

@@ -171,6 +171,11 @@ impl Process {
         self.child.wait().unwrap();
     }
 
+    /// Returns its number.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Tells how it ended, if it has.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()

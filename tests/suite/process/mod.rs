@@ -11,6 +11,8 @@ mod handover;
 mod keys;
 mod late_leases;
 mod lost_events;
+#[cfg(target_os = "linux")]
+mod memory;
 mod older_stores;
 mod outages;
 mod replicas;

@@ -176,6 +176,11 @@ impl Service {
         self.process.signal(signal);
     }
 
+    /// Returns the number of its process.
+    pub(super) fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Returns what it greeted with.
     pub(super) fn banner(&self) -> String {
         self.process.stdout()

@@ -77,23 +77,23 @@ async fn agents_list_by_name(fixture: Fixture) {
             .await
             .unwrap();
     }
-    let mut page = AgentPage { after: None, limit: 3 };
-    let mut seen = Vec::new();
-    loop {
-        let agents = fixture.store.agent_list(&fixture.tenant, &page).await.unwrap();
-        let Some(last) = agents.last() else { break };
-        page.after = Some(last.definition.name.clone());
-        seen.extend(agents.iter().map(|agent| agent.definition.name.clone()));
+    // All on one page, three on a page, and one on each, since a page ends with the agent that reaches its bytes.
+    for (limit, bytes, pages) in [(7, usize::MAX, 1), (3, usize::MAX, 3), (3, 1, 7)] {
+        let page = |after| AgentPage { after, limit, bytes };
+        let (mut after, mut seen, mut count) = (None, Vec::new(), 0);
+        loop {
+            let list = fixture.store.agent_list(&fixture.tenant, &page(after)).await.unwrap();
+            seen.extend(list.agents.iter().map(|agent| agent.definition.name.clone()));
+            count += 1;
+            if list.is_last {
+                break;
+            }
+            after = seen.last().cloned();
+        }
+        assert_eq!((&seen[..], count), (&names.map(str::to_owned)[..], pages));
+        let none = fixture.store.agent_list(&tenant("other"), &page(None)).await.unwrap();
+        assert_eq!((none.agents, none.is_last), (Vec::new(), true));
     }
-    assert_eq!(seen, names);
-    assert_eq!(
-        fixture
-            .store
-            .agent_list(&tenant("other"), &AgentPage { after: None, limit: 3 })
-            .await
-            .unwrap(),
-        []
-    );
 }
 
 async fn a_version_can_be_kept_without_a_name(fixture: Fixture) {

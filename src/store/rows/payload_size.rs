@@ -1,0 +1,26 @@
+//! How large a stored payload is, without reading it: a compressed one begins with the number of its bytes.
+
+use super::from_row;
+use crate::store::codec::stated_length;
+
+/// The columns that tell the size of a payload.
+#[derive(Debug)]
+pub(crate) struct PayloadSizeRow {
+    encoding: i16,
+    stored_bytes: i64,
+    beginning: Vec<u8>,
+}
+
+from_row!(PayloadSizeRow {
+    encoding,
+    stored_bytes,
+    beginning,
+});
+
+impl PayloadSizeRow {
+    /// Returns the bytes of the payload as JSON.
+    pub(crate) fn bytes(&self) -> u64 {
+        let stored = u64::try_from(self.stored_bytes).unwrap_or_default();
+        stated_length(self.encoding, &self.beginning).unwrap_or(stored)
+    }
+}

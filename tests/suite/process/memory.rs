@@ -1,0 +1,176 @@
+//! What readers cost who do not read: the memory of the process, as the kernel tells it.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::session::Bundle;
+use agent_runtime::store::open;
+use agent_runtime::tenant::TenantId;
+use futures_util::future::join_all;
+use reqwest::Method;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{sleep, timeout};
+
+use super::binary::{Home, PATIENCE};
+use super::service::Service;
+use crate::store::fixtures::Fixture;
+use crate::support::databases::TestDatabase;
+
+const MEGABYTE: u64 = 1 << 20;
+/// What a process takes beside what is bounded: stacks, buffers, the caches of the store, what the allocator has not given back.
+const SLACK: u64 = 48 * MEGABYTE;
+
+/// A store with sessions that continue one another, each by a message of so many bytes, which is the output of its run as well.
+async fn store_line(count: usize, bytes: usize) -> (TestDatabase, Vec<Arc<Bundle>>) {
+    let database = TestDatabase::sqlite();
+    let fixture = Fixture {
+        store: open(database.url(), TestDatabase::settings()).await.unwrap(),
+        tenant: TenantId::anonymous(),
+        database,
+    };
+    let mut line: Vec<Arc<Bundle>> = Vec::new();
+    for number in 0..count {
+        let text = noise(number, bytes);
+        line.push(fixture.publish(&fixture.commit(line.last(), &[&text])).await);
+    }
+    fixture.store.close().await;
+    (fixture.database, line)
+}
+
+/// Text that can't be compressed much.
+fn noise(seed: usize, bytes: usize) -> String {
+    let mut state = 0x9e37_79b9_7f4a_7c15 ^ (seed as u64 + 1);
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"[(state >> 58) as usize])
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+/// Returns the most memory that the process ever had.
+fn peak(service: &Service) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", service.process_id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes = line.trim().trim_end_matches(" kB");
+    kilobytes.parse::<u64>().unwrap() * 1024
+}
+
+/// Asks for something and reads how the response begins, and then no more. One that is refused for want of room tries again.
+async fn begin_reading(service: &Service, path: &str) -> TcpStream {
+    loop {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let mut stream = socket.connect(service.address.parse().unwrap()).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", service.address);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut begin = [0; 12];
+        stream.read_exact(&mut begin).await.unwrap();
+        match &begin {
+            b"HTTP/1.1 200" => return stream,
+            b"HTTP/1.1 503" => sleep(Duration::from_millis(100)).await,
+            _ => panic!("{}", String::from_utf8_lossy(&begin)),
+        }
+    }
+}
+
+/// Reads a response to its end, and returns its bytes.
+async fn read_whole(service: &Service, path: &str) -> u64 {
+    let mut response = service.request(Method::GET, path).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let mut bytes = 0;
+    while let Some(chunk) = response.chunk().await.unwrap() {
+        bytes += chunk.len() as u64;
+    }
+    bytes
+}
+
+/// Reads on, a little at a time, for a while.
+async fn read_slowly(mut stream: TcpStream) {
+    let mut some = vec![0; 16 << 10];
+    for _ in 0..50 {
+        stream.read_exact(&mut some).await.unwrap();
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn slow_readers_of_a_large_session_take_no_more_than_the_bytes_in_flight() {
+    const COUNT: usize = 8;
+    const BYTES: usize = 3_000_000;
+    let (database, line) = store_line(COUNT, BYTES).await;
+    let budget = 80 * MEGABYTE;
+    let home = Home::new(database.url()).variable("AGENT_RUNTIME__HTTP__MAX_BYTES_IN_FLIGHT", &budget.to_string());
+    let service = Service::start(&home).await;
+    let path = format!("/v1/sessions/{}", line[COUNT - 1].head.session_id);
+    let at_rest = peak(&service);
+    // One who reads at once costs pages, and not the session.
+    assert!(read_whole(&service, &path).await > (COUNT * BYTES) as u64);
+    let of_one = peak(&service) - at_rest;
+    assert!(of_one < SLACK, "{of_one} bytes");
+    let readers = join_all((0..10).map(|_| begin_reading(&service, &path)));
+    let readers = timeout(4 * PATIENCE, readers).await.unwrap();
+    join_all(readers.into_iter().map(read_slowly)).await;
+    let of_ten = peak(&service) - at_rest;
+    // One tenant has half of the room.
+    assert!(of_ten < budget / 2 + SLACK, "{of_ten} bytes");
+    // What they held is given back with their connections.
+    assert!(read_whole(&service, &path).await > (COUNT * BYTES) as u64);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn callers_who_read_no_events_take_no_more_than_the_bytes_in_flight() {
+    const RUNS: usize = 20;
+    const BYTES: usize = 500_000;
+    let (database, line) = store_line(RUNS, BYTES).await;
+    let budget = 16 * MEGABYTE;
+    let home = Home::new(database.url()).variable("AGENT_RUNTIME__HTTP__MAX_BYTES_IN_FLIGHT", &budget.to_string());
+    let service = Service::start(&home).await;
+    let at_rest = peak(&service);
+    let mut callers = Vec::new();
+    for _ in 0..10 {
+        let ask = line.iter().map(|bundle| {
+            let path = format!("/v1/runs/{}/events", bundle.head.run_id.unwrap());
+            let service = &service;
+            async move { begin_reading(service, &path).await }
+        });
+        callers.extend(timeout(4 * PATIENCE, join_all(ask)).await.unwrap());
+    }
+    // Time for all of them to come as far as they can.
+    sleep(Duration::from_secs(2)).await;
+    let taken = peak(&service) - at_rest;
+    assert!(
+        taken < budget / 2 + SLACK,
+        "{taken} bytes for {} callers",
+        callers.len()
+    );
+    // Small responses wait for nobody.
+    let (status, _) = timeout(Duration::from_secs(2), service.call(Method::GET, "/healthz", None))
+        .await
+        .unwrap();
+    assert_eq!(status, 200);
+    // Whoever reads on gets all of it, once others have gone.
+    let mut one = callers.pop().unwrap();
+    drop(callers);
+    let mut text = Vec::new();
+    let reading = async {
+        let mut some = vec![0; 64 << 10];
+        while !text.ends_with(b"0\r\n\r\n") {
+            let count = one.read(&mut some).await.unwrap();
+            assert!(count > 0, "the stream broke off");
+            text.extend_from_slice(&some[..count]);
+        }
+    };
+    timeout(PATIENCE, reading).await.unwrap();
+    let text = String::from_utf8_lossy(&text);
+    assert!(
+        text.contains("event: run.completed") && text.len() > BYTES,
+        "{} bytes",
+        text.len()
+    );
+    service.stop().await;
+}
