@@ -135,7 +135,7 @@ impl AgentLoop {
             state,
             subject: HookSubject::Input(input),
         };
-        let (context, failure) = self.hooks.call(context).await;
+        let (context, failure) = self.hooks.call(context, || self.now()).await;
         let now = self.now();
         let state = match context.subject {
             HookSubject::Input(input) => context.state.with_input(input, now),
@@ -269,7 +269,7 @@ impl AgentLoop {
     }
 
     async fn call_hooks(&self, point: HookPoint, state: AgentState) -> AgentState {
-        self.hooks.call_on_state(point, state, self.now()).await
+        self.hooks.call_on_state(point, state, || self.now()).await
     }
 
     async fn call_error_hooks(&self, state: AgentState) -> AgentState {
@@ -282,7 +282,7 @@ impl AgentLoop {
             state,
             subject: HookSubject::Errors(errors),
         };
-        let (context, failure) = self.hooks.call(context).await;
+        let (context, failure) = self.hooks.call(context, || self.now()).await;
         match failure {
             Some(failure) => failure.in_state(context.state, self.now()),
             None => context.state,

@@ -34,3 +34,10 @@ pub trait Compiler: Send + Sync + fmt::Debug {
         self.read(state).into_messages()
     }
 }
+
+impl AgentState {
+    /// Returns the messages that go to the model, as the compiler chooses them (document 001, "Context").
+    pub fn messages(&self, compiler: &dyn Compiler) -> Messages {
+        compiler.compile(self)
+    }
+}

@@ -161,14 +161,12 @@ async fn before_request(
         return Ok((state, request));
     }
     let fallback = request.clone();
-    let (context, failure) = ports
-        .hooks
-        .call(HookContext {
-            point: HookPoint::BeforeModelRequest,
-            state,
-            subject: HookSubject::Request(Box::new(request)),
-        })
-        .await;
+    let context = HookContext {
+        point: HookPoint::BeforeModelRequest,
+        state,
+        subject: HookSubject::Request(Box::new(request)),
+    };
+    let (context, failure) = ports.hooks.call(context, || ports.now()).await;
     if let Some(failure) = failure {
         return Err((context.state, failure));
     }
@@ -190,14 +188,12 @@ async fn after_response(ports: &ExchangePorts, state: AgentState, answer: Answer
     } = answer;
     let (mut state, mut response, mut hook_failure) = (state, response, None);
     if let Some(whole) = response.take_if(|_| ports.hooks.has_hooks_at(HookPoint::AfterModelRequest)) {
-        let (context, failure) = ports
-            .hooks
-            .call(HookContext {
-                point: HookPoint::AfterModelRequest,
-                state,
-                subject: HookSubject::Response(Box::new(whole)),
-            })
-            .await;
+        let context = HookContext {
+            point: HookPoint::AfterModelRequest,
+            state,
+            subject: HookSubject::Response(Box::new(whole)),
+        };
+        let (context, failure) = ports.hooks.call(context, || ports.now()).await;
         state = context.state;
         hook_failure = failure;
         if let HookSubject::Response(changed) = context.subject {

@@ -33,7 +33,7 @@ impl ScriptedDriver {
 
     async fn make_step(&self, state: AgentState, step_id: StepId) -> AgentState {
         let ports = &self.ports;
-        let step = AgentStep::new(step_id, ports.compiler.compile(&state));
+        let step = AgentStep::new(step_id, state.messages(&*ports.compiler));
         let shape = match prepare_shape(ports, &state).await {
             Ok(shape) => shape,
             Err(unprepared) => return end_unprepared(ports, state, step, unprepared),

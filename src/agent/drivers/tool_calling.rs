@@ -25,7 +25,7 @@ impl ToolCallingDriver {
 
     async fn make_step(&self, state: AgentState, step_id: StepId) -> AgentState {
         let ports = &self.ports;
-        let step = AgentStep::new(step_id, ports.compiler.compile(&state));
+        let step = AgentStep::new(step_id, state.messages(&*ports.compiler));
         let Prepared { shape, request } = match prepare(ports, &state, &step.input_messages).await {
             Ok(prepared) => prepared,
             Err(unprepared) => return end_unprepared(ports, state, step, unprepared),

@@ -178,7 +178,7 @@ impl<'a> Uses<'a> {
             state: self.state.clone(),
             subject: HookSubject::ToolUse(undecided.clone()),
         };
-        let (context, failure) = self.ports.hooks.call(context).await;
+        let (context, failure) = self.ports.hooks.call(context, || self.ports.now()).await;
         self.state = context.state;
         let tool_use = match context.subject {
             HookSubject::ToolUse(tool_use) => tool_use,
@@ -266,7 +266,7 @@ impl<'a> Uses<'a> {
             state: self.state.clone(),
             subject: HookSubject::ToolExecution(Box::new(execution.clone())),
         };
-        let (context, failure) = self.ports.hooks.call(context).await;
+        let (context, failure) = self.ports.hooks.call(context, || self.ports.now()).await;
         self.state = context.state;
         if let Some(failure) = failure {
             self.fail(failure);

@@ -71,6 +71,8 @@ pub trait Hook: Send + Sync + fmt::Debug {
 mod tests {
     use std::sync::Arc;
 
+    use chrono::TimeDelta;
+
     use super::*;
     use crate::agent::state::AgentState;
     use crate::clock::{Clock as _, SystemClock};
@@ -102,8 +104,22 @@ mod tests {
             stack.with_hook(priority, Arc::new(Named(name)))
         });
         let state = AgentState::new(AgentId::from_uuid(UuidV7Source.next_uuid()), SystemClock.now());
-        let (context, failure) = stack.call(HookContext::of_state(HookPoint::BeforeStep, state)).await;
+        let later = state.updated_at() + TimeDelta::seconds(1);
+        let context = HookContext::of_state(HookPoint::BeforeStep, state);
+        let (context, failure) = stack.call(context, || later).await;
         assert!(failure.is_none());
         assert_eq!(context.state.context().system_prompt, "abcde");
+        assert_eq!(context.state.updated_at(), later);
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_changes_nothing_does_not_move_the_time_of_change() {
+        let stack = HookStack::default().with_hook(0, Arc::new(Named("")));
+        let state = AgentState::new(AgentId::from_uuid(UuidV7Source.next_uuid()), SystemClock.now());
+        let later = state.updated_at() + TimeDelta::seconds(1);
+        let context = HookContext::of_state(HookPoint::BeforeStep, state.clone());
+        let (context, failure) = stack.call(context, || later).await;
+        assert!(failure.is_none());
+        assert_eq!(context.state, state);
     }
 }

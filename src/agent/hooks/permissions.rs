@@ -76,6 +76,21 @@ impl HookField {
             _ => None,
         }
     }
+
+    /// Tells whether it is a part of the agent's state, of what the state holds of the execution as well.
+    pub(super) fn is_of_state(self) -> bool {
+        let of_subject = matches!(
+            self,
+            Self::Input
+                | Self::Request
+                | Self::Response
+                | Self::ToolArguments
+                | Self::ToolDecision
+                | Self::ToolResult
+                | Self::Subject
+        );
+        !of_subject
+    }
 }
 
 /// What the hooks of a point may change.

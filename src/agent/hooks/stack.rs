@@ -60,8 +60,12 @@ impl HookStack {
     }
 
     /// Calls all hooks of the context's point in turn. The first that fails, or changes what it may not, ends the turn; the context is
-    /// then what the hooks before it made.
-    pub async fn call(&self, context: HookContext) -> (HookContext, Option<HookFailure>) {
+    /// then what the hooks before it made. A hook has no clock, so `now` says when it has changed the state.
+    pub async fn call(
+        &self,
+        context: HookContext,
+        now: impl Fn() -> Timestamp + Send,
+    ) -> (HookContext, Option<HookFailure>) {
         let point = context.point;
         let mut context = context;
         let concerned = self.hooks.iter().filter(|(_, hook)| hook.points().contains(&point));
@@ -75,6 +79,10 @@ impl HookStack {
                     }
                     self.tell_change(hook.name(), &changed, &context.state, &next);
                     context = next;
+                    if changed.iter().any(|field| field.is_of_state()) {
+                        let now = now().max(context.state.updated_at());
+                        context.state = context.state.updated(now);
+                    }
                 }
                 Err(error) => {
                     let cause = error.source.as_ref().map(ToString::to_string);
@@ -105,13 +113,18 @@ impl HookStack {
     }
 
     /// Calls the hooks of a point that is about the state alone; a failure is then in the state.
-    pub async fn call_on_state(&self, point: HookPoint, state: AgentState, now: Timestamp) -> AgentState {
+    pub async fn call_on_state(
+        &self,
+        point: HookPoint,
+        state: AgentState,
+        now: impl Fn() -> Timestamp + Send + Sync,
+    ) -> AgentState {
         if !self.has_hooks_at(point) {
             return state;
         }
-        let (context, failure) = self.call(HookContext::of_state(point, state)).await;
+        let (context, failure) = self.call(HookContext::of_state(point, state), &now).await;
         match failure {
-            Some(failure) => failure.in_state(context.state, now),
+            Some(failure) => failure.in_state(context.state, now()),
             None => context.state,
         }
     }

@@ -143,8 +143,8 @@ impl AgentState {
         &self.context.metadata
     }
 
-    /// Iterates over the messages of the conversation, oldest first.
-    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
+    /// Iterates over the stored messages of the conversation, oldest first: also those that no compiler sends any more.
+    pub fn stored_messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.context.store.section(Section::MESSAGES)
     }
 
@@ -357,7 +357,7 @@ impl AgentState {
     }
 
     /// Notes the time of a change.
-    pub(super) fn updated(self, now: Timestamp) -> Self {
+    pub(in crate::agent) fn updated(self, now: Timestamp) -> Self {
         Self {
             updated_at: now,
             ..self

@@ -138,7 +138,7 @@ pub(super) fn compiled(config: &Value, state: &AgentState) -> Vec<Arc<Message>> 
 pub(super) fn compiled_with(config: &Value, traces: Traces, state: &AgentState) -> Vec<Arc<Message>> {
     let config: CompilerConfig = serde_json::from_value(config.clone()).unwrap();
     config.check().unwrap();
-    config.compiler(traces).compile(state).to_vec()
+    state.messages(&*config.compiler(traces)).to_vec()
 }
 
 #[track_caller]

@@ -60,7 +60,7 @@ async fn assert_ended_well(setup: &Setup, state: &AgentState, case: &str) {
         .filter(|event| matches!(event, AgentEvent::ModelResponded { .. }));
     assert_eq!(requested.count(), responded.count(), "{case}");
     let restored: AgentState = serde_json::from_value(serde_json::to_value(state).unwrap()).unwrap();
-    assert_history_valid(&restored.messages().cloned().collect::<Vec<_>>());
+    assert_history_valid(&restored.stored_messages().cloned().collect::<Vec<_>>());
     // The model of the next execution checks its request.
     let next = Setup::new([says("again")]);
     let state = next.run_from(restored.for_next_execution(), "and?").await;

@@ -52,7 +52,7 @@ async fn an_execution_paused_at_any_event_is_left_between_two_steps_and_goes_on_
             );
             continue;
         }
-        assert_history_valid(&state.messages().cloned().collect::<Vec<_>>());
+        assert_history_valid(&state.stored_messages().cloned().collect::<Vec<_>>());
         let progress = Progress::of(begun, journal.entries()).unwrap().unwrap();
         assert_eq!(
             (progress.state.to_json().unwrap(), &progress.pending),

@@ -111,7 +111,7 @@ async fn a_session_goes_on_with_another_driver_in_both_directions() {
     let state = first.run().await.for_next_execution();
     let calling = Setup::new([asks_for(&[("c1", "look", "{}")]), says("Still sunny.")]).with_tool(&tool);
     let state = calling.run_from(state, "and now?").await.for_next_execution();
-    assert_eq!(state.messages().count(), 8);
+    assert_eq!(state.stored_messages().count(), 8);
     let again = setup([says(ANSWER)]).with_tool(&tool);
     again.run_from(state, "thanks").await;
     let expected = [
@@ -157,7 +157,7 @@ async fn a_malformed_decision_is_corrected_twice_in_a_row_and_no_more() {
             assert_eq!(error.message, format!("the model's decision can't be read: {fault}"));
         }
         assert_eq!((errors.len(), last_words(&state).as_str()), (3, malformed));
-        assert!(state.messages().skip(1).all(|message| message.tags.is_trace));
+        assert!(state.stored_messages().skip(1).all(|message| message.tags.is_trace));
         let correction = format!(
             "Your last message can't be read: {fault}. Answer with exactly one JSON object as described above."
         );

@@ -176,8 +176,8 @@ fn asked(requests: &[ModelRequest]) -> Vec<(Vec<String>, Option<u64>)> {
 
 /// Who said what, and what of it is a trace.
 fn told(state: &AgentState) -> Vec<(String, bool)> {
-    let traces = state.messages().map(|message| message.tags.is_trace);
-    shown(state.messages()).into_iter().zip(traces).collect()
+    let traces = state.stored_messages().map(|message| message.tags.is_trace);
+    shown(state.stored_messages()).into_iter().zip(traces).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,10 +205,10 @@ async fn an_execution_that_is_cut_after_any_step_ends_like_one_that_is_not() {
             assert_eq!(resumed.execution_count(), 1, "{case}");
             assert_eq!(told(&resumed), told(&base), "{case}");
             assert_eq!(asked(&setup.model.requests()), requests[steps..], "{case}");
-            let ids: BTreeSet<_> = resumed.messages().map(|message| message.id).collect();
+            let ids: BTreeSet<_> = resumed.stored_messages().map(|message| message.id).collect();
             assert_eq!(
                 ids.len(),
-                resumed.messages().count(),
+                resumed.stored_messages().count(),
                 "{case}: a message is there twice"
             );
             let started = |state: &AgentState| state.execution().unwrap().started_at;

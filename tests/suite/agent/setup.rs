@@ -210,7 +210,7 @@ impl Setup {
     /// Does the same on other messages.
     pub(super) async fn run_on(&self, state: AgentState, input: Vec<Message>) -> AgentState {
         let state = self.agent_loop(&state, Usage::default()).run(state, input).await;
-        assert_history_valid(&state.messages().cloned().collect::<Vec<_>>());
+        assert_history_valid(&state.stored_messages().cloned().collect::<Vec<_>>());
         state
     }
 
@@ -228,7 +228,7 @@ impl Setup {
     pub(super) async fn go_on(&self, progress: Progress) -> AgentState {
         let agent_loop = self.agent_loop(&progress.state, progress.spent());
         let state = agent_loop.resume(progress.state, progress.pending).await;
-        assert_history_valid(&state.messages().cloned().collect::<Vec<_>>());
+        assert_history_valid(&state.stored_messages().cloned().collect::<Vec<_>>());
         state
     }
 
@@ -319,7 +319,7 @@ impl Setup {
 
 /// Returns who says what in the conversation: tool calls and results by their ids.
 pub(super) fn transcript(state: &AgentState) -> Vec<String> {
-    shown(state.messages())
+    shown(state.stored_messages())
 }
 
 /// Shows messages in short.

@@ -22,8 +22,14 @@ async fn a_copy_of_a_long_state_shares_its_messages() {
     let state = setup.new_state().with_input((0..10_000).map(message), now);
     let copy = state.clone();
     let longer = copy.clone().with_input([message(10_000)], now);
-    assert_eq!((copy.messages().count(), longer.messages().count()), (10_000, 10_001));
-    for (original, others) in state.messages().zip(copy.messages().zip(longer.messages())) {
+    assert_eq!(
+        (copy.stored_messages().count(), longer.stored_messages().count()),
+        (10_000, 10_001)
+    );
+    for (original, others) in state
+        .stored_messages()
+        .zip(copy.stored_messages().zip(longer.stored_messages()))
+    {
         // Not only the messages are shared but the places that hold them: no list was copied.
         assert!(std::ptr::eq(original, others.0) && std::ptr::eq(original, others.1));
     }
@@ -67,8 +73,8 @@ async fn a_state_survives_a_round_trip_at_every_point_of_an_execution() {
         assert_eq!(serde_json::to_value(&restored).unwrap(), json, "{point:?}");
         assert_eq!(restored.current_step(), None);
         assert_eq!(
-            restored.messages().collect::<Vec<_>>(),
-            state.messages().collect::<Vec<_>>()
+            restored.stored_messages().collect::<Vec<_>>(),
+            state.stored_messages().collect::<Vec<_>>()
         );
         assert_eq!(restored.step_count(), state.step_count());
         assert_eq!(restored.status(), state.status());

@@ -74,7 +74,7 @@ async fn a_message_that_comes_at_any_event_is_answered_or_left_waiting() {
         setup.events.at(at, move || into.put(steer));
         let state = setup.run().await;
         assert_eq!(state.status(), Some(ExecutionStatus::Completed), "{case}");
-        let message = state.messages().find(|message| message.id == id);
+        let message = state.stored_messages().find(|message| message.id == id);
         if inbox.is_empty() {
             let tags = &message.unwrap().tags;
             let execution_id = state.execution().unwrap().execution_id;
@@ -110,7 +110,7 @@ async fn a_message_during_the_last_step_has_it_be_no_last_one() {
         transcript(&state),
         ["user: go", "assistant: draft", "user: shorter!", "assistant: done"]
     );
-    let traces: Vec<_> = state.messages().map(|message| message.tags.is_trace).collect();
+    let traces: Vec<_> = state.stored_messages().map(|message| message.tags.is_trace).collect();
     assert_eq!(traces, [false, true, false, false]);
 }
 
@@ -135,7 +135,7 @@ async fn a_message_during_the_last_step_of_a_budget_waits_and_the_answer_complet
             (1, Some(StopReason::Completed)),
             "{budget:?}"
         );
-        assert!(!state.messages().last().unwrap().tags.is_trace, "{budget:?}");
+        assert!(!state.stored_messages().last().unwrap().tags.is_trace, "{budget:?}");
         assert!(!inbox.is_empty(), "{budget:?}: a message that no model sees stays");
     }
 }

@@ -62,7 +62,7 @@ async fn a_run_stopped_at_any_event_keeps_what_it_has() {
             let next = Setup::new([says("again")]);
             let state = next.run_from(state.for_next_execution(), "and?").await;
             assert_eq!(state.final_text(), "again", "{case}");
-            assert_history_valid(&state.messages().cloned().collect::<Vec<_>>());
+            assert_history_valid(&state.stored_messages().cloned().collect::<Vec<_>>());
         }
     }
 }

@@ -165,7 +165,7 @@ async fn an_answer_that_does_not_fit_is_corrected_in_visible_steps() {
     assert_eq!(steps, expected);
     let codes: Vec<_> = state.errors().iter().map(|error| error.code.clone()).collect();
     assert_eq!(codes, ["answer_invalid", "answer_invalid"]);
-    let traces: Vec<_> = state.messages().map(|message| message.tags.is_trace).collect();
+    let traces: Vec<_> = state.stored_messages().map(|message| message.tags.is_trace).collect();
     assert_eq!(traces, [false, true, true, true, true, false]);
     let read = &setup.model.requests()[1].messages;
     assert_eq!(

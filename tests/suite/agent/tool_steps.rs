@@ -100,7 +100,7 @@ async fn a_request_has_the_trace_of_its_own_execution_only() {
         "tool: result c1 error c2",
     ];
     assert_eq!(shown, [&first[..1], &first[..], &second[..3], &second[..]]);
-    assert_eq!((state.execution_count(), state.messages().count()), (2, 8));
+    assert_eq!((state.execution_count(), state.stored_messages().count()), (2, 8));
     // Each request of an execution begins with the one before it.
     assert_eq!(requests[1].messages[..1], requests[0].messages[..]);
     assert_eq!(requests[3].messages[..3], requests[2].messages[..]);
@@ -113,7 +113,7 @@ async fn messages_are_tagged_with_where_they_came_from() {
     let state = setup.run().await;
     let execution = state.execution().unwrap();
     let steps: Vec<_> = state.steps().map(|step| Some(step.id)).collect();
-    let tags: Vec<_> = state.messages().map(|message| message.tags.clone()).collect();
+    let tags: Vec<_> = state.stored_messages().map(|message| message.tags.clone()).collect();
     let places: Vec<_> = tags.iter().map(|tags| (tags.step_id, tags.is_trace)).collect();
     assert_eq!(
         places,

@@ -140,7 +140,7 @@ async fn a_cancelled_run_waits_for_no_webhook_and_a_closed_one_lets_nothing_pass
                 .await;
                 cancellation.cancel();
             };
-            let ((after, failure), ()) = tokio::join!(stack.call(before.clone()), cancel);
+            let ((after, failure), ()) = tokio::join!(stack.call(before.clone(), || SystemClock.now()), cancel);
             assert!(failure.is_none(), "{shown}: {failure:?}");
             let holds_content = before.subject != HookSubject::State;
             assert_eq!(

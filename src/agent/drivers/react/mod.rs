@@ -60,7 +60,7 @@ impl ReactDriver {
 
     async fn make_step(&self, state: AgentState, step_id: StepId) -> AgentState {
         let ports = &self.ports;
-        let step = AgentStep::new(step_id, ports.compiler.compile(&state));
+        let step = AgentStep::new(step_id, state.messages(&*ports.compiler));
         let prepared = prepare(ports, &state, &step.input_messages).await;
         let in_words = prepared.and_then(|Prepared { shape, request }| {
             let request = in_words(request, &shape).map_err(Unprepared::Failed)?;

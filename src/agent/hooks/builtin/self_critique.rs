@@ -197,7 +197,7 @@ fn rounds(state: &AgentState) -> usize {
 /// Iterates over the messages of the execution, newest first.
 fn of_execution(state: &AgentState) -> impl Iterator<Item = &Message> {
     let execution_id = state.execution().map(|execution| execution.execution_id);
-    let newest = state.messages().rev().map(AsRef::as_ref);
+    let newest = state.stored_messages().rev().map(AsRef::as_ref);
     newest.take_while(move |message: &&Message| message.tags.execution_id == execution_id)
 }
 

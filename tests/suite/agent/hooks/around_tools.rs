@@ -93,7 +93,7 @@ async fn changed_arguments_reach_the_tool_and_the_history_keeps_the_model_s() {
     let execution = &state.steps().next().unwrap().tool_executions[0];
     assert_eq!(joined_text(&execution.content), r#"{"note":"hook"}"#);
     assert_eq!(execution.call.arguments, r#"{"note": "model"}"#);
-    let asked = state.messages().nth(1).unwrap().tool_calls().next().unwrap();
+    let asked = state.stored_messages().nth(1).unwrap().tool_calls().next().unwrap();
     assert_eq!(asked.arguments, r#"{"note": "model"}"#);
 }
 

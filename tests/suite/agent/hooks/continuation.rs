@@ -109,7 +109,7 @@ async fn a_request_to_go_on_exceeds_no_budget_and_the_answer_stays_the_last_word
             "{case}"
         );
         assert_eq!(state.stop_signal().unwrap().source.as_deref(), Some("budget"), "{case}");
-        let answer = state.messages().last().unwrap();
+        let answer = state.stored_messages().last().unwrap();
         assert_eq!(
             (answer.joined_text().as_str(), answer.tags.is_trace),
             ("one", false),

@@ -269,7 +269,7 @@ async fn every_field_at_every_point_is_kept_or_refused_as_the_table_says() {
                 let (of_hook, case) = (after.clone(), format!("{point:?} {field:?}"));
                 let probe = Probe::changing(point, move |_| of_hook.clone());
                 let stack = HookStack::default().with_hook(0, Arc::new(probe));
-                let (context, failure) = stack.call(before.clone()).await;
+                let (context, failure) = stack.call(before.clone(), || before.state.updated_at()).await;
                 let expected = if is_permitted(point, field) { &after } else { &before };
                 assert_eq!(context.point, point, "{case}");
                 assert_eq!(context.state, expected.state, "{case}");

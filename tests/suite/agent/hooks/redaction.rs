@@ -112,7 +112,7 @@ async fn nothing_of_an_execution_holds_the_secret() {
     );
     assert_eq!(heard(&setup), "the key is [key].");
     // The signed reasoning is gone whole, and the call has lost its signature with its words.
-    let first = state.messages().nth(1).unwrap();
+    let first = state.stored_messages().nth(1).unwrap();
     let [ContentPart::Reasoning(reasoning), ContentPart::ToolCall(call)] = &first.content[..] else {
         panic!("{first:?}")
     };
@@ -233,6 +233,6 @@ async fn what_holds_no_secret_is_left_byte_for_byte() {
         says("done"),
     ]);
     let state = setup.run().await;
-    assert_eq!(state.messages().nth(1).unwrap().content, answer);
+    assert_eq!(state.stored_messages().nth(1).unwrap().content, answer);
     assert_eq!(setup.model.requests()[1].messages[1].content, answer);
 }

@@ -47,7 +47,7 @@ async fn a_good_answer_stands() {
         (Some(ExecutionStatus::Completed), "roses")
     );
     assert_eq!(transcript(&state), ["user: go", "assistant: roses"]);
-    assert!(state.messages().all(|message| !message.tags.is_trace));
+    assert!(state.stored_messages().all(|message| !message.tags.is_trace));
     assert!(warnings(&setup).is_empty());
 }
 
@@ -88,7 +88,10 @@ async fn a_poor_answer_is_sent_back_until_it_is_good_or_the_rounds_are_spent() {
         assert_eq!((state.step_count(), setup.model.requests().len()), (steps, requests));
         assert_eq!(state.status(), Some(ExecutionStatus::Completed));
         // Only the last answer is more than a trace.
-        let lasting: Vec<_> = state.messages().filter(|message| !message.tags.is_trace).collect();
+        let lasting: Vec<_> = state
+            .stored_messages()
+            .filter(|message| !message.tags.is_trace)
+            .collect();
         assert_eq!(lasting.len(), 2, "{max_rounds}");
         // Every call is counted: those of the steps, and those of the critic beside them.
         assert_eq!(state.usage().total_tokens, 15 * requests as u64);
