@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use agent_runtime::agent::state::{AgentState, StateAddition};
 use agent_runtime::agent::{AnswerShape, check_prompt, render_prompt};
 use agent_runtime::ids::UuidV7Source;
 use agent_runtime::json::{Object, Value};
@@ -14,36 +15,29 @@ use agent_runtime::models::gemini::GeminiDecoder;
 use agent_runtime::models::openai_chat::ChatDecoder;
 use agent_runtime::models::openai_responses::ResponsesDecoder;
 use agent_runtime::models::{CapSettings, Decoder, SseDecoder};
-use agent_runtime::store::{
-    EncodedSegment, Payload, StateModel, decode_agent_state, decode_state_addition, encode_agent_state,
-    encode_state_addition,
-};
+use agent_runtime::store::{EncodedSegment, Payload};
 
-/// The state of an agent: the first byte says how the rest is compressed.
+/// The state of an agent, as JSON.
 pub(crate) fn agent_state(bytes: &[u8]) {
-    let Some(stored) = payload(bytes) else { return };
-    let Ok(state) = decode_agent_state(stored.as_stored()) else {
+    let Ok(state) = serde_json::from_slice(bytes).and_then(AgentState::from_json) else {
         return;
     };
-    for model in [StateModel::Session, StateModel::Full] {
-        let written = encode_agent_state(&state, model).unwrap();
-        let read = decode_agent_state(written.as_stored()).unwrap();
-        assert_eq!(encode_agent_state(&read, model).unwrap(), written);
-    }
+    let written = state.to_json().unwrap();
+    let read = AgentState::from_json(written.clone()).unwrap();
+    assert_eq!(read.to_json().unwrap(), written);
 }
 
-/// What a step adds to the state of an agent; bytes as above.
+/// What a step adds to the state of an agent, as JSON.
 pub(crate) fn state_addition(bytes: &[u8]) {
-    let Some(stored) = payload(bytes) else { return };
-    let Ok(addition) = decode_state_addition(stored.as_stored()) else {
+    let Ok(addition) = serde_json::from_slice(bytes).and_then(StateAddition::from_json) else {
         return;
     };
-    let written = encode_state_addition(&addition).unwrap();
-    let read = decode_state_addition(written.as_stored()).unwrap();
-    assert_eq!(encode_state_addition(&read).unwrap(), written);
+    let written = addition.to_json().unwrap();
+    let read = StateAddition::from_json(written.clone()).unwrap();
+    assert_eq!(read.to_json().unwrap(), written);
 }
 
-/// The messages of a segment; bytes as above, and the second byte is the number of messages that its row says.
+/// The messages of a segment: the first byte says how the rest is compressed, and the second byte is the number of messages that its row says.
 pub(crate) fn segment(bytes: &[u8]) {
     let [how, count, rest @ ..] = bytes else { return };
     let Some(stored) = payload(&[&[*how], rest].concat()) else {

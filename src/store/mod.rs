@@ -46,10 +46,7 @@ mod driver_error;
 mod migration;
 
 pub use self::cache::{Published, Sessions};
-pub use self::codec::{
-    DecodeError, EncodeError, EncodedSegment, Payload, StateModel, StoredPayload, decode_agent_state,
-    decode_state_addition, encode_agent_state, encode_state_addition,
-};
+pub use self::codec::{DecodeError, EncodeError, EncodedSegment, Payload, StoredPayload};
 pub use self::error::{CommitError, StoreError};
 pub use self::key::{ApiKeyRecord, Scope};
 pub use self::open::{OpenError, StoreSettings, migrate, open};

@@ -2,7 +2,6 @@
 //!
 //! A form that changes gets a new version and a decoder for each older one, since committed rows are never rewritten.
 
-mod agent_state;
 mod delivery;
 mod documents;
 mod history;
@@ -15,9 +14,6 @@ mod segment;
 #[cfg(test)]
 mod golden;
 
-pub use self::agent_state::{
-    StateModel, decode_agent_state, decode_state_addition, encode_agent_state, encode_state_addition,
-};
 pub(crate) use self::delivery::{decode_delivery, encode_delivery};
 pub(crate) use self::documents::{
     decode_context, decode_definition, decode_environment, decode_output, decode_steps, encode_context,
@@ -43,8 +39,6 @@ pub(crate) const STATE_VERSION: i16 = 1;
 /// The version of the columns and payloads of `runs`: the output with its messages and its value, and a JSON array of steps. In
 /// version 1 the output was a JSON array of messages.
 pub(crate) const RUN_VERSION: i16 = 2;
-/// The version of agent states of both models, and of what steps add to them: canonical JSON.
-pub(crate) const AGENT_STATE_VERSION: i16 = 1;
 /// The version of agent definitions: canonical JSON.
 pub(crate) const DEFINITION_VERSION: i16 = 1;
 /// The version of the messages of webhooks: JSON as it is sent.

@@ -7,13 +7,12 @@ use std::time::Duration;
 use agent_runtime::agent::ErrorPolicyPreset;
 use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
 use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::agent::state::{AdditionGap, AgentState, ExecutionBudget, ExecutionStatus, StopReason, StopSignal};
+use agent_runtime::agent::state::{
+    AdditionGap, AgentState, ExecutionBudget, ExecutionStatus, StateAddition, StopReason, StopSignal,
+};
 use agent_runtime::clock::Clock as _;
 use agent_runtime::ids::{MessageId, UuidV7Source};
 use agent_runtime::message::{Message, Role};
-use agent_runtime::store::{
-    StateModel, decode_agent_state, decode_state_addition, encode_agent_state, encode_state_addition,
-};
 use futures_util::future::BoxFuture;
 
 use super::setup::{Setup, shown};
@@ -196,8 +195,7 @@ async fn an_execution_that_is_cut_after_any_step_ends_like_one_that_is_not() {
         assert_eq!(states.len(), base.step_count() + 1, "{}", story.name);
         for (steps, state) in states.iter().enumerate() {
             let case = format!("{} after {steps} steps", story.name);
-            let stored = encode_agent_state(state, StateModel::Full).unwrap();
-            let read = decode_agent_state(stored.as_stored()).unwrap();
+            let read = AgentState::from_json(state.to_json().unwrap()).unwrap();
             assert_eq!((read.step_count(), read.current_step()), (steps, None), "{case}");
             let (setup, _) = story.setup(steps, Some(setup.clock));
             let resumed = setup.resume_from(read).await;
@@ -226,8 +224,8 @@ async fn what_is_stored_with_each_step_adds_up_to_the_state() {
     let mut earlier = base.clone();
     let mut sum = base;
     for state in camera.states() {
-        let stored = encode_state_addition(&state.since(&earlier)).unwrap();
-        let addition = decode_state_addition(stored.as_stored()).unwrap();
+        let stored = state.since(&earlier).to_json().unwrap();
+        let addition = StateAddition::from_json(stored).unwrap();
         let of_another = addition.clone().onto(setup.new_state());
         assert_eq!(of_another, Err(AdditionGap::Agent));
         sum = addition.clone().onto(sum).unwrap();

@@ -1,12 +1,9 @@
-//! States that are stored and read again: both models and what steps add, whatever is in them and whoever wrote it.
+//! States that are stored and read again: whole ones and what steps add, whatever is in them and whoever wrote it.
 
 use std::sync::Arc;
 
-use agent_runtime::agent::state::{AgentState, ExecutionState, StepExecution};
+use agent_runtime::agent::state::{AgentState, ExecutionState, StateAddition, StepExecution};
 use agent_runtime::json::Value;
-use agent_runtime::store::{
-    Payload, StateModel, decode_agent_state, decode_state_addition, encode_agent_state, encode_state_addition,
-};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -14,12 +11,8 @@ use crate::support::arbitrary_state::states;
 
 const TRANSIENT: [&str; 3] = ["current_step", "current_step_started_at", "input_messages"];
 
-fn encode(state: &AgentState, model: StateModel) -> Payload {
-    encode_agent_state(state, model).unwrap()
-}
-
-fn decode(payload: &Payload) -> AgentState {
-    decode_agent_state(payload.as_stored()).unwrap()
+fn read_again(state: &AgentState) -> AgentState {
+    AgentState::from_json(state.to_json().unwrap()).unwrap()
 }
 
 /// The step without what is transient, in the steps of other agents as well.
@@ -70,11 +63,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn the_full_model_is_the_state_without_what_is_transient(states in states()) {
+    fn what_is_written_is_the_state_without_what_is_transient(states in states()) {
         for state in states {
-            let payload = encode(&state, StateModel::Full);
-            let read = decode(&payload);
-            prop_assert_eq!(encode(&read, StateModel::Full), payload);
+            let read = read_again(&state);
+            prop_assert_eq!(read.to_json().unwrap(), state.to_json().unwrap());
             prop_assert_eq!(read.execution().cloned(), state.execution().map(lasting));
             prop_assert_eq!(read.clone().for_next_execution(), state.clone().for_next_execution());
             let json = state.to_json().unwrap();
@@ -83,24 +75,22 @@ proptest! {
     }
 
     #[test]
-    fn the_session_model_has_no_execution(states in states()) {
+    fn a_state_between_executions_has_none(states in states()) {
         for state in states {
-            let payload = encode(&state, StateModel::Session);
-            let read = decode(&payload);
-            prop_assert_eq!(encode(&read, StateModel::Session), payload);
-            prop_assert_eq!(&read, &state.for_next_execution());
-            prop_assert!(read.to_json().unwrap().get("execution").is_none());
+            let idle = state.for_next_execution();
+            prop_assert_eq!(&read_again(&idle), &idle);
+            prop_assert!(idle.to_json().unwrap().get("execution").is_none());
         }
     }
 
     #[test]
     fn additions_lead_from_each_state_to_the_next(states in states()) {
-        let mut sum = decode(&encode(&states[0], StateModel::Full));
+        let mut sum = read_again(&states[0]);
         for pair in states.windows(2) {
-            let addition = encode_state_addition(&pair[1].since(&pair[0])).unwrap();
-            let addition = decode_state_addition(addition.as_stored()).unwrap();
+            let addition = pair[1].since(&pair[0]).to_json().unwrap();
+            let addition = StateAddition::from_json(addition).unwrap();
             sum = addition.onto(sum).unwrap();
-            prop_assert_eq!(encode(&sum, StateModel::Full), encode(&pair[1], StateModel::Full));
+            prop_assert_eq!(sum.to_json().unwrap(), pair[1].to_json().unwrap());
         }
     }
 
@@ -117,18 +107,4 @@ proptest! {
             prop_assert_eq!(read.for_next_execution().to_json().unwrap(), session);
         }
     }
-}
-
-#[test]
-fn a_state_of_a_later_version_is_refused_in_words() {
-    let newer = Payload {
-        schema_version: 2,
-        encoding: 0,
-        bytes: b"{}".to_vec(),
-    };
-    let error = decode_agent_state(newer.as_stored()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "version 2 is newer than 1, the newest that this version of agent-runtime reads"
-    );
 }

@@ -29,14 +29,12 @@ fn golden(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)).unwrap()
 }
 
-/// What the bodies are given: bytes that say how to read the rest, then what is stored.
+/// What the bodies are given: what is stored, where it may be compressed after bytes that say how to read it.
 fn stored() -> Vec<(Body, Vec<u8>)> {
-    let uncompressed = |name: &str| [&[0][..], &golden(name)].concat();
     let messages = |how: &[u8], name: &str| [how, &golden(name)].concat();
     vec![
-        (bodies::agent_state, uncompressed("agent_state_full-v1.json")),
-        (bodies::agent_state, uncompressed("agent_state_full-future.json")),
-        (bodies::state_addition, uncompressed("state_addition-v1.json")),
+        (bodies::agent_state, golden("agent_state-future.json")),
+        (bodies::state_addition, golden("state_addition-future.json")),
         (bodies::segment, messages(&[0, 7], "messages-v1.json")),
         (bodies::segment, messages(&[0, 8], "messages-future.json")),
         (bodies::segment, messages(&[1, 7], "messages-v1.json.zst")),
