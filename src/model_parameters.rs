@@ -31,7 +31,7 @@ pub struct ModelParameters {
     pub max_output_tokens: Option<u64>,
     /// How hard a reasoning model shall think, in the provider's own word, such as `low` or `high`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, max_length = 1024)]
     pub reasoning_effort: Option<String>,
     /// Texts that end an answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +64,10 @@ pub enum ToolChoice {
 }
 
 fn stop_texts() -> Array {
-    let text = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1));
+    let text = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(MAX_TEXT_BYTES));
     ArrayBuilder::new()
         .items(text)
         .max_items(Some(MAX_STOPS))
