@@ -11,6 +11,7 @@ mod hooks;
 mod idempotency;
 mod limits;
 mod long_streams;
+mod loops;
 mod lost_answers;
 mod memory;
 mod models;
