@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Private PostgreSQL and Redis servers for one command, on free loopback ports,
-# with their data in a temporary folder, and a Python with the libraries that
-# tests check us with. Sourced by the scripts beside it; must not touch a server
+# with their data in a temporary folder, and what tests check us with: a Python
+# and a Node.js with their libraries. Sourced by the scripts beside it; must not touch a server
 # it did not start.
 #
 # The entry points are servers_run COMMAND [ARGUMENT...], and servers_lend for a
@@ -18,8 +18,9 @@ readonly SERVERS_START_SECONDS=60
 readonly SERVERS_STOP_SECONDS=20
 SERVERS_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 readonly SERVERS_ROOT
-# The libraries that tests have Python import, with their versions.
-readonly SERVERS_PYTHON_LIBRARIES=$SERVERS_ROOT/tests/suite/webhooks/requirements.txt
+# The libraries that tests have Python and Node.js import, with their versions.
+readonly SERVERS_PYTHON_LIBRARIES=$SERVERS_ROOT/tests/python.txt
+readonly SERVERS_NODE_LIBRARIES=$SERVERS_ROOT/tests/node
 
 SERVERS_DIR=
 SERVERS_POSTGRES_PID=
@@ -30,11 +31,13 @@ SERVERS_AS_USER=()
 
 # Runs a command while both servers are up and returns its exit status. The
 # command finds them in AGENT_RUNTIME_TEST_POSTGRES_URL (a superuser on the
-# maintenance database) and AGENT_RUNTIME_TEST_REDIS_URL, and the Python in
-# AGENT_RUNTIME_TEST_PYTHON, unless its libraries can't be had.
+# maintenance database) and AGENT_RUNTIME_TEST_REDIS_URL, the Python in
+# AGENT_RUNTIME_TEST_PYTHON and the libraries of Node.js in
+# AGENT_RUNTIME_TEST_NODE_MODULES, unless they can't be had.
 servers_run() {
     servers_prepare
     servers_prepare_python
+    servers_prepare_node
     servers_start_postgres
     servers_start_redis
     servers_command "$@"
@@ -140,6 +143,28 @@ servers_prepare_python() {
         cp "$SERVERS_PYTHON_LIBRARIES" "$folder/requirements.txt"
     fi
     export AGENT_RUNTIME_TEST_PYTHON=$folder/bin/python
+}
+
+# Does the same for Node.js, which is not installed for this: without npm the
+# tests of the client in TypeScript are left out.
+servers_prepare_node() {
+    local folder=${CARGO_TARGET_DIR:-$SERVERS_ROOT/target}/test-node
+    if ! command -v npm >/dev/null; then
+        servers_say "LEFT OUT: tests with Node.js (npm is not installed)"
+        return 0
+    fi
+    if ! cmp -s "$SERVERS_NODE_LIBRARIES/package-lock.json" "$folder/installed.json"; then
+        servers_say "installing the Node.js libraries of the tests"
+        rm -rf -- "$folder"
+        mkdir -p "$folder"
+        cp "$SERVERS_NODE_LIBRARIES"/package*.json "$folder"
+        if ! npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel=error >&2; then
+            servers_say "the Node.js libraries of the tests can't be installed"
+            return 0
+        fi
+        cp "$folder/package-lock.json" "$folder/installed.json"
+    fi
+    export AGENT_RUNTIME_TEST_NODE_MODULES=$folder/node_modules
 }
 
 # A suite that opens many sockets in one process outgrows Debian's soft limit of 1024.

@@ -3,6 +3,7 @@
 mod binary;
 mod service;
 
+mod clients;
 mod commands;
 mod configuration;
 mod crash;

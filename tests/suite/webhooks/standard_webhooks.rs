@@ -9,13 +9,8 @@ use agent_runtime::json::Value;
 use serde_json::json;
 
 use super::outbox_setup::{LOCAL_SENDER, Outbox};
-use crate::support::databases::variable;
+use crate::support::languages::python;
 use crate::support::webhook_receiver::{Received, WebhookReceiver};
-
-/// A Python that has the library.
-const PYTHON: &str = "AGENT_RUNTIME_TEST_PYTHON";
-/// When set, a missing library is a failure.
-const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
 
 const OLD: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -23,11 +18,7 @@ const OTHER: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
 /// Has the library check messages; `None` when it is not there and not required.
 fn verify(messages: &[Value]) -> Option<Vec<String>> {
-    let Some(python) = variable(PYTHON) else {
-        assert!(variable(REQUIRE).is_none(), "{REQUIRE} is set and {PYTHON} is not");
-        eprintln!("SKIPPED: {PYTHON} names no Python with the library standardwebhooks");
-        return None;
-    };
+    let python = python()?;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/webhooks/verify.py");
     let mut child = Command::new(python)
         .arg(script)
