@@ -204,7 +204,8 @@ fn require_value(parameter: &mut RefOr<Parameter>) {
         && let Some(RefOr::T(Schema::Object(object))) = &mut parameter.schema
         && let SchemaType::Array(kinds) = &mut object.schema_type
     {
-        kinds.retain(|kind| *kind != Type::Null);
+        let kind = kinds.iter().find(|kind| **kind != Type::Null).cloned();
+        object.schema_type = kind.unwrap_or_default().into();
     }
 }
 

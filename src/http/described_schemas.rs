@@ -16,6 +16,9 @@ const TAGS: [&str; 2] = ["type", "kind"];
 /// The tag of what a later version has written. Its form can't be described.
 const UNKNOWN: &str = "unknown";
 
+/// The unions whose forms take no unknown fields.
+const STRICT: [&str; 4] = ["CompilerConfig", "InputPart", "InputSource", "ResponseFormat"];
+
 /// Completes all schemas.
 pub(super) fn complete_schemas(schemas: &mut Schemas) {
     let names: Vec<String> = schemas.keys().cloned().collect();
@@ -46,7 +49,12 @@ fn name_forms(name: &str, union: &mut OneOf) -> Schemas {
         return forms;
     };
     let mut discriminator = Discriminator::new(tag);
-    for form in mem::take(&mut union.items) {
+    for mut form in mem::take(&mut union.items) {
+        if STRICT.contains(&name)
+            && let RefOr::T(Schema::Object(form)) = &mut form
+        {
+            form.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+        }
         let Some(value) = tag_value(&form, tag).filter(|value| *value != UNKNOWN) else {
             continue;
         };

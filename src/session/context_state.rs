@@ -21,6 +21,7 @@ pub struct ContextState {
     pub metadata: Object,
     /// How many executions the agent has had.
     #[serde(default)]
+    #[schema(maximum = 9_007_199_254_740_992_u64)]
     pub execution_count: u64,
     /// When the agent's state changed last.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]

@@ -30,6 +30,7 @@ pub struct ExecutionBudget {
     pub max_seconds: Option<f64>,
     /// The most US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>, minimum = 0.000_000_000_001, exclusive_maximum = 18_000_000)]
     pub max_cost: Option<Cost>,
     /// The instant at which the execution ends.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,7 @@ const LEFT_OUT: &[&str] = &[
     "docker ",
     "git clone ",
     "./scripts/",
+    "agent-runtime openapi > openapi.json\npip install ",
     "OPENAI_API_KEY=",
     "OPENAI_BASE_URL=",
 ];
