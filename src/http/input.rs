@@ -160,10 +160,10 @@ pub(super) enum InputSource {
     /// Among the files that were uploaded to a provider. Models of other providers are told that there is a file.
     ProviderFile {
         /// The provider's configured name, such as `openai`.
-        #[schema(pattern = "^\\S{1,256}$")]
+        #[schema(pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]{1,256}$")]
         provider: String,
         /// The provider's id of the file.
-        #[schema(pattern = "^\\S{1,256}$")]
+        #[schema(pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]{1,256}$")]
         file_id: String,
     },
 }

@@ -1,5 +1,6 @@
-//! The description of the interface as others read it: a validator and makers of clients, against the binary.
+//! The description of the interface as others read it: a validator, makers of clients and a fuzzer, against the binary.
 
+mod fuzzing;
 mod python;
 mod typescript;
 

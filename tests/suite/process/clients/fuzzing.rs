@@ -1,0 +1,34 @@
+//! The service against its description: `schemathesis` makes requests that fit it and others that don't, and checks every answer.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::{FOLDER, succeed, write_description};
+use crate::process::binary::Home;
+use crate::process::service::Service;
+use crate::support::languages::python;
+
+#[tokio::test]
+async fn schemathesis_finds_no_answer_that_the_description_does_not_have() {
+    let Some(python) = python() else { return };
+    let home = Home::with_file();
+    let scopes = ["runs:write", "sessions:read", "admin"].map(|scope| ["--scope", scope]);
+    let command = [&["keys", "create", "--tenant", "main"], scopes.as_flattened()].concat();
+    let printed = home.succeed(&command).await;
+    let key = printed.lines().next().unwrap();
+    let service = Service::start(&home).await.with_key(key);
+    let document = write_description(&home, &service).await;
+    let report = succeed(
+        Command::new(Path::new(&python).with_file_name("schemathesis"))
+            .args(["--config-file", &format!("{FOLDER}/schemathesis.toml"), "run"])
+            .arg(&document)
+            .args(["--url", &format!("http://{}", service.address)])
+            .args(["--header", &format!("Authorization: Bearer {key}")])
+            .args(["--checks", "all", "--exclude-checks", "positive_data_acceptance"])
+            .arg("--no-color")
+            .env("SCHEMATHESIS_HOOKS", "checks")
+            .env("PYTHONPATH", FOLDER)
+            .current_dir(home.path()),
+    );
+    assert!(report.contains("Tested: 30"), "{report}");
+}
