@@ -123,7 +123,7 @@ impl PrivateServer {
     }
 
     /// Sends a command and returns the text that it answers.
-    pub(super) fn text(&self, words: &[&str]) -> String {
+    pub(crate) fn text(&self, words: &[&str]) -> String {
         self.try_command(words).unwrap().1
     }
 

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::on_every_store;
 use crate::support::databases::TestDatabase;
 use crate::support::gated::{GatedApp, request};
-use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
+use crate::support::wait::until;
 
 on_every_store!(
     an_unreadable_base_fails_the_load,
@@ -75,23 +76,16 @@ async fn an_error_that_the_policy_forbids_fails_the_execution(database: TestData
     app.finish().await;
 }
 
-/// A model that takes long enough for the store to go away.
-fn unhurried(request: &Value) -> Reply {
-    match last_user_text(request).as_str() {
-        "root" => Reply::text("ok"),
-        _ => Reply::Slow(vec!["ok".to_owned(); 8], Duration::from_millis(100)),
-    }
-}
-
 async fn a_store_that_is_gone_fails_the_commit(database: TestDatabase) {
-    let mock = MockModel::start(unhurried).await;
     let settings = [("runs.commit_patience", "300ms"), ("store.acquire_timeout", "200ms")];
-    let app = TestApp::start(database.url(), &mock, &settings).await;
+    let app = GatedApp::start(&database, &settings).await;
     let root = app.run(None, "root").await;
-    let run = app.run(root["session_id"].as_str(), "slowly");
+    let run = app.run(root["session_id"].as_str(), "wait");
     let outage = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        database.begin_outage().await
+        app.gate.until_waiting(1).await;
+        let outage = database.begin_outage().await;
+        app.gate.open(1);
+        outage
     };
     let (result, outage) = tokio::join!(run, outage);
     assert_eq!(
@@ -113,15 +107,24 @@ async fn a_store_that_is_gone_fails_the_commit(database: TestDatabase) {
 }
 
 async fn a_store_that_comes_back_in_time_loses_nothing(database: TestDatabase) {
-    let mock = MockModel::start(unhurried).await;
+    const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(200);
     let settings = [("runs.commit_patience", "20s"), ("store.acquire_timeout", "200ms")];
-    let app = TestApp::start(database.url(), &mock, &settings).await;
+    let app = GatedApp::start(&database, &settings).await;
     let root = app.run(None, "root").await;
-    let run = app.run(root["session_id"].as_str(), "slowly");
+    let run = app.run(root["session_id"].as_str(), "wait");
     let outage = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        app.gate.until_waiting(1).await;
+        let running = app.get("/v1/runs?status=running").await;
+        let path = format!("/v1/runs/{}", running["data"][0]["run_id"].as_str().unwrap());
         let outage = database.begin_outage().await;
-        tokio::time::sleep(Duration::from_millis(1500)).await;
+        app.gate.open(1);
+        until("the step is never completed", async || {
+            app.get(&path).await["step_count"] == 1
+        })
+        .await;
+        // What follows is the commit. An attempt at it fails after this time at the latest, so at least one has.
+        tokio::time::sleep(ACQUIRE_TIMEOUT * 3).await;
+        assert_eq!(app.get(&path).await["status"], "running");
         outage.end().await;
     };
     let (result, ()) = tokio::join!(run, outage);

@@ -1,7 +1,5 @@
 //! Runs at work: seen by others, left by their callers, too many at once.
 
-use std::time::Duration;
-
 use agent_runtime::board::{Board as _, RedisBoard, RedisBoardSettings};
 use agent_runtime::ids::{RunId, UuidV7Source};
 use agent_runtime::store::Scope;
@@ -11,13 +9,13 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
-use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::service::{MAX_RUNS, Service};
 use crate::board::new_run;
 use crate::board::server::PrivateServer;
 use crate::support::answer::{read, with_json};
+use crate::support::wait::until;
 
 on_every_store! {
     a_run_is_seen_while_it_works_and_its_session_is_not,
@@ -97,6 +95,13 @@ async fn a_run_that_shall_go_on_outlives_its_connection(service: &Service) {
     }
 }
 
+/// Returns how often something was read from the server that it does not have.
+fn misses(server: &PrivateServer) -> u64 {
+    let stats = server.text(&["INFO", "stats"]);
+    let misses = stats.lines().find_map(|line| line.strip_prefix("keyspace_misses:"));
+    misses.unwrap().trim().parse().unwrap()
+}
+
 #[tokio::test]
 async fn a_run_is_found_as_soon_as_its_caller_knows_it() {
     let Some(server) = PrivateServer::start() else { return };
@@ -107,9 +112,10 @@ async fn a_run_is_found_as_soon_as_its_caller_knows_it() {
     for wait in ["", "?wait=1s"] {
         let run = new_run(None);
         let path = format!("/v1/runs/{}{wait}", run.summary.run_id);
+        let before = misses(&server);
         let showing = async {
-            // The board of another process tells of it a little later than that process told its caller.
-            sleep(Duration::from_millis(100)).await;
+            // The board of another process tells of it later than that process told its caller: after the service has looked for it in vain.
+            until("nobody looks for the run", async || misses(&server) > before).await;
             let tenant = TenantId::anonymous();
             elsewhere.run_open(&tenant, run, false).await.unwrap().unwrap();
         };
