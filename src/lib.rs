@@ -11,6 +11,7 @@ pub mod message;
 pub mod model_parameters;
 pub mod model_ref;
 pub mod retry_after;
+pub mod spelling;
 pub mod tenant;
 pub mod usage;
 

@@ -1,4 +1,4 @@
-//! The signals that end the process. What they end is the affair of whoever waits for them.
+//! The signals that end the process, and the one that has it read files again. What they do is the affair of whoever waits for them.
 
 use std::io;
 
@@ -26,5 +26,24 @@ impl StopSignals {
             _ = self.terminate.recv() => (),
             _ = self.interrupt.recv() => (),
         }
+    }
+}
+
+/// Hears SIGHUP.
+#[derive(Debug)]
+pub struct ReloadSignals {
+    hangup: Signal,
+}
+
+impl ReloadSignals {
+    /// Begins to listen; from now on the signal no longer ends the process.
+    pub fn listen() -> io::Result<Self> {
+        let hangup = signal(SignalKind::hangup())?;
+        Ok(Self { hangup })
+    }
+
+    /// Waits for the next signal. One that came since the last call counts.
+    pub async fn next(&mut self) {
+        self.hangup.recv().await;
     }
 }

@@ -15,6 +15,7 @@ const PLAIN: &[&str] = &[
     "model_parameters",
     "model_ref",
     "retry_after",
+    "spelling",
     "tenant",
     "usage",
 ];

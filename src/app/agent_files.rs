@@ -1,70 +1,116 @@
 //! Agents of configuration files: the built-in one and those of the configured folder.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 
 use crate::agent::AgentDefinition;
 use crate::json::{Objects, plain_words};
-use crate::run::UnusableAgent;
+use crate::run::{AgentSource, ConfiguredAgent};
 
 /// The agent that every service has; a file that defines another of its name hides it.
 const DEMO: &str = include_str!("../../config/agents/demo.toml");
+/// Where that one is defined.
+const BUILT_IN: &str = "the built-in agent";
 
-/// Agents by name, each with its file; the built-in one has none.
+/// The folder of the files.
 #[derive(Debug)]
-pub(super) struct AgentFiles(BTreeMap<String, (Option<PathBuf>, AgentDefinition)>);
+pub(super) struct AgentFiles {
+    directory: PathBuf,
+}
 
-impl AgentFiles {
-    /// Reads every `*.toml` of the folder. A folder that does not exist holds no agents.
-    pub(super) fn load(directory: &Path) -> anyhow::Result<Self> {
-        let demo = parse(DEMO).context("the built-in agent is wrong")?;
-        let mut agents = BTreeMap::from([(demo.name.clone(), (None, demo))]);
-        let files = agent_files(directory)
-            .with_context(|| format!("can't read the directory of agents {}", directory.display()))?;
-        for path in files {
-            let text = fs::read_to_string(&path).with_context(|| format!("can't read {}", path.display()))?;
-            let agent = parse(&text).with_context(|| path.display().to_string())?;
-            let name = agent.name.clone();
-            if let Some((Some(earlier), _)) = agents.insert(name.clone(), (Some(path.clone()), agent)) {
-                bail!(
-                    "{} and {} both define the agent {name:?}",
-                    earlier.display(),
-                    path.display()
-                );
-            }
+/// What the folder holds.
+#[derive(Debug, Default)]
+pub(super) struct FoundAgents {
+    /// The agents, by name.
+    pub(super) agents: BTreeMap<String, ConfiguredAgent>,
+    /// What is wrong with files that define none.
+    pub(super) faults: Vec<anyhow::Error>,
+    /// What stands beside the files and is not read.
+    pub(super) unread: Vec<PathBuf>,
+}
+
+impl AgentSource for AgentFiles {
+    fn read(&self) -> Result<Vec<ConfiguredAgent>, Box<dyn Error + Send + Sync>> {
+        let mut found = self.find()?;
+        if !found.faults.is_empty() {
+            return Err(found.faults.swap_remove(0).into());
         }
-        Ok(Self(agents))
-    }
-
-    /// Returns the agents.
-    pub(super) fn definitions(&self) -> Vec<AgentDefinition> {
-        self.0.values().map(|(_, agent)| agent.clone()).collect()
-    }
-
-    /// Adds the file to what is wrong with an agent.
-    pub(super) fn name_file(&self, error: UnusableAgent) -> anyhow::Error {
-        let file = self.0.get(&error.name).and_then(|(path, _)| path.as_ref());
-        let place = file.map_or_else(|| "the built-in agent".to_owned(), |path| path.display().to_string());
-        anyhow::Error::new(error).context(place)
+        Ok(found.agents.into_values().collect())
     }
 }
 
-fn agent_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+impl AgentFiles {
+    /// Names the folder, which is read whenever the agents are.
+    pub(super) fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+        }
+    }
+
+    /// Reads every `*.toml` of the folder. A folder that does not exist holds no agents.
+    pub(super) fn find(&self) -> anyhow::Result<FoundAgents> {
+        let (files, unread) = entries(&self.directory)
+            .with_context(|| format!("can't read the directory of agents {}", self.directory.display()))?;
+        let mut found = FoundAgents {
+            unread,
+            ..FoundAgents::default()
+        };
+        for path in files {
+            match read(&path) {
+                Ok(agent) => {
+                    if let Some(earlier) = found.agents.get(&agent.definition.name) {
+                        let (name, place) = (&agent.definition.name, &agent.place);
+                        let fault = anyhow!("{} and {place} both define the agent {name:?}", earlier.place);
+                        found.faults.push(fault);
+                    } else {
+                        found.agents.insert(agent.definition.name.clone(), agent);
+                    }
+                }
+                Err(fault) => found.faults.push(fault),
+            }
+        }
+        let demo = parse(DEMO).context(BUILT_IN)?;
+        found
+            .agents
+            .entry(demo.name.clone())
+            .or_insert_with(|| ConfiguredAgent {
+                place: BUILT_IN.to_owned(),
+                definition: demo,
+            });
+        Ok(found)
+    }
+}
+
+/// Returns the files that define agents, in order, and all else but hidden files.
+fn entries(directory: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
         entries => entries?,
     };
-    let paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
-    let mut files: Vec<_> = paths
-        .into_iter()
-        .filter(|path| path.extension().is_some_and(|end| end == "toml"))
-        .collect();
-    files.sort();
-    Ok(files)
+    let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    paths.sort();
+    let is_hidden = |path: &PathBuf| {
+        let name = path.file_name();
+        name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    let is_agent = |path: &PathBuf| path.extension().is_some_and(|end| end == "toml") && !path.is_dir();
+    Ok(paths.into_iter().filter(|path| !is_hidden(path)).partition(is_agent))
+}
+
+/// Reads a file. An agent without a name has the file's.
+fn read(path: &Path) -> anyhow::Result<ConfiguredAgent> {
+    let place = path.display().to_string();
+    let text = fs::read_to_string(path).with_context(|| format!("can't read {place}"))?;
+    let mut definition = parse(&text).with_context(|| place.clone())?;
+    if definition.name.is_empty() {
+        definition.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    }
+    Ok(ConfiguredAgent { place, definition })
 }
 
 /// Reads a definition. The error names the line of a mistake in the syntax, and the key of any other.
@@ -88,21 +134,20 @@ fn parse(text: &str) -> anyhow::Result<AgentDefinition> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::hooks::HookConfigError;
-    use crate::run::Refusal;
 
-    /// Makes a folder with these files and loads it.
-    fn load(files: &[(&str, &str)]) -> (tempfile::TempDir, Result<AgentFiles, String>) {
+    /// Makes a folder with these files and reads it.
+    fn load(files: &[(&str, &str)]) -> (tempfile::TempDir, Result<Vec<ConfiguredAgent>, String>) {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
             fs::write(folder.path().join(name), text).unwrap();
         }
-        let loaded = AgentFiles::load(folder.path()).map_err(|error| format!("{error:#}"));
+        let loaded = AgentFiles::new(folder.path()).read();
+        let loaded = loaded.map_err(|error| format!("{:#}", anyhow!(error)));
         (folder, loaded)
     }
 
-    fn names(files: &AgentFiles) -> Vec<String> {
-        files.definitions().into_iter().map(|agent| agent.name).collect()
+    fn names(agents: &[ConfiguredAgent]) -> Vec<&str> {
+        agents.iter().map(|agent| agent.definition.name.as_str()).collect()
     }
 
     #[test]
@@ -117,10 +162,10 @@ mod tests {
 
     #[test]
     fn a_missing_folder_holds_no_agents_and_a_file_is_none() {
-        let files = AgentFiles::load(Path::new("/nonexistent")).unwrap();
-        assert_eq!(names(&files), ["demo"]);
+        let agents = AgentFiles::new(Path::new("/nonexistent")).read().unwrap();
+        assert_eq!(names(&agents), ["demo"]);
         let file = tempfile::NamedTempFile::new().unwrap();
-        let error = format!("{:#}", AgentFiles::load(file.path()).unwrap_err());
+        let error = format!("{:#}", anyhow!(AgentFiles::new(file.path()).read().unwrap_err()));
         assert!(error.contains(&file.path().display().to_string()), "{error}");
     }
 
@@ -130,9 +175,9 @@ mod tests {
             "mine.toml",
             "name = 'demo'\ndescription = 'mine'\nmodel = 'openai/gpt-4.1'",
         )]);
-        let agents = loaded.unwrap().definitions();
+        let agents = loaded.unwrap();
         assert_eq!(agents.len(), 1);
-        assert_eq!(agents[0].description, "mine");
+        assert_eq!(agents[0].definition.description, "mine");
     }
 
     #[test]
@@ -182,23 +227,36 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_can_not_work_is_told_with_its_file() {
-        let (folder, loaded) = load(&[("x.toml", "name = 'x'\nmodel = 'demo/demo'")]);
-        let files = loaded.unwrap();
-        let unusable = |name: &str| UnusableAgent {
-            name: name.to_owned(),
-            source: Refusal::Hook(HookConfigError::Unknown {
-                name: "h".to_owned(),
-                known: "a, b".to_owned(),
-            }),
-        };
-        assert_eq!(
-            format!("{:#}", files.name_file(unusable("x"))),
-            format!(
-                "{}/x.toml: the agent \"x\" can't work: no hook is named \"h\"; known are a, b",
-                folder.path().display()
-            )
+    fn an_agent_without_a_name_has_its_file_s() {
+        let (_folder, loaded) = load(&[
+            ("reader.toml", "model = 'demo/demo'"),
+            ("notes.v2.toml", "model = 'demo/demo'"),
+            ("x.toml", "name = 'writer'\nmodel = 'demo/demo'"),
+        ]);
+        assert_eq!(names(&loaded.unwrap()), ["demo", "notes.v2", "reader", "writer"]);
+    }
+
+    #[test]
+    fn all_that_is_wrong_and_all_that_is_not_read_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("a.toml", "model = 7"),
+            ("b.toml", "model = 'demo/demo'"),
+            ("c.toml", "tool = []"),
+            ("notes.md", ""),
+            (".hidden", ""),
+        ] {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        fs::create_dir(folder.path().join("more.toml")).unwrap();
+        let found = AgentFiles::new(folder.path()).find().unwrap();
+        assert_eq!(found.agents.keys().collect::<Vec<_>>(), ["b", "demo"]);
+        let faults: Vec<String> = found.faults.iter().map(|fault| format!("{fault:#}")).collect();
+        assert!(
+            matches!(&faults[..], [a, c] if a.contains("a.toml: `model`: ") && c.contains("c.toml: ")),
+            "{faults:?}"
         );
-        assert!(format!("{:#}", files.name_file(unusable("demo"))).starts_with("the built-in agent: "));
+        let unread: Vec<_> = found.unread.iter().map(|path| path.file_name().unwrap()).collect();
+        assert_eq!(unread, ["more.toml", "notes.md"]);
     }
 }

@@ -1,7 +1,9 @@
 //! The composition root: the only place that names every concrete type.
 
 mod agent_files;
+mod check;
 mod extensions;
+mod ingredients;
 mod settings;
 
 use std::sync::Arc;
@@ -12,23 +14,21 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::agent_files::AgentFiles;
+pub use self::check::{Finding, check};
 pub use self::extensions::Extensions;
-use crate::agent::hooks::{HookFactory, HookRegistry, SummarisationFactory, builtin_hooks};
+use self::ingredients::Ingredients;
 use crate::board::{Board, InProcessBoard, RedisBoard};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::environment::InMemoryEnvironments;
 use crate::http::{HttpLimits, HttpState};
-use crate::ids::{IdSource, UuidV7Source};
+use crate::ids::IdSource;
 use crate::limits::Limits;
-use crate::models::Catalog;
 use crate::outbox::{OutboxPorts, OutboxWorker};
 use crate::retention::Sweeper;
-use crate::run::{AgentChecks, AgentDirectory, RunPorts, RunService};
-use crate::store::{self, Sessions, Store};
-use crate::tools::{ToolRegistry, builtin_tools};
-use crate::webhooks::{SenderRules, WebhookHookFactory, WebhookSender};
+use crate::run::{AgentDirectory, RunPorts, RunService};
+use crate::store::{self, Sessions, Store, StoreSettings};
+use crate::webhooks::WebhookSender;
 
 /// How long closing may take; what was answered is stored before.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -74,45 +74,17 @@ impl App {
     }
 
     async fn assemble(store: Arc<dyn Store>, config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let ids: Arc<dyn IdSource> = Arc::new(UuidV7Source);
-        let models = Arc::new(Catalog::new(
-            settings::providers(config),
-            &settings::client(config),
-            Arc::clone(&ids),
-            Arc::clone(&clock),
-        )?);
-        let tools = Arc::new(ToolRegistry::new(
-            builtin_tools(&clock).into_iter().chain(extensions.tools),
-            settings::tools(config),
-            Arc::clone(&clock),
-            Arc::clone(&ids),
-        )?);
-        let summarisation = SummarisationFactory::new(
-            Arc::clone(&models) as _,
-            config.price_table(),
-            config.context_window_table(),
-        );
-        let sender = Arc::new(WebhookSender::new(settings::webhooks(config))?);
-        let mut factories = hook_factories(config, &sender)?;
-        factories.push(Box::new(summarisation));
-        let hooks = Arc::new(HookRegistry::new(factories));
-        let configured = AgentFiles::load(&config.agents.directory)?;
-        let limits = Arc::new(config.limits());
-        let checks = AgentChecks {
-            models: Arc::clone(&models) as _,
-            tools: Arc::clone(&tools) as _,
-            hooks: Arc::clone(&hooks),
-            webhooks: Arc::new(SenderRules::new(
-                Arc::clone(&sender),
-                settings::webhook_secrets(config)?,
-            )),
-            prices: config.price_table(),
-            limits: Arc::clone(&limits),
-            budget: settings::runs(config).budget,
-        };
-        let agents = AgentDirectory::new(Arc::clone(&store), checks, Arc::clone(&clock), configured.definitions());
-        let agents = Arc::new(agents.map_err(|error| configured.name_file(error))?);
+        let made = Ingredients::make(config, extensions)?;
+        let Ingredients {
+            models,
+            tools,
+            hooks,
+            sender,
+            limits,
+            clock,
+            ids,
+        } = made.clone();
+        let agents = Arc::new(made.directory(&store, config)?);
         let sessions = Sessions::new(Arc::clone(&store), config.store.cache_bytes, Arc::clone(&clock));
         let sessions = Arc::new(sessions.with_max_part_bytes(config.store.max_session_bytes));
         let board = open_board(config).await?;
@@ -122,8 +94,8 @@ impl App {
             store: Arc::clone(&store),
             board: Arc::clone(&board),
             agents: Arc::clone(&agents),
-            models,
-            tools,
+            models: models as _,
+            tools: tools as _,
             hooks,
             environments: Arc::new(InMemoryEnvironments),
             prices: config.price_table(),
@@ -219,23 +191,37 @@ fn outbox_ports(
     })
 }
 
-/// Opens the configured store.
+/// Opens the configured store, and makes or migrates it where the configuration lets it.
 pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    let opened = store::open(config.store.url.expose(), settings::store(config)).await;
-    opened.with_context(|| format!("can't open the store {}", config.store.url))
+    open_store_with(config, settings::store(config)).await
+}
+
+/// Opens the configured store as it is: one that is missing is not made, and none is migrated.
+pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    let settings = StoreSettings {
+        migrate: false,
+        ..settings::store(config)
+    };
+    open_store_with(config, settings).await
+}
+
+async fn open_store_with(config: &Config, settings: StoreSettings) -> anyhow::Result<Arc<dyn Store>> {
+    let opened = store::open(config.store.url.expose(), settings).await;
+    opened.with_context(|| format!("can't open the store {}", config.store.address()))
+}
+
+/// Makes what finds the agents of a store and of configuration files.
+pub fn agent_directory(
+    store: &Arc<dyn Store>,
+    config: &Config,
+    extensions: Extensions,
+) -> anyhow::Result<AgentDirectory> {
+    Ingredients::make(config, extensions)?.directory(store, config)
 }
 
 /// Makes what sweeps the store as configured.
 pub fn sweeper(store: Arc<dyn Store>, config: &Config) -> Sweeper {
     Sweeper::new(store, Arc::new(SystemClock), settings::retention(config))
-}
-
-/// Makes the hooks that agents can attach.
-fn hook_factories(config: &Config, sender: &Arc<WebhookSender>) -> anyhow::Result<Vec<Box<dyn HookFactory>>> {
-    let webhook = WebhookHookFactory::new(Arc::clone(sender), settings::webhook_secrets(config)?);
-    let mut hooks = builtin_hooks();
-    hooks.push(Box::new(webhook));
-    Ok(hooks)
 }
 
 async fn open_board(config: &Config) -> anyhow::Result<Arc<dyn Board>> {

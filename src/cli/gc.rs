@@ -1,6 +1,9 @@
 //! `gc`: sweeps once what is not kept any more, or tells what would go.
 
-use super::output::print_line;
+use std::collections::BTreeMap;
+
+use super::output::{print_json, print_line, print_note};
+use super::{JsonArgs, store};
 use crate::app;
 use crate::config::Config;
 use crate::store::RemovalFigures;
@@ -11,11 +14,18 @@ pub(super) struct GcArgs {
     /// Removes nothing and tells what would go.
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Sweeps the configured store by the configured rules.
 pub(super) async fn collect(config: Config, args: GcArgs) -> anyhow::Result<()> {
-    let store = app::open_store(&config).await?;
+    let store = store::open_existing(&config).await?;
+    if config.retention.max_age.is_none() && config.retention.keep_last.is_none() {
+        print_note(
+            "retention is off: neither `retention.max_age` nor `retention.keep_last` is set, so sessions and their runs are kept for ever",
+        )?;
+    }
     let sweeper = app::sweeper(store.clone(), &config);
     let figures = if args.dry_run {
         sweeper.plan().await
@@ -23,12 +33,11 @@ pub(super) async fn collect(config: Config, args: GcArgs) -> anyhow::Result<()> 
         sweeper.sweep().await
     };
     store.close().await;
-    print_figures(figures?, if args.dry_run { "would remove" } else { "removed" })
+    print_figures(figures?, &args)
 }
 
-fn print_figures(figures: RemovalFigures, verb: &str) -> anyhow::Result<()> {
-    print_line(format_args!("{verb}:"))?;
-    for (name, figure) in [
+fn print_figures(figures: RemovalFigures, args: &GcArgs) -> anyhow::Result<()> {
+    let figures = [
         ("sessions", figures.sessions),
         ("history segments", figures.segments),
         ("states", figures.states),
@@ -38,7 +47,14 @@ fn print_figures(figures: RemovalFigures, verb: &str) -> anyhow::Result<()> {
         ("deliveries", figures.deliveries),
         ("idempotency keys", figures.idempotency_keys),
         ("bytes", figures.bytes),
-    ] {
+    ];
+    if args.json.json {
+        let figures: BTreeMap<_, _> = figures.map(|(name, figure)| (name.replace(' ', "_"), figure)).into();
+        return print_json(&figures);
+    }
+    let verb = if args.dry_run { "would remove" } else { "removed" };
+    print_line(format_args!("{verb}:"))?;
+    for (name, figure) in figures {
         print_line(format_args!("  {name:<16}  {figure}"))?;
     }
     Ok(())

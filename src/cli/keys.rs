@@ -3,13 +3,15 @@
 use anyhow::{anyhow, ensure};
 use clap::Subcommand;
 use secrecy::ExposeSecret as _;
+use serde_json::json;
 
-use super::output::{print_line, print_note};
+use super::output::{print_json, print_line, print_note, print_table};
+use super::{JsonArgs, moment, store};
 use crate::api_key;
-use crate::app;
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
 use crate::ids::{ApiKeyId, UuidV7Source};
+use crate::json::Value;
 use crate::limits::{Pattern, RunLimits};
 use crate::store::{ApiKeyRecord, Scope, Store};
 use crate::tenant::TenantId;
@@ -33,7 +35,10 @@ pub(super) enum KeysCommand {
         limits: KeyLimits,
     },
     /// Lists keys, newest first.
-    List,
+    List {
+        #[command(flatten)]
+        json: JsonArgs,
+    },
     /// Revokes a key; it stops working within seconds.
     Revoke {
         /// The key's id, as `keys list` shows it.
@@ -88,18 +93,19 @@ impl From<KeyLimits> for RunLimits {
 
 /// Runs the command against the configured store.
 pub(super) async fn manage(config: Config, command: KeysCommand) -> anyhow::Result<()> {
-    let store = app::open_store(&config).await?;
+    // A key may be made before the service has ever started; there are none to list or to revoke in a store that is not there.
+    let store = match command {
+        KeysCommand::Create { .. } => store::open_or_make(&config).await?,
+        KeysCommand::List { .. } | KeysCommand::Revoke { .. } => store::open_existing(&config).await?,
+    };
     let done = match command {
         KeysCommand::Create {
             tenant,
             scopes,
             label,
             limits,
-        } => {
-            let made = create(&*store, tenant, scopes, label, limits.into()).await;
-            made.and_then(|()| Ok(print_note(format_args!("the store is {}", config.store.url))?))
-        }
-        KeysCommand::List => list(&*store).await,
+        } => create(&*store, tenant, scopes, label, limits.into()).await,
+        KeysCommand::List { json } => list(&*store, json).await,
         KeysCommand::Revoke { key_id } => revoke(&*store, key_id).await,
     };
     store.close().await;
@@ -127,38 +133,58 @@ async fn create(
         created_at,
         revoked_at: None,
     };
+    let is_first = !store.key_exists().await?;
     store.key_insert(&key).await?;
     print_line(secret.expose_secret())?;
-    Ok(print_note(format_args!(
+    print_note(format_args!(
         "made the key {key_id} of tenant {}; it is not shown again",
         key.tenant
+    ))?;
+    let now = if is_first { " now" } else { "" };
+    Ok(print_note(format_args!(
+        "authentication is{now} on: every service on this store wants `authorization: Bearer` with a key in each request"
     ))?)
 }
 
-async fn list(store: &dyn Store) -> anyhow::Result<()> {
-    print_line(format_args!(
-        "{:<36}  {:<16}  {:<32}  {:<25}  STATE    LABEL  LIMITS",
-        "KEY", "TENANT", "SCOPES", "CREATED"
-    ))?;
-    for key in store.key_list().await? {
-        let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.as_str()).collect();
-        let state = if key.revoked_at.is_some() { "revoked" } else { "active" };
-        let created = key.created_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-        let (tenant, scopes, label) = (key.tenant.as_str(), scopes.join(","), key.label);
-        print_line(format_args!(
-            "{}  {tenant:<16}  {scopes:<32}  {created:<25}  {state:<7}  {label}  {}",
-            key.key_id,
-            limits_text(&key.limits)?
-        ))?;
+async fn list(store: &dyn Store, json: JsonArgs) -> anyhow::Result<()> {
+    let keys = store.key_list().await?;
+    if json.json {
+        return print_json(&keys.iter().map(shown).collect::<Vec<_>>());
     }
-    Ok(())
+    let rows = keys.iter().map(row).collect::<Result<Vec<_>, _>>()?;
+    let heading = ["KEY", "TENANT", "SCOPES", "CREATED", "STATE", "LABEL", "LIMITS"];
+    Ok(print_table(heading, &rows)?)
 }
 
-fn limits_text(limits: &RunLimits) -> serde_json::Result<String> {
-    if limits.is_empty() {
-        return Ok(String::new());
-    }
-    serde_json::to_string(limits)
+fn row(key: &ApiKeyRecord) -> serde_json::Result<[String; 7]> {
+    let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.as_str()).collect();
+    let limits = if key.limits.is_empty() {
+        String::new()
+    } else {
+        serde_json::to_string(&key.limits)?
+    };
+    Ok([
+        key.key_id.to_string(),
+        key.tenant.to_string(),
+        scopes.join(","),
+        moment(key.created_at),
+        if key.revoked_at.is_some() { "revoked" } else { "active" }.to_owned(),
+        key.label.clone(),
+        limits,
+    ])
+}
+
+fn shown(key: &ApiKeyRecord) -> Value {
+    let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.as_str()).collect();
+    json!({
+        "key_id": key.key_id,
+        "tenant": key.tenant,
+        "scopes": scopes,
+        "label": key.label,
+        "limits": key.limits,
+        "created_at": key.created_at,
+        "revoked_at": key.revoked_at,
+    })
 }
 
 async fn revoke(store: &dyn Store, key_id: ApiKeyId) -> anyhow::Result<()> {

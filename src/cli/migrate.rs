@@ -7,5 +7,5 @@ use crate::store;
 /// Migrates the configured store.
 pub(super) async fn migrate(config: Config) -> anyhow::Result<()> {
     store::migrate(config.store.url.expose()).await?;
-    Ok(print_line(format_args!("{} is up to date", config.store.url))?)
+    Ok(print_line(format_args!("{} is up to date", config.store.address()))?)
 }

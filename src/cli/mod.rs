@@ -1,5 +1,6 @@
 //! The commands. Each prints what it was asked for to standard output; logs and errors go to standard error.
 
+mod agents;
 mod check_config;
 mod gc;
 mod healthcheck;
@@ -8,9 +9,12 @@ mod migrate;
 mod openapi;
 mod output;
 mod run;
+mod runs;
 mod serve;
 mod sessions;
+mod store;
 mod tenants;
+mod threads;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,6 +23,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::app::Extensions;
+use crate::clock::Timestamp;
 use crate::config::{self, Loaded, Sources};
 use crate::tenant::TenantId;
 
@@ -58,9 +63,18 @@ enum Command {
     Serve(ServeArgs),
     /// Runs an agent once, streaming its answer to the terminal.
     Run(run::RunArgs),
+    /// Looks at runs.
+    #[command(subcommand)]
+    Runs(runs::RunsCommand),
     /// Looks at sessions.
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
+    /// Looks at threads.
+    #[command(subcommand)]
+    Threads(threads::ThreadsCommand),
+    /// Looks at agents.
+    #[command(subcommand)]
+    Agents(agents::AgentsCommand),
     /// Brings the store's tables up to date.
     Migrate,
     /// Manages API keys.
@@ -71,7 +85,7 @@ enum Command {
     /// Removes tenants.
     #[command(subcommand)]
     Tenants(tenants::TenantsCommand),
-    /// Shows the configuration in force and where each value comes from.
+    /// Shows the configuration in force and where each value comes from, and checks it; fails if something would not work.
     CheckConfig,
     /// Prints the `OpenAPI` document.
     Openapi,
@@ -93,6 +107,19 @@ struct TenantArgs {
     /// Works on this tenant's data.
     #[arg(long, default_value_t = TenantId::anonymous())]
     tenant: TenantId,
+}
+
+/// How a command prints what it found.
+#[derive(Debug, Clone, Copy, clap::Args)]
+struct JsonArgs {
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Writes a time for people.
+fn moment(time: Timestamp) -> String {
+    time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
 /// Parses the process's command line, runs the command and reports its failure.
@@ -117,9 +144,12 @@ fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<()> {
     match cli.command.unwrap_or_else(|| Command::Serve(ServeArgs::default())) {
         Command::Openapi => openapi::print(),
         Command::Healthcheck(args) => healthcheck::check(&load(cli.options)?.config, args),
-        Command::CheckConfig => check_config::explain(&load(cli.options)?),
-        Command::Serve(args) => block_on(serve::serve(load(cli.options.with_role(args.role))?.config, extensions)),
+        Command::CheckConfig => check_config::check(&load(cli.options)?, extensions),
+        Command::Serve(args) => block_on(serve::serve(load(cli.options.with_role(args.role))?, extensions)),
         Command::Run(args) => block_on(run::run(load(cli.options)?.config, args, extensions)),
+        Command::Runs(command) => block_on(runs::look(load(cli.options)?.config, command)),
+        Command::Threads(command) => block_on(threads::look(load(cli.options)?.config, command)),
+        Command::Agents(command) => block_on(agents::look(load(cli.options)?.config, command, extensions)),
         Command::Sessions(command) => block_on(sessions::look(load(cli.options)?.config, command)),
         Command::Migrate => block_on(migrate::migrate(load(cli.options)?.config)),
         Command::Gc(args) => block_on(gc::collect(load(cli.options)?.config, args)),

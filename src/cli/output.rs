@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, Write as _};
 
+use serde::Serialize;
+
 /// Prints a line to standard output.
 pub(super) fn print_line(line: impl fmt::Display) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{line}")
@@ -18,6 +20,26 @@ pub(super) fn print_piece(piece: &str) -> io::Result<()> {
 /// Prints a line to standard error.
 pub(super) fn print_note(line: impl fmt::Display) -> io::Result<()> {
     writeln!(io::stderr().lock(), "{line}")
+}
+
+/// Prints a value as JSON.
+pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    Ok(print_line(serde_json::to_string_pretty(value)?)?)
+}
+
+/// Prints rows below a heading, in columns; the last one may be of any length.
+pub(super) fn print_table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> io::Result<()> {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or_default().max(heading[column].len())
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let heading = heading.map(str::to_owned);
+    for row in std::iter::once(&heading).chain(rows) {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        print_line(cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    Ok(())
 }
 
 /// Prints an error with all its causes to standard error.

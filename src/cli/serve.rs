@@ -1,5 +1,6 @@
 //! `serve`: the service from its start to its end.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
@@ -10,19 +11,27 @@ use tokio_util::sync::CancellationToken;
 
 use super::output::print_line;
 use crate::app::{App, Extensions};
-use crate::config::{Config, Role};
+use crate::config::{Config, Loaded, Role};
 use crate::http;
-use crate::lifecycle::StopSignals;
+use crate::lifecycle::{ReloadSignals, StopSignals};
 use crate::telemetry;
 
 /// How long callers may take to read how their runs ended at shutdown.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Serves until it is told to stop.
-pub(super) async fn serve(config: Config, extensions: Extensions) -> anyhow::Result<()> {
+pub(super) async fn serve(loaded: Loaded, extensions: Extensions) -> anyhow::Result<()> {
+    let config = &loaded.config;
     telemetry::init(&config.log)?;
-    let app = App::build_with(&config, extensions).await?;
-    let served = serve_app(&app, &config).await;
+    for unread in &loaded.unread_variables {
+        tracing::warn!(
+            variable = unread.variable,
+            meant = unread.meant,
+            "a variable has no effect"
+        );
+    }
+    let app = App::build_with(config, extensions).await?;
+    let served = serve_app(&app, config).await;
     app.disconnect().await;
     served
 }
@@ -33,7 +42,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     let listener = TcpListener::bind(config.http.listen).await;
     let listener = listener.with_context(|| format!("can't listen on {}", config.http.listen))?;
     let address = listener.local_addr()?;
-    let signals = StopSignals::listen()?;
+    let (signals, reloads) = (StopSignals::listen()?, ReloadSignals::listen()?);
     tracing::info!(%address, "listening");
     if let Err(error) = print_banner(app, config, address, has_keys) {
         // Nobody reads it; that is no reason to serve nobody.
@@ -58,8 +67,23 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
         }
         // Without runs there is nothing left to wait for; what is open still is cut.
         () = &mut ending => tokio::time::timeout(LAST_ANSWERS, serving).await.unwrap_or(Ok(())),
+        never = reload_agents(app, reloads) => match never {},
     };
     Ok(served?)
+}
+
+/// Reads the files of agents again at each signal.
+async fn reload_agents(app: &App, mut signals: ReloadSignals) -> Infallible {
+    loop {
+        signals.next().await;
+        match app.agents.reload().await {
+            Ok(agents) => tracing::info!(agents = agents.len(), "the files of agents were read again"),
+            Err(error) => tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "the files of agents can't be used, so the agents stay as they were"
+            ),
+        }
+    }
 }
 
 /// Waits for a signal and lets runs finish within the grace; at a second signal it cancels them.
@@ -89,18 +113,14 @@ fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::Resu
 }
 
 fn print_banner(app: &App, config: &Config, address: SocketAddr, has_keys: bool) -> std::io::Result<()> {
-    let agents: Vec<&str> = app
-        .agents
-        .configured()
-        .map(|agent| agent.definition.name.as_str())
-        .collect();
+    let agents: Vec<String> = app.agents.configured().keys().cloned().collect();
     let key = if has_keys {
         r#"-H "authorization: Bearer $AGENT_RUNTIME_KEY" "#
     } else {
         ""
     };
     let body = r#"{"agent": "demo", "input": "What is 17 * 23?"}"#;
-    let (version, store, agents) = (env!("CARGO_PKG_VERSION"), &config.store.url, agents.join(", "));
+    let (version, store, agents) = (env!("CARGO_PKG_VERSION"), config.store.address(), agents.join(", "));
     if config.queue.role == Role::Worker {
         return print_line(format_args!(
             "agent-runtime {version}\n  \

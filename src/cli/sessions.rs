@@ -8,7 +8,7 @@ use clap::Subcommand;
 
 use super::TenantArgs;
 use super::output::print_line;
-use crate::app;
+use super::store;
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::ids::SessionId;
@@ -51,7 +51,7 @@ pub(super) enum SessionsCommand {
 
 /// Runs the command against the configured store.
 pub(super) async fn look(config: Config, command: SessionsCommand) -> anyhow::Result<()> {
-    let store = app::open_store(&config).await?;
+    let store = store::open_existing(&config).await?;
     let done = match command {
         SessionsCommand::Show { session_id, tenant } => show(&store, &tenant.tenant, session_id).await,
         SessionsCommand::Tree { session_id, tenant } => tree(&*store, &tenant.tenant, session_id).await,

@@ -6,6 +6,7 @@ use anyhow::{Context as _, ensure};
 use clap::Subcommand;
 
 use super::output::{print_line, print_note};
+use super::store;
 use crate::app;
 use crate::board::{Board as _, RedisBoard};
 use crate::config::Config;
@@ -32,7 +33,7 @@ pub(super) enum TenantsCommand {
 pub(super) async fn manage(config: Config, command: TenantsCommand) -> anyhow::Result<()> {
     let TenantsCommand::Delete { name, yes } = command;
     let board = app::open_shared_board(&config).await?;
-    let store = app::open_store(&config).await?;
+    let store = store::open_existing(&config).await?;
     let done = delete(&*store, board.as_ref(), &name, yes).await;
     store.close().await;
     if let Some(board) = board {

@@ -8,12 +8,28 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::error::ConfigError;
-use super::schema::{Shape, shape};
+use super::schema::{Shape, known_keys, shape};
 use super::secrets::read_secret;
 use super::settings::{KeyPath, Origin, Settings, dotted};
 use super::toml_layer::{read_text, unknown};
+use crate::spelling::nearest;
 
 const PREFIX: &str = "AGENT_RUNTIME__";
+
+/// What a variable begins with that may be meant as a setting.
+const NEAR_PREFIX: &str = "AGENT_RUNTIME_";
+
+/// Callers of the service keep their key in this one.
+const CALLERS_KEY: &str = "AGENT_RUNTIME_KEY";
+
+/// A variable that looks like a setting and is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadVariable {
+    /// Its name.
+    pub variable: String,
+    /// The variable that was meant, as far as can be told.
+    pub meant: Option<String>,
+}
 
 /// Keys whose value may hold a secret: with `_FILE` behind the name it is read from a file.
 const SECRET_KEYS: [[&str; 2]; 2] = [["store", "url"], ["board", "url"]];
@@ -49,6 +65,35 @@ pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Setti
         read_text(path, &value, &origin, settings)?;
     }
     Ok(())
+}
+
+/// Finds variables whose names miss an underscore, or more. Any other variable of the prefix that [`apply`] takes is an error there.
+pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings) -> Vec<UnreadVariable> {
+    let names = environment.keys().filter_map(|variable| {
+        let name = variable.strip_prefix(NEAR_PREFIX)?;
+        let is_read = name.starts_with('_') || variable == CALLERS_KEY;
+        (!is_read).then_some((variable, name.to_lowercase()))
+    });
+    let named = settings.iter().map(|(path, _)| path.clone());
+    let paths: Vec<KeyPath> = known_keys().into_iter().chain(named).collect();
+    let flat = |path: &KeyPath| comparable(&path.join("_"));
+    let known: BTreeMap<String, String> = paths
+        .iter()
+        .map(|path| {
+            let variable = comparable(&path.join("__")).to_uppercase();
+            (flat(path), format!("{PREFIX}{variable}"))
+        })
+        .collect();
+    names
+        .map(|(variable, name)| {
+            let name = name.split('_').filter(|word| !word.is_empty()).collect::<Vec<_>>();
+            let meant = nearest(&name.join("_"), known.keys().map(String::as_str));
+            UnreadVariable {
+                variable: variable.clone(),
+                meant: meant.and_then(|name| known.get(name)).cloned(),
+            }
+        })
+        .collect()
 }
 
 /// Takes the address of the provider `openai` from the variable that OpenAI's clients use.

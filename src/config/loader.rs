@@ -10,8 +10,8 @@ use toml::Value;
 
 use super::Config;
 use super::context_windows;
-use super::environment;
-use super::error::{ConfigError, Fault, nearest};
+use super::environment::{self, UnreadVariable};
+use super::error::{ConfigError, Fault};
 use super::explanation::Explanation;
 use super::limits;
 use super::overrides;
@@ -22,6 +22,7 @@ use super::settings::{KeyPath, Origin, Settings, dotted};
 use super::sources::Sources;
 use super::toml_layer::read_document;
 use super::webhooks;
+use crate::spelling::nearest;
 
 /// The lowest layer: every key with its default and its meaning.
 pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
@@ -34,6 +35,10 @@ pub struct Loaded {
     pub config: Config,
     /// The file that was read, if any.
     pub file: Option<PathBuf>,
+    /// Another file that would be read if the first were not there.
+    pub unread_file: Option<PathBuf>,
+    /// Variables that look like settings and are none.
+    pub unread_variables: Vec<UnreadVariable>,
     settings: Settings,
 }
 
@@ -67,7 +72,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     let mut settings = Settings::default();
     read_document(DEFAULTS, &|_| Origin::Default, &mut settings)?;
     environment::apply_openai_base_url(&sources.environment, &mut settings)?;
-    let file = find_file(sources);
+    let (file, unread_file) = find_files(sources);
     if let Some(path) = &file {
         read_file(path, &mut settings)?;
     }
@@ -77,16 +82,24 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     let mut config = deserialize(&settings)?;
     check(&config).map_err(|fault| invalid(&fault.path, &settings, fault.problem))?;
     find_secrets(&mut config, &settings, sources)?;
-    Ok(Loaded { config, file, settings })
+    Ok(Loaded {
+        config,
+        file,
+        unread_file,
+        unread_variables: environment::unread(&sources.environment, &settings),
+        settings,
+    })
 }
 
-fn find_file(sources: &Sources) -> Option<PathBuf> {
-    let found = || {
-        let directory = sources.directory.as_ref()?;
-        let paths = FILE_NAMES.map(|name| directory.join(name));
-        paths.into_iter().find(|path| path.exists())
-    };
-    sources.file.clone().or_else(found)
+/// Returns the file to read, and one that would be read without it.
+fn find_files(sources: &Sources) -> (Option<PathBuf>, Option<PathBuf>) {
+    if sources.file.is_some() {
+        return (sources.file.clone(), None);
+    }
+    let directory = sources.directory.iter();
+    let paths = directory.flat_map(|directory| FILE_NAMES.map(|name| directory.join(name)));
+    let mut found = paths.filter(|path| path.exists());
+    (found.next(), found.next())
 }
 
 fn read_file(path: &Path, settings: &mut Settings) -> Result<(), ConfigError> {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Deserializer};
 use tracing_subscriber::EnvFilter;
 
-use super::error::nearest;
 use super::values::Text;
+use crate::spelling::nearest;
 
 /// What is logged and how it looks.
 #[derive(Clone, Debug, Deserialize)]

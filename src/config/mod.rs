@@ -48,6 +48,7 @@ mod tests;
 pub use agents::AgentsConfig;
 pub use aws::AwsConfig;
 pub use board::BoardConfig;
+pub use environment::UnreadVariable;
 pub use error::ConfigError;
 pub use explanation::Explanation;
 pub use http::HttpConfig;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::error::{Fault, nearest};
+use super::error::Fault;
 use super::providers::{ProviderConfig, ProviderKind};
 use super::values::{dollars, optional_dollars};
 use crate::model_ref::ModelRef;
+use crate::spelling::nearest;
 use crate::usage::{Price, PriceTable};
 
 /// What a model's tokens cost, in US dollars per million.

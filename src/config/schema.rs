@@ -12,8 +12,8 @@ use serde::de::{Deserialize as _, DeserializeSeed, Deserializer, Error as _, Map
 use serde::forward_to_deserialize_any;
 
 use super::Config;
-use super::error::nearest;
 use super::settings::{KeyPath, dotted};
+use crate::spelling::nearest;
 
 /// Stands for the names of a table that the operator chooses.
 pub(super) const ANY: &str = "NAME";

@@ -34,6 +34,17 @@ pub enum StoreBackend {
 }
 
 impl StoreConfig {
+    /// Names the store without its password; a file by its whole path, so that the address leads to it from any folder.
+    pub fn address(&self) -> String {
+        let shown = self.url.to_string();
+        let whole = shown.strip_prefix("sqlite://").and_then(|file| {
+            let (path, query) = file.split_at(file.find('?').unwrap_or(file.len()));
+            let path = std::path::absolute(path).ok()?;
+            Some(format!("sqlite://{}{query}", path.display()))
+        });
+        whole.unwrap_or(shown)
+    }
+
     pub fn backend(&self) -> StoreBackend {
         if self.url.expose().starts_with("sqlite:") {
             StoreBackend::Sqlite
@@ -49,4 +60,30 @@ fn store_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretUrl, D:
         &["sqlite", "postgres", "postgresql"],
         "a URL such as \"sqlite://data/agent-runtime.db\" or \"postgres://USER@HOST/DATABASE\"",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Sources, load, parse_override};
+
+    #[test]
+    fn the_address_of_a_file_leads_there_from_any_folder() {
+        let here = std::env::current_dir().unwrap();
+        let here = here.display();
+        for (url, address) in [
+            ("sqlite://data/a.db", format!("sqlite://{here}/data/a.db")),
+            ("sqlite://a.db?mode=rwc", format!("sqlite://{here}/a.db?mode=rwc")),
+            ("sqlite:///var/a.db", "sqlite:///var/a.db".to_owned()),
+            (
+                "postgres://app:hunter2@db/x",
+                "postgres://app:[redacted]@db/x".to_owned(),
+            ),
+        ] {
+            let loaded = load(&Sources {
+                overrides: vec![parse_override(&format!("store.url={url}")).unwrap()],
+                ..Sources::default()
+            });
+            assert_eq!(loaded.unwrap().config.store.address(), address);
+        }
+    }
 }

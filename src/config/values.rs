@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,11 +75,17 @@ pub(super) fn optional_cost<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
     dollars(deserializer).map(Cost::from_dollars)
 }
 
-/// An IP address with a port.
+/// An IP address with a port; `localhost` stands for 127.0.0.1.
 pub(super) fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     deserializer.deserialize_str(Text::new(
-        "an IP address and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"",
-        |text: &str| text.parse().ok(),
+        "an IP address or localhost, and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"",
+        |text: &str| {
+            let port = text.strip_prefix("localhost:").map(str::parse);
+            match port {
+                Some(port) => port.ok().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+                None => text.parse().ok(),
+            }
+        },
     ))
 }
 

@@ -21,6 +21,7 @@ use super::problem::{Problem, ProblemBody};
 use super::runs::{check_budget, check_metadata};
 use crate::agent::AgentDefinition;
 use crate::clock::Timestamp;
+use crate::run::suggestion;
 use crate::session::Hash;
 use crate::store::{AgentPage, AgentRecord};
 
@@ -55,6 +56,22 @@ enum ShownDefinition {
 
 /// A page of agents.
 type Agents = ListPage<AgentView>;
+
+/// The agents of configuration files, as they were read again.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ReloadedAgents {
+    /// All of them, by name.
+    agents: Vec<ReloadedAgent>,
+}
+
+/// An agent of a configuration file.
+#[derive(Debug, Serialize, ToSchema)]
+struct ReloadedAgent {
+    /// The agent's name.
+    name: String,
+    /// Names the version: the hash of the definition.
+    version: Hash,
+}
 
 /// Lists agents by name.
 #[utoipa::path(get, path = "/v1/agents", tag = "agents", params(
@@ -105,10 +122,12 @@ pub(super) async fn get_agent(
 ) -> Result<Json<AgentView>, Problem> {
     query.finish()?;
     let name = known_name(&path)?;
-    let agent = api.service.agents.lookup(&tenant, name).await?;
-    agent
-        .map(|agent| Json(AgentView::new(&api, agent, viewer)))
-        .ok_or_else(|| agent_not_found(name))
+    if let Some(agent) = api.service.agents.lookup(&tenant, name).await? {
+        return Ok(Json(AgentView::new(&api, agent, viewer)));
+    }
+    // The caller may list all of them.
+    let similar = api.service.agents.similar(&tenant, name, |_| true).await?;
+    Err(agent_not_found(name, similar.as_deref()))
 }
 
 /// Stores a new version of an agent.
@@ -149,8 +168,30 @@ pub(super) async fn delete_agent(
     if deleted {
         Ok(StatusCode::NO_CONTENT)
     } else {
-        Err(agent_not_found(name))
+        Err(agent_not_found(name, None))
     }
+}
+
+/// Reads the files of agents again, in the process that answers.
+///
+/// Replaces all agents of configuration files, or none of them if one can't be used. Runs at work go on with the definition that they began with.
+#[utoipa::path(post, path = "/v1/configuration/reload", tag = "agents", responses(
+    (status = 200, description = "The agents of configuration files", body = ReloadedAgents),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn reload_agents(
+    State(api): State<Arc<Api>>,
+    query: QueryParameters,
+) -> Result<Json<ReloadedAgents>, Problem> {
+    query.finish()?;
+    let configured = api.service.agents.reload().await?;
+    let agents = configured.values().map(|agent| ReloadedAgent {
+        name: agent.definition.name.clone(),
+        version: agent.version,
+    });
+    Ok(Json(ReloadedAgents {
+        agents: agents.collect(),
+    }))
 }
 
 /// Names the definition as the path does, and checks what is checked of every request.
@@ -229,11 +270,12 @@ fn known_name(path: &PathParameters) -> Result<&str, Problem> {
     if AgentDefinition::is_valid_name(name) || matches!(name, "." | "..") {
         Ok(name)
     } else {
-        Err(agent_not_found(name))
+        Err(agent_not_found(name, None))
     }
 }
 
-fn agent_not_found(name: &str) -> Problem {
+fn agent_not_found(name: &str, similar: Option<&str>) -> Problem {
     let shown: String = name.chars().take(AgentDefinition::MAX_NAME_LENGTH).collect();
-    Problem::new(ProblemCode::AgentNotFound, format!("there is no agent named {shown:?}"))
+    let detail = format!("there is no agent named {shown:?}{}", suggestion(similar));
+    Problem::new(ProblemCode::AgentNotFound, detail)
 }

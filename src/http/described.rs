@@ -135,12 +135,13 @@ fn own(operation_id: &str) -> &'static [&'static [Code]] {
         }
         "import_session" => &[OF_IMPORT],
         "delete_session" => &[OF_SESSION, &[Code::SessionHasDescendants, Code::SessionInUse]],
-        "get_thread" | "delete_thread" => &[&[Code::ThreadNotFound]],
+        "get_thread" | "delete_thread" | "list_thread_messages" => &[&[Code::ThreadNotFound]],
         "put_thread" => &[OF_SESSION, &[Code::ThreadMoved, Code::InvalidHeader, Code::MalformedId]],
         "get_delivery" | "redeliver" => &[&[Code::DeliveryNotFound]],
         "get_agent" => &[&[Code::AgentNotFound]],
         "delete_agent" => &[&[Code::AgentNotFound, Code::AgentIsConfigured]],
         "put_agent" => &[OF_AGENT],
+        "reload_agents" => &[&[Code::AgentFilesInvalid]],
         "readyz" => &[&[Code::StoreUnavailable, Code::NotReady]],
         _ => &[],
     }

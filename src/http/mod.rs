@@ -36,6 +36,7 @@ mod json_body;
 mod json_errors;
 mod json_scan;
 mod limits;
+mod metadata_filter;
 mod paging;
 mod parameters;
 mod problem;

@@ -166,15 +166,7 @@ impl Problem {
 
     /// Returns the cause and its causes, joined, for the log.
     pub(super) fn cause_chain(&self) -> Option<String> {
-        let first = self.0.cause.as_deref()?;
-        let mut chain = first.to_string();
-        let mut next = first.source();
-        while let Some(cause) = next {
-            chain.push_str(": ");
-            chain.push_str(&cause.to_string());
-            next = cause.source();
-        }
-        Some(chain)
+        self.0.cause.as_deref().map(|cause| with_causes(cause))
     }
 
     /// Returns the JSON of the response.
@@ -239,4 +231,16 @@ impl IntoResponse for Problem {
         response.extensions_mut().insert(self);
         response
     }
+}
+
+/// Returns the error and its causes, joined.
+pub(super) fn with_causes(error: &dyn Error) -> String {
+    let mut chain = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        chain.push_str(": ");
+        chain.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    chain
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::codes::ProblemCode;
-use super::problem::Problem;
+use super::problem::{Problem, with_causes};
 use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::ModelLookupError;
 use crate::ids::{RunId, SessionId};
 use crate::record::RunStatus;
-use crate::run::Refusal;
+use crate::run::{AgentFilesError, Refusal};
 use crate::store::StoreError;
 
 /// When to try again after the store was unavailable.
@@ -26,6 +26,13 @@ impl From<StoreError> for Problem {
             }
             StoreError::Failed { .. } | StoreError::Corrupt { .. } => Self::internal(error),
         }
+    }
+}
+
+impl From<AgentFilesError> for Problem {
+    /// Administrators read what the operator would: they see these agents whole.
+    fn from(error: AgentFilesError) -> Self {
+        Self::new(ProblemCode::AgentFilesInvalid, with_causes(&error))
     }
 }
 

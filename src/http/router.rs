@@ -148,11 +148,13 @@ fn streaming() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(sessions::get_session))
         .routes(routes!(sessions::diff_sessions))
         .routes(routes!(sessions::list_messages))
+        .routes(routes!(threads::list_thread_messages))
 }
 
 fn administration() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(agents::put_agent, agents::delete_agent))
+        .routes(routes!(agents::reload_agents))
         .routes(routes!(sessions::delete_session))
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -12,11 +13,12 @@ use super::Api;
 use super::auth::Caller;
 use super::codes::ProblemCode;
 use super::headers;
+use super::in_flight::respond_with;
 use super::json_body::JsonBody;
 use super::paging::{Cursor, ListPage, take_cursor, take_limit};
 use super::parameters::{PathParameters, QueryParameters, parse_id};
 use super::problem::{Problem, ProblemBody};
-use super::sessions::absent_session;
+use super::sessions::{MessageList, MessagePlace, absent_session};
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::record::{ParseThreadNameError, ThreadName, ThreadRecord};
@@ -41,6 +43,15 @@ pub(super) struct ThreadView {
     /// When it was moved last.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     updated_at: Timestamp,
+}
+
+/// Some messages of the session that a thread points to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ThreadMessageList {
+    /// The session; null until the thread's first run has published one.
+    session_id: Option<SessionId>,
+    #[serde(flatten)]
+    messages: MessageList,
 }
 
 /// Where a thread shall point.
@@ -119,6 +130,40 @@ pub(super) async fn get_thread(
     thread
         .map(|thread| Json(thread.into()))
         .ok_or_else(|| thread_not_found(name.as_str()))
+}
+
+/// Lists the messages of the session that a thread points to, oldest first.
+///
+/// `session_id` tells when the thread has moved between two pages: messages that both sessions have keep their index.
+#[utoipa::path(get, path = "/v1/threads/{name}/messages", tag = "threads", params(
+    ("name" = String, Path),
+    ("from" = Option<u32>, Query, description = "The index of the first message, from 0; not together with `cursor`"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
+    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+), responses(
+    (status = 200, description = "A page of messages", body = ThreadMessageList),
+    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
+))]
+pub(super) async fn list_thread_messages(
+    State(api): State<Arc<Api>>,
+    Caller(tenant): Caller,
+    path: PathParameters,
+    mut query: QueryParameters,
+) -> Result<Response, Problem> {
+    let place = MessagePlace::take(&mut query)?;
+    query.finish()?;
+    let name = known_name(&path)?;
+    let thread = api.service.store.thread_lookup(&tenant, &name).await?;
+    let thread = thread.ok_or_else(|| thread_not_found(name.as_str()))?;
+    let of = |messages| ThreadMessageList {
+        session_id: thread.session_id,
+        messages,
+    };
+    let Some(session_id) = thread.session_id else {
+        return Ok(Json(of(place.empty())).into_response());
+    };
+    let (share, messages) = place.read(&api, &tenant, session_id).await?;
+    respond_with(share, (StatusCode::OK, HeaderMap::new()), &of(messages))
 }
 
 /// Points a thread to a session; one that does not exist is made.

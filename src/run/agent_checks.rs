@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::error::Refusal;
+use super::agents::ConfiguredAgent;
+use super::error::{Refusal, UnusableAgent};
 use super::limits::Allowance;
 use super::models::unpriced;
 use crate::agent::hooks::HookRegistry;
@@ -36,6 +37,15 @@ pub struct AgentChecks {
 }
 
 impl AgentChecks {
+    /// Checks an agent of a configuration file; says the first thing that is wrong.
+    pub fn check_configured(&self, agent: &ConfiguredAgent) -> Result<(), UnusableAgent> {
+        self.check(&agent.definition).map_err(|source| UnusableAgent {
+            place: agent.place.clone(),
+            name: agent.definition.name.clone(),
+            source,
+        })
+    }
+
     /// Checks a definition; says the first thing that is wrong.
     pub(super) fn check(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
         if !AgentDefinition::is_valid_name(&definition.name) {

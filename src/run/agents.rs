@@ -1,15 +1,18 @@
 //! The directory of agents: those that callers stored, and those of configuration files, which every tenant sees.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::agent_checks::AgentChecks;
-use super::error::{Refusal, UnusableAgent};
+use super::error::{AgentFilesError, Refusal, UnusableAgent};
 use crate::agent::{AgentDefinition, RunWebhook, off_thread};
 use crate::clock::Clock;
 use crate::json::{canonical_bytes, count_reaching, json_length};
 use crate::session::{Hash, hash_definition};
+use crate::spelling::nearest;
 use crate::store::{AgentList, AgentPage, AgentRecord, Store, StoreError};
 use crate::tenant::TenantId;
 
@@ -18,13 +21,39 @@ const MAX_AGE: Duration = Duration::from_secs(2);
 /// The most definitions kept in memory.
 const MAX_CACHED: u64 = 10_000;
 
+/// The most agents that a suggestion is chosen from.
+const MAX_SUGGESTIONS: u32 = 200;
+/// The bytes of their definitions, as JSON.
+const MAX_SUGGESTION_BYTES: usize = 1 << 20;
+
+/// An agent of a configuration file.
+#[derive(Debug, Clone)]
+pub struct ConfiguredAgent {
+    /// Where it is defined, in words for operators.
+    pub place: String,
+    /// How it works.
+    pub definition: AgentDefinition,
+}
+
+/// Reads the agents of configuration files: at the start, and whenever they are to be read again.
+pub trait AgentSource: fmt::Debug + Send + Sync {
+    /// Returns all of them, or says what is wrong with one.
+    fn read(&self) -> Result<Vec<ConfiguredAgent>, Box<dyn Error + Send + Sync>>;
+}
+
+/// The agents of configuration files by name.
+type Configured = BTreeMap<String, AgentRecord>;
+
 /// Finds and keeps agents.
 #[derive(Debug)]
 pub struct AgentDirectory {
     store: Arc<dyn Store>,
     checks: Arc<AgentChecks>,
     clock: Arc<dyn Clock>,
-    configured: BTreeMap<String, AgentRecord>,
+    source: Box<dyn AgentSource>,
+    configured: RwLock<Arc<Configured>>,
+    /// Held while files are read, so that what was read last is what stays.
+    reading: Mutex<()>,
     cache: moka::sync::Cache<(TenantId, String), Option<AgentRecord>>,
     /// Versions of configured agents that this process has stored.
     stored_versions: Mutex<BTreeSet<(TenantId, Hash)>>,
@@ -36,42 +65,66 @@ impl AgentDirectory {
         store: Arc<dyn Store>,
         checks: AgentChecks,
         clock: Arc<dyn Clock>,
-        configured: Vec<AgentDefinition>,
-    ) -> Result<Self, UnusableAgent> {
+        source: Box<dyn AgentSource>,
+    ) -> Result<Self, AgentFilesError> {
         let cache = moka::sync::Cache::builder()
             .max_capacity(MAX_CACHED)
             .time_to_live(MAX_AGE)
             .build();
-        let mut directory = Self {
+        let directory = Self {
             store,
             checks: Arc::new(checks),
             clock,
-            configured: BTreeMap::new(),
+            source,
+            configured: RwLock::default(),
+            reading: Mutex::default(),
             cache,
             stored_versions: Mutex::default(),
         };
-        for definition in configured {
-            let name = definition.name.clone();
-            let checked = directory
-                .checks
-                .check(&definition)
-                .and_then(|()| directory.record(definition));
-            match checked {
-                Ok(record) => directory.configured.insert(name, record),
-                Err(source) => return Err(UnusableAgent { name, source }),
-            };
-        }
+        directory.read()?;
         Ok(directory)
     }
 
     /// Returns the agents of configuration files, by name.
-    pub fn configured(&self) -> impl Iterator<Item = &AgentRecord> {
-        self.configured.values()
+    pub fn configured(&self) -> Arc<BTreeMap<String, AgentRecord>> {
+        Arc::clone(&self.configured.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the agents of configuration files again and returns them. If there is a fault in one, all stay as they were. A run at work
+    /// goes on as it began.
+    pub async fn reload(self: &Arc<Self>) -> Result<Arc<BTreeMap<String, AgentRecord>>, AgentFilesError> {
+        let directory = Arc::clone(self);
+        off_thread(move || directory.read()).await?;
+        self.cache.invalidate_all();
+        Ok(self.configured())
+    }
+
+    fn read(&self) -> Result<(), AgentFilesError> {
+        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.configured();
+        let mut configured = Configured::new();
+        for agent in self.source.read().map_err(AgentFilesError::Read)? {
+            self.checks.check_configured(&agent)?;
+            let ConfiguredAgent { place, definition } = agent;
+            let name = definition.name.clone();
+            let mut record = self.record(definition).map_err(|source| UnusableAgent {
+                place,
+                name: name.clone(),
+                source,
+            })?;
+            if let Some(known) = before.get(&name).filter(|known| known.version == record.version) {
+                record = known.clone();
+            }
+            configured.insert(name, record);
+        }
+        *self.configured.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(configured);
+        Ok(())
     }
 
     /// Tells whether the definition is that of a configuration file.
     pub fn is_configured(&self, agent: &AgentRecord) -> bool {
-        let configured = self.configured.get(&agent.definition.name);
+        let configured = self.configured();
+        let configured = configured.get(&agent.definition.name);
         configured.is_some_and(|configured| configured.version == agent.version)
     }
 
@@ -82,7 +135,7 @@ impl AgentDirectory {
             return Ok(cached);
         }
         let stored = self.store.agent_lookup(tenant, name).await?;
-        let found = stored.or_else(|| self.configured.get(name).cloned());
+        let found = stored.or_else(|| self.configured().get(name).cloned());
         self.cache.insert(key, found.clone());
         Ok(found)
     }
@@ -97,7 +150,7 @@ impl AgentDirectory {
             page.after.as_ref().is_none_or(|after| name > after) && end.as_ref().is_none_or(|end| name <= end)
         };
         agents.extend(
-            self.configured
+            self.configured()
                 .iter()
                 .filter(|(name, _)| on_page(name))
                 .map(|(_, record)| record.clone()),
@@ -110,6 +163,23 @@ impl AgentDirectory {
         let is_last = is_last && fitting == agents.len();
         agents.truncate(fitting);
         Ok(AgentList { agents, is_last })
+    }
+
+    /// Returns the name of an agent that the tenant may have meant, among those that the caller may see.
+    pub async fn similar(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+        may_see: impl Fn(&str) -> bool,
+    ) -> Result<Option<String>, StoreError> {
+        let page = AgentPage {
+            after: None,
+            limit: MAX_SUGGESTIONS,
+            bytes: MAX_SUGGESTION_BYTES,
+        };
+        let list = self.list(tenant, &page).await?;
+        let names = list.agents.iter().map(|agent| agent.definition.name.as_str());
+        Ok(nearest(name, names.filter(|name| may_see(name))).map(str::to_owned))
     }
 
     /// Checks whom a tenant wants to hear how a run ends.
@@ -135,7 +205,7 @@ impl AgentDirectory {
     pub async fn delete(&self, tenant: &TenantId, name: &str) -> Result<bool, Refusal> {
         let deleted = self.store.agent_delete(tenant, name).await?;
         self.cache.invalidate(&(tenant.clone(), name.to_owned()));
-        if !deleted && self.configured.contains_key(name) {
+        if !deleted && self.configured().contains_key(name) {
             return Err(Refusal::AgentIsConfigured { name: name.to_owned() });
         }
         Ok(deleted)
@@ -144,7 +214,10 @@ impl AgentDirectory {
     /// Returns the agent for a run; its version is stored, so that the run's record can be understood for ever.
     pub(super) async fn resolve(&self, tenant: &TenantId, name: &str) -> Result<AgentRecord, Refusal> {
         let found = self.lookup(tenant, name).await?;
-        let record = found.ok_or_else(|| Refusal::UnknownAgent { name: name.to_owned() })?;
+        let record = found.ok_or_else(|| Refusal::UnknownAgent {
+            name: name.to_owned(),
+            similar: None,
+        })?;
         let key = (tenant.clone(), record.version);
         let is_configured = self.is_configured(&record);
         let is_stored = self
@@ -164,13 +237,14 @@ impl AgentDirectory {
 
     /// Returns a version of an agent that a run was accepted with.
     pub(super) async fn version(&self, tenant: &TenantId, version: Hash) -> Result<AgentRecord, Refusal> {
-        let configured = self.configured.values().find(|agent| agent.version == version);
-        if let Some(agent) = configured {
+        let configured = self.configured();
+        if let Some(agent) = configured.values().find(|agent| agent.version == version) {
             return Ok(agent.clone());
         }
         let stored = self.store.agent_version_lookup(tenant, version).await?;
         stored.ok_or_else(|| Refusal::UnknownAgent {
             name: version.to_string(),
+            similar: None,
         })
     }
 

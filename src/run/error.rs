@@ -1,5 +1,6 @@
 //! Why a run is refused before it begins. What goes wrong later is part of the run's record.
 
+use std::error::Error;
 use std::time::Duration;
 
 use crate::agent::hooks::HookConfigError;
@@ -11,10 +12,23 @@ use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus};
 use crate::session::{HistoryFault, PartTooLarge};
 use crate::store::StoreError;
 
+/// Why the agents of configuration files can't be used. None of them is taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentFilesError {
+    /// They can't be read.
+    #[error(transparent)]
+    Read(Box<dyn Error + Send + Sync>),
+    /// One of them could never run.
+    #[error(transparent)]
+    Unusable(#[from] UnusableAgent),
+}
+
 /// An agent of a configuration file that could never run.
 #[derive(Debug, thiserror::Error)]
-#[error("the agent {name:?} can't work")]
+#[error("{place}: the agent {name:?} can't work")]
 pub struct UnusableAgent {
+    /// Where it is defined.
+    pub place: String,
     /// The agent.
     pub name: String,
     /// Why.
@@ -26,10 +40,12 @@ pub struct UnusableAgent {
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// No agent has the name.
-    #[error("there is no agent named {name:?}")]
+    #[error("there is no agent named {name:?}{}", suggestion(similar.as_deref()))]
     UnknownAgent {
         /// The name.
         name: String,
+        /// An agent that the caller may use and may have meant.
+        similar: Option<String>,
     },
     /// No agent has the name of one that shall work for another.
     #[error("the agent {above:?} has a subagent {name:?}, and there is no agent of that name")]
@@ -194,4 +210,9 @@ pub enum Refusal {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Says which name may have been meant.
+pub fn suggestion(similar: Option<&str>) -> String {
+    similar.map_or_else(String::new, |name| format!(", did you mean {name:?}?"))
 }

@@ -68,7 +68,7 @@ pub struct ImportContext {
     pub metadata: Object,
     /// How many executions the agent has had.
     pub execution_count: u64,
-    /// Ignored: an import is a change, so the time is that of the import.
+    /// When it was changed last; by default now.
     pub updated_at: Option<Timestamp>,
     /// Keys that this version does not know.
     #[serde(flatten)]
@@ -195,7 +195,7 @@ impl RunService {
             },
             metadata: context.metadata,
             execution_count: context.execution_count,
-            updated_at: now,
+            updated_at: context.updated_at.unwrap_or(now),
         }
     }
 }

@@ -36,10 +36,10 @@ mod wait;
 mod work;
 
 pub use self::agent_checks::AgentChecks;
-pub use self::agents::AgentDirectory;
+pub use self::agents::{AgentDirectory, AgentSource, ConfiguredAgent};
 pub use self::control::ControlAnswer;
 pub use self::deliveries::Redelivered;
-pub use self::error::{Refusal, UnusableAgent};
+pub use self::error::{AgentFilesError, Refusal, UnusableAgent, suggestion};
 pub use self::follow::{DROP_REASONS, Followed, Following};
 pub use self::handle::RunHandle;
 pub use self::import::{ImportContext, ImportRequest, Imported};

@@ -160,7 +160,9 @@ impl RunService {
         let allowance = Allowance::new(&limits.runs, &request.limits);
         let base = self.find_base(tenant, base).await?;
         let bundle = base.bundle();
-        let agent = self.find_agent(tenant, request.agent.as_ref(), &base, pinned).await?;
+        let agent = self
+            .find_agent(tenant, request.agent.as_ref(), &base, pinned, &allowance)
+            .await?;
         let of_session = bundle.and_then(|bundle| bundle.context.model.clone());
         let models = self.choose_models(request.model.clone().or(of_session), &agent.definition)?;
         self.check_work(&allowance, &agent.definition, &models)?;
@@ -322,6 +324,7 @@ impl RunService {
         asked: Option<&String>,
         base: &Base,
         pinned: &Pinned,
+        allowance: &Allowance<'_>,
     ) -> Result<AgentRecord, Refusal> {
         if let Some(version) = pinned.agent {
             return self.ports.agents.version(tenant, version).await;
@@ -330,7 +333,15 @@ impl RunService {
             Some(name) => name.clone(),
             None => self.agent_of_base(tenant, base).await,
         };
-        self.ports.agents.resolve(tenant, &name).await
+        let agents = &self.ports.agents;
+        match agents.resolve(tenant, &name).await {
+            Err(Refusal::UnknownAgent { name, .. }) => {
+                let may_use = |other: &str| allowance.check_agent(other).is_ok();
+                let similar = agents.similar(tenant, &name, may_use).await?;
+                Err(Refusal::UnknownAgent { name, similar })
+            }
+            found => found,
+        }
     }
 
     async fn find_base(&self, tenant: &TenantId, session_id: Option<SessionId>) -> Result<Base, Refusal> {

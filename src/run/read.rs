@@ -134,6 +134,11 @@ impl RunService {
 fn matches(filter: &RunFilter, run: &RunSummary) -> bool {
     filter.status.is_none_or(|status| run.status == status)
         && filter.agent.as_ref().is_none_or(|agent| run.agent == *agent)
+        && filter.model.as_ref().is_none_or(|model| run.model == *model)
+        && filter
+            .metadata
+            .iter()
+            .all(|(key, value)| run.metadata.get(key) == Some(value))
         && filter
             .thread
             .as_ref()

@@ -43,7 +43,11 @@ pub enum StoreError {
     /// The database's schema is not the one that this version works with.
     #[error(
         "the schema of the store has version {found}, this version of agent-runtime needs {needed}: {}",
-        if found > needed { "start a newer agent-runtime" } else { "run `agent-runtime migrate`" }
+        match *found {
+            0 => "the database holds no store, `agent-runtime migrate` makes one",
+            found if found > *needed => "start a newer agent-runtime",
+            _ => "run `agent-runtime migrate`",
+        }
     )]
     Schema {
         /// The version found; 0 for none.

@@ -11,10 +11,10 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 7;
+pub(crate) const NEEDED_VERSION: i64 = 8;
 
 /// The steps for PostgreSQL.
-pub(crate) const POSTGRES: [Migration; 7] = [
+pub(crate) const POSTGRES: [Migration; 8] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -50,10 +50,15 @@ pub(crate) const POSTGRES: [Migration; 7] = [
         description: "removals beside commits",
         sql: include_str!("../../migrations/postgres/0007_removals_beside_commits.sql"),
     },
+    Migration {
+        version: 8,
+        description: "run filters",
+        sql: include_str!("../../migrations/postgres/0008_run_filters.sql"),
+    },
 ];
 
 /// The steps for SQLite.
-pub(crate) const SQLITE: [Migration; 7] = [
+pub(crate) const SQLITE: [Migration; 8] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -88,6 +93,11 @@ pub(crate) const SQLITE: [Migration; 7] = [
         version: 7,
         description: "removals beside commits",
         sql: include_str!("../../migrations/sqlite/0007_removals_beside_commits.sql"),
+    },
+    Migration {
+        version: 8,
+        description: "run filters",
+        sql: include_str!("../../migrations/sqlite/0008_run_filters.sql"),
     },
 ];
 

@@ -49,7 +49,7 @@ pub use self::cache::{Published, Sessions};
 pub use self::codec::{DecodeError, EncodeError, EncodedSegment, Payload, StoredPayload};
 pub use self::error::{CommitError, StoreError};
 pub use self::key::{ApiKeyRecord, Scope};
-pub use self::open::{OpenError, StoreSettings, migrate, open};
+pub use self::open::{OpenError, StoreSettings, migrate, missing_file, open};
 pub use self::outage::Outage;
 pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};

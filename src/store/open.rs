@@ -1,5 +1,6 @@
 //! Opening a store by the address of its database.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ pub struct StoreSettings {
     pub max_connections: u32,
     /// How long an operation waits for a connection.
     pub acquire_timeout: Duration,
-    /// Whether missing migrations are run first.
+    /// Whether missing migrations are run first. Without them, a file that is missing is not made either.
     pub migrate: bool,
 }
 
@@ -31,6 +32,15 @@ pub enum OpenError {
         /// Why.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// There is no such file.
+    #[error(
+        "there is no file {}: point to another store with --store-url or AGENT_RUNTIME__STORE__URL, or make this one with `agent-runtime migrate`",
+        path.display()
+    )]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
     },
     /// The database does not answer or does not let us in.
     #[error("can't connect to {place}")]
@@ -65,6 +75,8 @@ impl Engine {
 pub async fn open(url: &str, settings: StoreSettings) -> Result<Arc<dyn Store>, OpenError> {
     if settings.migrate {
         migrate(url).await?;
+    } else if let Some(path) = missing_file(url)? {
+        return Err(OpenError::Missing { path });
     }
     let store: Arc<dyn Store> = match Engine::of(url)? {
         Engine::Postgres => Arc::new(PostgresStore::connect(url, &settings).await?),
@@ -75,6 +87,14 @@ pub async fn open(url: &str, settings: StoreSettings) -> Result<Arc<dyn Store>, 
         return Err(error.into());
     }
     Ok(store)
+}
+
+/// Returns the file of the store at the address if it would have to be made. A database on a server is made by no store.
+pub fn missing_file(url: &str) -> Result<Option<PathBuf>, OpenError> {
+    match Engine::of(url)? {
+        Engine::Postgres => Ok(None),
+        Engine::Sqlite => sqlite::missing_file(url),
+    }
 }
 
 /// Runs the migrations that the database at the address lacks. Any number of processes may do so at once.

@@ -3,6 +3,7 @@
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::json::Object;
+use crate::model_ref::ModelRef;
 use crate::record::{RunStatus, ThreadName};
 
 /// A page of a list that is ordered by key, newest first.
@@ -47,6 +48,8 @@ pub struct SessionFilter {
     pub parent: Option<SessionId>,
     /// Only of subagents that the agent of this session started.
     pub subagent_of: Option<SessionId>,
+    /// Only those that runs on this thread have published.
+    pub thread: Option<ThreadName>,
     /// Only sessions that nothing continues.
     pub tips_only: bool,
 }
@@ -58,6 +61,10 @@ pub struct RunFilter {
     pub status: Option<RunStatus>,
     /// Only of this agent.
     pub agent: Option<String>,
+    /// Only with this model as the one that is asked first.
+    pub model: Option<ModelRef>,
+    /// Only with all of these key-value pairs at the top of their metadata.
+    pub metadata: Object,
     /// Only from this base.
     pub base_session_id: Option<SessionId>,
     /// Only on this thread.

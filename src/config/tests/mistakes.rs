@@ -144,7 +144,7 @@ fn a_wrong_value_names_its_key_its_origin_and_what_was_wanted() {
         (
             from_override("http.listen=8080"),
             "command line: `http.listen`: invalid value: string \"8080\", expected an IP address \
-             and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"",
+             or localhost, and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"",
         ),
         (
             from_override("store.url=data.db"),

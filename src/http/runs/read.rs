@@ -13,11 +13,13 @@ use crate::http::auth::Caller;
 use crate::http::codes::ProblemCode;
 use crate::http::guards::within;
 use crate::http::in_flight::{SMALL, reading, respond_with};
+use crate::http::metadata_filter::take_metadata;
 use crate::http::paging::{Cursor, ListPage, take_cursor, take_given_limit, take_limit};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::RunId;
 use crate::json::json_length;
+use crate::model_ref::ModelRef;
 use crate::record::{RunRecord, RunSummaryView, RunView, StepRecord, ThreadName};
 use crate::store::{Page, RunFilter, TimeRange};
 use crate::tenant::TenantId;
@@ -34,6 +36,8 @@ type Steps = ListPage<StepRecord>;
 #[utoipa::path(get, path = "/v1/runs", tag = "runs", params(
     ("status" = Option<crate::record::RunStatus>, Query, description = "Only of this status"),
     ("agent" = Option<String>, Query, description = "Only of this agent"),
+    ("model" = Option<ModelRef>, Query, description = "Only with this model, as PROVIDER/MODEL, as the one that is asked first"),
+    ("metadata" = Option<String>, Query, description = "Only with all key-value pairs of this JSON object; `metadata.KEY=VALUE` asks for one text, where the key has no dot"),
     ("base_session_id" = Option<uuid::Uuid>, Query, description = "Only from this session"),
     ("thread" = Option<ThreadName>, Query, description = "Only on this thread"),
     ("created_from" = Option<chrono::DateTime<chrono::Utc>>, Query, description = "The first instant (RFC 3339)"),
@@ -52,6 +56,8 @@ pub(in crate::http) async fn list_runs(
     let filter = RunFilter {
         status: query.parsed("status")?,
         agent: query.text("agent")?,
+        model: query.parsed("model")?,
+        metadata: take_metadata(&mut query)?,
         base_session_id: query.id("base_session_id")?,
         thread: query.parsed("thread")?,
         created: TimeRange {

@@ -100,6 +100,7 @@ impl ImportSession {
             return invalid("/context_state/execution_count", "the number is too large");
         }
         check_year(context.created_at, "/context_state/created_at")?;
+        check_year(context.updated_at, "/context_state/updated_at")?;
         let environment = self.environment_state.unwrap_or_default();
         check_variables(&environment.variables, "/environment_state/variables")?;
         let messages = self.message_history_state.unwrap_or_default().messages;

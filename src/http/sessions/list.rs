@@ -4,23 +4,18 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use serde_json::json;
 
 use super::view::{AncestorView, SessionSummaryView, found};
 use crate::http::Api;
 use crate::http::auth::Caller;
-use crate::http::json_body::LARGE_INTEGER;
-use crate::http::json_scan::{ScanFault, scan_json};
+use crate::http::metadata_filter::take_metadata;
 use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
-use crate::http::parameters::{PathParameters, QueryParameters, invalid};
+use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::SessionId;
-use crate::json::{Object, Value};
+use crate::record::ThreadName;
 use crate::session::SessionHead;
 use crate::store::{Ancestor, Page, SessionFilter, TimeRange};
-
-/// The deepest nesting of metadata to filter by.
-const MAX_METADATA_DEPTH: usize = 32;
 
 /// A page of sessions.
 type Sessions = ListPage<SessionSummaryView>;
@@ -34,6 +29,7 @@ type Line = ListPage<AncestorView>;
     ("created_from" = Option<chrono::DateTime<chrono::Utc>>, Query, description = "The first instant (RFC 3339)"),
     ("created_until" = Option<chrono::DateTime<chrono::Utc>>, Query, description = "The first instant after (RFC 3339)"),
     ("subagent_of" = Option<uuid::Uuid>, Query, description = "Only of subagents that the agent of this session started"),
+    ("thread" = Option<ThreadName>, Query, description = "Only those that runs on this thread have published"),
     ("tips" = Option<bool>, Query, description = "Only sessions that nothing continues"),
     ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
@@ -55,6 +51,7 @@ pub(in crate::http) async fn list_sessions(
         },
         parent: None,
         subagent_of: query.id("subagent_of")?,
+        thread: query.parsed("thread")?,
         tips_only: query.parsed("tips")?.unwrap_or(false),
     };
     let page = Paging::take(query)?;
@@ -152,41 +149,4 @@ impl Paging {
         let cursor = |head: &SessionHead| Cursor::Session(head.session_id.as_uuid());
         Json(ListPage::new(sessions, self.limit, cursor, SessionSummaryView::from))
     }
-}
-
-/// Takes `metadata` and every `metadata.KEY`.
-fn take_metadata(query: &mut QueryParameters) -> Result<Object, Problem> {
-    let given = query.text("metadata")?;
-    let mut metadata = given.as_deref().map_or_else(|| Ok(Object::new()), parse_metadata)?;
-    for (key, value) in query.prefixed("metadata.")? {
-        let parameter = format!("metadata.{key}");
-        if let Some((outer, inner)) = key.split_once('.') {
-            let words = format!(
-                "it does not say whether a key has a dot: write metadata={} or metadata={}",
-                json!({outer: {inner: value}}),
-                json!({&key: value}),
-            );
-            return Err(invalid(&parameter, words));
-        }
-        if metadata.insert(key, Value::String(value)).is_some() {
-            return Err(invalid(&parameter, "the key stands in `metadata`, too"));
-        }
-    }
-    Ok(metadata)
-}
-
-/// Reads a JSON object as strictly as a body.
-fn parse_metadata(text: &str) -> Result<Object, Problem> {
-    let words = match scan_json(text, MAX_METADATA_DEPTH, usize::MAX) {
-        Ok(()) => match serde_json::from_str(text) {
-            Ok(Value::Object(object)) => return Ok(object),
-            _ => "not a JSON object",
-        },
-        Err(ScanFault::Nul(_)) => "NUL characters can't be stored",
-        Err(ScanFault::DuplicateKey(_)) => "an object has the same key twice",
-        Err(ScanFault::LargeInteger(_)) => LARGE_INTEGER,
-        Err(ScanFault::TooDeep(_)) => "it is nested too deeply",
-        Err(ScanFault::Syntax(_) | ScanFault::TooManyValues(_)) => "not a JSON object",
-    };
-    Err(invalid("metadata", words))
 }

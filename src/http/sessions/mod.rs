@@ -16,5 +16,7 @@ pub(super) use self::import::{__path_import_session, import_session};
 pub(super) use self::list::{
     __path_list_children, __path_list_lineage, __path_list_sessions, list_children, list_lineage, list_sessions,
 };
-pub(super) use self::show::{__path_get_session, __path_list_messages, get_session, list_messages};
+pub(super) use self::show::{
+    __path_get_session, __path_list_messages, MessageList, MessagePlace, get_session, list_messages,
+};
 pub(super) use self::view::absent_session;

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use super::stream::{Page, PageReader};
 use super::view::{Include, SessionView, found};
 use super::{etag, stream};
+use crate::fair_share::Share;
 use crate::http::Api;
 use crate::http::auth::Caller;
 use crate::http::in_flight::{held, reading, respond_with};
@@ -119,27 +120,63 @@ pub(in crate::http) async fn list_messages(
     path: PathParameters,
     mut query: QueryParameters,
 ) -> Result<Response, Problem> {
-    let limit = take_limit(&mut query)?;
-    let first = query.number::<u32>("from")?.map(u64::from);
-    let next = take_cursor(&mut query, |cursor| match cursor {
-        Cursor::Message(index) => Some(index).filter(|index| u32::try_from(*index).is_ok()),
-        _ => None,
-    })?;
+    let place = MessagePlace::take(&mut query)?;
     query.finish()?;
     let session_id = path.id("session_id")?;
-    let from = next.or(first).unwrap_or(0);
-    let page = PageReader::new(&api, &tenant, session_id).read(from, limit).await?;
-    let mut page = found(&api, &tenant, session_id, page).await?;
-    page.cut();
-    let Page {
-        messages: page, share, ..
-    } = page;
-    let end = page.from + page.messages.len() as u64;
-    let next = (end < page.total && !page.messages.is_empty()).then_some(Cursor::Message(end));
-    let list = MessageList {
-        page: ListPage::with_cursor(page.messages, next),
-        from: page.from,
-        total: page.total,
-    };
+    let (share, list) = place.read(&api, &tenant, session_id).await?;
     respond_with(share, (StatusCode::OK, HeaderMap::new()), &list)
+}
+
+/// Where a page of messages begins and how long it is.
+pub(in crate::http) struct MessagePlace {
+    from: u64,
+    limit: u32,
+}
+
+impl MessagePlace {
+    /// Takes `from`, `limit` and `cursor`.
+    pub(in crate::http) fn take(query: &mut QueryParameters) -> Result<Self, Problem> {
+        let limit = take_limit(query)?;
+        let first = query.number::<u32>("from")?.map(u64::from);
+        let next = take_cursor(query, |cursor| match cursor {
+            Cursor::Message(index) => Some(index).filter(|index| u32::try_from(*index).is_ok()),
+            _ => None,
+        })?;
+        let from = next.or(first).unwrap_or(0);
+        Ok(Self { from, limit })
+    }
+
+    /// Reads the page of a session, with the share that it takes.
+    pub(in crate::http) async fn read(
+        &self,
+        api: &Arc<Api>,
+        tenant: &TenantId,
+        session_id: SessionId,
+    ) -> Result<(Share, MessageList), Problem> {
+        let page = PageReader::new(api, tenant, session_id)
+            .read(self.from, self.limit)
+            .await?;
+        let mut page = found(api, tenant, session_id, page).await?;
+        page.cut();
+        let Page {
+            messages: page, share, ..
+        } = page;
+        let end = page.from + page.messages.len() as u64;
+        let next = (end < page.total && !page.messages.is_empty()).then_some(Cursor::Message(end));
+        let list = MessageList {
+            page: ListPage::with_cursor(page.messages, next),
+            from: page.from,
+            total: page.total,
+        };
+        Ok((share, list))
+    }
+
+    /// Returns the page where there are no messages.
+    pub(in crate::http) fn empty(&self) -> MessageList {
+        MessageList {
+            page: ListPage::with_cursor(Vec::new(), None),
+            from: self.from,
+            total: 0,
+        }
+    }
 }

@@ -111,7 +111,7 @@ impl RunService {
             None => self.ports.agents.resolve(tenant, &post.agent).await,
         };
         let found = found.map_err(|refusal| match refusal {
-            Refusal::UnknownAgent { name } => Refusal::UnknownSubagent {
+            Refusal::UnknownAgent { name, .. } => Refusal::UnknownSubagent {
                 name,
                 above: post.above.clone(),
             },

@@ -141,8 +141,8 @@ impl Engine for PostgresStore {
 
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str) {
         // Containment finds rows by the index; it also matches parts of nested values, hence the second condition.
-        select.push_bind(" and s.metadata <> '{}' and s.metadata::jsonb @> ", wanted);
+        select.push_bind(" and metadata <> '{}' and metadata::jsonb @> ", wanted);
         select.push_bind("::jsonb and not exists (select from jsonb_each(", wanted);
-        select.push("::jsonb) wanted where s.metadata::jsonb -> wanted.key is distinct from wanted.value)");
+        select.push("::jsonb) wanted where metadata::jsonb -> wanted.key is distinct from wanted.value)");
     }
 }

@@ -43,6 +43,11 @@ pub(super) async fn session_list<E: Engine>(
     if !filter.metadata.is_empty() {
         E::push_metadata_filter(&mut select, &wanted);
     }
+    if let Some(thread) = &filter.thread {
+        select.push(" and s.session_id in (select r.session_id from runs r where r.tenant = s.tenant");
+        select.push_bind(" and r.thread = ", thread.as_str());
+        select.push(")");
+    }
     if filter.tips_only {
         select.push(
             " and not exists (

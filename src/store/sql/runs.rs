@@ -102,19 +102,27 @@ async fn run_lookup_by_session(
     row.map(RunSummary::try_from).transpose()
 }
 
-async fn run_list(
-    engine: &impl Engine,
+async fn run_list<E: Engine>(
+    engine: &E,
     tenant: &TenantId,
     filter: &RunFilter,
     page: Page<RunId>,
 ) -> Result<Vec<RunSummary>, StoreError> {
     let statement = concat!("select ", run_columns!(), " from runs r where r.tenant = $1");
+    let wanted = serde_json::Value::Object(filter.metadata.clone()).to_string();
+    let model = filter.model.as_ref().map(ToString::to_string);
     let mut select = Statement::new("list runs", statement).bind(tenant.as_str());
     if let Some(status) = filter.status {
         select.push_bind(" and r.status = ", status.as_str());
     }
     if let Some(agent) = &filter.agent {
         select.push_bind(" and r.agent = ", agent.as_str());
+    }
+    if let Some(model) = &model {
+        select.push_bind(" and r.model = ", model.as_str());
+    }
+    if !filter.metadata.is_empty() {
+        E::push_metadata_filter(&mut select, &wanted);
     }
     if let Some(base) = filter.base_session_id {
         select.push_bind(" and r.base_session_id = ", base.as_uuid());

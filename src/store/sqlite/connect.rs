@@ -1,6 +1,7 @@
 //! Opening the file.
 
 use std::io;
+use std::path::PathBuf;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +63,15 @@ pub(super) fn parse(url: &str) -> Result<SqliteConnectOptions, OpenError> {
         });
     }
     Ok(options.busy_timeout(BUSY_TIMEOUT))
+}
+
+/// Returns the file at the address if there is none.
+pub(crate) fn missing_file(url: &str) -> Result<Option<PathBuf>, OpenError> {
+    let options = parse(url)?;
+    let path = options.get_filename();
+    // What can't be looked at is told when it is opened.
+    let is_missing = matches!(path.try_exists(), Ok(false));
+    Ok(is_missing.then(|| path.to_owned()))
 }
 
 /// Makes what is missing and opens a connection that writes.

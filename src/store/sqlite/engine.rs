@@ -161,7 +161,7 @@ impl Engine for SqliteStore {
         select.push_bind(" and not exists (select 1 from json_each(", wanted);
         select.push(
             ") wanted where not exists (
-                select 1 from json_each(s.metadata) had
+                select 1 from json_each(metadata) had
                 where had.key = wanted.key and had.value is wanted.value
                     and (had.type = wanted.type or had.type in ('integer', 'real') and wanted.type in ('integer', 'real'))))",
         );

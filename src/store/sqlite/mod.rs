@@ -15,6 +15,7 @@ use futures_util::future::BoxFuture;
 use sqlx::SqlitePool;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use self::connect::missing_file;
 pub(crate) use self::migrate::migrate;
 use super::driver_error::task_error;
 use super::error::StoreError;

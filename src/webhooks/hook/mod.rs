@@ -172,8 +172,9 @@ impl WebhookHook {
         };
         let delivered = self.sender.send(&delivery).await?;
         match delivered.status {
-            200 => Answer::read(&delivered.body).map(Some).map_err(Failure::Answer),
             204 => Ok(None),
+            200 if delivered.body.is_empty() => Ok(None),
+            200 => Answer::read(&delivered.body).map(Some).map_err(Failure::Answer),
             status => Err(SendError::Status {
                 status,
                 retry_after: None,

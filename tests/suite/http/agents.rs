@@ -1,16 +1,20 @@
 //! Agents over HTTP.
 
+use agent_runtime::limits::RunLimits;
 use agent_runtime::store::Scope;
 use reqwest::Method;
 use serde_json::json;
 
 use super::service::Service;
-use crate::support::answer::read;
+use crate::support::answer::{read, with_json};
 
 on_every_store! {
     an_agent_is_stored_shown_used_and_deleted,
     agents_are_listed_by_name_in_pages,
     configured_agents_are_shown_whole_to_administrators_alone,
+    files_of_agents_are_read_again,
+    a_reload_with_a_faulty_file_changes_nothing,
+    a_name_like_the_given_one_is_suggested_if_the_caller_may_use_it,
 }
 
 async fn an_agent_is_stored_shown_used_and_deleted(service: &Service) {
@@ -91,5 +95,116 @@ async fn configured_agents_are_shown_whole_to_administrators_alone(service: &Ser
             })
         };
         assert_eq!(shown, expected);
+    }
+}
+
+/// Reloads and returns the names of the agents of files.
+async fn reload(service: &Service) -> Vec<String> {
+    let reloaded = read(service.request(Method::POST, "/v1/configuration/reload"))
+        .await
+        .ok();
+    let agents = reloaded["agents"].as_array().unwrap();
+    assert!(
+        agents
+            .iter()
+            .all(|agent| agent["version"].as_str().unwrap().len() == 64)
+    );
+    agents
+        .iter()
+        .map(|agent| agent["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+async fn files_of_agents_are_read_again(service: &Service) {
+    let before = service.get("/v1/agents/demo").await;
+    let accepted = service.run_with(json!({"agent": "demo", "input": "hi"})).await;
+    let write = |name: &str, text: &str| std::fs::write(service.agents.path().join(name), text).unwrap();
+    write("added.toml", "model = 'mock/echo'\nsystem_prompt = 'Be new.'");
+    assert_eq!(reload(service).await, ["added", "demo"]);
+    assert_eq!(
+        service.get("/v1/agents/demo").await,
+        before,
+        "what did not change is as it was"
+    );
+    let result = service.run_with(json!({"agent": "added", "input": "hi"})).await;
+    assert_eq!(result["output_text"], "echo: hi", "{result:#}");
+    let asked = service.models.requests().pop().unwrap();
+    assert_eq!(asked["messages"][0]["content"], "Be new.", "{asked:#}");
+
+    write("demo.toml", "model = 'mock/echo'\ndescription = 'changed'");
+    std::fs::remove_file(service.agents.path().join("added.toml")).unwrap();
+    assert_eq!(reload(service).await, ["demo"]);
+    let changed = service.get("/v1/agents/demo").await;
+    assert_eq!(changed["description"], "changed");
+    assert_ne!(changed["version"], before["version"]);
+    service
+        .try_get("/v1/agents/added")
+        .await
+        .assert_problem("agent_not_found");
+    // What ran by the earlier version still says so.
+    let run = service
+        .get(&format!("/v1/runs/{}", accepted["run_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(run["agent_version"], before["version"]);
+}
+
+async fn a_reload_with_a_faulty_file_changes_nothing(service: &Service) {
+    let before = service.get("/v1/agents").await;
+    for (text, told) in [
+        ("model = 7", "bad.toml: `model`: "),
+        (
+            "model = 'nobody/m'",
+            "bad.toml: the agent \"bad\" can't work: no provider is named \"nobody\"",
+        ),
+        ("name = 'demo'\nmodel = 'mock/echo'", "both define the agent \"demo\""),
+    ] {
+        std::fs::write(service.agents.path().join("bad.toml"), text).unwrap();
+        // Of two files, the good one is not taken over either.
+        std::fs::write(service.agents.path().join("good.toml"), "model = 'mock/echo'").unwrap();
+        let answer = read(service.request(Method::POST, "/v1/configuration/reload")).await;
+        answer.assert_problem("agent_files_invalid");
+        let detail = &answer.json()["detail"];
+        assert!(detail.as_str().unwrap().contains(told), "{detail}");
+        assert_eq!(service.get("/v1/agents").await, before);
+    }
+    let (_, key) = service
+        .make_key("default", &[Scope::RunsWrite, Scope::SessionsRead])
+        .await;
+    let refused = service
+        .request(Method::POST, "/v1/configuration/reload")
+        .bearer_auth(&key);
+    read(refused).await.assert_problem("missing_scope");
+}
+
+async fn a_name_like_the_given_one_is_suggested_if_the_caller_may_use_it(service: &Service) {
+    service.put_agent("supporter", json!({"model": "mock/echo"})).await;
+    for (name, detail) in [
+        (
+            "suporter",
+            r#"there is no agent named "suporter", did you mean "supporter"?"#,
+        ),
+        ("dmo", r#"there is no agent named "dmo", did you mean "demo"?"#),
+        ("zzz", r#"there is no agent named "zzz""#),
+    ] {
+        let shown = service.try_get(&format!("/v1/agents/{name}")).await;
+        shown.assert_problem("agent_not_found");
+        assert_eq!(shown.json()["detail"], detail);
+        let refused = service.post("/v1/runs", &json!({"agent": name, "input": "hi"})).await;
+        refused.assert_problem("agent_not_found");
+        assert_eq!(refused.json()["detail"], detail);
+    }
+    let (_, other) = service
+        .make_key("other", &[Scope::RunsWrite, Scope::SessionsRead])
+        .await;
+    let narrow = RunLimits {
+        agents: vec!["demo".parse().unwrap()],
+        ..RunLimits::default()
+    };
+    let (_, narrow) = service.make_key_with("default", &[Scope::RunsWrite], narrow).await;
+    for key in [other, narrow] {
+        let request = service.request(Method::POST, "/v1/runs").bearer_auth(&key);
+        let refused = read(with_json(request, &json!({"agent": "suporter", "input": "hi"}))).await;
+        refused.assert_problem("agent_not_found");
+        assert_eq!(refused.json()["detail"], r#"there is no agent named "suporter""#);
     }
 }

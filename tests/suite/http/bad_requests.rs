@@ -5,6 +5,7 @@ use serde_json::json;
 /// Codes that need more than one request, and the modules whose tests produce them.
 pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ("session_too_large", "session_sizes"),
+    ("agent_files_invalid", "agents"),
     ("malformed_request", "unread"),
     ("unsupported_transfer_encoding", "unread"),
     ("host_not_allowed", "hosts"),

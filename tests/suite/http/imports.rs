@@ -35,6 +35,10 @@ async fn a_session_is_made_of_given_states_and_continued(service: &Service) {
     );
     assert_eq!(made["message_history_state"], shown["message_history_state"]);
     assert_eq!(made["environment_state"], shown["environment_state"]);
+    assert_eq!(
+        made["context_state"], shown["context_state"],
+        "its times stay as they were"
+    );
     assert_eq!(service.get(&location).await, made);
     let continued = service
         .run_with(json!({"input": "again", "base_session_id": made["session_id"]}))

@@ -34,7 +34,8 @@ pub(super) struct Service {
     pub(super) gate: Arc<Gate>,
     /// The provider behind all models.
     pub(super) models: MockModel,
-    _agents: TempDir,
+    /// The folder of the files of agents.
+    pub(super) agents: TempDir,
 }
 
 impl Deref for Service {
@@ -87,7 +88,7 @@ impl Service {
             database,
             gate,
             models,
-            _agents: agents,
+            agents,
         }
     }
 

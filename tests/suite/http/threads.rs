@@ -14,6 +14,8 @@ on_every_store! {
     a_new_thread_is_made_only_where_there_is_none,
     a_thread_points_to_sessions_that_are_there,
     threads_are_listed_by_name_in_pages,
+    the_messages_of_a_thread_are_those_of_its_session,
+    sessions_and_runs_are_found_by_their_thread,
 }
 
 async fn session(service: &Service) -> Value {
@@ -147,4 +149,123 @@ async fn threads_are_listed_by_name_in_pages(service: &Service) {
         (page["data"].as_array().unwrap().len(), &page["next_cursor"]),
         (4, &Value::Null)
     );
+}
+
+async fn the_messages_of_a_thread_are_those_of_its_session(service: &Service) {
+    let say = async |text: &str| service.run_with(json!({"thread": "ada", "input": text})).await["session_id"].clone();
+    let path = "/v1/threads/ada/messages";
+    service.try_get(path).await.assert_problem("thread_not_found");
+    let first = say("one").await;
+    let page = service.get(&format!("{path}?limit=1")).await;
+    assert_eq!(
+        (&page["session_id"], &page["from"], &page["total"]),
+        (&first, &json!(0), &json!(2))
+    );
+    assert_eq!(page["data"].as_array().unwrap().len(), 1);
+    let second = say("two").await;
+    let mut all = page["data"].as_array().unwrap().clone();
+    // The thread has moved since, and the cursor goes on where it was.
+    let mut cursor = page["next_cursor"].clone();
+    while let Some(next) = cursor.as_str() {
+        let page = service.get(&format!("{path}?limit=2&cursor={next}")).await;
+        assert_eq!((&page["session_id"], &page["total"]), (&second, &json!(4)));
+        all.extend(page["data"].as_array().unwrap().iter().cloned());
+        cursor = page["next_cursor"].clone();
+    }
+    let of_session = service
+        .get(&format!("/v1/sessions/{}/messages", second.as_str().unwrap()))
+        .await;
+    assert_eq!(json!(all), of_session["data"]);
+    let from = service.get(&format!("{path}?from=2")).await;
+    assert_eq!(from["data"], json!(all[2..]));
+
+    // A thread whose first run is still at work points nowhere, and has no messages.
+    let body = json!({"thread": "new", "input": "hi", "model": "mock/gated", "mode": "async"});
+    let run = service.post("/v1/runs", &body).await.json();
+    service.gate.until_waiting(1).await;
+    let nothing = service.get("/v1/threads/new/messages").await;
+    assert_eq!(
+        nothing,
+        json!({"session_id": null, "data": [], "next_cursor": null, "from": 0, "total": 0})
+    );
+    service.gate.open(1);
+    let ended = format!("/v1/runs/{}?wait=30s", run["run_id"].as_str().unwrap());
+    while service.get(&ended).await["status"] != "completed" {}
+    assert_eq!(service.get("/v1/threads/new/messages").await["total"], 2);
+}
+
+async fn sessions_and_runs_are_found_by_their_thread(service: &Service) {
+    let mut of_ada = Vec::new();
+    for turn in 0..3 {
+        let body = json!({"thread": "ada", "input": "hi", "metadata": {"turn": turn, "who": "ada"}});
+        of_ada.insert(0, service.run_with(body).await);
+    }
+    service
+        .run_with(json!({"thread": "bob", "input": "hi", "metadata": {"who": "bob"}}))
+        .await;
+    service.run_with(json!({"input": "hi"})).await;
+    let found = async |path: &str, id: &str| -> Vec<Value> {
+        let list = service.get(path).await;
+        list["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row[id].clone())
+            .collect()
+    };
+    let of = |rows: &[Value], id: &str| -> Vec<Value> { rows.iter().map(|row| row[id].clone()).collect() };
+    assert_eq!(
+        found("/v1/sessions?thread=ada", "session_id").await,
+        of(&of_ada, "session_id")
+    );
+    assert_eq!(
+        found("/v1/sessions?thread=ada&tips=true", "session_id").await,
+        of(&of_ada[..1], "session_id")
+    );
+    assert_eq!(found("/v1/sessions?thread=eve", "session_id").await, [] as [Value; 0]);
+    for query in [
+        "thread=ada",
+        "metadata.who=ada",
+        "metadata={\"who\":\"ada\"}",
+        "thread=ada&metadata.who=ada&model=mock/echo",
+    ] {
+        assert_eq!(
+            found(&format!("/v1/runs?{query}"), "run_id").await,
+            of(&of_ada, "run_id"),
+            "{query}"
+        );
+    }
+    assert_eq!(
+        found("/v1/runs?metadata={\"turn\":1}", "run_id").await,
+        of(&of_ada[1..2], "run_id")
+    );
+    assert_eq!(found("/v1/runs?model=mock/echo", "run_id").await.len(), 5);
+    assert_eq!(found("/v1/runs?model=mock/other", "run_id").await.len(), 0);
+    for (path, code) in [
+        ("/v1/runs?model=echo", "invalid_parameter"),
+        ("/v1/runs?metadata=7", "invalid_parameter"),
+        ("/v1/sessions?thread=a%20b", "invalid_parameter"),
+    ] {
+        service.try_get(path).await.assert_problem(code);
+    }
+    // A run at work is filtered like a stored one.
+    let body = json!({"input": "hi", "model": "mock/gated", "mode": "async", "metadata": {"who": "ada"}});
+    let run = service.post("/v1/runs", &body).await.json();
+    service.gate.until_waiting(1).await;
+    for (query, is_there) in [
+        ("status=running&model=mock/gated", true),
+        ("status=running&metadata.who=ada", true),
+        ("status=running&metadata.who=bob", false),
+        ("status=running&model=mock/echo", false),
+    ] {
+        let expected = if is_there {
+            vec![run["run_id"].clone()]
+        } else {
+            Vec::new()
+        };
+        assert_eq!(found(&format!("/v1/runs?{query}"), "run_id").await, expected, "{query}");
+    }
+    service.gate.open(1);
+    let ended = format!("/v1/runs/{}?wait=30s", run["run_id"].as_str().unwrap());
+    while service.get(&ended).await["status"] != "completed" {}
 }

@@ -1,6 +1,12 @@
 //! Configuration as an operator meets it: what is in force is explained, and a mistake is told with its place and a suggestion.
 
-use super::binary::Home;
+use std::fs;
+
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::binary::{GLANCE, Home, PATIENCE};
+use super::service::Service;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_configuration_in_force_is_explained() {
@@ -135,4 +141,107 @@ async fn a_wrong_agent_file_is_told_with_its_key() {
         );
         assert_eq!(complaint.lines().count(), 1, "{complaint}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_that_would_fail_later_fails_the_check() {
+    let home = Home::with_file()
+        .variable("AGENT_RUNTIME_HTTP_LISTEN", "127.0.0.1:9")
+        .variable("AGENT_RUNTIME_PROVIDERS__OPENAI_BASE_URL", "http://x/v1")
+        .variable("AGENT_RUNTIME_SERVICE_HOST", "10.0.0.1")
+        .variable("AGENT_RUNTIME_KEY", "ark_1");
+    home.write("config/agents/x.toml", "model = 7");
+    home.write("config/agents/y.toml", "model = 'nobody/m'");
+    home.write("config/agents/keyless.toml", "model = 'openai/gpt-4.1'");
+    home.write("config/agents/good.toml", "model = 'ollama/llama3'");
+    home.write("config/agents/more/z.toml", "model = 'demo/demo'");
+    home.write("config/agents/notes.md", "");
+    home.write("config/agent-runtime.toml", "");
+    home.write("agent-runtime.toml", "[log]\nfilter = 'info'\n");
+    let checked = home.run(&["check-config"]).await;
+    assert_eq!(checked.code, Some(1));
+    assert!(checked.stdout.contains("log.filter = \"info\""), "{}", checked.stdout);
+    let expected = [
+        "error: environment AGENT_RUNTIME_HTTP_LISTEN: no setting has this name, did you mean `AGENT_RUNTIME__HTTP__LISTEN`?",
+        "error: environment AGENT_RUNTIME_PROVIDERS__OPENAI_BASE_URL: no setting has this name, did you mean \
+         `AGENT_RUNTIME__PROVIDERS__OPENAI__BASE_URL`?",
+        "warning: environment AGENT_RUNTIME_SERVICE_HOST: no setting has this name",
+        "warning: ./config/agent-runtime.toml is not read: ./agent-runtime.toml comes first",
+        "warning: config/agents/more is not read: it is a directory",
+        "warning: config/agents/notes.md is not read: its name does not end in .toml",
+        "error: config/agents/x.toml: `model`: invalid type",
+        "error: config/agents/keyless.toml: the agent \"keyless\" can't work: the provider \"openai\" has no API key: set OPENAI_API_KEY",
+        "error: config/agents/y.toml: the agent \"y\" can't work: no provider is named \"nobody\"",
+        "error: the configuration has 5 errors",
+    ];
+    let found: Vec<&str> = checked.stderr.lines().collect();
+    assert_eq!(found.len(), expected.len(), "{}", checked.stderr);
+    for (found, expected) in found.into_iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found}\n{expected}");
+    }
+    // Without the variables, which only that home has, and with all files mended nothing is left.
+    let mended = Home::with_file();
+    mended.write("config/agents/good.toml", "model = 'ollama/llama3'");
+    assert_eq!(mended.run(&["check-config"]).await.stderr, "");
+    assert!(
+        !fs::exists(mended.path().join("store.db")).unwrap(),
+        "a check makes no store"
+    );
+    let missing = mended.fail(&["check-config", "--set", "agents.directory=agnets"]).await;
+    assert!(
+        missing.contains("error: command line: `agents.directory`: there is no directory agnets"),
+        "{missing}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_variable_without_effect_is_a_warning_of_the_service() {
+    let home = Home::with_file().variable("AGENT_RUNTIME_HTTP_LISTEN", "127.0.0.1:9");
+    let log = Service::start(&home).await.stop().await.stderr;
+    let line = log.lines().find(|line| line.contains("a variable has no effect"));
+    let line = line.unwrap_or_else(|| panic!("{log}"));
+    assert!(
+        line.contains("AGENT_RUNTIME_HTTP_LISTEN") && line.contains("AGENT_RUNTIME__HTTP__LISTEN"),
+        "{line}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signal_has_the_agents_read_again() {
+    let home = Home::with_file();
+    let service = Service::start(&home).await;
+    let names = async || -> Vec<Value> {
+        let agents = service.get("/v1/agents").await;
+        agents["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|agent| agent["name"].clone())
+            .collect()
+    };
+    let logged = async |line: &str| {
+        let logged = async {
+            while !service.log().contains(line) {
+                sleep(GLANCE).await;
+            }
+        };
+        timeout(PATIENCE, logged)
+            .await
+            .unwrap_or_else(|_| panic!("{line} is not in {}", service.log()));
+    };
+    assert_eq!(names().await, [json!("demo")]);
+    home.write("config/agents/bad.toml", "model = 7");
+    home.write("config/agents/good.toml", "model = 'demo/demo'");
+    service.signal("HUP");
+    logged("the files of agents can't be used, so the agents stay as they were").await;
+    for part in ["config/agents/bad.toml", "`model`: "] {
+        assert!(service.log().contains(part), "{part} is not in {}", service.log());
+    }
+    assert_eq!(names().await, [json!("demo")]);
+    fs::remove_file(home.path().join("config/agents/bad.toml")).unwrap();
+    service.signal("HUP");
+    logged("the files of agents were read again").await;
+    assert_eq!(names().await, [json!("demo"), json!("good")]);
+    service.run("good", None, "What is 1 + 1?").await;
+    service.stop().await;
 }

@@ -11,14 +11,17 @@ mod farewells;
 mod handover;
 mod keys;
 mod late_leases;
+mod looking;
 mod lost_events;
 #[cfg(target_os = "linux")]
 mod memory;
+mod moving;
 mod older_stores;
 mod outages;
 mod replicas;
 mod retention;
 mod shutdown;
 mod start;
+mod stores;
 mod without_redis;
 mod workers;

@@ -31,11 +31,19 @@ async fn runs(home: &Home, count: usize) {
 async fn a_sweep_removes_what_its_dry_run_told(database: TestDatabase) {
     let home = Home::new(database.url());
     runs(&home, 2).await;
-    let kept = home.succeed(&["gc"]).await;
+    let off = home.run(&["gc"]).await;
+    assert!(
+        off.stderr.contains("retention is off: neither `retention.max_age` nor"),
+        "{}",
+        off.stderr
+    );
+    let kept = off.stdout;
     assert!(kept.starts_with("removed:\n"), "{kept}");
     assert_eq!((figure(&kept, "sessions"), figure(&kept, "bytes")), (0, 0));
     let rules = ["--set", "retention.max_age=1ms", "--set", "retention.min_age=0s"];
-    let planned = home.succeed(&[&["gc", "--dry-run"][..], &rules].concat()).await;
+    let planned = home.run(&[&["gc", "--dry-run"][..], &rules].concat()).await;
+    assert!(!planned.stderr.contains("retention is off"), "{}", planned.stderr);
+    let planned = planned.stdout;
     assert_eq!((figure(&planned, "sessions"), figure(&planned, "runs")), (2, 2));
     assert_eq!(database.number("select count(*) from sessions").await, 2);
     let swept = home.succeed(&[&["gc"][..], &rules].concat()).await;

@@ -137,6 +137,19 @@ async fn the_printed_document_is_the_served_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn localhost_is_an_address_to_listen_on() {
+    let home = Home::with_file();
+    let service = Service::start_with(&home, &["--listen", "localhost:0"]).await;
+    assert!(service.address.starts_with("127.0.0.1:"), "{}", service.address);
+    service.stop().await;
+    let complaint = home.fail(&["serve", "--listen", "localhost:none"]).await;
+    assert!(
+        complaint.contains("an IP address or localhost, and a port"),
+        "{complaint}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_port_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

@@ -1,10 +1,12 @@
 //! Runs are stored once, with their output and steps, and listed without them.
 
-use agent_runtime::ids::RunId;
-use agent_runtime::record::{RunError, RunPhase, RunRecord, RunStatus};
+use agent_runtime::clock::Timestamp;
+use agent_runtime::ids::{RunId, SessionId};
+use agent_runtime::record::{RunError, RunPhase, RunRecord, RunStatus, RunSummary};
 use agent_runtime::store::{Page, Recorded, RunEnd, RunFilter, TimeRange};
+use serde_json::json;
 
-use super::fixtures::{Fixture, run_end, run_id, run_record, session_id, step, tenant, user};
+use super::fixtures::{Fixture, object, run_end, run_id, run_record, session_id, step, tenant, user};
 use crate::support::databases::Engine;
 
 on_both_engines!(
@@ -113,13 +115,33 @@ async fn runs_filter_and_page(fixture: Fixture) {
         let mut run = run_record(run_id(), session_id(), status);
         run.summary.base_session_id = (index % 2 == 0).then_some(base);
         if index < 5 { "early" } else { "late" }.clone_into(&mut run.summary.agent);
+        if index % 4 == 1 {
+            run.summary.model = "mock/other".parse().unwrap();
+            run.summary.metadata = object(json!({"index": index, "deep": {"a": 1, "b": [1]}}));
+        }
         let end = run_end(run.clone(), Vec::new());
         fixture.store.run_record(&fixture.tenant, &end).await.unwrap();
         all.push(run.summary);
     }
     all.reverse();
     let middle = all[5].created_at;
-    let filters = [
+    for filter in filters(base, middle) {
+        let expected: Vec<_> = all.iter().filter(|run| fits(&filter, run)).cloned().collect();
+        let mut seen = Vec::new();
+        let mut page: Page<RunId> = Page { before: None, limit: 3 };
+        loop {
+            let runs = fixture.store.run_list(&fixture.tenant, &filter, page).await.unwrap();
+            let Some(last) = runs.last() else { break };
+            page.before = Some(last.run_id);
+            seen.extend(runs);
+        }
+        assert_eq!(seen, expected, "{filter:?}");
+    }
+}
+
+/// Filters of every kind, and some together.
+fn filters(base: SessionId, middle: Timestamp) -> Vec<RunFilter> {
+    vec![
         RunFilter::default(),
         RunFilter {
             status: Some(RunStatus::Cancelled),
@@ -135,6 +157,23 @@ async fn runs_filter_and_page(fixture: Fixture) {
         },
         RunFilter {
             agent: Some("\u{0}".to_owned()),
+            ..RunFilter::default()
+        },
+        RunFilter {
+            model: Some("mock/other".parse().unwrap()),
+            ..RunFilter::default()
+        },
+        RunFilter {
+            metadata: object(json!({"index": 5})),
+            ..RunFilter::default()
+        },
+        RunFilter {
+            metadata: object(json!({"deep": {"b": [1], "a": 1}})),
+            agent: Some("late".to_owned()),
+            ..RunFilter::default()
+        },
+        RunFilter {
+            metadata: object(json!({"deep": {"a": 1}})),
             ..RunFilter::default()
         },
         RunFilter {
@@ -156,26 +195,21 @@ async fn runs_filter_and_page(fixture: Fixture) {
             },
             ..RunFilter::default()
         },
-    ];
-    for filter in filters {
-        let matches = |run: &&agent_runtime::record::RunSummary| {
-            filter.status.is_none_or(|status| status == run.status)
-                && filter.agent.as_ref().is_none_or(|agent| *agent == run.agent)
-                && filter
-                    .base_session_id
-                    .is_none_or(|base| Some(base) == run.base_session_id)
-                && filter.created.from.is_none_or(|from| run.created_at >= from)
-                && filter.created.until.is_none_or(|until| run.created_at < until)
-        };
-        let expected: Vec<_> = all.iter().filter(matches).cloned().collect();
-        let mut seen = Vec::new();
-        let mut page: Page<RunId> = Page { before: None, limit: 3 };
-        loop {
-            let runs = fixture.store.run_list(&fixture.tenant, &filter, page).await.unwrap();
-            let Some(last) = runs.last() else { break };
-            page.before = Some(last.run_id);
-            seen.extend(runs);
-        }
-        assert_eq!(seen, expected, "{filter:?}");
-    }
+    ]
+}
+
+/// Tells whether a list by the filter has the run.
+fn fits(filter: &RunFilter, run: &RunSummary) -> bool {
+    filter.status.is_none_or(|status| status == run.status)
+        && filter.agent.as_ref().is_none_or(|agent| *agent == run.agent)
+        && filter.model.as_ref().is_none_or(|model| *model == run.model)
+        && filter
+            .metadata
+            .iter()
+            .all(|(key, value)| run.metadata.get(key) == Some(value))
+        && filter
+            .base_session_id
+            .is_none_or(|base| Some(base) == run.base_session_id)
+        && filter.created.from.is_none_or(|from| run.created_at >= from)
+        && filter.created.until.is_none_or(|until| run.created_at < until)
 }

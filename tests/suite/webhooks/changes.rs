@@ -45,6 +45,23 @@ async fn start(mock: MockModel, answers: &[(&str, Value)]) -> (WebhookReceiver, 
 }
 
 #[tokio::test]
+async fn an_answer_without_a_body_changes_nothing() {
+    for status in [200, 204] {
+        let receiver = WebhookReceiver::start(move |_| Reaction::Status(status, String::new())).await;
+        let points = ["before_execution", "before_tool_use", "after_model_request"];
+        let service = hooked(calculating().await, &receiver, &points).await;
+        let result = service.run("go").await;
+        assert_eq!(
+            (&result["status"], &result["output_text"]),
+            (&json!("completed"), &json!("read: 42")),
+            "{status}: {result:#}"
+        );
+        assert_eq!(receiver.received().len(), 4, "{status}");
+        service.app.finish().await;
+    }
+}
+
+#[tokio::test]
 async fn a_blocked_call_is_not_made_and_the_model_reads_why() {
     let block = json!({"decision": {"block": "no arithmetic on Sundays"}});
     let (receiver, service) = start(calculating().await, &[("before_tool_use", block)]).await;

@@ -18,8 +18,8 @@ use agent_runtime::message::{ContentPart, Role};
 use agent_runtime::model_ref::ModelRef;
 use agent_runtime::record::{RunMode, RunRecord, StepRecord};
 use agent_runtime::run::{
-    AgentChecks, AgentDirectory, EventOptions, InputMessage, OnDisconnect, OverrideChanges, QueueSettings, RunPorts,
-    RunRequest, RunService, RunSettings, SubagentSettings,
+    AgentChecks, AgentDirectory, AgentSource, ConfiguredAgent, EventOptions, InputMessage, OnDisconnect,
+    OverrideChanges, QueueSettings, RunPorts, RunRequest, RunService, RunSettings, SubagentSettings,
 };
 use agent_runtime::session::Bundle;
 use agent_runtime::store::{self, ConflictPolicy, IfBusy, Sessions};
@@ -41,6 +41,16 @@ impl ModelCatalog for Cast {
     }
 }
 
+/// Agents without files.
+#[derive(Debug)]
+struct Given(Vec<ConfiguredAgent>);
+
+impl AgentSource for Given {
+    fn read(&self) -> Result<Vec<ConfiguredAgent>, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(self.0.clone())
+    }
+}
+
 /// Makes the service, with a tool `finish` that ends the run. Agents are on the models `m/lead` and `m/worker`; the first is asked for.
 pub(super) async fn service(
     database: &TestDatabase,
@@ -53,7 +63,10 @@ pub(super) async fn service(
         ("lead", Arc::clone(lead)),
         ("worker", Arc::clone(worker)),
     ]));
-    let agents = agents.map(|agent| serde_json::from_value(agent).unwrap()).to_vec();
+    let agents = agents.map(|agent| ConfiguredAgent {
+        place: "a test".to_owned(),
+        definition: serde_json::from_value(agent).unwrap(),
+    });
     let store = store::open(database.url(), TestDatabase::settings()).await.unwrap();
     let hooks = Arc::new(HookRegistry::new([Box::new(hooks) as Box<dyn HookFactory>]));
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(UuidV7Source));
@@ -73,7 +86,7 @@ pub(super) async fn service(
             webhooks: Arc::new(NoWebhooks),
         },
         clock.clone(),
-        agents,
+        Box::new(Given(agents.to_vec())),
     );
     let ports = RunPorts {
         sessions: Arc::new(Sessions::new(store.clone(), 1 << 20, Arc::new(SystemClock))),

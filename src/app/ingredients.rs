@@ -1,0 +1,90 @@
+//! What agents are made of, from the configuration alone: no store is opened and nothing begins to work.
+
+use std::sync::Arc;
+
+use super::agent_files::AgentFiles;
+use super::extensions::Extensions;
+use super::settings;
+use crate::agent::hooks::{HookRegistry, SummarisationFactory, builtin_hooks};
+use crate::clock::{Clock, SystemClock};
+use crate::config::Config;
+use crate::ids::{IdSource, UuidV7Source};
+use crate::limits::Limits;
+use crate::models::Catalog;
+use crate::run::{AgentChecks, AgentDirectory};
+use crate::store::Store;
+use crate::tools::{ToolRegistry, builtin_tools};
+use crate::webhooks::{SenderRules, WebhookHookFactory, WebhookSender};
+
+/// The models, tools and hooks that there are, and what they share.
+#[derive(Debug, Clone)]
+pub(super) struct Ingredients {
+    pub(super) models: Arc<Catalog>,
+    pub(super) tools: Arc<ToolRegistry>,
+    pub(super) hooks: Arc<HookRegistry>,
+    pub(super) sender: Arc<WebhookSender>,
+    pub(super) limits: Arc<Limits>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<dyn IdSource>,
+}
+
+impl Ingredients {
+    /// Makes all of them.
+    pub(super) fn make(config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let ids: Arc<dyn IdSource> = Arc::new(UuidV7Source);
+        let models = Arc::new(Catalog::new(
+            settings::providers(config),
+            &settings::client(config),
+            Arc::clone(&ids),
+            Arc::clone(&clock),
+        )?);
+        let tools = Arc::new(ToolRegistry::new(
+            builtin_tools(&clock).into_iter().chain(extensions.tools),
+            settings::tools(config),
+            Arc::clone(&clock),
+            Arc::clone(&ids),
+        )?);
+        let sender = Arc::new(WebhookSender::new(settings::webhooks(config))?);
+        let secrets = settings::webhook_secrets(config)?;
+        let mut hooks = builtin_hooks();
+        hooks.push(Box::new(WebhookHookFactory::new(Arc::clone(&sender), secrets)));
+        hooks.push(Box::new(SummarisationFactory::new(
+            Arc::clone(&models) as _,
+            config.price_table(),
+            config.context_window_table(),
+        )));
+        Ok(Self {
+            models,
+            tools,
+            hooks: Arc::new(HookRegistry::new(hooks)),
+            sender,
+            limits: Arc::new(config.limits()),
+            clock,
+            ids,
+        })
+    }
+
+    /// Returns what definitions of agents are checked against.
+    pub(super) fn checks(&self, config: &Config) -> anyhow::Result<AgentChecks> {
+        Ok(AgentChecks {
+            models: Arc::clone(&self.models) as _,
+            tools: Arc::clone(&self.tools) as _,
+            hooks: Arc::clone(&self.hooks),
+            webhooks: Arc::new(SenderRules::new(
+                Arc::clone(&self.sender),
+                settings::webhook_secrets(config)?,
+            )),
+            prices: config.price_table(),
+            limits: Arc::clone(&self.limits),
+            budget: settings::runs(config).budget,
+        })
+    }
+
+    /// Makes what finds agents.
+    pub(super) fn directory(&self, store: &Arc<dyn Store>, config: &Config) -> anyhow::Result<AgentDirectory> {
+        let files = Box::new(AgentFiles::new(&config.agents.directory));
+        let (checks, clock) = (self.checks(config)?, Arc::clone(&self.clock));
+        Ok(AgentDirectory::new(Arc::clone(store), checks, clock, files)?)
+    }
+}

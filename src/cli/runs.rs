@@ -1,0 +1,103 @@
+//! `runs`: looks at stored runs.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+
+use super::output::{print_json, print_table};
+use super::{JsonArgs, TenantArgs, moment, store};
+use crate::config::Config;
+use crate::ids::RunId;
+use crate::model_ref::ModelRef;
+use crate::record::{RunStatus, RunSummary, RunSummaryView, RunView, ThreadName};
+use crate::store::{Page, RunFilter, Store};
+
+/// What to look at.
+#[derive(Debug, Subcommand)]
+pub(super) enum RunsCommand {
+    /// Lists runs, newest first. A light run is stored when it has ended.
+    List(ListArgs),
+    /// Prints a run with its output as JSON.
+    Show {
+        /// The run.
+        run_id: RunId,
+        #[command(flatten)]
+        tenant: TenantArgs,
+    },
+}
+
+/// Which runs to list.
+#[derive(Debug, clap::Args)]
+pub(super) struct ListArgs {
+    /// Only of this status.
+    #[arg(long)]
+    status: Option<RunStatus>,
+    /// Only of this agent.
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only with this model, as PROVIDER/MODEL.
+    #[arg(long)]
+    model: Option<ModelRef>,
+    /// Only on this thread.
+    #[arg(long)]
+    thread: Option<ThreadName>,
+    /// The most runs.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    tenant: TenantArgs,
+}
+
+/// Runs the command against the configured store.
+pub(super) async fn look(config: Config, command: RunsCommand) -> anyhow::Result<()> {
+    let store = store::open_existing(&config).await?;
+    let done = match command {
+        RunsCommand::List(args) => list(&store, args).await,
+        RunsCommand::Show { run_id, tenant } => {
+            let run = store.run_lookup(&tenant.tenant, run_id).await;
+            run.map_err(Into::into).and_then(|run| {
+                let run = run.with_context(|| format!("there is no run {run_id}"))?;
+                print_json(&RunView::from(run))
+            })
+        }
+    };
+    store.close().await;
+    done
+}
+
+async fn list(store: &Arc<dyn Store>, args: ListArgs) -> anyhow::Result<()> {
+    let filter = RunFilter {
+        status: args.status,
+        agent: args.agent,
+        model: args.model,
+        thread: args.thread,
+        ..RunFilter::default()
+    };
+    let page = Page {
+        before: None,
+        limit: args.limit,
+    };
+    let runs = store.run_list(&args.tenant.tenant, &filter, page).await?;
+    if args.json.json {
+        let runs: Vec<_> = runs.into_iter().map(RunSummaryView::from).collect();
+        return print_json(&runs);
+    }
+    let heading = ["RUN", "CREATED", "STATUS", "AGENT", "STEPS", "TOKENS", "THREAD"];
+    let rows: Vec<_> = runs.iter().map(row).collect();
+    Ok(print_table(heading, &rows)?)
+}
+
+fn row(run: &RunSummary) -> [String; 7] {
+    [
+        run.run_id.to_string(),
+        moment(run.created_at),
+        run.status.to_string(),
+        run.agent.clone(),
+        run.step_count.to_string(),
+        run.usage.total_tokens.to_string(),
+        run.thread.as_ref().map_or_else(String::new, ToString::to_string),
+    ]
+}

@@ -1,0 +1,35 @@
+//! The store that a command works on: its name is printed, so that nobody looks into another one than the service's without knowing.
+
+use std::sync::Arc;
+
+use super::output::print_note;
+use crate::app;
+use crate::config::Config;
+use crate::store::{self, Store};
+
+/// Opens the store of a command that works on what there is. A store that is missing is not made.
+pub(super) async fn open_existing(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    let store = app::open_existing_store(config).await?;
+    name(config, false)?;
+    Ok(store)
+}
+
+/// Opens the store of a command that adds to it, and makes it where it is missing.
+pub(super) async fn open_or_make(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    let is_new = is_missing(config)?;
+    let store = app::open_store(config).await?;
+    name(config, is_new)?;
+    Ok(store)
+}
+
+/// Tells whether the store is a file that is not there yet.
+pub(super) fn is_missing(config: &Config) -> anyhow::Result<bool> {
+    Ok(store::missing_file(config.store.url.expose())?.is_some())
+}
+
+/// Prints which store it is.
+pub(super) fn name(config: &Config, is_new: bool) -> std::io::Result<()> {
+    let address = config.store.address();
+    let note = if is_new { " (new)" } else { "" };
+    print_note(format_args!("store {address}{note}"))
+}

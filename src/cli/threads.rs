@@ -1,0 +1,100 @@
+//! `threads`: looks at threads.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use serde_json::json;
+
+use super::output::{print_json, print_table};
+use super::{JsonArgs, TenantArgs, moment, store};
+use crate::config::Config;
+use crate::json::Value;
+use crate::record::{ThreadName, ThreadRecord};
+use crate::store::{Store, ThreadPage};
+use crate::tenant::TenantId;
+
+/// The most threads that one question to the store asks for.
+const PAGE: u32 = 200;
+
+/// What to look at.
+#[derive(Debug, Subcommand)]
+pub(super) enum ThreadsCommand {
+    /// Lists threads by name.
+    List {
+        #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
+        tenant: TenantArgs,
+    },
+    /// Prints where a thread points to as JSON.
+    Show {
+        /// The thread's name.
+        name: ThreadName,
+        #[command(flatten)]
+        tenant: TenantArgs,
+    },
+}
+
+/// Runs the command against the configured store.
+pub(super) async fn look(config: Config, command: ThreadsCommand) -> anyhow::Result<()> {
+    let store = store::open_existing(&config).await?;
+    let done = look_into(&store, command).await;
+    store.close().await;
+    done
+}
+
+async fn look_into(store: &Arc<dyn Store>, command: ThreadsCommand) -> anyhow::Result<()> {
+    match command {
+        ThreadsCommand::List { json, tenant } => {
+            let threads = list(store, &tenant.tenant).await?;
+            if json.json {
+                return print_json(&threads.iter().map(shown).collect::<Vec<_>>());
+            }
+            let rows: Vec<_> = threads.iter().map(row).collect();
+            Ok(print_table(["THREAD", "SESSION", "VERSION", "UPDATED"], &rows)?)
+        }
+        ThreadsCommand::Show { name, tenant } => {
+            let thread = store.thread_lookup(&tenant.tenant, &name).await?;
+            print_json(&shown(
+                &thread.with_context(|| format!("there is no thread named \"{name}\""))?,
+            ))
+        }
+    }
+}
+
+async fn list(store: &Arc<dyn Store>, tenant: &TenantId) -> anyhow::Result<Vec<ThreadRecord>> {
+    let mut all: Vec<ThreadRecord> = Vec::new();
+    loop {
+        let page = ThreadPage {
+            after: all.last().map(|thread| thread.name.clone()),
+            limit: PAGE,
+        };
+        let more = store.thread_list(tenant, &page).await?;
+        if more.is_empty() {
+            return Ok(all);
+        }
+        all.extend(more);
+    }
+}
+
+fn row(thread: &ThreadRecord) -> [String; 4] {
+    [
+        thread.name.to_string(),
+        thread
+            .session_id
+            .map_or_else(|| "none yet".to_owned(), |id| id.to_string()),
+        thread.version.to_string(),
+        moment(thread.updated_at),
+    ]
+}
+
+fn shown(thread: &ThreadRecord) -> Value {
+    json!({
+        "name": thread.name,
+        "session_id": thread.session_id,
+        "version": thread.version,
+        "created_at": thread.created_at,
+        "updated_at": thread.updated_at,
+    })
+}

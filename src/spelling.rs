@@ -1,0 +1,47 @@
+//! Which known name a mistyped one stands for. No IO.
+
+/// Finds the candidate that a mistyped `name` most likely stands for.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| (similarity(&name, &candidate.to_lowercase()), candidate))
+        .filter(|(score, _)| *score >= 0.6)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
+        .map(|(_, candidate)| candidate)
+}
+
+/// From 0 to 1. A name cut short (`api_key` for `api_key_env`) or drawn out counts as similar.
+fn similarity(name: &str, candidate: &str) -> f64 {
+    let edits = strsim::normalized_damerau_levenshtein(name, candidate);
+    let (short, long) = if name.len() < candidate.len() {
+        (name, candidate)
+    } else {
+        (candidate, name)
+    };
+    if short.len() >= 3 && long.starts_with(short) {
+        0.6 + 0.4 * edits
+    } else {
+        edits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_suggested() {
+        for (typed, wanted) in [
+            ("listen", None),
+            ("url_file", Some("url")),
+            ("max_conections", Some("max_connections")),
+            ("Max_Connections", Some("max_connections")),
+            ("api_key", Some("api_key_env")),
+            ("ulr", Some("url")),
+        ] {
+            let found = nearest(typed, ["max_connections", "api_key_env", "api_key_file", "url"]);
+            assert_eq!(found, wanted, "for `{typed}`");
+        }
+    }
+}

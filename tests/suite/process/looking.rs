@@ -1,0 +1,169 @@
+//! The commands that look at runs, threads and agents, for people and as JSON, and a run's text and thread from the command line.
+
+use serde_json::{Value, json};
+
+use super::binary::{Ended, Home};
+use super::service::Service;
+use crate::end_to_end::on_every_store;
+use crate::support::databases::TestDatabase;
+
+on_every_store!(
+    runs_are_listed_and_shown,
+    a_thread_is_continued_with_and_without_a_service,
+    agents_of_files_and_of_the_store_are_listed_and_shown
+);
+
+/// Parses what a command printed.
+async fn json_of(home: &Home, arguments: &[&str]) -> Value {
+    let printed = home.succeed(arguments).await;
+    serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"))
+}
+
+/// Returns the first words of the lines below the heading.
+async fn first_words(home: &Home, arguments: &[&str]) -> Vec<String> {
+    let printed = home.succeed(arguments).await;
+    let lines = printed.lines().skip(1);
+    lines
+        .map(|line| line.split_whitespace().next().unwrap().to_owned())
+        .collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+async fn runs_are_listed_and_shown(database: TestDatabase) {
+    let home = Home::new(database.url());
+    let first = json_of(&home, &["run", "What is 1 + 1?", "--json"]).await;
+    assert_eq!(
+        (&first["status"], &first["agent"], &first["mode"]),
+        (&json!("completed"), &json!("demo"), &json!("stream"))
+    );
+    assert!(text(&first["output_text"]).contains("1 + 1 = 2"), "{first:#}");
+    let second = json_of(&home, &["run", "What is 2 + 2?", "--thread", "ada", "--json"]).await;
+    assert_eq!(second["thread"], "ada");
+    let (first_id, second_id) = (text(&first["run_id"]), text(&second["run_id"]));
+
+    assert_eq!(json_of(&home, &["runs", "show", first_id]).await, first);
+    assert_eq!(first_words(&home, &["runs", "list"]).await, [second_id, first_id]);
+    for (arguments, expected) in [
+        (&["--thread", "ada"][..], &[second_id][..]),
+        (&["--limit", "1"], &[second_id]),
+        (&["--status", "failed"], &[]),
+        (&["--agent", "demo", "--model", "demo/demo"], &[second_id, first_id]),
+        (&["--agent", "nobody"], &[]),
+    ] {
+        let list = [&["runs", "list"], arguments].concat();
+        assert_eq!(first_words(&home, &list).await, expected, "{arguments:?}");
+        let listed = json_of(&home, &[&list[..], &["--json"]].concat()).await;
+        let ids: Vec<&str> = listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|run| text(&run["run_id"]))
+            .collect();
+        assert_eq!(ids, expected, "{arguments:?}");
+    }
+    let keys = json_of(&home, &["keys", "list", "--json"]).await;
+    assert_eq!(keys, json!([]));
+    let figures = json_of(&home, &["gc", "--dry-run", "--json"]).await;
+    assert_eq!(
+        (&figures["sessions"], &figures["idempotency_keys"]),
+        (&json!(0), &json!(0))
+    );
+    home.succeed(&["keys", "create", "--tenant", "acme", "--label", "gateway"])
+        .await;
+    let keys = json_of(&home, &["keys", "list", "--json"]).await;
+    assert_eq!(
+        (&keys[0]["tenant"], &keys[0]["label"]),
+        (&json!("acme"), &json!("gateway"))
+    );
+    let complaint = home
+        .fail(&["runs", "show", "01890000-0000-7000-8000-000000000000"])
+        .await;
+    assert!(complaint.contains("there is no run 01890000"), "{complaint}");
+    let complaint = home.fail(&["runs", "list", "--status", "done"]).await;
+    assert!(complaint.contains("done"), "{complaint}");
+}
+
+async fn a_thread_is_continued_with_and_without_a_service(database: TestDatabase) {
+    let home = Home::new(database.url());
+    let say = async |words: &str| -> Ended { home.run(&["run", words, "--thread", "ada"]).await };
+    let first = say("What is 1 + 1?").await;
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    assert!(first.stdout.contains("1 message(s)"), "{}", first.stdout);
+    assert!(first.stderr.contains("continue with --thread ada"), "{}", first.stderr);
+    let service = Service::start(&home).await;
+    let second = say("What is 2 + 2?").await;
+    assert!(
+        second.stdout.contains("2 message(s)"),
+        "{} {}",
+        second.stdout,
+        second.stderr
+    );
+    service.stop().await;
+    let third = say("What is 3 + 3?").await;
+    assert!(
+        third.stdout.contains("3 message(s)"),
+        "{} {}",
+        third.stdout,
+        third.stderr
+    );
+
+    let shown = json_of(&home, &["threads", "show", "ada"]).await;
+    assert_eq!((&shown["name"], &shown["version"]), (&json!("ada"), &json!(3)));
+    assert_eq!(json_of(&home, &["threads", "list", "--json"]).await, json!([shown]));
+    assert_eq!(first_words(&home, &["threads", "list"]).await, ["ada"]);
+    let complaint = home.fail(&["threads", "show", "eve"]).await;
+    assert!(complaint.contains("there is no thread named \"eve\""), "{complaint}");
+    let both = ["run", "hi", "--thread", "ada", "--base", text(&shown["session_id"])];
+    let complaint = home.fail(&both).await;
+    assert!(complaint.contains("cannot be used with"), "{complaint}");
+}
+
+async fn agents_of_files_and_of_the_store_are_listed_and_shown(database: TestDatabase) {
+    let home = Home::new(database.url());
+    home.write(
+        "config/agents/writer.toml",
+        "model = 'demo/demo'\ndescription = 'Writes.'",
+    );
+    let service = Service::start(&home).await;
+    let put = service.request(reqwest::Method::PUT, "/v1/agents/counter");
+    let (status, body) = super::service::read(put, Some(json!({"model": "demo/demo"}))).await;
+    assert!(status.is_success(), "{body:#}");
+    service.stop().await;
+    assert_eq!(
+        first_words(&home, &["agents", "list"]).await,
+        ["counter", "demo", "writer"]
+    );
+    let listed = json_of(&home, &["agents", "list", "--json"]).await;
+    let from: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| text(&agent["from"]))
+        .collect();
+    assert_eq!(from, ["store", "file", "file"]);
+    let shown = json_of(&home, &["agents", "show", "writer"]).await;
+    assert_eq!(shown, listed[2]);
+    assert_eq!(shown["definition"]["description"], "Writes.");
+    let complaint = home.fail(&["agents", "show", "nobody"]).await;
+    assert!(complaint.contains("there is no agent named \"nobody\""), "{complaint}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_text_of_a_run_may_come_from_standard_input() {
+    let home = Home::with_file();
+    let ended = home
+        .start_shell("echo 'What is 17 * 23?' | agent-runtime run - --json")
+        .end()
+        .await;
+    let result: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert!(
+        text(&result["output_text"]).ends_with("the first was: What is 17 * 23?"),
+        "{result:#}"
+    );
+    // Standard input is empty here.
+    let complaint = home.fail(&["run", "-"]).await;
+    assert!(complaint.contains("standard input is empty"), "{complaint}");
+}

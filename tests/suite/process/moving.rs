@@ -1,0 +1,110 @@
+//! Moving from one store to another by the API: `scripts/copy-sessions`.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::binary::Home;
+use super::service::Service;
+use crate::support::databases::TestDatabase;
+
+/// When set, what a test needs must be there.
+const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
+
+/// Copies, and returns the ids of originals and copies.
+async fn copy(from: &Service, to: &Service) -> BTreeMap<String, String> {
+    let addresses = [from, to].map(|service| format!("http://{}", service.address));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/copy-sessions");
+    let mut command = Command::new("python3");
+    command.arg(script).args(addresses).env_remove("http_proxy");
+    let done = tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let printed = String::from_utf8(done.stdout).unwrap();
+    let pairs = printed.lines().map(|line| line.split_once(' ').unwrap());
+    pairs.map(|(old, new)| (old.to_owned(), new.to_owned())).collect()
+}
+
+async fn ids(service: &Service) -> Vec<Value> {
+    let sessions = service.get("/v1/sessions").await;
+    let rows = sessions["data"].as_array().unwrap();
+    rows.iter().map(|row| row["session_id"].clone()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conversations_move_from_sqlite_to_postgres() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        assert!(
+            std::env::var_os(REQUIRE).is_none(),
+            "{REQUIRE} is set and there is no python3"
+        );
+        eprintln!("SKIPPED: the script needs python3");
+        return;
+    }
+    let Some(postgres) = TestDatabase::postgres().await else {
+        return;
+    };
+    let (old, new) = (Home::with_file(), Home::new(postgres.url()));
+    let (from, to) = (Service::start(&old).await, Service::start(&new).await);
+    let agent = json!({"model": "demo/demo", "description": "ours", "tools": ["calculator"]});
+    from.call(Method::PUT, "/v1/agents/ours", Some(agent)).await;
+    let post = async |body: Value| {
+        let (status, run) = from.call(Method::POST, "/v1/runs", Some(body)).await;
+        assert!(status.is_success(), "{run:#}");
+        run["session_id"].as_str().unwrap().to_owned()
+    };
+    let root = post(
+        json!({"agent": "ours", "input": "What is 1 + 1?", "variables": {"city": "Bern"}, "metadata": {"user": "ada"}}),
+    )
+    .await;
+    let tip = post(json!({"base_session_id": root, "input": "What is 2 + 2?"})).await;
+    let fork = post(json!({"base_session_id": root, "input": "What is 3 + 3?"})).await;
+    let on_thread = post(json!({"thread": "support:17", "input": "What is 4 + 4?"})).await;
+    // A thread may point to a session that others continue.
+    from.call(Method::PUT, "/v1/threads/back", Some(json!({"session_id": root})))
+        .await;
+
+    let copies = copy(&from, &to).await;
+    let mut expected = [&root, &tip, &fork, &on_thread];
+    expected.sort();
+    assert_eq!(copies.keys().collect::<Vec<_>>(), expected);
+    for (original, copy) in &copies {
+        let original = from.get(&format!("/v1/sessions/{original}")).await;
+        let copy = to.get(&format!("/v1/sessions/{copy}")).await;
+        for part in [
+            "agent",
+            "agent_version",
+            "environment_state",
+            "context_state",
+            "message_history_state",
+        ] {
+            assert_eq!(copy[part], original[part], "{part}");
+        }
+        assert_eq!(copy["parent_session_id"], Value::Null);
+    }
+    for (thread, session) in [("support:17", &on_thread), ("back", &root)] {
+        let moved = to.get(&format!("/v1/threads/{thread}")).await;
+        assert_eq!(moved["session_id"], json!(copies[session]), "{thread}");
+    }
+    assert_eq!(
+        to.get("/v1/agents/ours").await["version"],
+        from.get("/v1/agents/ours").await["version"]
+    );
+    // Conversations go on, with all that was said.
+    let next = json!({"thread": "support:17", "input": "What is 5 + 5?"});
+    let (_, next) = to.call(Method::POST, "/v1/runs", Some(next)).await;
+    assert!(
+        next["output_text"].as_str().unwrap().contains("2 message(s)"),
+        "{next:#}"
+    );
+
+    // A second copy changes nothing but the threads, which go back to where they were copied.
+    let before = ids(&to).await;
+    assert_eq!(copy(&from, &to).await, copies);
+    assert_eq!(ids(&to).await, before);
+    from.stop().await;
+    to.stop().await;
+}

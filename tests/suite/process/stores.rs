@@ -1,0 +1,118 @@
+//! Which store a command works on: it says so, it makes none by reading, and it says how to point to another one.
+
+use std::fs;
+
+use super::binary::Home;
+use crate::end_to_end::on_every_store;
+use crate::support::databases::TestDatabase;
+
+on_every_store!(
+    reading_makes_no_store,
+    commands_name_their_store,
+    making_a_key_says_where_authentication_is_on
+);
+
+const MISSING: &str = "01890000-0000-7000-8000-000000000000";
+/// Commands that work on what there is.
+const READING: [&[&str]; 8] = [
+    &["sessions", "tree"],
+    &["sessions", "show", MISSING],
+    &["sessions", "diff", MISSING, MISSING],
+    &["keys", "list"],
+    &["keys", "revoke", MISSING],
+    &["gc"],
+    &["gc", "--dry-run"],
+    &["tenants", "delete", "acme", "--yes"],
+];
+
+/// Returns the line of standard error that names the store.
+fn named(stderr: &str) -> &str {
+    let mut lines = stderr.lines().filter_map(|line| line.strip_prefix("store "));
+    let named = lines.next().unwrap_or_else(|| panic!("no store in {stderr}"));
+    assert_eq!(lines.next(), None, "{stderr}");
+    named
+}
+
+async fn reading_makes_no_store(database: TestDatabase) {
+    let home = Home::new(database.url());
+    for command in READING {
+        let complaint = home.fail(command).await;
+        assert!(
+            complaint.contains("`agent-runtime migrate`"),
+            "{command:?}: {complaint}"
+        );
+        if let Some(path) = database.url().strip_prefix("sqlite://") {
+            assert!(
+                complaint.contains(path) && complaint.contains("--store-url or AGENT_RUNTIME__STORE__URL"),
+                "{command:?}: {complaint}"
+            );
+            assert!(!fs::exists(path).unwrap(), "{command:?} made {path}");
+        }
+    }
+    if !database.url().starts_with("sqlite") {
+        let tables = "select count(*) from information_schema.tables where table_schema = current_schema()";
+        assert_eq!(database.number(tables).await, 0);
+    }
+}
+
+async fn commands_name_their_store(database: TestDatabase) {
+    let home = Home::new(database.url());
+    let first = home.run(&["run", "What is 1 + 1?"]).await;
+    let is_file = database.url().starts_with("sqlite");
+    assert_eq!(named(&first.stderr).ends_with(" (new)"), is_file, "{}", first.stderr);
+    let second = home.run(&["run", "What is 1 + 1?"]).await;
+    let address = named(&second.stderr);
+    assert!(!address.ends_with(" (new)"), "{address}");
+    if is_file {
+        assert_eq!(address, database.url());
+    } else {
+        assert!(
+            address.starts_with("postgres") && !address.contains("(new)"),
+            "{address}"
+        );
+    }
+    for command in READING {
+        let ended = home.run(command).await;
+        assert_eq!(named(&ended.stderr), address, "{command:?}");
+    }
+}
+
+async fn making_a_key_says_where_authentication_is_on(database: TestDatabase) {
+    let home = Home::new(database.url());
+    let create = ["keys", "create", "--tenant", "acme"];
+    let first = home.run(&create).await;
+    named(&first.stderr);
+    assert!(
+        first
+            .stderr
+            .contains("authentication is now on: every service on this store"),
+        "{}",
+        first.stderr
+    );
+    let second = home.run(&create).await;
+    assert!(
+        second
+            .stderr
+            .contains("authentication is on: every service on this store"),
+        "{}",
+        second.stderr
+    );
+    assert_eq!(named(&second.stderr), named(&first.stderr).trim_end_matches(" (new)"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_is_named_by_its_whole_path() {
+    let home = Home::new("sqlite://data/store.db");
+    let ended = home.run(&["run", "What is 1 + 1?"]).await;
+    let path = fs::canonicalize(home.path()).unwrap().join("data/store.db");
+    assert_eq!(
+        named(&ended.stderr),
+        format!("sqlite://{} (new)", path.display()),
+        "{}",
+        ended.stderr
+    );
+    // From another folder, the name leads to it.
+    let elsewhere = Home::new(named(&ended.stderr).trim_end_matches(" (new)"));
+    let tree = elsewhere.succeed(&["sessions", "tree"]).await;
+    assert_eq!(tree.lines().count(), 1, "{tree}");
+}
