@@ -77,7 +77,7 @@ struct Options {
     #[arg(long, default_value_t = 1000)]
     readers: usize,
     /// How many messages of 9 MB the session has that the worst tenant reads.
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, default_value_t = 29)]
     large_messages: usize,
     /// Measures only these.
     #[arg(long, value_enum, value_delimiter = ',')]

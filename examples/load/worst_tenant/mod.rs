@@ -23,7 +23,7 @@ const SETTINGS: [(&str, &str); 6] = [
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__LIGHT_RUNS", "16"),
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__QUEUED_RUNS", "200"),
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__READERS", "100"),
-    ("AGENT_RUNTIME__STORE__MAX_SESSION_BYTES", "536870912"),
+    ("AGENT_RUNTIME__STORE__MAX_SESSION_BYTES", "268435456"),
     ("AGENT_RUNTIME__LOG__FILTER", "error"),
 ];
 /// Callers of the tenant that is measured, each with one request at a time.
