@@ -17,37 +17,43 @@ use agent_runtime::models::openai_responses::ResponsesDecoder;
 use agent_runtime::models::{CapSettings, Decoder, SseDecoder};
 use agent_runtime::store::{EncodedSegment, Payload};
 
-/// The state of an agent, as JSON.
-pub(crate) fn agent_state(bytes: &[u8]) {
+/// The state of an agent, as JSON; tells whether it was read.
+pub(crate) fn agent_state(bytes: &[u8]) -> bool {
     let Ok(state) = serde_json::from_slice(bytes).and_then(AgentState::from_json) else {
-        return;
+        return false;
     };
     let written = state.to_json().unwrap();
     let read = AgentState::from_json(written.clone()).unwrap();
     assert_eq!(read.to_json().unwrap(), written);
+    true
 }
 
-/// What a step adds to the state of an agent, as JSON.
-pub(crate) fn state_addition(bytes: &[u8]) {
+/// What a step adds to the state of an agent, as JSON; tells whether it was read.
+pub(crate) fn state_addition(bytes: &[u8]) -> bool {
     let Ok(addition) = serde_json::from_slice(bytes).and_then(StateAddition::from_json) else {
-        return;
+        return false;
     };
     let written = addition.to_json().unwrap();
     let read = StateAddition::from_json(written.clone()).unwrap();
     assert_eq!(read.to_json().unwrap(), written);
+    true
 }
 
 /// The messages of a segment: the first byte says how the rest is compressed, and the second byte is the number of messages that its row says.
-pub(crate) fn segment(bytes: &[u8]) {
-    let [how, count, rest @ ..] = bytes else { return };
-    let Some(stored) = payload(&[&[*how], rest].concat()) else {
-        return;
+/// Tells whether they were read.
+pub(crate) fn segment(bytes: &[u8]) -> bool {
+    let [how, count, rest @ ..] = bytes else { return false };
+    let stored = Payload {
+        schema_version: 1,
+        encoding: i16::from(*how),
+        bytes: rest.to_vec(),
     };
     let Ok(messages) = EncodedSegment::from_stored(i64::from(*count), stored).decode() else {
-        return;
+        return false;
     };
     let read = EncodedSegment::encode(&messages).unwrap().decode().unwrap();
     assert_eq!(read.len(), messages.len());
+    true
 }
 
 /// Server-sent events, in pieces of the size that the first byte says.
@@ -151,13 +157,4 @@ fn answer<D: Decoder>(bytes: &[u8], decoder: impl Fn(Option<&'static str>) -> D)
             let _ = decoder.finish(&mut events);
         }
     }
-}
-
-fn payload(bytes: &[u8]) -> Option<Payload> {
-    let (encoding, bytes) = bytes.split_first()?;
-    Some(Payload {
-        schema_version: 1,
-        encoding: i16::from(*encoding),
-        bytes: bytes.to_vec(),
-    })
 }

@@ -6,4 +6,6 @@
 #[path = "../bodies.rs"]
 mod bodies;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::agent_state(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    bodies::agent_state(bytes);
+});

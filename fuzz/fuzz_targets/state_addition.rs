@@ -6,4 +6,6 @@
 #[path = "../bodies.rs"]
 mod bodies;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::state_addition(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    bodies::state_addition(bytes);
+});

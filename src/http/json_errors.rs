@@ -6,11 +6,10 @@ use super::codes::ProblemCode;
 use super::json_scan::escape_token;
 use super::problem::Problem;
 use crate::json::plain_words;
+use crate::spelling::nearest;
 
 /// The most characters of a decoder's words that are passed on; they may quote what the caller sent.
 const MAX_MESSAGE: usize = 400;
-/// How alike a known name must be to be suggested, from 0 to 1.
-const ALIKE: f64 = 0.7;
 /// What callers of other interfaces write, the field that takes its place, and how to write it.
 const HABITS: &[(&str, &str, &str)] = &[
     ("stream", "mode", "write `\"mode\": \"stream\"` instead"),
@@ -49,13 +48,6 @@ pub(super) fn decode_problem(place: &str, error: &Error<serde_json::Error>) -> P
         (ProblemCode::InvalidField, String::new())
     };
     Problem::of_field(code, pointer, format!("{message}{advice}"))
-}
-
-/// Suggests the known name that is most like the given one.
-pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = known.into_iter().map(|name| (strsim::jaro_winkler(given, name), name));
-    let best = scored.max_by(|(left, _), (right, _)| left.total_cmp(right));
-    best.filter(|(score, _)| *score >= ALIKE).map(|(_, name)| name)
 }
 
 /// Returns the error in words of JSON, without its place in the text, which means nothing to readers of a pointer.

@@ -11,11 +11,11 @@ use chrono::Datelike as _;
 use percent_encoding::percent_decode_str;
 
 use super::codes::ProblemCode;
-use super::json_errors::nearest;
 use super::pretty::take_pretty;
 use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::ids::ParseIdError;
+use crate::spelling::nearest;
 
 /// What is wrong with an instant whose year does not have four digits (RFC 3339).
 pub(super) const YEAR_RULE: &str = "a time has a year from 0000 to 9999";

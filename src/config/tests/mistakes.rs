@@ -117,6 +117,11 @@ fn a_wrong_value_names_its_key_its_origin_and_what_was_wanted() {
              expected an integer from 1 to 1000000",
         ),
         (
+            from_override("http.allowed_hosts=[\"agents.example:8080\"]"),
+            "command line: `http.allowed_hosts`: invalid value: string \"agents.example:8080\", \
+             expected host names or IP addresses without ports, such as \"agents.example.org\"",
+        ),
+        (
             from_override("http.max_json_depth=101"),
             "command line: `http.max_json_depth`: invalid value: integer `101`, \
              expected an integer from 8 to 100",

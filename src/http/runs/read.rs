@@ -15,7 +15,7 @@ use crate::http::guards::within;
 use crate::http::in_flight::{SMALL, reading, respond_with};
 use crate::http::metadata_filter::take_metadata;
 use crate::http::paging::{Cursor, ListPage, take_cursor, take_given_limit, take_limit};
-use crate::http::parameters::{PathParameters, QueryParameters, invalid};
+use crate::http::parameters::{PathParameters, QueryParameters, invalid, parse_number};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::RunId;
 use crate::json::json_length;
@@ -176,7 +176,7 @@ fn take_wait(query: &mut QueryParameters) -> Result<Duration, Problem> {
     let Some(text) = query.text("wait")? else {
         return Ok(Duration::ZERO);
     };
-    let seconds = text.parse().map(Duration::from_secs).ok();
+    let seconds = parse_number(&text).map(Duration::from_secs);
     let wait = seconds.or_else(|| humantime::parse_duration(&text).ok());
     wait.filter(|wait| *wait <= MAX_WAIT)
         .ok_or_else(|| invalid("wait", "not a time from 0 to 60 seconds, such as 30 or 30s"))

@@ -142,6 +142,12 @@ pub(super) const BAD_READS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "GET",
+        "/v1/runs/0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11?wait=%2B1",
+        "invalid_parameter",
+        "wait",
+    ),
+    (
+        "GET",
         "/v1/runs/0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11?wait=-1s",
         "invalid_parameter",
         "wait",

@@ -17,7 +17,7 @@ on_both_engines!(
 
 /// Ways to damage the record of the run that is named, or its place in the queue.
 const DAMAGES: [&str; 5] = [
-    "update runs set metadata = '{' where",
+    "update runs set metadata = '[]' where",
     "update runs set model = '' where",
     "update runs set status = 'dreaming', durability = 'never' where",
     "update run_queue set fence = -9 where",
