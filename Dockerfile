@@ -25,7 +25,7 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 RUN mkdir src && touch src/lib.rs && echo 'fn main() {}' > src/main.rs
 RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registry,sharing=locked \
-    cargo build --release --locked --bin agent-runtime
+    cargo build --profile dist --locked --bin agent-runtime
 
 # Migrations, the default configuration and other embedded files come along.
 # The files keep the times they have outside, which may be older than the
@@ -33,7 +33,7 @@ RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registr
 COPY . .
 RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registry,sharing=locked \
     touch src/lib.rs src/main.rs \
-    && cargo build --release --locked --bin agent-runtime \
+    && cargo build --profile dist --locked --bin agent-runtime \
     && mkdir -p /out/var/lib/agent-runtime
 
 # glibc, libgcc and the root certificates of Debian 12, nothing else.
@@ -42,7 +42,7 @@ LABEL org.opencontainers.image.title="agent-runtime" \
       org.opencontainers.image.description="Runs LLM agents over immutable, forkable sessions" \
       org.opencontainers.image.licenses="Apache-2.0 OR MIT"
 
-COPY --from=build /src/target/release/agent-runtime /usr/local/bin/agent-runtime
+COPY --from=build /src/target/dist/agent-runtime /usr/local/bin/agent-runtime
 COPY LICENSE LICENSE-APACHE LICENSE-MIT /usr/share/doc/agent-runtime/
 # A volume mounted here takes over the owner.
 COPY --from=build --chown=65532:65532 /out/var/lib/agent-runtime /var/lib/agent-runtime

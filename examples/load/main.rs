@@ -40,8 +40,8 @@ use crate::sqlite::SqliteDatabase;
 /// Measures the service under load.
 #[derive(Debug, Parser)]
 struct Options {
-    /// The service; build it with `cargo build --release`.
-    #[arg(long, default_value = "target/release/agent-runtime")]
+    /// The service; build it with `cargo build --profile dist`.
+    #[arg(long, default_value = "target/dist/agent-runtime")]
     binary: PathBuf,
     /// A PostgreSQL server and a user who may create databases on it: `postgres://USER:PASSWORD@HOST:PORT/postgres`.
     #[arg(long)]
