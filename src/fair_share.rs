@@ -1,7 +1,7 @@
 //! An amount that tenants share fairly: bytes in flight, reads at a time. It decides who goes next and nothing else.
 //!
 //! A tenant takes no more than it leaves: alone, half of the total. So some room is left for another one, and for the next after
-//! that. Among those that wait, the tenant that has taken least goes next.
+//! that. Among those that wait, the tenant that has taken least goes next; small amounts pass a large one that finds no room.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +10,9 @@ use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 
 use crate::tenant::TenantId;
+
+/// What part of the total is small.
+const SMALL: usize = 64;
 
 /// An amount that tenants share.
 #[derive(Debug)]
@@ -48,7 +51,7 @@ struct Waiter {
 
 /// A caller that waits. Declared before the receiver, so that it is dropped after it and finds the channel closed.
 struct Waiting<'a> {
-    of: &'a FairShare,
+    of: &'a Arc<FairShare>,
     tenant: &'a TenantId,
 }
 
@@ -138,23 +141,31 @@ impl FairShare {
 }
 
 impl State {
-    /// Takes out the waiter that goes next, and counts what it takes. One that finds too little room keeps all others waiting, so that
-    /// small amounts never starve a large one.
+    /// Takes out the waiter that goes next, and counts what it takes. One that finds too little room keeps the others waiting that want
+    /// much as well; those that want little pass it.
     fn next(&mut self, total: usize) -> Option<(TenantId, Waiter)> {
-        let left = total.saturating_sub(self.taken);
+        let taken = self.taken;
+        let left = total.saturating_sub(taken);
+        let has_room = |amount: usize| taken == 0 || taken + amount <= total;
         let ready = self.tenants.iter_mut().filter_map(|(tenant, queue)| {
             while queue.waiting.front().is_some_and(|waiter| waiter.grant.is_closed()) {
                 queue.waiting.pop_front();
             }
             let amount = queue.waiting.front()?.amount;
             let fits = queue.taken == 0 || queue.taken + 2 * amount <= left;
-            fits.then_some((queue.taken, tenant, queue))
+            fits.then_some((queue.taken, amount, tenant, queue))
         });
-        let (_, tenant, queue) = ready.min_by_key(|(taken, ..)| *taken)?;
-        let amount = queue.waiting.front()?.amount;
-        if self.taken > 0 && self.taken + amount > total {
-            return None;
-        }
+        let mut ready: Vec<_> = ready.collect();
+        ready.sort_by_key(|(taken, ..)| *taken);
+        let mut ready = ready.into_iter();
+        let goes = |(_, amount, ..): &(usize, usize, &TenantId, &mut Queue)| has_room(*amount);
+        let first = ready.next()?;
+        let next = if goes(&first) {
+            first
+        } else {
+            ready.find(|one| one.1 * SMALL <= total && goes(one))?
+        };
+        let (_, amount, tenant, queue) = next;
         let (tenant, waiter) = (tenant.clone(), queue.waiting.pop_front()?);
         queue.taken += amount;
         self.taken += amount;
@@ -196,6 +207,9 @@ impl Drop for Waiting<'_> {
             queue.waiting.retain(|waiter| !waiter.grant.is_closed());
         }
         state.forget_idle(self.tenant);
+        drop(state);
+        // Those behind it may fit.
+        self.of.grant();
     }
 }
 
@@ -268,6 +282,34 @@ mod tests {
         assert_eq!(shares.taken(), 1);
         drop(granted);
         assert_eq!((shares.taken(), shares.lock().tenants.len()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_behind_one_who_goes_away_goes_on() {
+        let (shares, a, b) = (FairShare::new(16), tenant("a"), tenant("b"));
+        let held = shares.take(&b, 8).await;
+        let other = shares.take(&a, 1).await;
+        let mut large = Box::pin(shares.take(&a, 8));
+        assert!((&mut large).now_or_never().is_none());
+        let mut small = Box::pin(shares.take(&a, 1));
+        assert!((&mut small).now_or_never().is_none());
+        drop(large);
+        assert!((&mut small).now_or_never().is_some());
+        drop((held, other));
+    }
+
+    #[tokio::test]
+    async fn small_amounts_pass_a_large_one_that_finds_no_room() {
+        let (shares, a, b, c, d) = (FairShare::new(256), tenant("a"), tenant("b"), tenant("c"), tenant("d"));
+        let slow = shares.take(&a, 128).await;
+        let other = shares.take(&b, 20).await;
+        let mut large = Box::pin(shares.take(&c, 128));
+        assert!((&mut large).now_or_never().is_none());
+        let passing = shares.take(&d, 4).now_or_never().expect("it is small");
+        assert!(shares.take(&d, 5).now_or_never().is_none());
+        drop((slow, passing));
+        assert!((&mut large).now_or_never().is_some());
+        drop(other);
     }
 
     #[tokio::test]

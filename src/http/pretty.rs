@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use futures_util::{StreamExt as _, stream};
 
-use super::in_flight::held;
 use super::parameters::invalid;
 use super::problem::Problem;
 
 const PARAMETER: &str = "pretty";
+/// How much of a body is indented at a stretch.
+const PIECE_BYTES: usize = 4 << 10;
 /// One level.
 const INDENT: &str = "  ";
 
@@ -34,28 +35,29 @@ pub(super) async fn indent(request: Request, next: Next) -> Response {
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    if body.size_hint().exact().is_none() {
-        return Response::from_parts(parts, indented_stream(body));
-    }
-    // Such a body is in memory already, so reading it neither waits nor fails.
-    let bytes = match to_bytes(body, usize::MAX).await {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            tracing::error!(error = error.to_string(), "response can't be read");
-            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-        }
-    };
     parts.headers.remove(header::CONTENT_LENGTH);
-    Response::from_parts(parts, Body::from(held(indented(&bytes).into(), bytes)))
+    Response::from_parts(parts, indented(body))
 }
 
-/// Indents a body as it is sent.
-fn indented_stream(body: Body) -> Body {
+/// Indents a body as it is sent, a small piece at a time: indented, deep JSON takes many times its room.
+fn indented(body: Body) -> Body {
     let mut indenter = Indenter::default();
-    let pieces = body.into_data_stream();
+    let pieces = body
+        .into_data_stream()
+        .flat_map(|piece| stream::iter(small_pieces(piece)));
     let pieces = pieces.map(move |piece| Ok::<_, axum::Error>(Bytes::from(indenter.indent(&piece?))));
     let end = stream::once(async { Ok(Bytes::from_static(b"\n")) });
     Body::from_stream(pieces.chain(end))
+}
+
+fn small_pieces(piece: Result<Bytes, axum::Error>) -> impl Iterator<Item = Result<Bytes, axum::Error>> {
+    let (bytes, error) = match piece {
+        Ok(bytes) => (bytes, None),
+        Err(error) => (Bytes::new(), Some(error)),
+    };
+    let starts = (0..bytes.len()).step_by(PIECE_BYTES);
+    let pieces = starts.map(move |start| Ok(bytes.slice(start..bytes.len().min(start + PIECE_BYTES))));
+    pieces.chain(error.map(Err))
 }
 
 fn asks_for_it(query: &str) -> bool {
@@ -67,13 +69,6 @@ fn asks_for_it(query: &str) -> bool {
 fn is_json(headers: &HeaderMap) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     matches!(media_type, Some(b"application/json" | b"application/problem+json"))
-}
-
-/// Indents a JSON text.
-fn indented(json: &[u8]) -> Vec<u8> {
-    let mut text = Indenter::default().indent(json);
-    text.push(b'\n');
-    text
 }
 
 /// Indents a JSON text, a piece at a time. It knows strings and brackets, and copies all else.
@@ -130,24 +125,44 @@ fn break_line(text: &mut Vec<u8>, depth: usize) {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::to_bytes;
     use serde_json::{Value, json};
 
     use super::*;
 
-    #[test]
-    fn only_spacing_changes() {
+    async fn text(json: impl Into<Body>) -> String {
+        let bytes = to_bytes(indented(json.into()), usize::MAX).await.unwrap();
+        String::from_utf8(bytes.into()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn deep_json_is_indented_a_small_piece_at_a_time() {
+        let deep = ["[".repeat(64), vec!["1"; 100_000].join(","), "]".repeat(64)].concat();
+        let mut pieces = indented(Body::from(deep.clone())).into_data_stream();
+        let mut all = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.unwrap();
+            assert!(piece.len() < 1 << 20);
+            all.extend(piece);
+        }
+        assert!(all.len() > 10 << 20);
+        let read: Value = serde_json::from_slice(&all).unwrap();
+        assert_eq!(read.to_string(), deep);
+    }
+
+    #[tokio::test]
+    async fn only_spacing_changes() {
         let value = json!({"a": [1, 2.5, {}, [], [[]]], "b": {"c": "x: {\"y\", [1]}\\"}, "d": null, "e": "\\\""});
-        let text = indented(value.to_string().as_bytes());
-        assert_eq!(String::from_utf8(text).unwrap(), format!("{value:#}\n"));
+        assert_eq!(text(value.to_string()).await, format!("{value:#}\n"));
         let mut indenter = Indenter::default();
         let pieces = value.to_string().into_bytes();
         let pieces: Vec<_> = pieces.chunks(1).flat_map(|piece| indenter.indent(piece)).collect();
         assert_eq!(String::from_utf8(pieces).unwrap(), format!("{value:#}"));
         assert_eq!(
-            indented(b"[1e2,18446744073709551616]"),
-            b"[\n  1e2,\n  18446744073709551616\n]\n"
+            text("[1e2,18446744073709551616]").await,
+            "[\n  1e2,\n  18446744073709551616\n]\n"
         );
-        assert_eq!(indented(Value::Null.to_string().as_bytes()), b"null\n");
+        assert_eq!(text(Value::Null.to_string()).await, "null\n");
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub struct AgentDirectory {
     clock: Arc<dyn Clock>,
     source: Box<dyn AgentSource>,
     configured: RwLock<Arc<Configured>>,
+    /// Versions that files have or had: a request may have looked one up before they were read again.
+    configured_versions: RwLock<BTreeSet<Hash>>,
     /// Held while files are read, so that what was read last is what stays.
     reading: Mutex<()>,
     cache: moka::sync::Cache<(TenantId, String), Option<AgentRecord>>,
@@ -77,6 +79,7 @@ impl AgentDirectory {
             clock,
             source,
             configured: RwLock::default(),
+            configured_versions: RwLock::default(),
             reading: Mutex::default(),
             cache,
             stored_versions: Mutex::default(),
@@ -117,15 +120,21 @@ impl AgentDirectory {
             }
             configured.insert(name, record);
         }
+        let versions = configured.values().map(|record| record.version);
+        self.configured_versions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(versions);
         *self.configured.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(configured);
         Ok(())
     }
 
-    /// Tells whether the definition is that of a configuration file.
+    /// Tells whether the definition is that of a configuration file, or was until the files were read again.
     pub fn is_configured(&self, agent: &AgentRecord) -> bool {
-        let configured = self.configured();
-        let configured = configured.get(&agent.definition.name);
-        configured.is_some_and(|configured| configured.version == agent.version)
+        let versions = self.configured_versions.read();
+        versions
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&agent.version)
     }
 
     /// Returns the agent's current version; a stored one hides a configured one of the same name.
