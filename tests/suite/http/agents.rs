@@ -131,9 +131,13 @@ async fn files_of_agents_are_read_again(service: &Service) {
     let asked = service.models.requests().pop().unwrap();
     assert_eq!(asked["messages"][0]["content"], "Be new.", "{asked:#}");
 
+    let (agents, tenant) = (service.app.http_state().agents, "default".parse().unwrap());
+    let looked_up = agents.lookup(&tenant, "demo").await.unwrap().unwrap();
     write("demo.toml", "model = 'mock/echo'\ndescription = 'changed'");
     std::fs::remove_file(service.agents.path().join("added.toml")).unwrap();
     assert_eq!(reload(service).await, ["demo"]);
+    // A request that has looked it up before must not take it for a stored one, which is shown whole and kept already.
+    assert!(agents.is_configured(&looked_up));
     let changed = service.get("/v1/agents/demo").await;
     assert_eq!(changed["description"], "changed");
     assert_ne!(changed["version"], before["version"]);
