@@ -16,6 +16,7 @@ mod names;
 mod parameters;
 mod structured;
 mod transport;
+mod turns;
 mod wire;
 
 pub mod anthropic;

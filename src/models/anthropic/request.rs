@@ -5,13 +5,14 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::blocks::{self, Block};
-use super::conversation::{Conversation, Turn};
+use super::conversation::Conversation;
 use super::schema;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
 use crate::models::parameters::provider_tools;
+use crate::models::turns::Turn;
 
 /// How a server is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &MessagesDialect, stream:
         model: &request.model,
         tools: tools(request, &dialect.provider, mark.as_ref()),
         system: system(request, mark.as_ref(), conversation.system),
-        messages: conversation.turns,
+        messages: conversation.turns.into_turns(),
         stream,
         max_tokens,
         settings: settings(request, mark, max_tokens),

@@ -3,19 +3,13 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use serde::Serialize;
-
 use super::blocks::{self, Block};
 use crate::message::{Message, Role};
 use crate::models::names::{IdRule, WireIds};
+use crate::models::turns::Turns;
 
-/// What the caller says where the protocol wants words of the caller and there are none.
-const FILLER: &str = "Continue.";
 /// The most characters of a file's name.
 const NAME_CHARS: usize = 100;
-
-const USER: &str = "user";
-const ASSISTANT: &str = "assistant";
 
 /// The messages of a request.
 #[derive(Debug)]
@@ -23,19 +17,9 @@ pub(super) struct Conversation {
     /// Instructions that stand before all else of the conversation.
     pub(super) system: Vec<Block>,
     /// The turns.
-    pub(super) turns: Vec<Turn>,
+    pub(super) turns: Turns,
     /// The tools that were called.
     pub(super) called: BTreeSet<String>,
-}
-
-/// What one side says before the other does.
-#[derive(Debug, Serialize)]
-pub(super) struct Turn {
-    role: &'static str,
-    content: Vec<Block>,
-    /// How many blocks at the beginning are results.
-    #[serde(skip)]
-    results: usize,
 }
 
 /// The names that a request has given so far.
@@ -96,76 +80,29 @@ impl Conversation {
         let mut names = Names::default();
         let mut conversation = Self {
             system: Vec::new(),
-            turns: Vec::new(),
+            turns: Turns::new("assistant", blocks::text),
             called: BTreeSet::new(),
         };
         for message in messages {
             conversation.push(message, provider, &mut names);
         }
-        if conversation.turns.first().is_none_or(|turn| turn.role != USER) {
-            conversation.turns.insert(0, Turn::new(USER));
-            conversation.turns[0].content.extend(blocks::text(FILLER));
-        }
-        if conversation.turns.last().is_some_and(|turn| turn.role == ASSISTANT) {
-            conversation.turn(USER).content.extend(blocks::text(FILLER));
-        }
+        conversation.turns.begin_with_caller();
+        conversation.turns.end_with_caller();
         conversation.called = names.called;
         conversation
     }
 
     fn push(&mut self, message: &Message, provider: &str, names: &mut Names) {
-        for result in message.tool_results() {
-            let block = blocks::result(result, names);
-            self.turn(USER).push_result(block);
-        }
-        let (role, said) = match message.role {
-            Role::System if self.turns.is_empty() => {
-                self.system.extend(blocks::said(message, names));
-                return;
-            }
-            Role::System => (USER, instructions(message)),
-            Role::User | Role::Tool => (USER, blocks::said(message, names)),
-            Role::Assistant => (ASSISTANT, blocks::answered(message, provider, names)),
-        };
-        if !said.is_empty() {
-            self.turn(role).content.extend(said);
+        let results = message.tool_results();
+        self.turns
+            .add_results(results.filter_map(|result| blocks::result(result, names)));
+        match message.role {
+            Role::System if self.turns.is_empty() => self.system.extend(blocks::said(message, names)),
+            Role::System => self.turns.instruct(message),
+            Role::User | Role::Tool => self.turns.caller_says(blocks::said(message, names)),
+            Role::Assistant => self.turns.model_says(blocks::answered(message, provider, names)),
         }
     }
-
-    /// Returns the turn that the next words of the role belong to.
-    fn turn(&mut self, role: &'static str) -> &mut Turn {
-        if self.turns.last().is_none_or(|turn| turn.role != role) {
-            self.turns.push(Turn::new(role));
-        }
-        let last = self.turns.len() - 1;
-        &mut self.turns[last]
-    }
-}
-
-impl Turn {
-    fn new(role: &'static str) -> Self {
-        Self {
-            role,
-            content: Vec::new(),
-            results: 0,
-        }
-    }
-
-    /// Adds a result behind the results that are there and before all else.
-    fn push_result(&mut self, result: Option<Block>) {
-        if let Some(result) = result {
-            self.content.insert(self.results, result);
-            self.results += 1;
-        }
-    }
-}
-
-/// Encodes instructions in the middle of a conversation, where the protocol knows the caller's words only.
-fn instructions(message: &Message) -> Vec<Block> {
-    let text = message.joined_text();
-    let text = text.trim();
-    let block = (!text.is_empty()).then(|| blocks::text(&format!("<system>\n{text}\n</system>")));
-    block.flatten().into_iter().collect()
 }
 
 #[cfg(test)]

@@ -7,12 +7,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::blocks::{self, Block, raw};
-use super::conversation::{Conversation, Turn};
+use super::conversation::Conversation;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
 use crate::models::parameters::{accepted_limit, with_extra};
+use crate::models::turns::Turn;
 
 /// How the service is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<
     let body = Body {
         tool_config: tool_config(request, &conversation.called, mark),
         system,
-        messages: conversation.turns,
+        messages: conversation.turns.into_turns(),
         inference_config: inference_config(request, dialect.max_output_tokens),
     };
     let mut more = Object::new();

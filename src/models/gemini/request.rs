@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::contents::{Contents, Turn};
+use super::contents::{Content, Contents};
 use super::generation;
 use super::parts::{self, Part};
 use crate::agent::ports::{ModelRequest, ToolSpec};
@@ -43,7 +43,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8
             .chain(of_provider.map(Tools::OfProvider))
             .collect(),
         system_instruction: (!system.is_empty()).then_some(Instruction { parts: system }),
-        contents: contents.turns,
+        contents: Content::of(contents.turns),
         tool_config: tool_config(request),
         generation_config: generation::config(request, dialect.max_output_tokens),
     };
@@ -58,7 +58,7 @@ struct Body<'a> {
     tools: Vec<Tools<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Instruction>,
-    contents: Vec<Turn>,
+    contents: Vec<Content>,
     /// Changes from step to step.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<Value>,

@@ -2,41 +2,26 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::{FinishReason, ModelResponse};
+use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
+use agent_runtime::agent::state::FinishReason;
 use agent_runtime::message::{Citation, ContentPart, ImagePart, MediaSource, TextPart};
 use agent_runtime::models::openai_chat::ChatDecoder;
 use agent_runtime::models::{CapSettings, Decoder as _};
 use agent_runtime::usage::Usage;
 use proptest::prelude::*;
 
-use super::support::Counted;
+use super::support::{Counted, Decoded, decode};
 
 fn decoder(content_type: Option<&str>, caps: CapSettings) -> ChatDecoder {
     ChatDecoder::new("p", content_type, caps, Arc::new(Counted::default()))
 }
 
-pub(super) fn decode_with(
-    content_type: Option<&str>,
-    caps: CapSettings,
-    chunks: &[&[u8]],
-) -> (Vec<ModelEvent>, Result<ModelResponse, ModelError>) {
-    let mut decoder = decoder(content_type, caps);
-    let mut events = Vec::new();
-    let pushed = chunks.iter().try_for_each(|chunk| decoder.push(chunk, &mut events));
-    let outcome = pushed.and_then(|()| decoder.finish(&mut events));
-    let end = match outcome {
-        Err(failure) => Err(failure.error),
-        Ok(()) => match events.pop() {
-            Some(ModelEvent::Completed(response)) => Ok(*response),
-            other => panic!("an answer ended with {other:?}"),
-        },
-    };
-    (events, end)
+pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
+    decode(decoder(content_type, caps), chunks)
 }
 
 /// Decodes a stream of the given data lines.
-pub(super) fn stream(data: &[&str]) -> (Vec<ModelEvent>, Result<ModelResponse, ModelError>) {
+pub(super) fn stream(data: &[&str]) -> Decoded {
     let text = data
         .iter()
         .flat_map(|data| ["data: ", *data, "\n\n"])
@@ -44,7 +29,7 @@ pub(super) fn stream(data: &[&str]) -> (Vec<ModelEvent>, Result<ModelResponse, M
     decode_with(Some("text/event-stream"), CapSettings::default(), &[text.as_bytes()])
 }
 
-fn class(outcome: &(Vec<ModelEvent>, Result<ModelResponse, ModelError>)) -> ModelErrorClass {
+fn class(outcome: &Decoded) -> ModelErrorClass {
     outcome.1.as_ref().unwrap_err().class
 }
 

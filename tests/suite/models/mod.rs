@@ -13,6 +13,7 @@ mod responses;
 mod scripted;
 mod sse;
 mod support;
+mod thinker;
 mod tools;
 mod wire_forms;
 mod worst;

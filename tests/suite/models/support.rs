@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use agent_runtime::agent::ports::{Model, ModelCatalog as _, ModelError, ModelEvent, ModelRequest};
+use agent_runtime::agent::ports::{Model, ModelCatalog as _, ModelError, ModelErrorClass, ModelEvent, ModelRequest};
 use agent_runtime::agent::state::ModelResponse;
 use agent_runtime::clock::{Clock, SystemClock, Timestamp};
 use agent_runtime::ids::{IdSource, MessageId};
-use agent_runtime::message::{ContentPart, Message, Role, ToolResult};
+use agent_runtime::json::RawJson;
+use agent_runtime::message::{ContentPart, Message, OpaquePart, Role, ToolResult};
 use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::models::{Catalog, ClientSettings, ProviderKind, ProviderSettings, RetrySettings};
+use agent_runtime::models::{Catalog, ClientSettings, Decoder, ProviderKind, ProviderSettings, RetrySettings};
 use futures_util::StreamExt as _;
 use uuid::Uuid;
 
@@ -102,6 +103,38 @@ pub(super) fn answered(response: &ModelResponse) -> Message {
         provider_fields: response.provider_fields.clone(),
         ..message(Role::Assistant, response.content.clone())
     }
+}
+
+/// Returns what a provider sent that only it can read.
+pub(super) fn opaque(provider: &str, raw: &str) -> ContentPart {
+    ContentPart::Opaque(OpaquePart {
+        provider: provider.to_owned(),
+        raw: RawJson::new(raw),
+    })
+}
+
+/// The events of an answer, and its end.
+pub(super) type Decoded = (Vec<ModelEvent>, Result<ModelResponse, ModelError>);
+
+/// Decodes an answer that comes in these pieces.
+pub(super) fn decode(mut decoder: impl Decoder, chunks: &[&[u8]]) -> Decoded {
+    let mut events = Vec::new();
+    let pushed = chunks.iter().try_for_each(|chunk| decoder.push(chunk, &mut events));
+    let end = match pushed.and_then(|()| decoder.finish(&mut events)) {
+        Err(failure) => Err(failure.error),
+        Ok(()) => match events.pop() {
+            Some(ModelEvent::Completed(response)) => Ok(*response),
+            other => panic!("an answer ended with {other:?}"),
+        },
+    };
+    (events, end)
+}
+
+/// Returns the class and the words of the error that an answer ended with.
+#[track_caller]
+pub(super) fn error(outcome: Decoded) -> (ModelErrorClass, String) {
+    let error = outcome.1.unwrap_err();
+    (error.class, error.message)
 }
 
 /// What came of a call.

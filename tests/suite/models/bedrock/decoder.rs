@@ -9,10 +9,10 @@ use agent_runtime::usage::Usage;
 use serde_json::{Value, json};
 
 use super::support::{
-    call, decode_with, delta, error, event, exception, frame, metadata, plain, redacted, start, stop, stream,
-    stream_bytes, text_delta, thought, tool_use, whole,
+    call, decode_with, delta, event, exception, frame, metadata, plain, redacted, start, stop, stream, stream_bytes,
+    text_delta, thought, tool_use, whole,
 };
-use crate::models::support::generated_id;
+use crate::models::support::{error, generated_id};
 
 fn cited(text: &str, citations: &[Value]) -> ContentPart {
     ContentPart::Text(TextPart {

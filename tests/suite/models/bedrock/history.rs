@@ -1,11 +1,11 @@
 //! Histories as the protocol's messages.
 
 use agent_runtime::json::RawJson;
-use agent_runtime::message::{Citation, ContentPart, Message, OpaquePart, Role, TextPart, ToolResult};
+use agent_runtime::message::{Citation, ContentPart, Message, Role, TextPart, ToolResult};
 use serde_json::{Value, json};
 
 use super::support::{call, encoded, owned, redacted, thought};
-use crate::models::support::{message, request, result, user};
+use crate::models::support::{message, opaque, request, result, user};
 
 fn messages(messages: Vec<Message>) -> Value {
     encoded(&request(messages))["messages"].clone()
@@ -25,13 +25,6 @@ fn tool_use(id: &str) -> Value {
 
 fn tool_result(id: &str, text: &str) -> Value {
     json!({"toolResult": {"toolUseId": id, "content": [{"text": text}]}})
-}
-
-fn opaque(provider: &str, raw: &str) -> ContentPart {
-    ContentPart::Opaque(OpaquePart {
-        provider: provider.to_owned(),
-        raw: RawJson::new(raw),
-    })
 }
 
 fn part(part: Value) -> ContentPart {

@@ -2,31 +2,19 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest};
-use agent_runtime::agent::state::ModelResponse;
+use agent_runtime::agent::ports::ModelRequest;
 use agent_runtime::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, ToolCall};
+use agent_runtime::models::CapSettings;
 use agent_runtime::models::bedrock::{ConverseDecoder, ConverseDialect, encode_request};
-use agent_runtime::models::{CapSettings, Decoder as _};
 use aws_smithy_eventstream::frame::write_message_to;
 use aws_smithy_types::event_stream::{Header, HeaderValue, Message as Frame};
 use serde_json::{Value, json};
 
-use crate::models::support::{Counted, message};
+use crate::models::support::{Counted, Decoded, decode, message};
 
-pub(super) type Outcome = (Vec<ModelEvent>, Result<ModelResponse, ModelError>);
-
-pub(super) fn decode_with(caps: CapSettings, chunks: &[&[u8]]) -> Outcome {
-    let mut decoder = ConverseDecoder::new("p", caps, Arc::new(Counted::default()));
-    let mut events = Vec::new();
-    let pushed = chunks.iter().try_for_each(|chunk| decoder.push(chunk, &mut events));
-    let end = match pushed.and_then(|()| decoder.finish(&mut events)) {
-        Err(failure) => Err(failure.error),
-        Ok(()) => match events.pop() {
-            Some(ModelEvent::Completed(response)) => Ok(*response),
-            other => panic!("an answer ended with {other:?}"),
-        },
-    };
-    (events, end)
+pub(super) fn decode_with(caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
+    let decoder = ConverseDecoder::new("p", caps, Arc::new(Counted::default()));
+    decode(decoder, chunks)
 }
 
 /// Frames a message with these headers.
@@ -66,12 +54,12 @@ pub(super) fn stream_bytes(events: &[Value]) -> Vec<u8> {
 }
 
 /// Decodes a stream of the events.
-pub(super) fn stream(events: &[Value]) -> Outcome {
+pub(super) fn stream(events: &[Value]) -> Decoded {
     decode_with(CapSettings::default(), &[&stream_bytes(events)])
 }
 
 /// Decodes one body.
-pub(super) fn plain(body: &Value) -> Outcome {
+pub(super) fn plain(body: &Value) -> Decoded {
     decode_with(CapSettings::default(), &[body.to_string().as_bytes()])
 }
 
@@ -150,10 +138,4 @@ pub(super) fn bytes_of(request: &ModelRequest) -> Vec<u8> {
 
 pub(super) fn encoded(request: &ModelRequest) -> Value {
     serde_json::from_slice(&bytes_of(request)).unwrap()
-}
-
-#[track_caller]
-pub(super) fn error(outcome: Outcome) -> (ModelErrorClass, String) {
-    let error = outcome.1.unwrap_err();
-    (error.class, error.message)
 }

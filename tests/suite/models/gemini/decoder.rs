@@ -8,8 +8,8 @@ use agent_runtime::models::CapSettings;
 use agent_runtime::usage::Usage;
 use serde_json::{Value, json};
 
-use super::support::{chunk, decode_with, error, last, plain, signed, stream, stream_text, thought};
-use crate::models::support::generated_id;
+use super::support::{chunk, decode_with, last, plain, signed, stream, stream_text, thought};
+use crate::models::support::{error, generated_id};
 
 fn text(text: &str) -> Value {
     json!({"text": text})

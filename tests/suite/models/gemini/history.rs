@@ -1,12 +1,11 @@
 //! Histories as the protocol's contents.
 
 use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{ContentPart, Message, OpaquePart, Role, ToolResult};
+use agent_runtime::message::{ContentPart, Message, Role, ToolResult};
 use serde_json::{Value, json};
 
 use super::support::{call, encoded, owned, signed, thought};
-use crate::models::support::{message, request, result, user};
+use crate::models::support::{message, opaque, request, result, user};
 
 const OLD: &str = "gemini-2.5-pro";
 const NEW: &str = "gemini-3-pro-preview";
@@ -37,13 +36,6 @@ fn function_call(id: &str) -> Value {
 
 fn response(id: &str, output: &str) -> Value {
     json!({"functionResponse": {"id": id, "name": "t", "response": {"output": output}}})
-}
-
-fn opaque(provider: &str, raw: &str) -> ContentPart {
-    ContentPart::Opaque(OpaquePart {
-        provider: provider.to_owned(),
-        raw: RawJson::new(raw),
-    })
 }
 
 #[test]

@@ -2,29 +2,17 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest};
-use agent_runtime::agent::state::ModelResponse;
+use agent_runtime::agent::ports::ModelRequest;
 use agent_runtime::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, TextPart, ToolCall};
+use agent_runtime::models::CapSettings;
 use agent_runtime::models::gemini::{GeminiDecoder, GeminiDialect, encode_request};
-use agent_runtime::models::{CapSettings, Decoder as _};
 use serde_json::{Value, json};
 
-use crate::models::support::{Counted, message};
+use crate::models::support::{Counted, Decoded, decode, message};
 
-pub(super) type Outcome = (Vec<ModelEvent>, Result<ModelResponse, ModelError>);
-
-pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Outcome {
-    let mut decoder = GeminiDecoder::new("p", content_type, caps, Arc::new(Counted::default()));
-    let mut events = Vec::new();
-    let pushed = chunks.iter().try_for_each(|chunk| decoder.push(chunk, &mut events));
-    let end = match pushed.and_then(|()| decoder.finish(&mut events)) {
-        Err(failure) => Err(failure.error),
-        Ok(()) => match events.pop() {
-            Some(ModelEvent::Completed(response)) => Ok(*response),
-            other => panic!("an answer ended with {other:?}"),
-        },
-    };
-    (events, end)
+pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
+    let decoder = GeminiDecoder::new("p", content_type, caps, Arc::new(Counted::default()));
+    decode(decoder, chunks)
 }
 
 pub(super) fn stream_text(chunks: &[Value]) -> String {
@@ -33,13 +21,13 @@ pub(super) fn stream_text(chunks: &[Value]) -> String {
 }
 
 /// Decodes a stream of the chunks.
-pub(super) fn stream(chunks: &[Value]) -> Outcome {
+pub(super) fn stream(chunks: &[Value]) -> Decoded {
     let text = stream_text(chunks);
     decode_with(Some("text/event-stream"), CapSettings::default(), &[text.as_bytes()])
 }
 
 /// Decodes one body.
-pub(super) fn plain(body: &Value) -> Outcome {
+pub(super) fn plain(body: &Value) -> Decoded {
     let text = body.to_string();
     decode_with(
         Some("application/json; charset=UTF-8"),
@@ -103,10 +91,4 @@ pub(super) fn encoded(request: &ModelRequest) -> Value {
         max_output_tokens: None,
     };
     serde_json::from_slice(&encode_request(request, &dialect)).unwrap()
-}
-
-#[track_caller]
-pub(super) fn error(outcome: Outcome) -> (ModelErrorClass, String) {
-    let error = outcome.1.unwrap_err();
-    (error.class, error.message)
 }

@@ -12,10 +12,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::support::{
-    block, decode_with, delta, end, error, input_delta, ping, plain, start, stop, stream, text_delta, tool_use,
+    block, decode_with, delta, end, input_delta, ping, plain, start, stop, stream, text_delta, tool_use,
 };
 use crate::models::recordings::{MESSAGES, exchanges};
-use crate::models::support::Counted;
+use crate::models::support::{Counted, error};
 
 #[test]
 fn an_end_that_was_announced_is_enough_and_another_is_none() {

@@ -2,39 +2,26 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::ModelResponse;
 use agent_runtime::message::{ContentPart, ToolCall};
+use agent_runtime::models::CapSettings;
 use agent_runtime::models::anthropic::MessagesDecoder;
-use agent_runtime::models::{CapSettings, Decoder as _};
 use serde_json::{Value, json};
 
-use crate::models::support::Counted;
+use crate::models::support::{Counted, Decoded, decode};
 
-pub(super) type Outcome = (Vec<ModelEvent>, Result<ModelResponse, ModelError>);
-
-pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Outcome {
-    let mut decoder = MessagesDecoder::new("p", content_type, caps, Arc::new(Counted::default()));
-    let mut events = Vec::new();
-    let pushed = chunks.iter().try_for_each(|chunk| decoder.push(chunk, &mut events));
-    let end = match pushed.and_then(|()| decoder.finish(&mut events)) {
-        Err(failure) => Err(failure.error),
-        Ok(()) => match events.pop() {
-            Some(ModelEvent::Completed(response)) => Ok(*response),
-            other => panic!("an answer ended with {other:?}"),
-        },
-    };
-    (events, end)
+pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
+    let decoder = MessagesDecoder::new("p", content_type, caps, Arc::new(Counted::default()));
+    decode(decoder, chunks)
 }
 
 /// Decodes a stream of the events.
-pub(super) fn stream(events: &[Value]) -> Outcome {
+pub(super) fn stream(events: &[Value]) -> Decoded {
     let frame = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or("x"));
     let text: String = events.iter().map(frame).collect();
     decode_with(Some("text/event-stream"), CapSettings::default(), &[text.as_bytes()])
 }
 
-pub(super) fn plain(body: &Value) -> Outcome {
+pub(super) fn plain(body: &Value) -> Decoded {
     decode_with(
         Some("application/json"),
         CapSettings::default(),
@@ -85,10 +72,4 @@ pub(super) fn call(id: &str, arguments: &str) -> ContentPart {
         arguments: arguments.to_owned(),
         signature: None,
     })
-}
-
-#[track_caller]
-pub(super) fn error(outcome: Outcome) -> (ModelErrorClass, String) {
-    let error = outcome.1.unwrap_err();
-    (error.class, error.message)
 }

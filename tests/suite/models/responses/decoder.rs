@@ -10,9 +10,10 @@ use agent_runtime::usage::Usage;
 use serde_json::{Value, json};
 
 use super::support::{
-    Decoded, added, call_item, decode_with, done, end, message_item, plain, response, said, stream, stream_text,
-    text_delta, texts,
+    added, call_item, decode_with, done, end, message_item, plain, response, said, stream, stream_text, text_delta,
+    texts,
 };
+use crate::models::support::Decoded;
 
 fn class(outcome: &Decoded) -> ModelErrorClass {
     outcome.1.as_ref().unwrap_err().class

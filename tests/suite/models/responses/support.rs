@@ -2,30 +2,17 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelError, ModelEvent, ModelRequest};
-use agent_runtime::agent::state::ModelResponse;
+use agent_runtime::agent::ports::{ModelEvent, ModelRequest};
+use agent_runtime::models::CapSettings;
 use agent_runtime::models::openai_responses::{Dialect, ResponsesDecoder, encode_request};
-use agent_runtime::models::{CapSettings, Decoder as _};
 use serde_json::{Value, json};
 
-use super::super::support::Counted;
-
-pub(super) type Decoded = (Vec<ModelEvent>, Result<ModelResponse, ModelError>);
+use super::super::support::{Counted, Decoded, decode};
 
 /// Decodes an answer of the provider `p` that comes in these pieces.
 pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
-    let mut decoder = ResponsesDecoder::new("p", content_type, caps, Arc::new(Counted::default()));
-    let mut events = Vec::new();
-    let pushed = chunks.iter().try_for_each(|chunk| decoder.push(chunk, &mut events));
-    let outcome = pushed.and_then(|()| decoder.finish(&mut events));
-    let end = match outcome {
-        Err(failure) => Err(failure.error),
-        Ok(()) => match events.pop() {
-            Some(ModelEvent::Completed(response)) => Ok(*response),
-            other => panic!("an answer ended with {other:?}"),
-        },
-    };
-    (events, end)
+    let decoder = ResponsesDecoder::new("p", content_type, caps, Arc::new(Counted::default()));
+    decode(decoder, chunks)
 }
 
 /// Returns the bytes of a stream of these events.
