@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow};
 
@@ -21,6 +22,8 @@ const BUILT_IN: &str = "the built-in agent";
 #[derive(Debug)]
 pub(super) struct AgentFiles {
     directory: PathBuf,
+    /// Whether it was there once: then its absence is a fault, such as that of a volume that is away.
+    was_there: AtomicBool,
 }
 
 /// What the folder holds.
@@ -49,12 +52,14 @@ impl AgentFiles {
     pub(super) fn new(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
+            was_there: AtomicBool::new(false),
         }
     }
 
-    /// Reads every `*.toml` of the folder. A folder that does not exist holds no agents.
+    /// Reads every `*.toml` of the folder. A folder that was never there holds no agents.
     pub(super) fn find(&self) -> anyhow::Result<FoundAgents> {
-        let (files, unread) = entries(&self.directory)
+        let (files, unread) = self
+            .entries()
             .with_context(|| format!("can't read the directory of agents {}", self.directory.display()))?;
         let mut found = FoundAgents {
             unread,
@@ -84,22 +89,25 @@ impl AgentFiles {
             });
         Ok(found)
     }
-}
 
-/// Returns the files that define agents, in order, and all else but hidden files.
-fn entries(directory: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
-        entries => entries?,
-    };
-    let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
-    paths.sort();
-    let is_hidden = |path: &PathBuf| {
-        let name = path.file_name();
-        name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
-    };
-    let is_agent = |path: &PathBuf| path.extension().is_some_and(|end| end == "toml") && !path.is_dir();
-    Ok(paths.into_iter().filter(|path| !is_hidden(path)).partition(is_agent))
+    /// Returns the files that define agents, in order, and all else but hidden files.
+    fn entries(&self) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+        let entries = match fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound && !self.was_there.load(Ordering::Relaxed) => {
+                return Ok((Vec::new(), Vec::new()));
+            }
+            entries => entries?,
+        };
+        self.was_there.store(true, Ordering::Relaxed);
+        let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+        paths.sort();
+        let is_hidden = |path: &PathBuf| {
+            let name = path.file_name();
+            name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+        };
+        let is_agent = |path: &PathBuf| path.extension().is_some_and(|end| end == "toml") && !path.is_dir();
+        Ok(paths.into_iter().filter(|path| !is_hidden(path)).partition(is_agent))
+    }
 }
 
 /// Reads a file. An agent without a name has the file's.

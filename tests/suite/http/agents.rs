@@ -14,6 +14,7 @@ on_every_store! {
     configured_agents_are_shown_whole_to_administrators_alone,
     files_of_agents_are_read_again,
     a_reload_with_a_faulty_file_changes_nothing,
+    a_reload_without_the_directory_changes_nothing,
     a_name_like_the_given_one_is_suggested_if_the_caller_may_use_it,
 }
 
@@ -178,6 +179,28 @@ async fn a_reload_with_a_faulty_file_changes_nothing(service: &Service) {
         .request(Method::POST, "/v1/configuration/reload")
         .bearer_auth(&key);
     read(refused).await.assert_problem("missing_scope");
+}
+
+async fn a_reload_without_the_directory_changes_nothing(service: &Service) {
+    let folder = service.agents.path();
+    std::fs::write(folder.join("added.toml"), "model = 'mock/echo'").unwrap();
+    assert_eq!(reload(service).await, ["added", "demo"]);
+    let before = service.get("/v1/agents").await;
+    let refused = async || {
+        let answer = read(service.request(Method::POST, "/v1/configuration/reload")).await;
+        answer.assert_problem("agent_files_invalid");
+        let detail = answer.json()["detail"].to_string();
+        assert!(detail.contains(folder.to_str().unwrap()), "{detail}");
+        assert_eq!(service.get("/v1/agents").await, before);
+    };
+    let away = folder.with_extension("away");
+    std::fs::rename(folder, &away).unwrap();
+    refused().await;
+    std::fs::write(folder, "no directory").unwrap();
+    refused().await;
+    std::fs::remove_file(folder).unwrap();
+    std::fs::rename(&away, folder).unwrap();
+    assert_eq!(reload(service).await, ["added", "demo"]);
 }
 
 async fn a_name_like_the_given_one_is_suggested_if_the_caller_may_use_it(service: &Service) {

@@ -243,5 +243,10 @@ async fn a_signal_has_the_agents_read_again() {
     logged("the files of agents were read again").await;
     assert_eq!(names().await, [json!("demo"), json!("good")]);
     service.run("good", None, "What is 1 + 1?").await;
+    let agents = home.path().join("config/agents");
+    fs::rename(&agents, home.path().join("away")).unwrap();
+    service.signal("HUP");
+    logged("can't read the directory of agents config/agents").await;
+    assert_eq!(names().await, [json!("demo"), json!("good")]);
     service.stop().await;
 }
