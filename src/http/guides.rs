@@ -9,7 +9,7 @@ use std::mem;
 use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse as _, Redirect, Response};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 use super::codes::ProblemCode;
@@ -31,8 +31,11 @@ guides! {
 /// The folder of the pages of codes.
 const PROBLEMS: &str = "problems/";
 
+/// The list of the pages of problems.
+const ALL_PROBLEMS: &str = "problems/README.md";
+
 /// The page of all errors that runs end with; its table has a row for each.
-const RUN_ERRORS: &str = include_str!("../../docs/problems/run-errors.md");
+const RUN_ERRORS: &str = "problems/run-errors.md";
 
 /// What stands around a page.
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -74,11 +77,22 @@ pub(super) fn index(form: Form) -> Ready<Response> {
     ready(answer(form, "", &list))
 }
 
-/// Answers with a guide, if the place is that of one.
+/// Answers with a guide, if the place is that of one, with or without its ending.
 pub(super) fn find(place: &str, form: Form) -> Option<Response> {
-    let (_, text) = GUIDES.iter().find(|(known, _)| *known == place)?;
+    let place = place.strip_suffix(".md").unwrap_or(place);
+    let text = guide(&format!("{place}.md"))?;
     let folder = if place.starts_with(PROBLEMS) { PROBLEMS } else { "" };
     Some(answer(form, folder, text))
+}
+
+fn guide(place: &str) -> Option<&'static str> {
+    let guide = GUIDES.iter().find(|(known, _)| *known == place);
+    guide.map(|(_, text)| *text)
+}
+
+/// Leads to the list of problems, whose links are relative.
+pub(super) fn redirect_to_problems() -> Ready<Redirect> {
+    ready(Redirect::permanent(&format!("/docs/{ALL_PROBLEMS}")))
 }
 
 /// Answers with the page of a code, of a problem or of a failed run.
@@ -90,13 +104,13 @@ pub(super) fn problem_page(form: Form, path: PathParameters) -> Ready<Response> 
         None => run_error_page(code).map(Cow::Owned),
     };
     let page = page.map(|page| answer(form, PROBLEMS, &page));
-    let found = page.or_else(|| find(&format!("{PROBLEMS}{code}.md"), form));
+    let found = page.or_else(|| find(&format!("{PROBLEMS}{code}"), form));
     ready(found.unwrap_or_else(|| Problem::new(ProblemCode::RouteNotFound, "there is no such code").into_response()))
 }
 
 /// Makes a page of the row that the table has for the code.
 fn run_error_page(code: &str) -> Option<String> {
-    let row = RUN_ERRORS.lines().find(|line| {
+    let row = guide(RUN_ERRORS)?.lines().find(|line| {
         let rest = line.strip_prefix("| `").and_then(|rest| rest.strip_prefix(code));
         rest.is_some_and(|rest| rest.starts_with("` |"))
     })?;
@@ -108,10 +122,30 @@ fn run_error_page(code: &str) -> Option<String> {
 
 fn answer(form: Form, folder: &str, markdown: &str) -> Response {
     let (kind, text) = match form {
-        Form::Markdown => ("text/markdown; charset=utf-8", markdown.to_owned()),
+        Form::Markdown => ("text/markdown; charset=utf-8", to_markdown(folder, markdown)),
         Form::Html => ("text/html; charset=utf-8", to_html(folder, markdown)),
     };
     ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], text).into_response()
+}
+
+/// Returns a page of the folder as it was written, but for links to files that are not served: they become their texts.
+fn to_markdown(folder: &str, markdown: &str) -> String {
+    let mut page = String::with_capacity(markdown.len());
+    let mut copied = 0;
+    for (event, range) in Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter() {
+        let Event::Start(Tag::Link { dest_url, .. }) = event else {
+            continue;
+        };
+        let words = markdown[range.clone()].strip_prefix('[');
+        let words = words.and_then(|link| link.rsplit_once("]("));
+        if let Some((words, _)) = words.filter(|_| !is_served(folder, &dest_url)) {
+            page.push_str(&markdown[copied..range.start]);
+            page.push_str(words);
+            copied = range.end;
+        }
+    }
+    page.push_str(&markdown[copied..]);
+    page
 }
 
 /// Renders a page of the folder. Headings get the anchors that the guides' links name; links to files that are not served become their texts.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use agent_runtime::http::ProblemCode;
+use pulldown_cmark::{Event, Options, Parser, Tag};
 use reqwest::Method;
 
 use super::service::Service;
@@ -35,6 +36,25 @@ fn values<'h>(html: &'h str, attribute: &str) -> Vec<&'h str> {
         .skip(1)
         .map(|rest| rest.split('"').next().unwrap())
         .collect()
+}
+
+/// Returns the targets of a page's links.
+fn links(markdown: &str) -> Vec<String> {
+    let links = Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| match event {
+        Event::Start(Tag::Link { dest_url, .. }) => Some(dest_url.to_string()),
+        _ => None,
+    });
+    links.collect()
+}
+
+/// Returns a page with the text of each link in its place.
+fn without_links(markdown: &str) -> String {
+    let mut pieces = markdown.split("](");
+    let mut page = pieces.next().unwrap().to_owned();
+    for piece in pieces {
+        page.push_str(piece.split_once(')').map_or(piece, |(_, rest)| rest));
+    }
+    page.replace('[', "")
 }
 
 /// Returns the place that a link of a page leads to, without its anchor.
@@ -82,13 +102,51 @@ async fn every_guide_is_served_and_no_link_leads_nowhere() {
 }
 
 #[tokio::test]
+async fn every_guide_has_the_same_links_as_markdown_and_as_html() {
+    let service = Service::start().await;
+    for file in files() {
+        let page = format!("/docs/{file}");
+        let html = as_a_browser(&service, &page).await.text();
+        let of_html: Vec<&str> = values(&html, "href").into_iter().skip(1).collect();
+        let markdown = service.try_get(&page).await.text();
+        assert_eq!(links(&markdown), of_html, "{file}");
+    }
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn folders_and_names_without_an_ending_lead_to_pages() {
+    let service = Service::start().await;
+    for folder in ["/docs/problems", "/docs/problems/"] {
+        let list = service.try_get(folder).await;
+        let location = list.header("location").to_owned();
+        assert_eq!(
+            (list.status.as_u16(), location.as_str()),
+            (308, "/docs/problems/README.md")
+        );
+        let list = service.try_get(&location).await.text();
+        for code in ProblemCode::ALL {
+            assert!(list.contains(&format!("]({}.md)", code.as_str())), "{}", code.as_str());
+        }
+    }
+    for file in files() {
+        let without = format!("/docs/{}", file.strip_suffix(".md").unwrap());
+        let [with, without] = [format!("/docs/{file}"), without];
+        let [with, without] = [service.try_get(&with).await, service.try_get(&without).await];
+        assert_eq!(without.text(), with.text(), "{file}");
+    }
+    service.finish().await;
+}
+
+#[tokio::test]
 async fn every_code_has_a_page_that_reads_as_it_was_written() {
     let service = Service::start().await;
     for file in files() {
         let page = service.try_get(&format!("/docs/{file}")).await;
         assert_eq!(page.header("content-type"), "text/markdown; charset=utf-8", "{file}");
         let written = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(&file);
-        assert_eq!(page.text(), fs::read_to_string(written).unwrap(), "{file}");
+        let written = fs::read_to_string(written).unwrap();
+        assert_eq!(without_links(&page.text()), without_links(&written), "{file}");
     }
     for code in ProblemCode::ALL {
         let page = service.try_get(&format!("/docs/problems/{}", code.as_str())).await;
