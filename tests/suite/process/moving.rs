@@ -13,8 +13,8 @@ use crate::support::databases::TestDatabase;
 /// When set, what a test needs must be there.
 const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
 
-/// Copies, and returns the ids of originals and copies.
-async fn copy(from: &Service, to: &Service) -> BTreeMap<String, String> {
+/// Copies, and returns the ids of originals and copies, and what was said beside them.
+async fn copy(from: &Service, to: &Service) -> (BTreeMap<String, String>, String) {
     let addresses = [from, to].map(|service| format!("http://{}", service.address));
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/copy-sessions");
     let mut command = Command::new("python3");
@@ -25,7 +25,8 @@ async fn copy(from: &Service, to: &Service) -> BTreeMap<String, String> {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let printed = String::from_utf8(done.stdout).unwrap();
     let pairs = printed.lines().map(|line| line.split_once(' ').unwrap());
-    pairs.map(|(old, new)| (old.to_owned(), new.to_owned())).collect()
+    let copies = pairs.map(|(old, new)| (old.to_owned(), new.to_owned())).collect();
+    (copies, String::from_utf8(done.stderr).unwrap())
 }
 
 async fn ids(service: &Service) -> Vec<Value> {
@@ -67,7 +68,8 @@ async fn conversations_move_from_sqlite_to_postgres() {
     from.call(Method::PUT, "/v1/threads/back", Some(json!({"session_id": root})))
         .await;
 
-    let copies = copy(&from, &to).await;
+    let (copies, said) = copy(&from, &to).await;
+    assert_eq!(said, "");
     let mut expected = [&root, &tip, &fork, &on_thread];
     expected.sort();
     assert_eq!(copies.keys().collect::<Vec<_>>(), expected);
@@ -101,10 +103,18 @@ async fn conversations_move_from_sqlite_to_postgres() {
         "{next:#}"
     );
 
-    // A second copy changes nothing but the threads, which go back to where they were copied.
+    // A second copy takes along what has gone on at the one side, and leaves what has gone on at the other.
     let before = ids(&to).await;
-    assert_eq!(copy(&from, &to).await, copies);
-    assert_eq!(ids(&to).await, before);
+    let later = post(json!({"thread": "back", "input": "What is 6 + 6?"})).await;
+    let (again, said) = copy(&from, &to).await;
+    assert_eq!(said, "the thread support:17 is left as it is: it has gone on in TO\n");
+    let more: Vec<_> = again.keys().filter(|old| !copies.contains_key(*old)).collect();
+    assert_eq!(more, [&later]);
+    assert_eq!(ids(&to).await.len(), before.len() + 1);
+    for (thread, session) in [("support:17", &next["session_id"]), ("back", &json!(again[&later]))] {
+        let thread = to.get(&format!("/v1/threads/{thread}")).await;
+        assert_eq!(thread["session_id"], *session);
+    }
     from.stop().await;
     to.stop().await;
 }
