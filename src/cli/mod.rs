@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::output::EndedBySignal;
 use crate::app::Extensions;
 use crate::clock::Timestamp;
 use crate::config::{self, Loaded, Sources};
@@ -135,7 +136,8 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, extensions: Extensio
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&error);
-            ExitCode::FAILURE
+            let signal = error.downcast_ref::<EndedBySignal>();
+            signal.map_or(ExitCode::FAILURE, |signal| ExitCode::from(signal.exit_code()))
         }
     }
 }

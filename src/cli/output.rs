@@ -5,6 +5,33 @@ use std::io::{self, Write as _};
 
 use serde::Serialize;
 
+use crate::lifecycle::StopSignal;
+
+/// The number of SIGPIPE.
+const PIPE: u8 = 13;
+
+/// Why a command ends with the exit code of one that a signal has ended: 128 and the signal's number.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EndedBySignal {
+    /// By this signal.
+    #[error("ended by {}", .0.name())]
+    Told(StopSignal),
+    /// Nobody reads what it prints.
+    #[error("standard output is closed")]
+    Unread,
+}
+
+impl EndedBySignal {
+    /// Returns the exit code.
+    pub(super) fn exit_code(&self) -> u8 {
+        let number = match self {
+            Self::Told(signal) => signal.number(),
+            Self::Unread => PIPE,
+        };
+        128 + number
+    }
+}
+
 /// Prints a line to standard output.
 pub(super) fn print_line(line: impl fmt::Display) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{line}")

@@ -3,23 +3,24 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::pin::pin;
+use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail, ensure};
+use anyhow::{Context as _, bail, ensure};
 use tokio_stream::StreamExt as _;
 
-use super::output::{print_json, print_line, print_note, print_piece};
+use super::output::{EndedBySignal, is_broken_pipe, print_json, print_line, print_note, print_piece};
 use super::{JsonArgs, TenantArgs, store};
 use crate::agent::AgentEvent;
 use crate::agent::state::ExecutionBudget;
 use crate::app::{App, Extensions};
 use crate::config::Config;
-use crate::ids::SessionId;
+use crate::ids::{RunId, SessionId};
 use crate::json::Object;
 use crate::lifecycle::StopSignals;
 use crate::limits::RunLimits;
 use crate::message::{ContentPart, Role, Section};
 use crate::model_ref::ModelRef;
-use crate::record::{RunEventPayload, RunMode, RunRecord, RunStatus, RunView, ThreadName};
+use crate::record::{RunEventPayload, RunMode, RunRecord, RunStatus, RunSummary, RunView, ThreadName};
 use crate::run::{EventOptions, Followed, InputMessage, OnDisconnect, OverrideChanges, RunRequest};
 use crate::store::{ConflictPolicy, IfBusy};
 
@@ -34,6 +35,9 @@ pub(super) struct RunArgs {
     /// Continues this thread and moves it. The run is queued: this process works on it, or another one on the store.
     #[arg(long, value_name = "NAME", conflicts_with = "base")]
     thread: Option<ThreadName>,
+    /// What to do when the thread has another active run: `reject` this one, `queue` it, `interrupt` the other one or `fork`.
+    #[arg(long, value_name = "WHAT", requires = "thread", default_value = "reject", value_parser = parse_if_busy)]
+    if_busy: IfBusy,
     /// Runs this agent.
     #[arg(long)]
     agent: Option<String>,
@@ -52,30 +56,58 @@ pub(super) async fn run(config: Config, args: RunArgs, extensions: Extensions) -
     let is_new = store::is_missing(&config)?;
     let app = App::build_with(&config, extensions).await?;
     store::name(&config, is_new)?;
-    let mut signals = StopSignals::listen()?;
+    let mut signals = StopSignals::listen_on_terminal()?;
     if args.thread.is_some() {
         app.runs.begin();
     }
+    let mut run_id = None;
+    // Leaving stops the run, which publishes what there is.
     let followed = tokio::select! {
-        followed = follow(&app, &args, text) => followed,
-        // Leaving cancels the run, whose record is stored below.
-        () = signals.next() => Err(anyhow!("interrupted")),
+        followed = follow(&app, &args, text, &mut run_id) => followed,
+        signal = signals.next() => Err(EndedBySignal::Told(signal).into()),
     };
     tokio::select! {
-        () = app.close(config.runs.shutdown_grace) => (),
-        () = signals.next() => (),
+        () = app.runs.shut_down(config.runs.shutdown_grace) => (),
+        _ = signals.next() => app.runs.shut_down(Duration::ZERO).await,
     }
-    let record = followed?;
-    let summary = record.summary.clone();
+    let record = match (&followed, run_id) {
+        (Ok(record), _) => Some(record.clone()),
+        // What has become of it, or where it stands if others work on it.
+        (Err(_), Some(run_id)) => app.store.run_lookup(&args.tenant.tenant, run_id).await.ok().flatten(),
+        (Err(_), None) => None,
+    };
+    app.disconnect().await;
+    let told = record.map_or(Ok(()), |record| tell(&args, record));
+    let done = followed.and_then(|record| told.and_then(|()| judge(&record.summary)));
+    done.map_err(|error| {
+        if is_broken_pipe(&error) {
+            EndedBySignal::Unread.into()
+        } else {
+            error
+        }
+    })
+}
+
+/// Prints what has become of the run and how to go on.
+fn tell(args: &RunArgs, record: RunRecord) -> anyhow::Result<()> {
+    let (run_id, session_id, status) = (record.summary.run_id, record.summary.session_id, record.summary.status);
+    print_note(format_args!("run {run_id}  status {status}"))?;
+    match &args.thread {
+        _ if !status.has_session() => (),
+        Some(thread) => print_note(format_args!("continue with --thread {thread}"))?,
+        None => print_note(format_args!("continue with --base {session_id}"))?,
+    }
     if args.json.json {
         print_json(&RunView::from(record))?;
     }
-    print_note(format_args!("run {}  status {}", summary.run_id, summary.status))?;
-    match (&summary.error, args.thread) {
-        (Some(error), _) => bail!("{}: {}", error.code, error.message),
-        (None, _) if summary.status == RunStatus::Cancelled => bail!("the run was cancelled"),
-        (None, Some(thread)) => Ok(print_note(format_args!("continue with --thread {thread}"))?),
-        (None, None) => Ok(print_note(format_args!("continue with --base {}", summary.session_id))?),
+    Ok(())
+}
+
+fn judge(run: &RunSummary) -> anyhow::Result<()> {
+    match &run.error {
+        Some(error) => bail!("{}: {}", error.code, error.message),
+        None if run.status == RunStatus::Cancelled => bail!("the run was cancelled"),
+        None => Ok(()),
     }
 }
 
@@ -90,7 +122,13 @@ fn text_of(args: &RunArgs) -> anyhow::Result<String> {
     Ok(text.to_owned())
 }
 
-async fn follow(app: &App, args: &RunArgs, text: String) -> anyhow::Result<RunRecord> {
+/// Parses what a thread's other active run means for this one.
+fn parse_if_busy(text: &str) -> Result<IfBusy, String> {
+    serde_json::from_value(text.into()).map_err(|error| error.to_string())
+}
+
+/// Runs the agent and prints what it says. Tells the run's id as soon as there is one.
+async fn follow(app: &App, args: &RunArgs, text: String, run_id: &mut Option<RunId>) -> anyhow::Result<RunRecord> {
     let request = RunRequest {
         base_session_id: args.base,
         agent: args.agent.clone(),
@@ -105,7 +143,7 @@ async fn follow(app: &App, args: &RunArgs, text: String) -> anyhow::Result<RunRe
         durability: None,
         priority: 0,
         thread: args.thread.clone(),
-        if_busy: IfBusy::default(),
+        if_busy: args.if_busy,
         webhook: None,
         idempotency: None,
         model: args.model.clone(),
@@ -115,11 +153,12 @@ async fn follow(app: &App, args: &RunArgs, text: String) -> anyhow::Result<RunRe
         variables: BTreeMap::new(),
         response_format: None,
         conflict: ConflictPolicy::Fork,
-        on_disconnect: OnDisconnect::Cancel,
+        on_disconnect: OnDisconnect::Stop,
         limits: RunLimits::default(),
         events: EventOptions::default(),
     };
     let handle = app.runs.start(args.tenant.tenant.clone(), request).await?;
+    *run_id = Some(handle.run_id);
     let mut events = pin!(handle.into_events());
     let mut has_spoken = false;
     while let Some(followed) = events.next().await {

@@ -59,13 +59,21 @@ pub(super) async fn look(config: Config, command: RunsCommand) -> anyhow::Result
         RunsCommand::Show { run_id, tenant } => {
             let run = store.run_lookup(&tenant.tenant, run_id).await;
             run.map_err(Into::into).and_then(|run| {
-                let run = run.with_context(|| format!("there is no run {run_id}"))?;
+                let run = run.with_context(|| unknown(run_id))?;
                 print_json(&RunView::from(run))
             })
         }
     };
     store.close().await;
     done
+}
+
+/// A light run is in no store before its end, so nobody but its service can tell whether there is one.
+fn unknown(run_id: RunId) -> String {
+    format!(
+        "the store has no run {run_id}: there is none, or it is a light run, which is stored at its end: while it is at work, its service \
+         shows it, GET /v1/runs/{run_id}"
+    )
 }
 
 async fn list(store: &Arc<dyn Store>, args: ListArgs) -> anyhow::Result<()> {

@@ -40,7 +40,10 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     let has_keys = app.store.key_exists().await?;
     require_keys_beyond_loopback(has_keys, config)?;
     let listener = TcpListener::bind(config.http.listen).await;
-    let listener = listener.with_context(|| format!("can't listen on {}", config.http.listen))?;
+    let listener = listener.with_context(|| {
+        let listen = config.http.listen;
+        format!("can't listen on {listen} (another address is chosen with --listen or the key `http.listen`)")
+    })?;
     let address = listener.local_addr()?;
     let (signals, reloads) = (StopSignals::listen()?, ReloadSignals::listen()?);
     tracing::info!(%address, "listening");
@@ -93,7 +96,7 @@ async fn end_runs(app: &App, mut signals: StopSignals, stop: &CancellationToken,
     stop.cancel();
     tokio::select! {
         () = app.runs.shut_down(grace) => (),
-        () = signals.next() => {
+        _ = signals.next() => {
             tracing::info!("stopping at once: runs are cancelled");
             app.runs.shut_down(Duration::ZERO).await;
         }

@@ -138,7 +138,9 @@ pub enum Refusal {
         name: String,
     },
     /// The thread has another active run, and the caller does not want to wait for it.
-    #[error("the thread has another active run")]
+    #[error(
+        "the thread has another active run: wait for it, or say with `if_busy` whether to `queue`, to `interrupt` it or to `fork`"
+    )]
     ThreadBusy {
         /// That run.
         run_id: RunId,

@@ -111,6 +111,8 @@ async fn a_busy_thread_refuses_a_run_and_names_the_other(database: TestDatabase)
             let refused = app.post("/v1/runs", &request(mode, "two", more)).await;
             refused.assert_problem("thread_busy");
             assert_eq!(refused.json()["run_id"], first["run_id"], "{mode}");
+            let detail = refused.json()["detail"].to_string();
+            assert!(detail.contains("`if_busy`"), "{detail}");
         }
     }
     // Another thread is not busy.

@@ -81,7 +81,7 @@ async fn runs_are_listed_and_shown(database: TestDatabase) {
     let complaint = home
         .fail(&["runs", "show", "01890000-0000-7000-8000-000000000000"])
         .await;
-    assert!(complaint.contains("there is no run 01890000"), "{complaint}");
+    assert!(complaint.contains("the store has no run 01890000"), "{complaint}");
     let complaint = home.fail(&["runs", "list", "--status", "done"]).await;
     assert!(complaint.contains("done"), "{complaint}");
 }

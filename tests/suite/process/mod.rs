@@ -7,6 +7,7 @@ mod clients;
 mod commands;
 mod configuration;
 mod crash;
+mod cut_short;
 mod farewells;
 mod handover;
 mod keys;

@@ -155,7 +155,9 @@ async fn a_port_in_use_is_named() {
     let address = taken.local_addr().unwrap().to_string();
     let complaint = Home::with_file().fail(&["serve", "--listen", &address]).await;
     assert!(complaint.contains(&format!("can't listen on {address}")), "{complaint}");
-    assert!(complaint.contains("in use"), "{complaint}");
+    for part in ["in use", "--listen", "`http.listen`"] {
+        assert!(complaint.contains(part), "no {part} in {complaint}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

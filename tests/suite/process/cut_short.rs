@@ -1,0 +1,226 @@
+//! Runs of the command line that are cut short: by a signal, or since nobody reads what they say.
+
+use std::fs;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::binary::{GLANCE, Home, PATIENCE, Process};
+use super::service::Service;
+use crate::end_to_end::on_every_store;
+use crate::support::databases::TestDatabase;
+use crate::support::mock_model::{MockModel, Reply};
+
+on_every_store!(
+    a_signal_ends_a_run_with_what_it_has,
+    a_run_that_waits_for_its_thread_is_stopped_where_it_waits
+);
+
+/// Starts a model that goes on speaking.
+async fn talkative() -> MockModel {
+    MockModel::start(|_| Reply::Slow(vec!["on ".to_owned(); 10_000], Duration::from_millis(20))).await
+}
+
+/// Waits until the process has printed so many bytes.
+async fn has_said(process: &mut Process, length: usize) {
+    let speaking = async {
+        while process.stdout().len() < length {
+            assert!(process.status().is_none(), "{}", process.stderr());
+            sleep(GLANCE).await;
+        }
+    };
+    timeout(PATIENCE, speaking).await.unwrap();
+}
+
+/// Returns the only run that there is, which must be a stopped one.
+async fn stopped_run(service: &Service) -> Value {
+    let runs = service.get("/v1/runs").await;
+    let [run] = &runs["data"].as_array().unwrap()[..] else {
+        panic!("{runs:#}")
+    };
+    assert_eq!(run["status"], "stopped", "{run:#}");
+    run.clone()
+}
+
+/// Returns what the last message of the session says.
+async fn last_words(service: &Service, run: &Value) -> String {
+    let session = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
+    let session = service.get(&session).await;
+    let messages = session["message_history_state"]["messages"].as_array().unwrap();
+    messages.last().unwrap()["content"][0]["text"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+async fn a_signal_ends_a_run_with_what_it_has(database: TestDatabase) {
+    let mock = talkative().await;
+    for (signal, code, arguments) in [
+        ("HUP", 129, &["--agent", "echo", "--thread", "hup"][..]),
+        ("INT", 130, &["--agent", "echo"]),
+        ("TERM", 143, &["--agent", "echo", "--thread", "term"]),
+        ("TERM", 143, &["--agent", "echo", "--json"]),
+    ] {
+        let home = Home::new(database.url()).with_mock(&mock);
+        let tenant = format!("{}-{}", signal.to_lowercase(), arguments.len());
+        let of_tenant = ["--tenant", &tenant];
+        let mut process = home.start(&[&["run", "hi"], arguments, &of_tenant].concat());
+        if arguments.contains(&"--json") {
+            // It prints nothing before its end.
+            let asking = async {
+                while mock.requests().len() < 4 {
+                    sleep(GLANCE).await;
+                }
+            };
+            timeout(PATIENCE, asking).await.unwrap();
+        } else {
+            has_said(&mut process, 30).await;
+        }
+        process.signal(signal);
+        let ended = process.end().await;
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        let said = ended.stderr.lines().collect::<Vec<_>>();
+        assert!(
+            matches!(said[..], [store, run, next, error] if store.starts_with("store ") && run.ends_with("status stopped")
+                && next.starts_with("continue with --") && error == format!("error: ended by SIG{signal}")),
+            "{said:?}"
+        );
+        let list = home
+            .succeed(&[&["runs", "list", "--json"][..], &of_tenant].concat())
+            .await;
+        let runs: Value = serde_json::from_str(&list).unwrap();
+        assert_eq!(
+            (&runs[0]["status"], runs.as_array().unwrap().len()),
+            (&json!("stopped"), 1),
+            "{runs:#}"
+        );
+        let session = runs[0]["session_id"].as_str().unwrap();
+        let shown = home
+            .succeed(&[&["sessions", "show", session][..], &of_tenant].concat())
+            .await;
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        if arguments.contains(&"--json") {
+            let printed: Value = serde_json::from_str(&ended.stdout).unwrap();
+            assert_eq!(
+                (&printed["run_id"], &printed["status"]),
+                (&runs[0]["run_id"], &runs[0]["status"])
+            );
+        } else {
+            let messages = shown["message_history_state"]["messages"].as_array().unwrap();
+            let published = messages.last().unwrap()["content"][0]["text"].as_str().unwrap();
+            assert!(
+                published.starts_with(ended.stdout.trim_end()),
+                "{published} lacks {}",
+                ended.stdout
+            );
+        }
+        if arguments.contains(&"--thread") {
+            // Nobody holds it any more, also not for the rest of a lease.
+            let next = ["run", "What is 1 + 1?", "--agent", "demo"];
+            home.succeed(&[&next[..], &arguments[2..], &of_tenant].concat()).await;
+        }
+    }
+}
+
+async fn a_run_that_waits_for_its_thread_is_stopped_where_it_waits(database: TestDatabase) {
+    let mock = talkative().await;
+    let home = Home::new(database.url()).with_mock(&mock);
+    let service = Service::start(&home).await;
+    let first = json!({"agent": "echo", "input": "first", "thread": "ada", "mode": "async"});
+    let (_, first) = service.call(Method::POST, "/v1/runs", Some(first)).await;
+    let complaint = home.fail(&["run", "hi", "--agent", "echo", "--thread", "ada"]).await;
+    assert!(complaint.contains("if_busy"), "{complaint}");
+    let complaint = home.fail(&["run", "hi", "--thread", "ada", "--if-busy", "wait"]).await;
+    for value in ["reject", "queue", "interrupt", "fork"] {
+        assert!(complaint.contains(value), "{complaint}");
+    }
+    let waiting = ["run", "hi", "--agent", "echo", "--thread", "ada", "--if-busy", "queue"];
+    let mut process = home.start(&waiting);
+    let second = timeout(PATIENCE, async {
+        loop {
+            assert!(process.status().is_none(), "{}", process.stderr());
+            let runs = service.get("/v1/runs?status=queued").await;
+            if runs["data"] != json!([]) {
+                return runs["data"][0].clone();
+            }
+            sleep(GLANCE).await;
+        }
+    })
+    .await
+    .unwrap();
+    process.signal("TERM");
+    let ended = process.end().await;
+    assert_eq!(ended.code, Some(143), "{}", ended.stderr);
+    assert!(ended.stderr.contains("status queued"), "{}", ended.stderr);
+    let stop = format!("/v1/runs/{}/stop", first["run_id"].as_str().unwrap());
+    service.call(Method::POST, &stop, None).await;
+    for run in [&first, &second] {
+        assert_eq!(service.ended(run).await["status"], "stopped");
+    }
+    assert_eq!(last_words(&service, &second).await, "hi");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_nobody_reads_any_more_is_stopped() {
+    let mock = talkative().await;
+    for on_thread in ["", " --thread ada"] {
+        let home = Home::with_file().with_mock(&mock);
+        let line = format!("{{ agent-runtime run hi --agent echo{on_thread}; echo $? >code; }} | head -c 5");
+        let ended = home.start_shell(&line).end().await;
+        assert_eq!(ended.stdout, "on on");
+        assert_eq!(
+            fs::read_to_string(home.path().join("code")).unwrap(),
+            "141\n",
+            "{}",
+            ended.stderr
+        );
+        assert!(
+            ended.stderr.contains("error: standard output is closed"),
+            "{}",
+            ended.stderr
+        );
+        let service = Service::start(&home).await;
+        let run = stopped_run(&service).await;
+        assert!(last_words(&service, &run).await.starts_with("on on"));
+        service.stop().await;
+    }
+    let home = Home::with_file();
+    let unread = home.start_unread(&["run", "What is 1 + 1?"]).end().await;
+    assert_eq!(unread.code, Some(141), "{}", unread.stderr);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_below_nohup_outlives_its_terminal() {
+    let mock = talkative().await;
+    let home = Home::with_file().with_mock(&mock);
+    let mut process = home.start_shell("exec nohup agent-runtime run hi --agent echo");
+    has_said(&mut process, 30).await;
+    process.signal("HUP");
+    let said = process.stdout().len();
+    has_said(&mut process, said + 30).await;
+    process.signal("TERM");
+    assert_eq!(process.end().await.code, Some(143));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_light_run_at_work_is_said_to_be_shown_by_its_service() {
+    let mock = talkative().await;
+    let home = Home::with_file().with_mock(&mock);
+    let service = Service::start(&home).await;
+    let mut events = service.stream(json!({"input": "hi"})).await;
+    let run_id = events.until("run.started").await["run_id"].as_str().unwrap().to_owned();
+    let complaint = home.fail(&["runs", "show", &run_id]).await;
+    for part in ["has no run", "while it is at work", &format!("GET /v1/runs/{run_id}")] {
+        assert!(complaint.contains(part), "no {part:?} in {complaint}");
+    }
+    service
+        .call(Method::POST, &format!("/v1/runs/{run_id}/stop"), None)
+        .await;
+    events.rest().await;
+    assert_eq!(home.run(&["runs", "show", &run_id]).await.code, Some(0));
+    service.stop().await;
+}
