@@ -15,7 +15,7 @@ use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
 use crate::store::sql::{
-    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, Turn, segment_condition,
+    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, segment_condition,
 };
 use crate::store::traits::StoreFuture;
 
@@ -72,10 +72,10 @@ impl Engine for PostgresStore {
         })
     }
 
-    fn remove(&self, turn: Turn, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
+    fn remove(&self, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
         let operation = statements.first().map_or("remove", Statement::operation);
         let queries: Vec<_> = statements.into_iter().map(Statement::into_query).collect();
-        let removing = in_time(removal::remove(self.pool.clone(), turn, queries));
+        let removing = in_time(removal::remove(self.pool.clone(), queries));
         let failed = store_error(operation);
         let removing = self.tasks.spawn(removing);
         Box::pin(async move { removing.await.map_err(task_error(operation))?.map_err(failed) })

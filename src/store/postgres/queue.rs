@@ -30,7 +30,9 @@ pub(super) async fn run_insert(store: &PostgresStore, row: NewQueueRow) -> Resul
     }))
 }
 
-/// Leases the runs that were `picked`, and reads them. A run on a thread continues what the thread points to when it is leased first.
+/// Leases the runs that were `picked`, and reads them. A run on a thread continues what the thread points to when it is leased first: whoever
+/// moves the thread waits until that is known to those who remove sessions. A run that is still held goes on with nothing, since it
+/// was cancelled; its row is what the end of the active run waits for while it moves the thread, so its lease must not wait for that.
 macro_rules! lease_picked {
     () => {
         concat!(
@@ -39,16 +41,17 @@ macro_rules! lease_picked {
                     turn = coalesce(picked.turn, q.turn)
                 from picked where q.tenant = picked.tenant and q.run_id = picked.run_id
                 returning q.*, picked.is_expired
+            ), place as materialized (
+                select q.tenant, q.run_id, t.session_id
+                from q join threads t on t.tenant = q.tenant and t.name = q.thread
+                where q.fence = 1 and not q.is_held
+                for share of t
             ), r as (
                 update runs r set status = 'running', attempts = q.attempts,
                     started_at = coalesce(r.started_at, greatest(r.created_at, $1)),
-                    base_session_id = case
-                        when q.fence = 1 and exists (
-                            select from threads t where t.tenant = q.tenant and t.name = q.thread)
-                        then (select t.session_id from threads t where t.tenant = q.tenant and t.name = q.thread)
-                        else r.base_session_id
-                    end
-                from q where r.tenant = q.tenant and r.run_id = q.run_id
+                    base_session_id = case when place.run_id is null then r.base_session_id else place.session_id end
+                from q left join place on place.tenant = q.tenant and place.run_id = q.run_id
+                where r.tenant = q.tenant and r.run_id = q.run_id
                 returning r.*
             )
             select q.is_expired, ",

@@ -11,9 +11,10 @@ use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;
 use sqlx::{PgConnection, PgPool};
 
-use crate::store::sql::{EngineRow, Tally, Turn};
+use crate::store::sql::{EngineRow, Tally};
 
-/// Names the lock of those who remove sessions.
+/// Names the lock of those who remove anything. They go one by one, on all replicas: each locks many rows in whatever order a plan has, so
+/// two at a time would wait for each other.
 const REMOVALS: i64 = 0x6167_656e_7472_6d76;
 
 /// The conditions find few rows each, by their indexes; where statistics are missing, the planner would read whole tables while other
@@ -33,11 +34,10 @@ pub(super) use state_lock;
 /// Runs the statements; an error drops the transaction, which rolls it back.
 pub(super) async fn remove(
     pool: PgPool,
-    turn: Turn,
     queries: Vec<Query<'static, Postgres, PgArguments>>,
 ) -> Result<Vec<Tally>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    prepare(&mut transaction, turn).await?;
+    prepare(&mut transaction).await?;
     let mut tallies = Vec::with_capacity(queries.len());
     for query in queries {
         let rows = query.fetch_all(&mut *transaction).await?;
@@ -48,13 +48,11 @@ pub(super) async fn remove(
     Ok(tallies)
 }
 
-async fn prepare(connection: &mut PgConnection, turn: Turn) -> Result<(), sqlx::Error> {
+async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query(PREPARE).execute(&mut *connection).await?;
-    if turn == Turn::Own {
-        sqlx::query("select pg_advisory_xact_lock($1)")
-            .bind(REMOVALS)
-            .execute(connection)
-            .await?;
-    }
+    sqlx::query("select pg_advisory_xact_lock($1)")
+        .bind(REMOVALS)
+        .execute(connection)
+        .await?;
     Ok(())
 }

@@ -49,7 +49,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     fn execute_returning(&self, statement: Statement<'_>) -> StoreFuture<'_, Vec<EngineRow>>;
 
     /// Runs statements in one transaction that no caller cancels, and adds up the rows that each returns: a number and bytes.
-    fn remove(&self, turn: Turn, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>>;
+    fn remove(&self, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>>;
 
     /// Inserts a version that is not stored yet and makes it the current one of its name: both or nothing.
     fn current_version_insert(&self, version: &NewVersion<'_>) -> StoreFuture<'_, ()>;
@@ -74,15 +74,6 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
 
     /// Narrows a list of sessions to those with all of these pairs, a JSON object, at the top of their metadata.
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str);
-}
-
-/// Whether a transaction that removes something waits for others that do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// It runs beside them.
-    Any,
-    /// It has its turn among those that remove sessions and what these leave.
-    Own,
 }
 
 /// What a statement has removed.

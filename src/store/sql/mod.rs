@@ -31,7 +31,7 @@ pub(crate) use self::agents::{NewVersion, VERSION_INSERT};
 pub(crate) use self::columns::{run_columns, segment_condition};
 pub(crate) use self::commit::{Refusal, answer, settle, successor_statement};
 pub(crate) use self::connection::{Connection, Ended};
-pub(crate) use self::engine::{Engine, EngineRow, Tally, Turn};
+pub(crate) use self::engine::{Engine, EngineRow, Tally};
 pub(crate) use self::queue::{Attempt, enqueue_in_txn, leased_columns, rows_insert};
 pub(crate) use self::runs::run_insert_statement;
 pub(crate) use self::schema::schema_version;

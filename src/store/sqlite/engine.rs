@@ -14,10 +14,27 @@ use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
 use crate::store::sql::{
-    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, Turn, VERSION_INSERT, enqueue_in_txn,
+    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, VERSION_INSERT, enqueue_in_txn,
     segment_condition,
 };
 use crate::store::traits::StoreFuture;
+
+/// The condition that two values of JSON are of the same type.
+macro_rules! same_type {
+    ($one:literal, $other:literal) => {
+        concat!(
+            "(",
+            $one,
+            ".type = ",
+            $other,
+            ".type or ",
+            $one,
+            ".type in ('integer', 'real') and ",
+            $other,
+            ".type in ('integer', 'real'))"
+        )
+    };
+}
 
 impl Engine for SqliteStore {
     /// Nobody else writes.
@@ -70,7 +87,7 @@ impl Engine for SqliteStore {
         Box::pin(self.write(operation, work))
     }
 
-    fn remove(&self, _: Turn, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
+    fn remove(&self, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
         let operation = statements.first().map_or("remove", Statement::operation);
         let queries: Vec<_> = statements.into_iter().map(Statement::into_query::<Sqlite>).collect();
         let writer = self.writer.clone();
@@ -157,13 +174,25 @@ impl Engine for SqliteStore {
     }
 
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str) {
-        // Objects and arrays compare as texts, which is exact, since keys are stored sorted.
+        // Numbers compare by value, as they do on PostgreSQL and among runs at work. Objects and arrays are the same if they have as many
+        // parts, and each part has the other's place.
         select.push_bind(" and not exists (select 1 from json_each(", wanted);
-        select.push(
+        select.push(concat!(
             ") wanted where not exists (
                 select 1 from json_each(metadata) had
-                where had.key = wanted.key and had.value is wanted.value
-                    and (had.type = wanted.type or had.type in ('integer', 'real') and wanted.type in ('integer', 'real'))))",
-        );
+                where had.key = wanted.key and ",
+            same_type!("had", "wanted"),
+            " and case
+                    when wanted.atom is null and wanted.type <> 'null' then
+                        (select count(*) from json_tree(had.value)) = (select count(*) from json_tree(wanted.value))
+                        and not exists (
+                            select 1 from json_tree(wanted.value) part where not exists (
+                                select 1 from json_tree(had.value) own
+                                where own.fullkey = part.fullkey and own.atom is part.atom and ",
+            same_type!("own", "part"),
+            "))
+                    else had.atom is wanted.atom
+                end))"
+        ));
     }
 }

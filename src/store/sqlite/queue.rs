@@ -171,11 +171,11 @@ async fn lease(
         .bind(StoredTime(terms.until))
         .bind(owner.as_str());
     connection.execute(update).await?;
-    // A run on a thread continues what the thread points to when it is leased first.
+    // A run on a thread continues what the thread points to when it is leased first, unless it was cancelled before its turn.
     let statement = "update runs set status = 'running', attempts = q.attempts,
             started_at = coalesce(started_at, max(created_at, $3)),
             base_session_id = case
-                when q.fence = 1 and exists (
+                when q.fence = 1 and not q.is_held and exists (
                     select 1 from threads t where t.tenant = q.tenant and t.name = q.thread)
                 then (select t.session_id from threads t where t.tenant = q.tenant and t.name = q.thread)
                 else base_session_id

@@ -138,19 +138,34 @@ from_row!(ThreadRow {
     is_key_taken,
 });
 
+/// Looks what a run meets on its thread. Whoever moves the thread waits until the run is accepted, which may continue what the thread
+/// points to.
+macro_rules! look {
+    ($share:literal) => {
+        concat!(
+            "select
+                (select session_id from threads where tenant = $1 and name = $2",
+            $share,
+            ") as session_id,
+                (select run_id from run_queue
+                    where tenant = $1 and thread = $2 and moves_thread
+                    order by is_held, run_id
+                    limit 1) as active,
+                exists (
+                    select 1 from idempotency_keys where tenant = $1 and key = $3 and expires_at > $4) as is_key_taken"
+        )
+    };
+}
+
 async fn look(
     connection: &mut Connection<'_>,
     row: &NewQueueRow,
     thread: &ThreadName,
 ) -> Result<Option<ThreadRow>, sqlx::Error> {
-    let statement = "select
-            (select session_id from threads where tenant = $1 and name = $2) as session_id,
-            (select run_id from run_queue
-                where tenant = $1 and thread = $2 and moves_thread
-                order by is_held, run_id
-                limit 1) as active,
-            exists (
-                select 1 from idempotency_keys where tenant = $1 and key = $3 and expires_at > $4) as is_key_taken";
+    let statement = match connection {
+        Connection::Postgres(_) => look!(" for share"),
+        Connection::Sqlite(_) => look!(""),
+    };
     let key = row.idempotency.as_ref();
     let look = Statement::new(OPERATION, statement)
         .bind(row.tenant.as_str())

@@ -5,7 +5,7 @@
 use super::removal::{OPERATION, taken};
 use crate::store::error::StoreError;
 use crate::store::retention::RemovalFigures;
-use crate::store::sql::{Engine, Statement, Tally, Turn};
+use crate::store::sql::{Engine, Statement, Tally};
 
 /// The condition that nothing continues the removed session `r` but, at most, the one that is excepted.
 macro_rules! nothing_continues {
@@ -131,7 +131,7 @@ pub(super) async fn reclaim<E: Engine>(engine: &E, limit: i64) -> Result<(Remova
     if waiting.fetch_optional::<(i64,)>(engine).await?.is_none() {
         return Ok((RemovalFigures::default(), false));
     }
-    let tallies = engine.remove(Turn::Own, statements::<E>(limit)).await?;
+    let tallies = engine.remove(statements::<E>(limit)).await?;
     let more = matches!(tallies.as_slice(), [found, .., settled] if found.count > 0 || settled.count > 0);
     Ok((figures(&tallies), more))
 }

@@ -5,7 +5,7 @@ use super::removal::taken;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, SweepPlace};
 use crate::store::rows::StoredTime;
-use crate::store::sql::{Engine, Statement, Turn};
+use crate::store::sql::{Engine, Statement};
 
 const OPERATION: &str = "remove what is too old";
 
@@ -114,7 +114,7 @@ pub(super) async fn sweep_remains(
     let mut found = 0;
     if let Some(cutoff) = cutoff(&cutoffs) {
         let delete = Statement::new(OPERATION, text).bind(cutoff).bind(limit);
-        let tallies = engine.remove(Turn::Any, vec![delete]).await?;
+        let tallies = engine.remove(vec![delete]).await?;
         for tally in &tallies {
             found = tally.count;
             *counter(&mut figures) = taken(&mut figures, tally);

@@ -11,7 +11,7 @@ use crate::ids::SessionId;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, SessionRemoval};
 use crate::store::rows::{StoredTime, from_row};
-use crate::store::sql::{Engine, Statement, Tally, Turn};
+use crate::store::sql::{Engine, Statement, Tally};
 use crate::tenant::TenantId;
 
 pub(super) const OPERATION: &str = "remove sessions";
@@ -122,7 +122,7 @@ pub(super) async fn sessions_remove<'v, E: Engine>(
         delete(SESSIONS),
     ];
     statements.extend(reclaim::statements::<E>(reclaimed));
-    let tallies = engine.remove(Turn::Own, statements).await?;
+    let tallies = engine.remove(statements).await?;
     let mut figures = RemovalFigures::default();
     if let [_, _, _, events, messages, deliveries, runs, sessions, reclaimed @ ..] = tallies.as_slice() {
         figures.events = taken(&mut figures, events);

@@ -1,7 +1,7 @@
 //! Removing all of a tenant: table by table, first what lets it do more.
 
 use crate::store::error::StoreError;
-use crate::store::sql::{Engine, Statement, Turn};
+use crate::store::sql::{Engine, Statement};
 use crate::tenant::TenantId;
 
 const OPERATION: &str = "remove tenant";
@@ -50,7 +50,7 @@ pub(super) async fn tenant_remove(engine: &impl Engine, tenant: &TenantId, limit
         let delete = Statement::new(OPERATION, text)
             .bind(tenant.as_str())
             .bind(i64::from(limit));
-        for tally in engine.remove(Turn::Any, vec![delete]).await? {
+        for tally in engine.remove(vec![delete]).await? {
             removed += u64::try_from(tally.count).unwrap_or(0);
         }
     }

@@ -20,10 +20,10 @@ use crate::support::wait::until;
 const AT_ONCE: Duration = Duration::from_secs(8);
 
 /// A transaction that is open until it is told to end.
-struct Held(PgConnection);
+pub(super) struct Held(PgConnection);
 
 impl Held {
-    async fn begin(fixture: &Fixture, statements: &str) -> Self {
+    pub(super) async fn begin(fixture: &Fixture, statements: &str) -> Self {
         let mut connection = PgConnection::connect(fixture.database.url()).await.unwrap();
         let begin = format!("begin; {statements}");
         sqlx::raw_sql(AssertSqlSafe(begin))
@@ -52,23 +52,28 @@ impl Held {
         .await
     }
 
-    async fn end(mut self, how: &'static str) {
+    pub(super) async fn end(mut self, how: &'static str) {
         sqlx::raw_sql(how).execute(&mut self.0).await.unwrap();
     }
 }
 
-async fn remove(fixture: &Fixture, bundle: &Bundle) -> SessionRemoval {
+pub(super) async fn remove(fixture: &Fixture, bundle: &Bundle) -> SessionRemoval {
     let id = bundle.head.session_id;
     let removal = fixture.store.session_remove(&fixture.tenant, id, false, now());
     timeout(AT_ONCE, removal).await.expect("waits").unwrap()
 }
 
-/// Waits until so many statements stand still for a lock.
-async fn until_waiting(fixture: &Fixture, count: i64) {
+/// Tells whether so many statements stand still for a lock.
+pub(super) async fn is_waiting(fixture: &Fixture, count: i64) -> bool {
     let waiting =
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    until("statements wait for the removal", async || {
-        fixture.database.number(waiting).await == count
+    fixture.database.number(waiting).await == count
+}
+
+/// Waits until so many statements stand still for a lock.
+pub(super) async fn until_waiting(fixture: &Fixture, count: i64) {
+    until("so many statements never wait for a lock", async || {
+        is_waiting(fixture, count).await
     })
     .await;
 }

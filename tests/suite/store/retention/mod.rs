@@ -1,6 +1,7 @@
 //! Retention: what goes, what stays whole, and what happens when sessions are removed while others are committed.
 
 mod beside_commits;
+mod beside_threads;
 mod cost;
 mod model;
 mod races;

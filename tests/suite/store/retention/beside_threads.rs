@@ -1,0 +1,119 @@
+//! Removals on PostgreSQL beside runs on threads and beside other removals that are held in their midst.
+
+use std::cell::Cell;
+
+use agent_runtime::session::Bundle;
+use agent_runtime::store::{Enqueued, IfBusy, NewQueuedRun, SessionRemoval, SweepPlace, ThreadExpectation, ThreadPut};
+
+use super::super::fixtures::{Fixture, now, tenant};
+use super::super::queue::fixtures::{terms, thread_name, thread_run, worker};
+use super::beside_commits::{Held, is_waiting, remove, until_waiting};
+use super::older_than;
+use crate::support::databases::Engine;
+use crate::support::wait::until;
+
+async fn point(fixture: &Fixture, to: &Bundle) {
+    let (name, id) = (thread_name("t"), to.head.session_id);
+    let put = fixture
+        .store
+        .thread_put(&fixture.tenant, &name, id, ThreadExpectation::Anything, now());
+    assert!(matches!(put.await.unwrap(), ThreadPut::Moved(_)));
+}
+
+/// Points the thread elsewhere and removes what it pointed to, while `work` is held by the lock: until that is done, or waits as well.
+async fn move_and_remove<T>(
+    fixture: &Fixture,
+    [from, to]: [&Bundle; 2],
+    held: Held,
+    work: impl Future<Output = T>,
+) -> (T, SessionRemoval) {
+    let is_removed = Cell::new(false);
+    let (done, removal, ()) = tokio::join!(
+        work,
+        async {
+            until_waiting(fixture, 1).await;
+            point(fixture, to).await;
+            let removal = remove(fixture, from).await;
+            is_removed.set(true);
+            removal
+        },
+        async {
+            until("the thread neither moves nor waits", async || {
+                is_removed.get() || is_waiting(fixture, 2).await
+            })
+            .await;
+            held.end("rollback").await;
+        }
+    );
+    (done, removal)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_leased_keeps_what_its_thread_points_to() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let [from, to] = [fixture.root(&["from"]).await, fixture.root(&["to"]).await];
+    point(&fixture, &from).await;
+    let run = thread_run(&fixture.tenant, "t", IfBusy::Reject);
+    fixture.enqueue(&run).await;
+    let id = run.summary.run_id;
+    let lock = format!("select 1 from runs where run_id = '{id}' for update");
+    let held = Held::begin(&fixture, &lock).await;
+    let (leased, removal) = move_and_remove(&fixture, [&from, &to], held, fixture.lease_one()).await;
+    assert_eq!(leased.summary.base_session_id, Some(from.head.session_id));
+    assert_eq!(removal, SessionRemoval::InUse);
+    fixture.assert_whole(&from, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_accepted_with_a_lease_keeps_what_its_thread_points_to() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let [from, to] = [fixture.root(&["from"]).await, fixture.root(&["to"]).await];
+    point(&fixture, &from).await;
+    let mut run = NewQueuedRun {
+        lease: Some(terms(worker(), 0, 10)),
+        ..thread_run(&fixture.tenant, "t", IfBusy::Reject)
+    };
+    run.summary.base_session_id = Some(from.head.session_id);
+    let held = Held::begin(&fixture, "lock table run_queue in share mode").await;
+    let accepting = fixture.store.run_enqueue(&run);
+    let (accepted, removal) = move_and_remove(&fixture, [&from, &to], held, accepting).await;
+    let accepted = accepted.unwrap();
+    assert!(
+        matches!(accepted, Enqueued::Accepted { lease: Some(_), .. }),
+        "{accepted:?}"
+    );
+    assert_eq!(removal, SessionRemoval::InUse);
+    fixture.assert_whole(&from, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_removed_is_removed_one_by_one() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let root = fixture.root(&["root"]).await;
+    let held = Held::begin(&fixture, "lock table removed_states in share mode").await;
+    let place = SweepPlace::Remains(1);
+    let (removal, step, removed, ()) = tokio::join!(
+        remove(&fixture, &root),
+        async {
+            until_waiting(&fixture, 1).await;
+            fixture.store.retention_step(older_than(3), now(), &place, 10).await
+        },
+        async {
+            until_waiting(&fixture, 2).await;
+            fixture.store.tenant_remove(&tenant("other"), 10).await
+        },
+        async {
+            until_waiting(&fixture, 3).await;
+            held.end("rollback").await;
+        }
+    );
+    assert!(matches!(removal, SessionRemoval::Removed(_)), "{removal:?}");
+    assert_eq!(step.unwrap().1, Some(SweepPlace::Remains(2)));
+    assert_eq!(removed.unwrap(), 0);
+}
