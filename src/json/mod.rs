@@ -2,6 +2,7 @@
 //! was read from. No IO.
 
 mod objects;
+mod same;
 mod schema;
 mod strict;
 mod unread;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use serde_json::Value;
 
 pub use self::objects::{Objects, from_objects};
+pub use self::same::is_same;
 pub use self::schema::{JsonSchema, SchemaError, SchemaViolations};
 pub use self::strict::{parse_strict, parse_strict_prefix};
 pub use self::unread::{Unread, read_open, write_open};

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::service::RunService;
 use crate::board::BoardFuture;
 use crate::ids::{RunId, SessionId};
+use crate::json::is_same;
 use crate::record::{RunRecord, RunStatus, RunSummary, StepRecord};
 use crate::store::{Page, RunFilter, StoreError};
 use crate::tenant::TenantId;
@@ -138,7 +139,7 @@ fn matches(filter: &RunFilter, run: &RunSummary) -> bool {
         && filter
             .metadata
             .iter()
-            .all(|(key, value)| run.metadata.get(key) == Some(value))
+            .all(|(key, value)| run.metadata.get(key).is_some_and(|own| is_same(own, value)))
         && filter
             .thread
             .as_ref()

@@ -21,6 +21,7 @@ on_every_store! {
     a_run_is_seen_while_it_works_and_its_session_is_not,
     a_lost_connection_cancels_its_run_which_commits_nothing,
     a_run_that_shall_go_on_outlives_its_connection,
+    metadata_are_compared_in_one_way_while_a_run_works_and_afterwards,
 }
 
 async fn a_run_is_seen_while_it_works_and_its_session_is_not(service: &Service) {
@@ -93,6 +94,39 @@ async fn a_run_that_shall_go_on_outlives_its_connection(service: &Service) {
         service.gate.open(1);
         service.until_counts((count, count)).await;
     }
+}
+
+async fn metadata_are_compared_in_one_way_while_a_run_works_and_afterwards(service: &Service) {
+    let metadata = json!({"n": 1, "f": 2.0, "deep": {"list": [1, 2.5, {"a": null}], "text": "x"}});
+    let body = json!({"input": "hi", "model": "mock/gated", "metadata": metadata});
+    let filters = [
+        (json!({"n": 1}), true),
+        (json!({"n": 1.0, "f": 2}), true),
+        (json!({"n": 1.5}), false),
+        (json!({"n": "1"}), false),
+        (json!({"n": true}), false),
+        (json!({"f": 2, "other": 1}), false),
+        (json!({"deep": {"text": "x", "list": [1.0, 2.5, {"a": null}]}}), true),
+        (json!({"deep": {"text": "x", "list": [1, 2.5, {"a": 0}]}}), false),
+        (json!({"deep": {"text": "x", "list": [2.5, 1, {"a": null}]}}), false),
+        (json!({"deep": {"text": "x", "list": [1, 2.5]}}), false),
+        (json!({"deep": {"text": "x"}}), false),
+        (json!({"deep": []}), false),
+    ];
+    let check = async |when: &str| {
+        for (filter, is_found) in &filters {
+            let list = service.get(&format!("/v1/runs?metadata={filter}")).await;
+            let found = list["data"].as_array().unwrap().len();
+            assert_eq!(found, usize::from(*is_found), "{when}: {filter}");
+        }
+    };
+    let watching = async {
+        service.gate.until_waiting(1).await;
+        check("at work").await;
+        service.gate.open(1);
+    };
+    tokio::join!(service.run_with(body), watching);
+    check("ended").await;
 }
 
 /// Returns how often something was read from the server that it does not have.
