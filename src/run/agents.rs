@@ -1,6 +1,6 @@
 //! The directory of agents: those that callers stored, and those of configuration files, which every tenant sees.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -20,6 +20,9 @@ use crate::tenant::TenantId;
 const MAX_AGE: Duration = Duration::from_secs(2);
 /// The most definitions kept in memory.
 const MAX_CACHED: u64 = 10_000;
+
+/// For how many reads of the files their versions are known as those of files: as long as a request may take that looked one up before.
+const KNOWN_READS: u64 = 16;
 
 /// The most agents that a suggestion is chosen from.
 const MAX_SUGGESTIONS: u32 = 200;
@@ -52,13 +55,13 @@ pub struct AgentDirectory {
     clock: Arc<dyn Clock>,
     source: Box<dyn AgentSource>,
     configured: RwLock<Arc<Configured>>,
-    /// Versions that files have or had: a request may have looked one up before they were read again.
-    configured_versions: RwLock<BTreeSet<Hash>>,
-    /// Held while files are read, so that what was read last is what stays.
-    reading: Mutex<()>,
+    /// Versions that files have or had a short time ago, with the number of the last read that found them.
+    configured_versions: RwLock<BTreeMap<Hash, u64>>,
+    /// The number of the last read. Held while files are read, so that what was read last is what stays.
+    reading: Mutex<u64>,
     cache: moka::sync::Cache<(TenantId, String), Option<AgentRecord>>,
     /// Versions of configured agents that this process has stored.
-    stored_versions: Mutex<BTreeSet<(TenantId, Hash)>>,
+    stored_versions: moka::sync::Cache<(TenantId, Hash), ()>,
 }
 
 impl AgentDirectory {
@@ -82,7 +85,7 @@ impl AgentDirectory {
             configured_versions: RwLock::default(),
             reading: Mutex::default(),
             cache,
-            stored_versions: Mutex::default(),
+            stored_versions: moka::sync::Cache::new(MAX_CACHED),
         };
         directory.read()?;
         Ok(directory)
@@ -103,7 +106,7 @@ impl AgentDirectory {
     }
 
     fn read(&self) -> Result<(), AgentFilesError> {
-        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.configured();
         let mut configured = Configured::new();
         for agent in self.source.read().map_err(AgentFilesError::Read)? {
@@ -120,21 +123,21 @@ impl AgentDirectory {
             }
             configured.insert(name, record);
         }
-        let versions = configured.values().map(|record| record.version);
-        self.configured_versions
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(versions);
+        *reading += 1;
+        let mut versions = self.configured_versions.write().unwrap_or_else(PoisonError::into_inner);
+        versions.extend(configured.values().map(|record| (record.version, *reading)));
+        versions.retain(|_, read| *read + KNOWN_READS > *reading);
+        drop(versions);
         *self.configured.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(configured);
         Ok(())
     }
 
-    /// Tells whether the definition is that of a configuration file, or was until the files were read again.
+    /// Tells whether the definition is that of a configuration file, or was a short time ago.
     pub fn is_configured(&self, agent: &AgentRecord) -> bool {
         let versions = self.configured_versions.read();
         versions
             .unwrap_or_else(PoisonError::into_inner)
-            .contains(&agent.version)
+            .contains_key(&agent.version)
     }
 
     /// Returns the agent's current version; a stored one hides a configured one of the same name.
@@ -228,18 +231,9 @@ impl AgentDirectory {
             similar: None,
         })?;
         let key = (tenant.clone(), record.version);
-        let is_configured = self.is_configured(&record);
-        let is_stored = self
-            .stored_versions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&key);
-        if is_configured && !is_stored {
+        if self.is_configured(&record) && !self.stored_versions.contains_key(&key) {
             self.store.agent_version_put(tenant, &record).await?;
-            self.stored_versions
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(key);
+            self.stored_versions.insert(key, ());
         }
         Ok(record)
     }

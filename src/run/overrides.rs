@@ -98,11 +98,8 @@ pub(super) async fn overrides_of(
         .value()
         .and_then(|tools| tools.iter().find(|tool| !agent.tools.contains(tool)));
     if let Some(unknown) = unknown {
-        let known = match agent.tools.join(", ") {
-            none if none.is_empty() => "it has none".to_owned(),
-            names => format!("its tools are {names}"),
-        };
-        let message = format!("the agent {:?} has no tool {unknown:?}; {known}", agent.name);
+        // It names none: what an agent of a file has is its operator's to tell.
+        let message = format!("the agent {:?} has no tool {unknown:?}", agent.name);
         return Err(Refusal::Invalid {
             field: "tools",
             message,

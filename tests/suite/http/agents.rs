@@ -97,6 +97,17 @@ async fn configured_agents_are_shown_whole_to_administrators_alone(service: &Ser
         };
         assert_eq!(shown, expected);
     }
+    // A refusal tells no more.
+    let (_, key) = service.make_key("default", &[Scope::RunsWrite]).await;
+    let request = service.request(Method::POST, "/v1/runs").bearer_auth(&key);
+    let refused = read(with_json(
+        request,
+        &json!({"agent": "demo", "input": "hi", "tools": ["http"]}),
+    ))
+    .await;
+    refused.assert_problem("invalid_field");
+    assert_eq!(refused.json()["errors"][0]["pointer"], "/tools");
+    assert!(!refused.text().contains("calculator"), "{}", refused.text());
 }
 
 /// Reloads and returns the names of the agents of files.
@@ -146,6 +157,15 @@ async fn files_of_agents_are_read_again(service: &Service) {
         .try_get("/v1/agents/added")
         .await
         .assert_problem("agent_not_found");
+    // In the end nobody can have looked it up, and nothing is kept of it.
+    for number in 0..20 {
+        write(
+            "demo.toml",
+            &format!("model = 'mock/echo'\ndescription = 'changed {number}'"),
+        );
+        reload(service).await;
+    }
+    assert!(!agents.is_configured(&looked_up));
     // What ran by the earlier version still says so.
     let run = service
         .get(&format!("/v1/runs/{}", accepted["run_id"].as_str().unwrap()))
