@@ -20,6 +20,7 @@ use crate::agent::hooks::{
     ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, HookPoint, HookSubject, ToolDecision,
     is_permitted,
 };
+use crate::agent::off_thread;
 use crate::agent::state::StopSignal;
 use crate::json::Object;
 use crate::message::ContentPart;
@@ -151,7 +152,9 @@ impl WebhookHook {
         let Some(answer) = answer else {
             return Ok(context.clone());
         };
-        let applied = apply::apply(answer, context.clone(), NAME, &*self.ports.ids, control.now());
+        let (context, ids, now) = (context.clone(), Arc::clone(&self.ports.ids), control.now());
+        // Checking a prompt takes a while.
+        let applied = off_thread(move || apply::apply(answer, context, NAME, &*ids, now)).await;
         applied.map_err(Failure::Answer)
     }
 
