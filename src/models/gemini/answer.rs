@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use super::executed::Executed;
 use super::usage::Counts;
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
@@ -26,6 +27,7 @@ pub(super) struct Answer {
     citations: Vec<Citation>,
     calls: CallMaker,
     counts: Counts,
+    executed: Executed,
     usage: Usage,
     finish_reason: Option<String>,
     finish_message: Option<String>,
@@ -52,6 +54,7 @@ impl Answer {
             citations: Vec::new(),
             calls: CallMaker::new(ids, max_calls),
             counts: Counts::default(),
+            executed: Executed::default(),
             usage: Usage::default(),
             finish_reason: None,
             finish_message: None,
@@ -93,6 +96,7 @@ impl Answer {
             self.take_part(part, events)?;
         }
         self.take_sources(candidate)?;
+        self.executed.take_candidate(candidate);
         self.finish_message = candidate.filled("finishMessage").or(self.finish_message.take());
         self.finish_reason = reason(candidate, "finishReason").or(self.finish_reason.take());
         Ok(())
@@ -122,6 +126,7 @@ impl Answer {
                 self.take_text(text, signature, events)
             };
         }
+        self.executed.take_part(&part);
         self.push(ContentPart::Opaque(OpaquePart {
             // The provider's name is filled in at the end.
             provider: String::new(),
@@ -251,7 +256,7 @@ impl Answer {
             },
             content: self.parts,
             usage: self.usage,
-            provider_tool_calls: std::collections::BTreeMap::new(),
+            provider_tool_calls: self.executed.counts(),
             model: self.model,
             response_id: self.response_id,
         }

@@ -7,6 +7,7 @@ mod answer;
 mod client;
 mod contents;
 mod decoder;
+mod executed;
 mod generation;
 mod media;
 mod parts;

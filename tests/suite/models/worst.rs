@@ -6,9 +6,13 @@ use std::time::{Duration, Instant};
 
 use agent_runtime::ids::UuidV7Source;
 use agent_runtime::models::anthropic::MessagesDecoder;
+use agent_runtime::models::bedrock::ConverseDecoder;
+use agent_runtime::models::gemini::GeminiDecoder;
 use agent_runtime::models::openai_chat::ChatDecoder;
 use agent_runtime::models::openai_responses::ResponsesDecoder;
 use agent_runtime::models::{CapSettings, Decoder};
+
+use super::bedrock::support::frame;
 
 /// Less than any thread of the service has.
 const STACK_BYTES: usize = 512 << 10;
@@ -18,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(100);
 /// Makes the decoder of an answer that is a stream or one body.
 type Make = fn(Option<&str>) -> Box<dyn Decoder>;
 
-const DECODERS: [(&str, Make); 3] = [
+const DECODERS: [(&str, Make); 5] = [
     ("chat", |kind| {
         let decoder = ChatDecoder::new("p", kind, CapSettings::default(), Arc::new(UuidV7Source));
         Box::new(decoder.splitting_think_tags())
@@ -39,6 +43,59 @@ const DECODERS: [(&str, Make); 3] = [
             Arc::new(UuidV7Source),
         ))
     }),
+    ("gemini", |kind| {
+        Box::new(GeminiDecoder::new(
+            "p",
+            kind,
+            CapSettings::default(),
+            Arc::new(UuidV7Source),
+        ))
+    }),
+    // Its first byte tells the form of an answer.
+    ("converse", |_| {
+        Box::new(ConverseDecoder::new(
+            "p",
+            CapSettings::default(),
+            Arc::new(UuidV7Source),
+        ))
+    }),
+];
+
+/// Where the decoder of Gemini looks inside.
+const IN_GEMINI: &[(&str, &str)] = &[
+    (r#"{"candidates":"#, "}"),
+    (r#"{"usageMetadata":"#, "}"),
+    (r#"{"promptFeedback":"#, "}"),
+    (r#"{"candidates":[{"content":"#, "}]}"),
+    (r#"{"candidates":[{"content":{"parts":"#, "}}]}"),
+    (r#"{"candidates":[{"content":{"parts":[{"text":"#, "}]}}]}"),
+    (r#"{"candidates":[{"content":{"parts":[{"executableCode":"#, "}]}}]}"),
+    (
+        r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":"#,
+        r#"}}]},"finishReason":"STOP"}]}"#,
+    ),
+    (r#"{"candidates":[{"citationMetadata":{"citations":"#, "}}]}"),
+    (r#"{"candidates":[{"groundingMetadata":"#, "}]}"),
+    (r#"{"candidates":[{"groundingMetadata":{"webSearchQueries":"#, "}}]}"),
+    (r#"{"candidates":[{"urlContextMetadata":{"urlMetadata":"#, "}}]}"),
+];
+
+/// Where the decoder of Converse looks inside, in one body.
+const IN_CONVERSE: &[(&str, &str)] = &[
+    (r#"{"output":"#, "}"),
+    (r#"{"output":{"message":{"role":"assistant","content":"#, "}}}"),
+    (
+        r#"{"output":{"message":{"role":"assistant","content":[{"text":"#,
+        r#"}]}},"stopReason":"end_turn"}"#,
+    ),
+    (
+        r#"{"output":{"message":{"role":"assistant","content":[{"toolUse":{"name":"f","input":"#,
+        r#"}}]}},"stopReason":"tool_use"}"#,
+    ),
+    (
+        r#"{"output":{"message":{"role":"assistant","content":[{"reasoningContent":"#,
+        "}]}}}",
+    ),
 ];
 
 /// Returns what surrounds a value of each protocol: the places where a decoder looks inside.
@@ -82,6 +139,8 @@ fn places(name: &str) -> Vec<(&'static str, &'static str)> {
             (r#"{"type":"content_block_delta","delta":{"type":"x_delta","y":"#, "}}"),
             (r#"{"type":"message_delta","usage":{"iterations":"#, "}}"),
         ],
+        "gemini" => IN_GEMINI,
+        "converse" => IN_CONVERSE,
         _ => &[
             (r#"{"object":"response","output":"#, "}"),
             (r#"{"type":"response.completed","response":{"output":"#, "}}"),
@@ -126,10 +185,10 @@ fn values() -> Vec<String> {
 }
 
 /// Has an answer decoded, whatever comes of it.
-fn decode(make: Make, kind: Option<&str>, text: &str) {
+fn decode(make: Make, kind: Option<&str>, bytes: &[u8]) {
     let mut decoder = make(kind);
     let mut events = Vec::new();
-    for piece in text.as_bytes().chunks(16 << 10) {
+    for piece in bytes.chunks(16 << 10) {
         if decoder.push(piece, &mut events).is_err() {
             return;
         }
@@ -151,11 +210,11 @@ fn nested_long_and_many_values_are_bounded_wherever_they_stand() {
                 for value in values() {
                     let body = format!("{before}{value}{after}");
                     let start = Instant::now();
-                    decode(make, Some("application/json"), &body);
+                    decode(make, Some("application/json"), body.as_bytes());
                     decode(
                         make,
                         Some("text/event-stream"),
-                        &format!("data: {body}\n\ndata: {body}\n\n"),
+                        format!("data: {body}\n\ndata: {body}\n\n").as_bytes(),
                     );
                     let shown = &value[..value.len().min(40)];
                     assert!(start.elapsed() < LONGEST, "{name} {before} {shown}");
@@ -163,6 +222,45 @@ fn nested_long_and_many_values_are_bounded_wherever_they_stand() {
             }
         });
     }
+}
+
+#[test]
+fn nested_long_and_many_values_are_bounded_in_events_of_aws() {
+    const EVENTS: [(&str, &str, &str); 9] = [
+        ("messageStart", "", ""),
+        ("contentBlockStart", r#"{"contentBlockIndex":0,"start":"#, "}"),
+        (
+            "contentBlockStart",
+            r#"{"contentBlockIndex":0,"start":{"toolUse":"#,
+            "}}",
+        ),
+        ("contentBlockDelta", r#"{"contentBlockIndex":0,"delta":"#, "}"),
+        ("contentBlockDelta", r#"{"contentBlockIndex":0,"delta":{"text":"#, "}}"),
+        (
+            "contentBlockDelta",
+            r#"{"contentBlockIndex":0,"delta":{"reasoningContent":"#,
+            "}}",
+        ),
+        ("contentBlockStop", r#"{"contentBlockIndex":"#, "}"),
+        ("messageStop", r#"{"stopReason":"#, "}"),
+        ("metadata", r#"{"usage":"#, "}"),
+    ];
+    let (_, converse) = DECODERS[4];
+    on_a_small_stack(move || {
+        for (name, before, after) in EVENTS {
+            for value in values() {
+                let headers = [(":message-type", "event"), (":event-type", name)];
+                let event = frame(&headers, &format!("{before}{value}{after}"));
+                let start = Instant::now();
+                decode(converse, None, &event.repeat(2));
+                assert!(
+                    start.elapsed() < LONGEST,
+                    "{name} {before} {}",
+                    &value[..value.len().min(40)]
+                );
+            }
+        }
+    });
 }
 
 #[test]
@@ -182,7 +280,7 @@ fn pieces_that_do_not_fit_a_large_block_take_linear_time() {
     for text in [stream, words] {
         on_a_small_stack(move || {
             let start = Instant::now();
-            decode(chat, Some("text/event-stream"), &text);
+            decode(chat, Some("text/event-stream"), text.as_bytes());
             assert!(start.elapsed() < LONGEST);
         });
     }

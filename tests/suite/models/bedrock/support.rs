@@ -18,7 +18,7 @@ pub(super) fn decode_with(caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
 }
 
 /// Frames a message with these headers.
-pub(super) fn frame(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
+pub(in crate::models) fn frame(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
     let headers = headers
         .iter()
         .map(|(name, value)| Header::new((*name).to_owned(), HeaderValue::String((*value).to_owned().into())));

@@ -450,3 +450,24 @@ fn an_answer_is_bounded() {
     );
     assert!(decode_with(None, CapSettings::default(), &[deep.as_bytes()]).1.is_ok());
 }
+
+#[test]
+fn tools_that_the_provider_executes_are_counted_once() {
+    let code = json!({"executableCode": {"language": "PYTHON", "code": "1"}});
+    let outcome = json!({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}});
+    let with = |mut chunk: Value, queries: Value| {
+        let candidate = &mut chunk["candidates"][0];
+        candidate["groundingMetadata"] = json!({"webSearchQueries": queries});
+        candidate["urlContextMetadata"] = json!({"urlMetadata": [{"retrievedUrl": "https://h"}]});
+        chunk
+    };
+    let chunks = [
+        chunk(&[code.clone(), outcome.clone(), code, outcome]),
+        with(chunk(&[text("a")]), json!(["q"])),
+        with(last(&[text("b")], "STOP"), json!(["q", "r"])),
+    ];
+    let counts = json!({"code_execution": 2, "google_search": 2, "url_context": 1});
+    assert_eq!(json!(stream(&chunks).1.unwrap().provider_tool_calls), counts);
+    let without = plain(&last(&[text("a")], "STOP")).1.unwrap();
+    assert_eq!(json!(without.provider_tool_calls), json!({}));
+}
