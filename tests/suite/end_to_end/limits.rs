@@ -14,6 +14,7 @@ use crate::support::test_app::TestApp;
 
 on_every_store!(
     a_request_above_a_ceiling_is_refused,
+    a_ceiling_of_tokens_bounds_each_answer_whatever_the_run_s_parameters_say,
     what_asks_for_no_more_is_cut_to_the_ceiling,
     a_ceiling_of_steps_binds_each_subagent,
     a_ceiling_of_cost_allows_models_with_a_price_only,
@@ -84,6 +85,32 @@ async fn a_request_above_a_ceiling_is_refused(database: TestDatabase) {
         assert_eq!(app.run_with(body).await["status"], "completed");
     }
     assert_eq!(mock.requests().len(), 4, "what was refused has asked no model");
+    app.finish().await;
+}
+
+async fn a_ceiling_of_tokens_bounds_each_answer_whatever_the_run_s_parameters_say(database: TestDatabase) {
+    let (mock, app) = start(&database, &[("limits.each_tenant.max_tokens", "1000")]).await;
+    put_calc(&app).await;
+    let narrow = RunLimits {
+        max_tokens: Some(500),
+        ..RunLimits::default()
+    };
+    let (_, narrow) = app.make_key_with("default", &[Scope::RunsWrite], narrow).await;
+    let (_, wide) = app.make_key("default", &[Scope::RunsWrite]).await;
+    for (key, asked, sent) in [
+        (&wide, 2_000, 1_000),
+        (&wide, 100, 100),
+        (&narrow, 2_000, 500),
+        (&narrow, 100, 100),
+    ] {
+        let body = json!({"agent": "calc", "input": "enough", "parameters": {"max_output_tokens": asked}});
+        assert_eq!(post_as(&app, key, &body).await.ok()["status"], "completed");
+        let request = mock.requests().pop().unwrap();
+        let most = request["max_tokens"]
+            .as_u64()
+            .or(request["max_completion_tokens"].as_u64());
+        assert_eq!(most, Some(sent), "{asked}");
+    }
     app.finish().await;
 }
 

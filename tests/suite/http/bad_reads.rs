@@ -296,6 +296,12 @@ pub(super) const BAD_READS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "GET",
+        "/v1/runs/0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11/events?after=9223372036854775808",
+        "invalid_parameter",
+        "after",
+    ),
+    (
+        "GET",
         "/v1/runs/0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11/events?after=18446744073709551616",
         "invalid_parameter",
         "after",
