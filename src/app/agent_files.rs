@@ -11,7 +11,7 @@ use anyhow::{Context as _, anyhow};
 
 use crate::agent::AgentDefinition;
 use crate::json::{Objects, plain_words};
-use crate::run::{AgentSource, ConfiguredAgent};
+use crate::run::{AgentChecks, AgentSource, ConfiguredAgent};
 
 /// The agent that every service has; a file that defines another of its name hides it.
 const DEMO: &str = include_str!("../../config/agents/demo.toml");
@@ -35,6 +35,37 @@ pub(super) struct FoundAgents {
     pub(super) faults: Vec<anyhow::Error>,
     /// What stands beside the files and is not read.
     pub(super) unread: Vec<PathBuf>,
+}
+
+/// Agents that were read and can work.
+#[derive(Debug)]
+pub(super) struct UsableAgents(Vec<ConfiguredAgent>);
+
+impl AgentSource for UsableAgents {
+    fn read(&self) -> Result<Vec<ConfiguredAgent>, Box<dyn Error + Send + Sync>> {
+        Ok(self.0.clone())
+    }
+}
+
+impl FoundAgents {
+    /// Separates the agents that can work from all that is wrong.
+    pub(super) fn check(self, checks: &AgentChecks) -> (UsableAgents, Vec<anyhow::Error>) {
+        let (mut usable, mut faults) = (Vec::new(), self.faults);
+        for agent in self.agents.into_values() {
+            match checks.check_configured(&agent) {
+                Ok(()) => usable.push(agent),
+                Err(fault) => faults.push(fault.into()),
+            }
+        }
+        (UsableAgents(usable), faults)
+    }
+}
+
+impl UsableAgents {
+    /// Returns them.
+    pub(super) fn agents(&self) -> &[ConfiguredAgent] {
+        &self.0
+    }
 }
 
 impl AgentSource for AgentFiles {

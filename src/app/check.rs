@@ -1,11 +1,24 @@
-//! Finds what is wrong with a configuration before anything is started by it. Opens no store and no connection.
+//! Finds what is wrong with a configuration before anything is started by it. Reads the store if there is one, and makes and changes nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::time::timeout;
 
 use super::agent_files::AgentFiles;
 use super::extensions::Extensions;
 use super::ingredients::Ingredients;
-use super::settings;
-use crate::agent::ports::{ModelCatalog as _, ModelLookupError};
+use super::{require_keys_beyond_loopback, settings};
 use crate::config::{Loaded, Origin};
+use crate::run::{ConfiguredAgent, suggestion};
+use crate::spelling::nearest;
+use crate::store::{self, OpenError, Store, StoreError, StoreSettings};
+use crate::tenant::TenantId;
+
+/// How long the store may take to let us in, and to answer.
+const STORE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Something that an operator should know of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +30,7 @@ pub enum Finding {
 }
 
 /// Finds everything that is wrong with a configuration that could be loaded.
-pub fn check(loaded: &Loaded, extensions: Extensions) -> Vec<Finding> {
+pub async fn check(loaded: &Loaded, extensions: Extensions) -> Vec<Finding> {
     let mut findings = Vec::new();
     check_variables(loaded, &mut findings);
     if let (Some(file), Some(unread)) = (&loaded.file, &loaded.unread_file) {
@@ -30,7 +43,9 @@ pub fn check(loaded: &Loaded, extensions: Extensions) -> Vec<Finding> {
     if let Err(error) = settings::redis_board(&loaded.config) {
         findings.push(Finding::Error(format!("{error:#}")));
     }
-    if let Err(error) = check_agents(loaded, extensions, &mut findings) {
+    let agents = check_agents(loaded, extensions, &mut findings);
+    let agents = agents.map_err(|error| findings.push(Finding::Error(format!("{error:#}"))));
+    if let Err(error) = check_store(loaded, agents.ok().as_ref(), &mut findings).await {
         findings.push(Finding::Error(format!("{error:#}")));
     }
     findings
@@ -48,8 +63,12 @@ fn check_variables(loaded: &Loaded, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Fails on what leaves nothing to check agents against.
-fn check_agents(loaded: &Loaded, extensions: Extensions, findings: &mut Vec<Finding>) -> anyhow::Result<()> {
+/// Returns the names of the agents that can be used. Fails on what leaves nothing to check agents against.
+fn check_agents(
+    loaded: &Loaded,
+    extensions: Extensions,
+    findings: &mut Vec<Finding>,
+) -> anyhow::Result<BTreeSet<String>> {
     let config = &loaded.config;
     let directory = &config.agents.directory;
     let origin = loaded.origin(&["agents", "directory"]);
@@ -61,7 +80,7 @@ fn check_agents(loaded: &Loaded, extensions: Extensions, findings: &mut Vec<Find
         findings.push(Finding::Error(problem));
     }
     let found = AgentFiles::new(directory).find()?;
-    for path in found.unread {
+    for path in &found.unread {
         let why = if path.is_dir() {
             "it is a directory"
         } else {
@@ -69,23 +88,96 @@ fn check_agents(loaded: &Loaded, extensions: Extensions, findings: &mut Vec<Find
         };
         findings.push(Finding::Warning(format!("{} is not read: {why}", path.display())));
     }
-    let faults = found.faults.iter().map(|fault| Finding::Error(format!("{fault:#}")));
+    let checks = Ingredients::make(config, extensions)?.checks(config)?;
+    let (usable, faults) = found.check(&checks);
+    let faults = faults.iter().map(|fault| Finding::Error(format!("{fault:#}")));
     findings.extend(faults);
-    let made = Ingredients::make(config, extensions)?;
-    let checks = made.checks(config)?;
-    for agent in found.agents.values() {
-        if let Err(error) = checks.check_configured(agent) {
-            findings.push(Finding::Error(format!("{:#}", anyhow::Error::new(error))));
-            continue;
+    for ConfiguredAgent { place, definition } in usable.agents() {
+        let name = &definition.name;
+        let missing = checks.missing_keys(definition).into_iter();
+        findings
+            .extend(missing.map(|error| Finding::Error(format!("{place}: the agent {name:?} can't work: {error}"))));
+    }
+    let names = usable.agents().iter().map(|agent| agent.definition.name.clone());
+    Ok(names.collect())
+}
+
+/// Checks what depends on what the store holds. It is opened as it is, neither made nor migrated.
+async fn check_store(
+    loaded: &Loaded,
+    agents: Option<&BTreeSet<String>>,
+    findings: &mut Vec<Finding>,
+) -> anyhow::Result<()> {
+    let config = &loaded.config;
+    let settings = StoreSettings {
+        migrate: false,
+        ..settings::store(config)
+    };
+    let opened = timeout(STORE_PATIENCE, store::open(config.store.url.expose(), settings)).await;
+    let address = config.store.address();
+    let store = match opened {
+        Ok(Ok(store)) => Some(store),
+        Ok(Err(OpenError::Missing { .. })) if config.store.migrate => None,
+        Ok(Err(OpenError::Store(StoreError::Schema { found, needed }))) if config.store.migrate && found < needed => {
+            findings.push(Finding::Warning(format!(
+                "the service brings the tables of the store {address} up to date when it starts; until then its keys and agents are not checked"
+            )));
+            return Ok(());
         }
-        for model in agent.definition.model_chain() {
-            if let Err(error @ ModelLookupError::MissingKey { .. }) = made.models.model(model) {
-                let (place, name) = (&agent.place, &agent.definition.name);
-                findings.push(Finding::Error(format!(
-                    "{place}: the agent {name:?} can't work: {error}"
-                )));
-            }
+        Ok(Err(error)) => return Err(error).with_context(|| format!("can't open the store {address}")),
+        Err(_) => bail!(
+            "the store {address} does not answer within {} seconds",
+            STORE_PATIENCE.as_secs()
+        ),
+    };
+    let checked = timeout(STORE_PATIENCE, check_against(store.as_ref(), loaded, agents)).await;
+    if let Some(store) = store {
+        store.close().await;
+    }
+    findings.extend(checked.context("the store does not answer any more")??);
+    Ok(())
+}
+
+/// Checks what needs keys or agents of the store; one that is still to be made has none. Without the agents of files there is nothing to
+/// look for the default one in.
+async fn check_against(
+    store: Option<&Arc<dyn Store>>,
+    loaded: &Loaded,
+    agents: Option<&BTreeSet<String>>,
+) -> anyhow::Result<Vec<Finding>> {
+    let config = &loaded.config;
+    let mut findings = Vec::new();
+    let has_keys = match store {
+        Some(store) => store.key_exists().await?,
+        None => false,
+    };
+    if let Err(error) = require_keys_beyond_loopback(has_keys, config) {
+        findings.push(Finding::Error(format!("{error:#}")));
+    }
+    let name = &config.runs.default_agent;
+    if let Some(agents) = agents
+        && !agents.contains(name)
+        && !is_stored(store, name).await?
+    {
+        let origin = loaded.origin(&["runs", "default_agent"]);
+        let similar = suggestion(nearest(name, agents.iter().map(String::as_str)));
+        findings.push(Finding::Error(format!(
+            "{origin}: `runs.default_agent`: there is no agent named {name:?}{similar}"
+        )));
+    }
+    Ok(findings)
+}
+
+/// Tells whether a tenant has stored the agent.
+async fn is_stored(store: Option<&Arc<dyn Store>>, name: &str) -> Result<bool, StoreError> {
+    let Some(store) = store else { return Ok(false) };
+    let keys = store.key_list().await?;
+    let tenants = keys.into_iter().map(|key| key.tenant);
+    let tenants: BTreeSet<TenantId> = tenants.chain([TenantId::anonymous()]).collect();
+    for tenant in &tenants {
+        if store.agent_lookup(tenant, name).await?.is_some() {
+            return Ok(true);
         }
     }
-    Ok(())
+    Ok(false)
 }

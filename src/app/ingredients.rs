@@ -87,4 +87,17 @@ impl Ingredients {
         let (checks, clock) = (self.checks(config)?, Arc::clone(&self.clock));
         Ok(AgentDirectory::new(Arc::clone(store), checks, clock, files)?)
     }
+
+    /// Makes what finds the agents that can work, and tells what is wrong with the files of others.
+    pub(super) fn usable_directory(
+        &self,
+        store: &Arc<dyn Store>,
+        config: &Config,
+    ) -> anyhow::Result<(AgentDirectory, Vec<anyhow::Error>)> {
+        let found = AgentFiles::new(&config.agents.directory).find()?;
+        let (checks, clock) = (self.checks(config)?, Arc::clone(&self.clock));
+        let (usable, faults) = found.check(&checks);
+        let directory = AgentDirectory::new(Arc::clone(store), checks, clock, Box::new(usable))?;
+        Ok((directory, faults))
+    }
 }

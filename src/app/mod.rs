@@ -9,7 +9,7 @@ mod settings;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -210,13 +210,25 @@ async fn open_store_with(config: &Config, settings: StoreSettings) -> anyhow::Re
     opened.with_context(|| format!("can't open the store {}", config.store.address()))
 }
 
-/// Makes what finds the agents of a store and of configuration files.
+/// Makes what finds the agents of a store and those of configuration files that can work, and tells what is wrong with the files of others.
 pub fn agent_directory(
     store: &Arc<dyn Store>,
     config: &Config,
     extensions: Extensions,
-) -> anyhow::Result<AgentDirectory> {
-    Ingredients::make(config, extensions)?.directory(store, config)
+) -> anyhow::Result<(AgentDirectory, Vec<anyhow::Error>)> {
+    Ingredients::make(config, extensions)?.usable_directory(store, config)
+}
+
+/// Without any API key everybody who reaches the port may run agents, so only this machine may reach it.
+pub fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::Result<()> {
+    let listen = config.http.listen;
+    if has_keys || listen.ip().is_loopback() || config.http.insecure_no_auth {
+        return Ok(());
+    }
+    bail!(
+        "there is no API key, so the service listens on loopback only, not on {listen}: make a key with `agent-runtime keys create --tenant NAME`, \
+         or serve without any with --insecure-no-auth"
+    )
 }
 
 /// Makes what sweeps the store as configured.

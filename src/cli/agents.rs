@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{bail, ensure};
 use clap::Subcommand;
-use serde_json::json;
 
-use super::output::{print_json, print_table};
+use super::output::{print_json, print_note, print_table};
 use super::{JsonArgs, TenantArgs, store};
 use crate::app::{self, Extensions};
 use crate::config::Config;
-use crate::json::Value;
+use crate::http::AgentView;
 use crate::run::AgentDirectory;
 use crate::store::{AgentPage, AgentRecord, Store};
 use crate::tenant::TenantId;
@@ -53,23 +52,35 @@ async fn look_into(
     command: AgentsCommand,
     extensions: Extensions,
 ) -> anyhow::Result<()> {
-    let agents = app::agent_directory(store, config, extensions)?;
+    let (agents, faults) = app::agent_directory(store, config, extensions)?;
     match command {
         AgentsCommand::List { json, tenant } => {
             let all = list(&agents, &tenant.tenant).await?;
             if json.json {
-                let shown: Vec<_> = all.iter().map(|agent| shown(&agents, agent)).collect();
-                return print_json(&shown);
+                print_json(&all.into_iter().map(AgentView::whole).collect::<Vec<_>>())?;
+            } else {
+                let rows: Vec<_> = all.iter().map(|agent| row(&agents, agent)).collect();
+                print_table(["AGENT", "FROM", "MODEL", "DESCRIPTION"], &rows)?;
             }
-            let rows: Vec<_> = all.iter().map(|agent| row(&agents, agent)).collect();
-            Ok(print_table(["AGENT", "FROM", "MODEL", "DESCRIPTION"], &rows)?)
+            complain(&faults)
         }
         AgentsCommand::Show { name, tenant } => {
-            let agent = agents.lookup(&tenant.tenant, &name).await?;
-            let agent = agent.with_context(|| format!("there is no agent named {name:?}"))?;
-            print_json(&shown(&agents, &agent))
+            if let Some(agent) = agents.lookup(&tenant.tenant, &name).await? {
+                return print_json(&AgentView::whole(agent));
+            }
+            complain(&faults)?;
+            bail!("there is no agent named {name:?}")
         }
     }
+}
+
+/// Tells of agents of files that can't be listed. Fails if there are any.
+fn complain(faults: &[anyhow::Error]) -> anyhow::Result<()> {
+    for fault in faults {
+        print_note(format_args!("error: {fault:#}"))?;
+    }
+    ensure!(faults.is_empty(), "not all files of agents can be used");
+    Ok(())
 }
 
 async fn list(agents: &AgentDirectory, tenant: &TenantId) -> anyhow::Result<Vec<AgentRecord>> {
@@ -101,13 +112,4 @@ fn row(agents: &AgentDirectory, agent: &AgentRecord) -> [String; 4] {
         models.join(", "),
         definition.description.clone(),
     ]
-}
-
-fn shown(agents: &AgentDirectory, agent: &AgentRecord) -> Value {
-    json!({
-        "name": agent.definition.name,
-        "from": origin(agents, agent),
-        "version": agent.version,
-        "definition": agent.definition,
-    })
 }

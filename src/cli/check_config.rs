@@ -7,19 +7,32 @@ use crate::app::{self, Extensions, Finding};
 use crate::config::Loaded;
 
 /// Prints every key with its value and origin, then what is wrong. Fails if something would not work.
-pub(super) fn check(loaded: &Loaded, extensions: Extensions) -> anyhow::Result<()> {
+pub(super) async fn check(loaded: &Loaded, extensions: Extensions) -> anyhow::Result<()> {
     print_piece(&loaded.explain().to_string())?;
-    let mut errors = 0;
-    for finding in app::check(loaded, extensions) {
+    let (mut errors, mut warnings) = (0, 0);
+    for finding in app::check(loaded, extensions).await {
         match finding {
             Finding::Error(problem) => {
                 errors += 1;
                 print_note(format_args!("error: {problem}"))?;
             }
-            Finding::Warning(problem) => print_note(format_args!("warning: {problem}"))?,
+            Finding::Warning(problem) => {
+                warnings += 1;
+                print_note(format_args!("warning: {problem}"))?;
+            }
         }
     }
-    let noun = if errors == 1 { "error" } else { "errors" };
-    ensure!(errors == 0, "the configuration has {errors} {noun}");
-    Ok(())
+    let (errors_found, warnings_found) = (counted(errors, "error"), counted(warnings, "warning"));
+    ensure!(errors == 0, "the configuration has {errors_found} and {warnings_found}");
+    Ok(print_note(format_args!(
+        "the configuration can be used: it has {errors_found} and {warnings_found}"
+    ))?)
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    match count {
+        0 => format!("no {noun}s"),
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
 }

@@ -146,7 +146,7 @@ fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<()> {
     match cli.command.unwrap_or_else(|| Command::Serve(ServeArgs::default())) {
         Command::Openapi => openapi::print(),
         Command::Healthcheck(args) => healthcheck::check(&load(cli.options)?.config, args),
-        Command::CheckConfig => check_config::check(&load(cli.options)?, extensions),
+        Command::CheckConfig => block_on(check_config::check(&load(cli.options)?, extensions)),
         Command::Serve(args) => block_on(serve::serve(load(cli.options.with_role(args.role))?, extensions)),
         Command::Run(args) => block_on(run::run(load(cli.options)?.config, args, extensions)),
         Command::Runs(command) => block_on(runs::look(load(cli.options)?.config, command)),

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::output::print_line;
-use crate::app::{App, Extensions};
+use crate::app::{self, App, Extensions};
 use crate::config::{Config, Loaded, Role};
 use crate::http;
 use crate::lifecycle::{ReloadSignals, StopSignals};
@@ -31,6 +31,7 @@ pub(super) async fn serve(loaded: Loaded, extensions: Extensions) -> anyhow::Res
         );
     }
     let app = App::build_with(config, extensions).await?;
+    warn_of_missing_keys(&app);
     let served = serve_app(&app, config).await;
     app.disconnect().await;
     served
@@ -38,7 +39,7 @@ pub(super) async fn serve(loaded: Loaded, extensions: Extensions) -> anyhow::Res
 
 async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     let has_keys = app.store.key_exists().await?;
-    require_keys_beyond_loopback(has_keys, config)?;
+    app::require_keys_beyond_loopback(has_keys, config)?;
     let listener = TcpListener::bind(config.http.listen).await;
     let listener = listener.with_context(|| {
         let listen = config.http.listen;
@@ -80,12 +81,21 @@ async fn reload_agents(app: &App, mut signals: ReloadSignals) -> Infallible {
     loop {
         signals.next().await;
         match app.agents.reload().await {
-            Ok(agents) => tracing::info!(agents = agents.len(), "the files of agents were read again"),
+            Ok(agents) => {
+                tracing::info!(agents = agents.len(), "the files of agents were read again");
+                warn_of_missing_keys(app);
+            }
             Err(error) => tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "the files of agents can't be used, so the agents stay as they were"
             ),
         }
+    }
+}
+
+fn warn_of_missing_keys(app: &App) {
+    for (agent, error) in app.agents.keyless() {
+        tracing::warn!(agent, error = &error as &dyn std::error::Error, "an agent can't work");
     }
 }
 
@@ -101,18 +111,6 @@ async fn end_runs(app: &App, mut signals: StopSignals, stop: &CancellationToken,
             app.runs.shut_down(Duration::ZERO).await;
         }
     }
-}
-
-/// Without any API key everybody who reaches the port may run agents, so only this machine may reach it.
-fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::Result<()> {
-    let listen = config.http.listen;
-    if has_keys || listen.ip().is_loopback() || config.http.insecure_no_auth {
-        return Ok(());
-    }
-    bail!(
-        "there is no API key, so the service listens on loopback only, not on {listen}: make a key with `agent-runtime keys create --tenant NAME`, \
-         or serve without any with --insecure-no-auth"
-    )
 }
 
 fn print_banner(app: &App, config: &Config, address: SocketAddr, has_keys: bool) -> std::io::Result<()> {

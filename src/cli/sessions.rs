@@ -6,13 +6,14 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Subcommand;
 
-use super::TenantArgs;
-use super::output::print_line;
-use super::store;
+use super::output::{print_json, print_line, print_table};
+use super::{JsonArgs, TenantArgs, moment, store};
 use crate::clock::SystemClock;
 use crate::config::Config;
+use crate::http::{SessionDiff, SessionSummaryView, SessionView};
 use crate::ids::SessionId;
-use crate::session::{Bundle, SessionHead, diff_bundles};
+use crate::record::ThreadName;
+use crate::session::{Bundle, SessionHead};
 use crate::store::{Ancestor, Page, SessionFilter, Sessions, Store};
 use crate::tenant::TenantId;
 
@@ -24,6 +25,8 @@ const PAGE: u32 = 200;
 /// What to look at.
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionsCommand {
+    /// Lists sessions, newest first.
+    List(ListArgs),
     /// Prints a session with its states as JSON.
     Show {
         /// The session.
@@ -49,10 +52,32 @@ pub(super) enum SessionsCommand {
     },
 }
 
+/// Which sessions to list.
+#[derive(Debug, clap::Args)]
+pub(super) struct ListArgs {
+    /// Only of this agent.
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only those that runs on this thread have published.
+    #[arg(long)]
+    thread: Option<ThreadName>,
+    /// Only sessions that nothing continues.
+    #[arg(long)]
+    tips: bool,
+    /// The most sessions.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
+    #[command(flatten)]
+    json: JsonArgs,
+    #[command(flatten)]
+    tenant: TenantArgs,
+}
+
 /// Runs the command against the configured store.
 pub(super) async fn look(config: Config, command: SessionsCommand) -> anyhow::Result<()> {
     let store = store::open_existing(&config).await?;
     let done = match command {
+        SessionsCommand::List(args) => print_list(&*store, args).await,
         SessionsCommand::Show { session_id, tenant } => show(&store, &tenant.tenant, session_id).await,
         SessionsCommand::Tree { session_id, tenant } => tree(&*store, &tenant.tenant, session_id).await,
         SessionsCommand::Diff { left, right, tenant } => diff(&store, &tenant.tenant, left, right).await,
@@ -61,30 +86,46 @@ pub(super) async fn look(config: Config, command: SessionsCommand) -> anyhow::Re
     done
 }
 
+async fn print_list(store: &dyn Store, args: ListArgs) -> anyhow::Result<()> {
+    let filter = SessionFilter {
+        agent: args.agent,
+        thread: args.thread,
+        tips_only: args.tips,
+        ..SessionFilter::default()
+    };
+    let page = Page {
+        before: None,
+        limit: args.limit,
+    };
+    let sessions = store.session_list(&args.tenant.tenant, &filter, page).await?;
+    if args.json.json {
+        return print_json(&sessions.into_iter().map(SessionSummaryView::from).collect::<Vec<_>>());
+    }
+    let rows: Vec<_> = sessions.iter().map(row).collect();
+    Ok(print_table(
+        ["SESSION", "CREATED", "AGENT", "MESSAGES", "PARENT"],
+        &rows,
+    )?)
+}
+
+fn row(head: &SessionHead) -> [String; 5] {
+    [
+        head.session_id.to_string(),
+        moment(head.created_at),
+        head.agent.clone(),
+        head.message_count.to_string(),
+        head.parent_session_id.map_or_else(String::new, |id| id.to_string()),
+    ]
+}
+
 async fn show(store: &Arc<dyn Store>, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<()> {
     let bundle = load(store, tenant, session_id).await?;
-    let head = &bundle.head;
-    let shown = serde_json::json!({
-        "session_id": head.session_id,
-        "parent_session_id": head.parent_session_id,
-        "run_id": head.run_id,
-        "subagent_of": head.subagent_of,
-        "agent": head.agent,
-        "depth": head.depth,
-        "root_hash": head.root_hash,
-        "created_at": head.created_at,
-        "environment_state": bundle.environment,
-        "context_state": bundle.context_state(),
-        "message_history_state": { "messages": bundle.history },
-    });
-    Ok(print_line(serde_json::to_string_pretty(&shown)?)?)
+    print_json(&SessionView::whole(&bundle))
 }
 
 async fn diff(store: &Arc<dyn Store>, tenant: &TenantId, left: SessionId, right: SessionId) -> anyhow::Result<()> {
     let (left, right) = (load(store, tenant, left).await?, load(store, tenant, right).await?);
-    Ok(print_line(serde_json::to_string_pretty(&diff_bundles(
-        &left, &right,
-    )?)?)?)
+    print_json(&SessionDiff::whole(&left, &right)?)
 }
 
 async fn tree(store: &dyn Store, tenant: &TenantId, session_id: Option<SessionId>) -> anyhow::Result<()> {

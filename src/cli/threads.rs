@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use serde_json::json;
 
 use super::output::{print_json, print_table};
 use super::{JsonArgs, TenantArgs, moment, store};
 use crate::config::Config;
-use crate::json::Value;
+use crate::http::ThreadView;
 use crate::record::{ThreadName, ThreadRecord};
 use crate::store::{Store, ThreadPage};
 use crate::tenant::TenantId;
@@ -49,16 +48,15 @@ async fn look_into(store: &Arc<dyn Store>, command: ThreadsCommand) -> anyhow::R
         ThreadsCommand::List { json, tenant } => {
             let threads = list(store, &tenant.tenant).await?;
             if json.json {
-                return print_json(&threads.iter().map(shown).collect::<Vec<_>>());
+                return print_json(&threads.into_iter().map(ThreadView::from).collect::<Vec<_>>());
             }
             let rows: Vec<_> = threads.iter().map(row).collect();
             Ok(print_table(["THREAD", "SESSION", "VERSION", "UPDATED"], &rows)?)
         }
         ThreadsCommand::Show { name, tenant } => {
             let thread = store.thread_lookup(&tenant.tenant, &name).await?;
-            print_json(&shown(
-                &thread.with_context(|| format!("there is no thread named \"{name}\""))?,
-            ))
+            let thread = thread.with_context(|| format!("there is no thread named \"{name}\""))?;
+            print_json(&ThreadView::from(thread))
         }
     }
 }
@@ -87,14 +85,4 @@ fn row(thread: &ThreadRecord) -> [String; 4] {
         thread.version.to_string(),
         moment(thread.updated_at),
     ]
-}
-
-fn shown(thread: &ThreadRecord) -> Value {
-    json!({
-        "name": thread.name,
-        "session_id": thread.session_id,
-        "version": thread.version,
-        "created_at": thread.created_at,
-        "updated_at": thread.updated_at,
-    })
 }

@@ -29,7 +29,7 @@ use crate::store::{AgentPage, AgentRecord};
 ///
 /// Of an agent that the operator has configured, only administrators see more than its name and its description.
 #[derive(Debug, Serialize)]
-pub(super) struct AgentView {
+pub struct AgentView {
     /// The definition.
     #[serde(flatten)]
     definition: ShownDefinition,
@@ -246,17 +246,24 @@ impl ToSchema for AgentView {
 }
 
 impl AgentView {
+    /// Shows all of an agent.
+    pub fn whole(agent: AgentRecord) -> Self {
+        Self {
+            definition: ShownDefinition::Whole(agent.definition),
+            version: agent.version,
+            created_at: agent.created_at,
+        }
+    }
+
     fn new(api: &Api, agent: AgentRecord, viewer: IsAdministrator) -> Self {
-        let definition = if viewer.0 || !api.service.agents.is_configured(&agent) {
-            ShownDefinition::Whole(agent.definition)
-        } else {
-            ShownDefinition::Brief {
+        if viewer.0 || !api.service.agents.is_configured(&agent) {
+            return Self::whole(agent);
+        }
+        Self {
+            definition: ShownDefinition::Brief {
                 name: agent.definition.name.clone(),
                 description: agent.definition.description.clone(),
-            }
-        };
-        Self {
-            definition,
+            },
             version: agent.version,
             created_at: agent.created_at,
         }

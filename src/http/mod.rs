@@ -45,6 +45,7 @@ mod unread;
 
 use std::sync::Arc;
 
+pub use self::agents::AgentView;
 pub use self::codes::ProblemCode;
 use self::in_flight::InFlight;
 use self::key_cache::KeyCache;
@@ -53,6 +54,8 @@ pub use self::problem::{FieldProblem, Problem};
 use self::readiness::Readiness;
 pub use self::router::{Interface, interface, openapi, probe_interface};
 pub use self::server::serve;
+pub use self::sessions::{SessionDiff, SessionSummaryView, SessionView};
+pub use self::threads::ThreadView;
 use crate::clock::Clock;
 use crate::ids::IdSource;
 use crate::limits::{Limits, TenantShares};

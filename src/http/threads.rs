@@ -30,7 +30,7 @@ const MAX_SHOWN: usize = 128;
 /// A thread: a named pointer to a session.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Thread)]
-pub(super) struct ThreadView {
+pub struct ThreadView {
     /// Names it.
     name: ThreadName,
     /// The session that it points to; null until its first run has published one.

@@ -46,6 +46,15 @@ impl AgentChecks {
         })
     }
 
+    /// Returns what is wrong with the models of a definition until an API key is found.
+    pub fn missing_keys(&self, definition: &AgentDefinition) -> Vec<ModelLookupError> {
+        let looked_up = definition.model_chain().map(|model| self.models.model(model));
+        let missing = looked_up.filter_map(Result::err);
+        missing
+            .filter(|error| matches!(error, ModelLookupError::MissingKey { .. }))
+            .collect()
+    }
+
     /// Checks a definition; says the first thing that is wrong.
     pub(super) fn check(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
         if !AgentDefinition::is_valid_name(&definition.name) {

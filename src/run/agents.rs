@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::agent_checks::AgentChecks;
 use super::error::{AgentFilesError, Refusal, UnusableAgent};
+use crate::agent::ports::ModelLookupError;
 use crate::agent::{AgentDefinition, RunWebhook, off_thread};
 use crate::clock::Clock;
 use crate::json::{canonical_bytes, count_reaching, json_length};
@@ -103,6 +104,16 @@ impl AgentDirectory {
         off_thread(move || directory.read()).await?;
         self.cache.invalidate_all();
         Ok(self.configured())
+    }
+
+    /// Returns the agents of configuration files that can't work until an API key is found, each with what it lacks.
+    pub fn keyless(&self) -> Vec<(String, ModelLookupError)> {
+        let configured = self.configured();
+        let lacking = configured.iter().flat_map(|(name, agent)| {
+            let missing = self.checks.missing_keys(&agent.definition);
+            missing.into_iter().map(|error| (name.clone(), error))
+        });
+        lacking.collect()
     }
 
     fn read(&self) -> Result<(), AgentFilesError> {

@@ -20,13 +20,13 @@ use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::SessionId;
 use crate::json::{count_reaching, json_length};
-use crate::session::{BundleDiff, StatesDiff, ValueChange, diff_states};
+use crate::session::{Bundle, BundleDiff, StatesDiff, ValueChange, diff_bundles, diff_states};
 use crate::store::VerifyReport;
 use crate::tenant::TenantId;
 
 /// How a session, the left one, differs from another.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct SessionDiff {
+pub struct SessionDiff {
     /// The session in the path.
     left_session_id: SessionId,
     /// The other one.
@@ -48,6 +48,18 @@ pub(in crate::http) struct Verification {
     /// What was checked and found.
     #[serde(flatten)]
     report: VerifyReport,
+}
+
+impl SessionDiff {
+    /// Compares two bundles that hold all of their messages, however many differences there are.
+    pub fn whole(left: &Bundle, right: &Bundle) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            left_session_id: left.head.session_id,
+            right_session_id: right.head.session_id,
+            diff: diff_bundles(left, right)?,
+            complete: true,
+        })
+    }
 }
 
 /// Compares two sessions: messages, context and environment. Each list ends with the item that reaches 1 MiB.

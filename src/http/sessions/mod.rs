@@ -10,6 +10,7 @@ mod show;
 mod stream;
 mod view;
 
+pub use self::compare::SessionDiff;
 pub(super) use self::compare::{__path_diff_sessions, __path_verify_session, diff_sessions, verify_session};
 pub(super) use self::delete::{__path_delete_session, delete_session};
 pub(super) use self::import::{__path_import_session, import_session};
@@ -20,3 +21,4 @@ pub(super) use self::show::{
     __path_get_session, __path_list_messages, MessageList, MessagePlace, get_session, list_messages,
 };
 pub(super) use self::view::absent_session;
+pub use self::view::{SessionSummaryView, SessionView};

@@ -20,7 +20,7 @@ use crate::tenant::TenantId;
 /// A session without its states.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SessionSummary)]
-pub(in crate::http) struct SessionSummaryView {
+pub struct SessionSummaryView {
     /// Names the session.
     session_id: SessionId,
     /// The session that it continues.
@@ -51,7 +51,7 @@ pub(in crate::http) struct SessionSummaryView {
 /// A session with the states that were asked for.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Session)]
-pub(in crate::http) struct SessionView {
+pub struct SessionView {
     /// All but the states.
     #[serde(flatten)]
     summary: SessionSummaryView,
@@ -175,6 +175,11 @@ impl SessionView {
                 messages: bundle.history.clone(),
             }),
         }
+    }
+
+    /// Shows all of a bundle, which must hold all of its messages.
+    pub fn whole(bundle: &Bundle) -> Self {
+        Self::new(bundle, Include::ALL)
     }
 
     /// Shows a session without its states.

@@ -1,12 +1,15 @@
 //! Configuration as an operator meets it: what is in force is explained, and a mistake is told with its place and a suggestion.
 
 use std::fs;
+use std::net::TcpListener;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::binary::{GLANCE, Home, PATIENCE};
 use super::service::Service;
+use crate::support::databases::TestDatabase;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_configuration_in_force_is_explained() {
@@ -18,7 +21,13 @@ async fn the_configuration_in_force_is_explained() {
         "[runs]\n# more\nmax_concurrent = 7\n\n[providers.own]\nkind = 'openai_chat'\nbase_url = 'http://own/v1'\n\
          headers = { x-note = 'hunter4' }\n",
     );
-    let shown = home.succeed(&["check-config", "--set", "log.filter=warn"]).await;
+    let checked = home.run(&["check-config", "--set", "log.filter=warn"]).await;
+    let (shown, complaint) = (checked.stdout, checked.stderr);
+    assert_eq!(checked.code, Some(1), "there is no such store");
+    assert!(
+        complaint.contains("the store postgres://app:[redacted]@db/agents"),
+        "{complaint}"
+    );
     for (line, origin) in [
         ("runs.max_concurrent = 7", "agent-runtime.toml:3"),
         ("log.filter = \"warn\"", "command line"),
@@ -37,7 +46,10 @@ async fn the_configuration_in_force_is_explained() {
         assert!(found.ends_with(&format!("# {origin}")), "{found}");
     }
     for secret in ["hunter", "sk-very-secret"] {
-        assert!(!shown.contains(secret), "{shown}");
+        assert!(
+            !shown.contains(secret) && !complaint.contains(secret),
+            "{shown}{complaint}"
+        );
     }
     assert!(shown.contains("postgres://app:[redacted]@db/agents"), "{shown}");
 }
@@ -170,9 +182,9 @@ async fn all_that_would_fail_later_fails_the_check() {
         "warning: config/agents/more is not read: it is a directory",
         "warning: config/agents/notes.md is not read: its name does not end in .toml",
         "error: config/agents/x.toml: `model`: invalid type",
-        "error: config/agents/keyless.toml: the agent \"keyless\" can't work: the provider \"openai\" has no API key: set OPENAI_API_KEY",
         "error: config/agents/y.toml: the agent \"y\" can't work: no provider is named \"nobody\"",
-        "error: the configuration has 5 errors",
+        "error: config/agents/keyless.toml: the agent \"keyless\" can't work: the provider \"openai\" has no API key: set OPENAI_API_KEY",
+        "error: the configuration has 5 errors and 4 warnings",
     ];
     let found: Vec<&str> = checked.stderr.lines().collect();
     assert_eq!(found.len(), expected.len(), "{}", checked.stderr);
@@ -182,7 +194,14 @@ async fn all_that_would_fail_later_fails_the_check() {
     // Without the variables, which only that home has, and with all files mended nothing is left.
     let mended = Home::with_file();
     mended.write("config/agents/good.toml", "model = 'ollama/llama3'");
-    assert_eq!(mended.run(&["check-config"]).await.stderr, "");
+    let checked = mended.run(&["check-config"]).await;
+    assert_eq!(
+        (checked.code, checked.stderr.as_str()),
+        (
+            Some(0),
+            "the configuration can be used: it has no errors and no warnings\n"
+        )
+    );
     assert!(
         !fs::exists(mended.path().join("store.db")).unwrap(),
         "a check makes no store"
@@ -191,6 +210,98 @@ async fn all_that_would_fail_later_fails_the_check() {
     assert!(
         missing.contains("error: command line: `agents.directory`: there is no directory agnets"),
         "{missing}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_depends_on_the_store_is_checked() {
+    let home = Home::with_file();
+    home.write("config/agents/helper.toml", "model = 'demo/demo'");
+    let check = async |setting: &str| home.run(&["check-config", "--set", setting]).await;
+    let fails = async |setting: &str, told: &str| {
+        let checked = check(setting).await;
+        assert_eq!(checked.code, Some(1), "{setting}: {}", checked.stderr);
+        assert!(checked.stderr.contains(told), "no {told:?} in {}", checked.stderr);
+        assert!(
+            checked
+                .stderr
+                .ends_with("error: the configuration has 1 error and no warnings\n"),
+            "{}",
+            checked.stderr
+        );
+    };
+    let passes = async |setting: &str| {
+        let checked = check(setting).await;
+        assert_eq!(checked.code, Some(0), "{setting}: {}", checked.stderr);
+    };
+    let unknown = "command line: `runs.default_agent`: there is no agent named \"helpr\", did you mean \"helper\"?";
+    fails("runs.default_agent=helpr", unknown).await;
+    passes("runs.default_agent=helper").await;
+    fails("http.listen=0.0.0.0:8080", "there is no API key").await;
+    passes("http.insecure_no_auth=true").await;
+    fails("store.migrate=false", "there is no file").await;
+    assert!(
+        !fs::exists(home.path().join("store.db")).unwrap(),
+        "a check makes no store"
+    );
+
+    // Agents of the store count, and its keys.
+    let service = Service::start(&home).await;
+    let body = json!({"model": "demo/demo"});
+    let (status, _) = service.call(Method::PUT, "/v1/agents/helpr", Some(body)).await;
+    assert!(status.is_success());
+    service.stop().await;
+    passes("runs.default_agent=helpr").await;
+    home.succeed(&["keys", "create", "--tenant", "acme"]).await;
+    passes("http.listen=0.0.0.0:8080").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_waits_for_no_store_and_changes_none() {
+    // It accepts connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://someone@{}/agents", silent.local_addr().unwrap());
+    let complaint = Home::new(&url).fail(&["check-config"]).await;
+    assert!(
+        complaint.contains("error: the store postgres://") && complaint.contains("does not answer within"),
+        "{complaint}"
+    );
+
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let home = Home::new(database.url());
+    for _ in 0..2 {
+        let checked = home.run(&["check-config"]).await;
+        assert_eq!(checked.code, Some(0), "{}", checked.stderr);
+        assert!(
+            checked
+                .stderr
+                .starts_with("warning: the service brings the tables of the store postgres://")
+                && checked
+                    .stderr
+                    .ends_with("the configuration can be used: it has no errors and 1 warning\n"),
+            "{}",
+            checked.stderr
+        );
+    }
+    let complaint = home.fail(&["check-config", "--set", "store.migrate=false"]).await;
+    assert!(
+        complaint.contains("the schema of the store has version 0"),
+        "{complaint}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_warns_of_agents_that_lack_a_key() {
+    let home = Home::with_file();
+    home.write("config/agents/keyless.toml", "model = 'openai/gpt-4.1'");
+    let log = Service::start(&home).await.stop().await.stderr;
+    let line = log.lines().find(|line| line.contains("an agent can't work"));
+    let line = line.unwrap_or_else(|| panic!("{log}"));
+    assert!(
+        line.contains("WARN") && line.contains("keyless") && line.contains("OPENAI_API_KEY"),
+        "{line}"
     );
 }
 

@@ -10,7 +10,8 @@ use crate::support::databases::TestDatabase;
 on_every_store!(
     runs_are_listed_and_shown,
     a_thread_is_continued_with_and_without_a_service,
-    agents_of_files_and_of_the_store_are_listed_and_shown
+    agents_of_files_and_of_the_store_are_listed_and_shown,
+    json_is_that_of_the_api
 );
 
 /// Parses what a command printed.
@@ -136,19 +137,101 @@ async fn agents_of_files_and_of_the_store_are_listed_and_shown(database: TestDat
         first_words(&home, &["agents", "list"]).await,
         ["counter", "demo", "writer"]
     );
-    let listed = json_of(&home, &["agents", "list", "--json"]).await;
-    let from: Vec<_> = listed
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|agent| text(&agent["from"]))
+    let table = home.succeed(&["agents", "list"]).await;
+    let from: Vec<_> = table
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().nth(1).unwrap())
         .collect();
     assert_eq!(from, ["store", "file", "file"]);
+    let listed = json_of(&home, &["agents", "list", "--json"]).await;
     let shown = json_of(&home, &["agents", "show", "writer"]).await;
-    assert_eq!(shown, listed[2]);
-    assert_eq!(shown["definition"]["description"], "Writes.");
+    assert_eq!(
+        (&shown["name"], &shown["description"]),
+        (&json!("writer"), &json!("Writes."))
+    );
+    assert_eq!(
+        (&shown["version"], &shown["tools"]),
+        (&listed[2]["version"], &listed[2]["tools"])
+    );
     let complaint = home.fail(&["agents", "show", "nobody"]).await;
     assert!(complaint.contains("there is no agent named \"nobody\""), "{complaint}");
+}
+
+async fn json_is_that_of_the_api(database: TestDatabase) {
+    let home = Home::new(database.url());
+    let service = Service::start(&home).await;
+    let put = service.request(reqwest::Method::PUT, "/v1/agents/counter");
+    super::service::read(put, Some(json!({"model": "demo/demo", "budget": {"max_steps": 3}}))).await;
+    let first = json_of(&home, &["run", "What is 1 + 1?", "--thread", "ada", "--json"]).await;
+    let second = json_of(&home, &["run", "What is 2 + 2?", "--thread", "ada", "--json"]).await;
+    let [first, second] = [&first, &second].map(|run| (text(&run["run_id"]), text(&run["session_id"])));
+    for (arguments, path) in [
+        (&["runs", "list", "--json"][..], "/v1/runs".to_owned()),
+        (&["runs", "show", first.0], format!("/v1/runs/{}", first.0)),
+        (&["sessions", "list", "--json"], "/v1/sessions".to_owned()),
+        (
+            &["sessions", "list", "--json", "--thread", "ada", "--tips"],
+            "/v1/sessions?thread=ada&tips=true".to_owned(),
+        ),
+        (
+            &["sessions", "list", "--json", "--agent", "counter"],
+            "/v1/sessions?agent=counter".to_owned(),
+        ),
+        (&["sessions", "show", first.1], format!("/v1/sessions/{}", first.1)),
+        (
+            &["sessions", "diff", first.1, second.1],
+            format!("/v1/sessions/{}/diff/{}", first.1, second.1),
+        ),
+        (&["threads", "list", "--json"], "/v1/threads".to_owned()),
+        (&["threads", "show", "ada"], "/v1/threads/ada".to_owned()),
+        (&["agents", "show", "counter"], "/v1/agents/counter".to_owned()),
+    ] {
+        let printed = without_spaces(&home.succeed(arguments).await);
+        let served = service.request(reqwest::Method::GET, &path).send().await.unwrap();
+        let served = without_spaces(&served.text().await.unwrap());
+        let expected = if printed.starts_with('[') {
+            format!(r#"{{"data":{printed},"next_cursor":null}}"#)
+        } else {
+            printed
+        };
+        assert_eq!(expected, served, "{arguments:?}");
+    }
+    assert_eq!(first_words(&home, &["sessions", "list"]).await, [second.1, first.1]);
+    assert_eq!(
+        first_words(&home, &["sessions", "list", "--limit", "1"]).await,
+        [second.1]
+    );
+    service.stop().await;
+}
+
+/// Leaves what distinguishes JSON that is laid out for people from other JSON.
+fn without_spaces(json: &str) -> String {
+    json.split_whitespace().collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_faulty_file_hides_no_other_agent() {
+    let home = Home::with_file();
+    home.write("config/agents/a.toml", "model = 7");
+    home.write("config/agents/b.toml", "model = 'nobody/m'");
+    home.write("config/agents/writer.toml", "model = 'demo/demo'");
+    home.succeed(&["migrate"]).await;
+    for (more, told) in [(&[][..], "writer  file"), (&["--json"], "\"name\": \"writer\"")] {
+        let listed = home.run(&[&["agents", "list"], more].concat()).await;
+        assert_eq!(listed.code, Some(1), "{}", listed.stderr);
+        assert!(listed.stdout.contains(told), "{}", listed.stdout);
+        for part in [
+            "error: config/agents/a.toml: `model`: invalid type",
+            "error: config/agents/b.toml: the agent \"b\" can't work: no provider",
+            "error: not all files of agents can be used",
+        ] {
+            assert!(listed.stderr.contains(part), "no {part:?} in {}", listed.stderr);
+        }
+    }
+    home.succeed(&["agents", "show", "writer"]).await;
+    let complaint = home.fail(&["agents", "show", "b"]).await;
+    assert!(complaint.contains("config/agents/b.toml"), "{complaint}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

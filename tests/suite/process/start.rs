@@ -164,7 +164,13 @@ async fn a_port_in_use_is_named() {
 async fn an_unreachable_store_is_named_without_its_password() {
     // The discard port: nothing listens there.
     let home = Home::new("postgres://someone:hunter2@127.0.0.1:9/agents");
-    for command in [&["serve"][..], &["migrate"], &["keys", "list"], &["run", "hello"]] {
+    for command in [
+        &["serve"][..],
+        &["migrate"],
+        &["check-config"],
+        &["keys", "list"],
+        &["run", "hello"],
+    ] {
         let complaint = home.fail(command).await;
         assert!(complaint.contains("127.0.0.1:9"), "{complaint}");
         assert!(complaint.to_lowercase().contains("refused"), "{complaint}");
