@@ -30,7 +30,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tools", &["agent", "session"]),
     ("environment", &["agent", "session"]),
     ("webhooks", &["agent", "session"]),
-    ("store", &["agent", "record", "session"]),
+    ("store", &["agent", "fair_share", "record", "session"]),
     ("board", &["agent", "record", "session"]),
     ("outbox", &["record", "store", "webhooks"]),
     ("retention", &["store"]),

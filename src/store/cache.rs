@@ -14,6 +14,7 @@ use super::retention::SessionRemoval;
 use super::traits::{Commit, Store};
 use super::weight::Weight;
 use crate::clock::{Clock, Timestamp};
+use crate::fair_share::FairShare;
 use crate::ids::SessionId;
 use crate::session::{Bundle, History, check_parts};
 use crate::tenant::TenantId;
@@ -23,6 +24,9 @@ const UNIT: u64 = 1024;
 
 /// How long a session is believed to be there after it was read, committed or asked for: other processes may remove it.
 const BELIEF: Duration = Duration::from_secs(5);
+
+/// How many callers remove sessions at once, each for a tenant of its own.
+const REMOVALS: usize = 2;
 
 type Key = (TenantId, SessionId);
 
@@ -36,6 +40,8 @@ pub struct Sessions {
     loads: Mutex<HashMap<Key, Arc<tokio::sync::Mutex<()>>>>,
     /// Grows with each removal by this process: what was believed before is asked again.
     removals: AtomicU64,
+    /// Removals under way. They wait for each other in the database, each on a connection of its own.
+    removing: Arc<FairShare>,
     clock: Arc<dyn Clock>,
     /// The most bytes of each part of a session that is published.
     max_part_bytes: usize,
@@ -80,6 +86,7 @@ impl Sessions {
             cache,
             loads: Mutex::default(),
             removals: AtomicU64::default(),
+            removing: FairShare::new(REMOVALS),
             clock,
             max_part_bytes: usize::MAX,
         }
@@ -190,6 +197,7 @@ impl Sessions {
         session_id: SessionId,
         descendants: bool,
     ) -> Result<SessionRemoval, StoreError> {
+        let _turn = self.removing.take(tenant, 1).await;
         let now = self.clock.now();
         let removed = self.store.session_remove(tenant, session_id, descendants, now).await;
         // A failed removal of many may have removed some.

@@ -46,7 +46,7 @@ macro_rules! insert_state {
             ", ",
             $payload,
             " from segment, lateral (select pg_advisory_xact_lock_shared(",
-            state_lock!($hash),
+            state_lock!("$1", $hash),
             ") where ",
             $payload,
             " is not null) held

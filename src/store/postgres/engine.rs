@@ -23,7 +23,7 @@ impl Engine for PostgresStore {
     const SKIP_LOCKED: &'static str = " for update skip locked";
     const SHARE: &'static str = " for share";
     const LOCK: &'static str = " for update";
-    const UNUSED: &'static str = concat!(" where pg_try_advisory_xact_lock(", state_lock!("hash"), ")");
+    const UNUSED: &'static str = concat!(" where pg_try_advisory_xact_lock(", state_lock!("tenant", "hash"), ")");
     const TIME: &'static str = "select clock_timestamp()";
 
     const TREE: &'static str = "with recursive tree (session_id, level, family) as (

@@ -22,10 +22,16 @@ const REMOVALS: i64 = 0x6167_656e_7472_6d76;
 const PREPARE: &str = "select set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
     set_config('enable_seqscan', 'off', true)";
 
-/// The number of the lock of the state with the given hash.
+/// The number of the lock of a tenant's state with the given hash: equal states of other tenants have locks of their own.
 macro_rules! state_lock {
-    ($hash:literal) => {
-        concat!("('x' || encode(substr(", $hash, ", 1, 8), 'hex'))::bit(64)::bigint")
+    ($tenant:literal, $hash:literal) => {
+        concat!(
+            "hashtextextended(",
+            $tenant,
+            ", 0) # ('x' || encode(substr(",
+            $hash,
+            ", 1, 8), 'hex'))::bit(64)::bigint"
+        )
     };
 }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_runtime::clock::SystemClock;
 use agent_runtime::session::Bundle;
-use agent_runtime::store::{CommitError, Enqueued, SessionRemoval, ThreadExpectation, ThreadPut};
+use agent_runtime::store::{Commit, CommitError, Enqueued, SessionRemoval, Sessions, ThreadExpectation, ThreadPut};
 use futures_util::future::join_all;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tokio::time::timeout;
@@ -18,6 +19,11 @@ use crate::support::wait::until;
 
 /// Far longer than anything here takes, and far shorter than anything waits that is stuck.
 const AT_ONCE: Duration = Duration::from_secs(8);
+
+/// More removals than there are connections.
+const MANY: usize = 12;
+/// The lock of those who remove sessions.
+const REMOVALS: i64 = 0x6167_656e_7472_6d76;
 
 /// A transaction that is open until it is told to end.
 pub(super) struct Held(PgConnection);
@@ -173,14 +179,55 @@ async fn a_removal_passes_over_what_a_commit_under_way_continues() {
     }
 }
 
+/// The number of the lock of the session's environment, in SQL.
+fn lock_of_environment(fixture: &Fixture, bundle: &Bundle) -> String {
+    let hash = bundle.head.environment_hash.as_bytes();
+    let number = i64::from_be_bytes(hash[..8].try_into().unwrap());
+    format!("hashtextextended('{}', 0) # ({number})::bigint", fixture.tenant)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_tenant_waits_for_no_removal() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let sessions = Arc::new(Sessions::new(Arc::clone(&fixture.store), 0, Arc::new(SystemClock)));
+    let roots = join_all((0..MANY).map(|_| fixture.root(&["root"]))).await;
+    // A removal in its midst: it holds the states, and others wait for their turn.
+    let held = format!(
+        "select pg_advisory_xact_lock({REMOVALS}), pg_advisory_xact_lock({})",
+        lock_of_environment(&fixture, &roots[0])
+    );
+    let held = Held::begin(&fixture, &held).await;
+    let removals = roots.into_iter().map(|root| {
+        let (sessions, tenant) = (Arc::clone(&sessions), fixture.tenant.clone());
+        tokio::spawn(async move { sessions.remove(&tenant, root.head.session_id, false).await.unwrap() })
+    });
+    let removals: Vec<_> = removals.collect();
+    until_waiting(&fixture, 1).await;
+    for _ in 0..MANY {
+        let commit = Commit {
+            tenant: "other".parse().unwrap(),
+            ..fixture.commit(None, &["root"])
+        };
+        let committed = timeout(AT_ONCE, fixture.store.session_commit(&commit)).await;
+        committed.expect("waits").unwrap();
+    }
+    until_waiting(&fixture, 1).await;
+    held.end("rollback").await;
+    for removal in join_all(removals).await {
+        let removal = removal.unwrap();
+        assert!(matches!(removal, SessionRemoval::Removed(_)), "{removal:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_state_stays_while_a_commit_under_way_may_use_it() {
     let Some(fixture) = Fixture::new(Engine::Postgres).await else {
         return;
     };
     let root = fixture.root(&["root"]).await;
-    let hash = root.head.environment_hash.as_bytes();
-    let number = i64::from_be_bytes(hash[..8].try_into().unwrap());
+    let number = lock_of_environment(&fixture, &root);
     let using = format!("select pg_advisory_xact_lock_shared({number})");
     let using = Held::begin(&fixture, &using).await;
     assert!(matches!(remove(&fixture, &root).await, SessionRemoval::Removed(_)));
