@@ -181,6 +181,16 @@ impl State {
 }
 
 impl Share {
+    /// Returns who has taken it.
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// Returns how much it is.
+    pub fn amount(&self) -> usize {
+        self.amount
+    }
+
     /// Changes the amount to what is needed after all, without waiting: others wait for what is taken beyond the total.
     pub fn set(&mut self, amount: usize) {
         let before = std::mem::replace(&mut self.amount, amount);

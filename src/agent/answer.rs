@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::off_thread::off_thread;
 use crate::json::{JsonSchema, SchemaError, Value, parse_strict};
 use crate::model_ref::ResponseFormat;
+use crate::off_thread::off_thread;
 
 /// The longest name of a schema that every provider takes, in bytes.
 const MAX_NAME_LENGTH: usize = 64;

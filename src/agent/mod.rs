@@ -18,7 +18,6 @@ mod events;
 pub mod hooks;
 mod inbox;
 mod journal;
-mod off_thread;
 mod progress;
 mod prompt;
 mod record_size;
@@ -37,7 +36,6 @@ pub use self::error_policy::{ErrorDecision, ErrorHandling, ErrorPolicy, ErrorPol
 pub use self::events::{AgentEvent, ContinuationDecision, EventSink, StatePart};
 pub use self::inbox::Inbox;
 pub use self::journal::{Journal, JournalEntry, JournalError, Journals};
-pub use self::off_thread::off_thread;
 pub use self::progress::{PendingStep, Progress};
 pub use self::prompt::{PromptError, check_prompt, render_prompt};
 pub use self::record_size::RecordSize;

@@ -42,6 +42,7 @@ const WITH_BODY: &[Code] = &[
     Code::UnsupportedMediaType,
     Code::BodyTooLarge,
     Code::RequestTimeout,
+    Code::TooMuchInFlight,
     Code::MalformedBody,
     Code::MalformedJson,
     Code::JsonTooDeep,

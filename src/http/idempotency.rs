@@ -41,16 +41,20 @@ pub(super) struct KeyedRequest(pub(super) Option<RequestKey>);
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-impl<T: DeserializeOwned> FromRequest<Arc<Api>> for KeyedBody<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Api>> for KeyedBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         let name = RequestName::of(&request)?;
         check_media_type(request.headers())?;
-        let bytes = read_body(request, &api.limits).await?;
-        let body = decode_body(&bytes, &api.limits)?;
-        let key = name.map(|name| name.with_body(&bytes));
-        Ok(Self { key, body })
+        let body = read_body(request, api).await?;
+        let api = Arc::clone(api);
+        let decode = move |bytes: &[u8]| {
+            let body = decode_body(bytes, &api.limits)?;
+            let key = name.map(|name| name.with_body(bytes));
+            Ok::<_, Problem>(Self { key, body })
+        };
+        body.make(decode).await
     }
 }
 
@@ -60,12 +64,18 @@ impl FromRequest<Arc<Api>> for KeyedRequest {
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         let name = RequestName::of(&request)?;
         let media_type = check_media_type(request.headers());
-        let bytes = read_body(request, &api.limits).await?;
-        if !bytes.is_empty() {
+        let body = read_body(request, api).await?;
+        if !body.is_empty() {
             media_type?;
-            let Nothing {} = decode_body(&bytes, &api.limits)?;
         }
-        Ok(Self(name.map(|name| name.with_body(&bytes))))
+        let api = Arc::clone(api);
+        let check = move |bytes: &[u8]| {
+            if !bytes.is_empty() {
+                let Nothing {} = decode_body(bytes, &api.limits)?;
+            }
+            Ok::<_, Problem>(Self(name.map(|name| name.with_body(bytes))))
+        };
+        body.make(check).await
     }
 }
 

@@ -1,5 +1,5 @@
-//! The bytes of responses in flight: those that are being made, and those that wait for their readers. All requests of the process
-//! share one budget, fairly by tenant. A response holds its share until the last of its bytes is sent.
+//! The bytes in flight: of responses that are being made or wait for their readers, and of bodies that are being received. All requests of
+//! the process share one budget, fairly by tenant. A response holds its share until the last of its bytes is sent, a body until it is decoded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use super::codes::ProblemCode;
 use super::paging::PAGE_BYTES;
 use super::problem::Problem;
 use crate::fair_share::{FairShare, Share};
+use crate::off_thread::by_size;
 use crate::tenant::TenantId;
 
 /// Up to how many bytes a response waits for no room: the connections bound those.
@@ -29,7 +30,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// What reading stored JSON takes for each byte of it: the stored bytes, the text, and the values.
 const READING: u64 = 3;
 
-/// The bytes of responses in flight.
+/// The bytes in flight.
 #[derive(Debug)]
 pub(super) struct InFlight {
     bytes: Arc<FairShare>,
@@ -62,7 +63,7 @@ impl InFlight {
     /// Waits for room, but not for long.
     pub(super) async fn take_soon(&self, tenant: &TenantId, bytes: usize) -> Result<Share, Problem> {
         timeout(PATIENCE, self.take(tenant, bytes)).await.map_err(|_| {
-            let words = "the responses to other requests take all the room; read them, or try again";
+            let words = "other requests and their responses take all the room; read those, or try again";
             Problem::new(ProblemCode::TooMuchInFlight, words).with_retry_after(RETRY_AFTER)
         })
     }
@@ -73,13 +74,15 @@ pub(super) fn reading(bytes: u64) -> usize {
     usize::try_from(bytes.saturating_mul(READING)).unwrap_or(usize::MAX)
 }
 
-/// Makes a response that holds a share of the size of its text from now on.
-pub(super) fn respond_with<T: Serialize>(
+/// Makes a response that holds a share of the size of its text from now on. Before, it holds no less.
+pub(super) async fn respond_with<T: Serialize + Send + 'static>(
     mut share: Share,
     head: (StatusCode, HeaderMap),
-    value: &T,
+    value: T,
 ) -> Result<Response, Problem> {
-    let text = serde_json::to_vec(value).map_err(Problem::internal)?;
+    let encode = move || serde_json::to_vec(&value);
+    let text = by_size(share.tenant(), share.amount() as u64, encode).await;
+    let text = text.map_err(Problem::internal)?;
     share.set(text.len());
     let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     Ok((head.0, json, head.1, Body::from(held(text.into(), share))).into_response())

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::RequestExt as _;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
@@ -10,12 +11,17 @@ use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::Api;
+use super::auth::Caller;
 use super::codes::ProblemCode;
+use super::in_flight::{SMALL, reading};
 use super::json_errors::decode_problem;
 use super::json_scan::{ScanFault, scan_json};
 use super::limits::HttpLimits;
 use super::problem::Problem;
+use crate::fair_share::Share;
 use crate::json::Objects;
+use crate::off_thread::by_size;
+use crate::tenant::TenantId;
 
 /// What is wrong with an integer that would be rounded.
 pub(super) const LARGE_INTEGER: &str = "an integer of more than 64 bits would be rounded: send it as a string";
@@ -24,13 +30,38 @@ pub(super) const LARGE_INTEGER: &str = "an integer of more than 64 bits would be
 #[derive(Debug)]
 pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Api>> for JsonBody<T> {
+/// The bytes of a body, with the room that they take until something is made of them.
+#[derive(Debug)]
+pub(super) struct RawBody {
+    bytes: Vec<u8>,
+    room: Share,
+}
+
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Api>> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         check_media_type(request.headers())?;
-        let bytes = read_body(request, &api.limits).await?;
-        decode_body(&bytes, &api.limits).map(Self)
+        let body = read_body(request, api).await?;
+        let api = Arc::clone(api);
+        body.make(move |bytes| decode_body(bytes, &api.limits)).await.map(Self)
+    }
+}
+
+impl RawBody {
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Makes something of the bytes, and gives their room back.
+    pub(super) async fn make<T: Send + 'static>(self, work: impl FnOnce(&[u8]) -> T + Send + 'static) -> T {
+        let Self { bytes, room } = self;
+        let (tenant, length) = (room.tenant().clone(), bytes.len() as u64);
+        let work = move || {
+            let _room = room;
+            work(&bytes)
+        };
+        by_size(&tenant, length, work).await
     }
 }
 
@@ -77,8 +108,9 @@ fn charset(parameters: &str) -> Option<&str> {
     })
 }
 
-/// Reads the bytes of a body, so many and for so long as is allowed.
-pub(super) async fn read_body(request: Request, limits: &HttpLimits) -> Result<Vec<u8>, Problem> {
+/// Reads the bytes of a body, so many and for so long as is allowed. Many wait until there is room for them.
+pub(super) async fn read_body(mut request: Request, api: &Api) -> Result<RawBody, Problem> {
+    let limits = &api.limits;
     let announced = request
         .headers()
         .get(header::CONTENT_LENGTH)
@@ -86,7 +118,8 @@ pub(super) async fn read_body(request: Request, limits: &HttpLimits) -> Result<V
     if announced.is_some_and(|length| length > limits.max_body_bytes as u64) {
         return Err(too_large(limits));
     }
-    let reading = collect(request.into_body(), limits);
+    let Caller(tenant) = request.extract_parts().await?;
+    let reading = collect(request.into_body(), announced, api, &tenant);
     tokio::time::timeout(limits.request_timeout, reading)
         .await
         .unwrap_or_else(|_| {
@@ -98,8 +131,10 @@ pub(super) async fn read_body(request: Request, limits: &HttpLimits) -> Result<V
         })
 }
 
-async fn collect(body: Body, limits: &HttpLimits) -> Result<Vec<u8>, Problem> {
+async fn collect(body: Body, announced: Option<u64>, api: &Api, tenant: &TenantId) -> Result<RawBody, Problem> {
+    let limits = &api.limits;
     let mut bytes = Vec::new();
+    let mut room = api.in_flight.take(tenant, 0).await;
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|error| {
@@ -109,12 +144,18 @@ async fn collect(body: Body, limits: &HttpLimits) -> Result<Vec<u8>, Problem> {
             )
             .with_cause(error)
         })?;
-        if bytes.len() + chunk.len() > limits.max_body_bytes {
+        let length = bytes.len() + chunk.len();
+        if length > limits.max_body_bytes {
             return Err(too_large(limits));
+        }
+        if length > SMALL && room.amount() == 0 {
+            // As much as it may become, where nothing is announced.
+            let all = announced.unwrap_or(limits.max_body_bytes as u64);
+            room = api.in_flight.take_soon(tenant, reading(all)).await?;
         }
         bytes.extend_from_slice(&chunk);
     }
-    Ok(bytes)
+    Ok(RawBody { bytes, room })
 }
 
 fn too_large(limits: &HttpLimits) -> Problem {

@@ -163,7 +163,7 @@ pub(super) async fn list_thread_messages(
         return Ok(Json(of(place.empty())).into_response());
     };
     let (share, messages) = place.read(&api, &tenant, session_id).await?;
-    respond_with(share, (StatusCode::OK, HeaderMap::new()), &of(messages))
+    respond_with(share, (StatusCode::OK, HeaderMap::new()), of(messages)).await
 }
 
 /// Points a thread to a session; one that does not exist is made.

@@ -8,13 +8,14 @@ use super::error::Refusal;
 use super::limits::Allowance;
 use super::request::RequestKey;
 use super::service::RunService;
-use crate::agent::{AnswerShapes, check_prompt, off_thread};
+use crate::agent::{AnswerShapes, check_prompt};
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, BranchId, SessionId};
 use crate::json::{Object, Unread};
 use crate::limits::RunLimits;
 use crate::message::Message;
 use crate::model_ref::{ModelRef, ResponseFormat};
+use crate::off_thread::off_thread;
 use crate::session::{
     Bundle, BundleDraft, ContextState, EnvironmentState, History, Overrides, StoredContext, find_history_fault,
     find_history_start,

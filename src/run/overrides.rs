@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::error::Refusal;
-use crate::agent::{AgentDefinition, check_prompt, off_thread};
+use crate::agent::{AgentDefinition, check_prompt};
 use crate::model_parameters::ModelParameters;
+use crate::off_thread::off_thread;
 use crate::session::{Bundle, Overrides};
 
 /// What a request says of one thing that its session may set. In JSON, `null` clears it.

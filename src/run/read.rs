@@ -10,7 +10,8 @@ use tokio::time::timeout;
 use super::service::RunService;
 use crate::board::BoardFuture;
 use crate::ids::{RunId, SessionId};
-use crate::json::is_same;
+use crate::json::{is_same, json_length};
+use crate::off_thread::by_size;
 use crate::record::{RunRecord, RunStatus, RunSummary, StepRecord};
 use crate::store::{Page, RunFilter, StoreError};
 use crate::tenant::TenantId;
@@ -91,6 +92,18 @@ impl RunService {
             self.fill_messages(tenant, run.summary.session_id, &mut steps).await?;
         }
         Ok(Some(steps))
+    }
+
+    /// Returns about how many bytes its completed steps have as JSON, with their messages.
+    pub async fn steps_size(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError> {
+        let stored = self.ports.store.steps_size(tenant, run_id).await?;
+        let live = shown(self.ports.board.run_lookup(tenant, run_id)).await;
+        let Some(live) = live.filter(|live| !live.steps.is_empty()) else {
+            return Ok(stored);
+        };
+        let count = move || live.steps.iter().map(|step| json_length(&**step) as u64).sum();
+        // How many they are is what this finds out.
+        Ok(stored.max(by_size(tenant, u64::MAX, count).await))
     }
 
     /// Finds the run that has reserved a session id and has not committed it, and how it stands.

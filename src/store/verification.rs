@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::codec::{HistoryBuilder, STATE_VERSION, StoredPayload, open_payload};
+use super::codec::{HistoryBuilder, STATE_VERSION, open_payload};
 use super::error::StoreError;
 use super::retention::Ancestor;
 use super::rows::{SegmentRow, StateRow};
@@ -42,12 +42,7 @@ impl Verification {
 
     /// Hashes a state.
     pub(crate) fn push_state(&mut self, row: &StateRow) {
-        let stored = StoredPayload {
-            schema_version: row.schema_version,
-            encoding: row.encoding,
-            bytes: &row.payload,
-        };
-        let Ok(bytes) = open_payload(stored, STATE_VERSION) else {
+        let Ok(bytes) = open_payload(row.stored(), STATE_VERSION) else {
             return;
         };
         let (kind, computed) = match row.kind.as_str() {

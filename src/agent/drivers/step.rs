@@ -8,7 +8,6 @@ use super::ports::DriverPorts;
 use super::tool_use::use_tools;
 use crate::agent::answer::AnswerShape;
 use crate::agent::hooks::HookFailure;
-use crate::agent::off_thread::off_thread;
 use crate::agent::ports::{ModelRequest, ToolContext};
 use crate::agent::progress::PendingStep;
 use crate::agent::prompt::{is_template, render_prompt};
@@ -19,6 +18,7 @@ use crate::ids::StepId;
 use crate::json::{Object, Value};
 use crate::message::{ContentPart, Message, Role, ToolCall, joined_text};
 use crate::model_parameters::{ModelParameters, ToolChoice};
+use crate::off_thread::off_thread;
 
 /// The code of an answer that does not fit its shape.
 const ANSWER_INVALID: &str = "answer_invalid";

@@ -88,6 +88,6 @@ async fn result(api: &Api, tenant: &TenantId, run: RunRecord) -> Result<Response
         Some((race, error)) => Err(Problem::new(race, error.message.clone()).with_run(error.conflicting_run_id)),
         // It outlives this process: its caller is told where to follow it, and must not make it again.
         None if !run.summary.status.is_terminal() => accepted(run),
-        None => show(api, tenant, run).await,
+        None => show(api, tenant, Arc::new(run)).await,
     }
 }

@@ -108,29 +108,30 @@ pub(in crate::http) async fn get_run(
     let wait = take_wait(&mut query)?;
     query.finish()?;
     let run_id = path.id("run_id")?;
-    let read = async |wait| {
-        let reading = api.service.runs.run_wait(&tenant, run_id, wait);
-        let run = within(wait + api.limits.request_timeout, reading).await??;
-        run.ok_or_else(|| run_not_found(run_id))
-    };
-    let run = read(wait).await?;
+    let run = read(&api, &tenant, run_id, wait).await?;
+    show(&api, &tenant, run).await
+}
+
+async fn read(api: &Api, tenant: &TenantId, run_id: RunId, wait: Duration) -> Result<Arc<RunRecord>, Problem> {
+    let reading = api.service.runs.run_wait(tenant, run_id, wait);
+    let run = within(wait + api.limits.request_timeout, reading).await??;
+    run.ok_or_else(|| run_not_found(run_id))
+}
+
+/// Answers with a run, which may be large. It is never refused, only delayed, and not even that where it is small.
+pub(super) async fn show(api: &Api, tenant: &TenantId, run: Arc<RunRecord>) -> Result<Response, Problem> {
     let bytes = cost(&run);
-    let (run, room) = if let Some(room) = api.in_flight.try_take(&tenant, bytes) {
+    let (run, room) = if let Some(room) = api.in_flight.try_take(tenant, bytes) {
         (run, room)
     } else {
         // Whoever waits for room holds nothing else.
+        let run_id = run.summary.run_id;
         drop(run);
-        let room = api.in_flight.take(&tenant, bytes).await;
-        (read(Duration::ZERO).await?, room)
+        let room = api.in_flight.take(tenant, bytes).await;
+        (read(api, tenant, run_id, Duration::ZERO).await?, room)
     };
     let view = RunView::from(Arc::unwrap_or_clone(run));
-    respond_with(room, (StatusCode::OK, HeaderMap::new()), &view)
-}
-
-/// Answers with the result of a run, which may be large. It is never refused, only delayed, and not even that where it is small.
-pub(super) async fn show(api: &Api, tenant: &TenantId, run: RunRecord) -> Result<Response, Problem> {
-    let room = api.in_flight.take(tenant, cost(&run)).await;
-    respond_with(room, (StatusCode::OK, HeaderMap::new()), &RunView::from(run))
+    respond_with(room, (StatusCode::OK, HeaderMap::new()), view).await
 }
 
 /// Returns the bytes that answering with a run takes: its words, which stand there twice, and their text. Nothing for a small one.
@@ -161,14 +162,14 @@ pub(in crate::http) async fn list_steps(
     })?;
     query.finish()?;
     let run_id = path.id("run_id")?;
-    let bytes = api.service.store.steps_size(&tenant, run_id).await?;
+    let bytes = api.service.runs.steps_size(&tenant, run_id).await?;
     let room = api.in_flight.take_soon(&tenant, reading(bytes)).await?;
     let steps = api.service.runs.step_list(&tenant, run_id).await?;
     let steps = steps.ok_or_else(|| run_not_found(run_id))?;
     let rest: Vec<_> = (1..).zip(steps).skip(first.unwrap_or_default()).collect();
     let cursor = |(next, _): &(u64, StepRecord)| Cursor::Step(*next);
     let page = ListPage::new(rest, limit, cursor, |(_, step)| step);
-    respond_with(room, (StatusCode::OK, HeaderMap::new()), &page)
+    respond_with(room, (StatusCode::OK, HeaderMap::new()), page).await
 }
 
 /// Takes the parameter `wait`.

@@ -20,6 +20,7 @@ use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::SessionId;
 use crate::json::{count_reaching, json_length};
+use crate::off_thread::by_size;
 use crate::session::{Bundle, BundleDiff, StatesDiff, ValueChange, diff_bundles, diff_states};
 use crate::store::VerifyReport;
 use crate::tenant::TenantId;
@@ -83,23 +84,30 @@ pub(in crate::http) async fn diff_sessions(
         tenant: &tenant,
         sessions: [left_session_id, right_session_id],
     };
-    let (mut states, share) = pair.states().await?;
-    let shared = pair.shared_messages().await?;
-    let [left, right] = [pair.rest(0, shared).await?, pair.rest(1, shared).await?];
-    let is_cut = [cut(&mut states.context), cut(&mut states.environment)];
-    let diff = SessionDiff {
-        left_session_id,
-        right_session_id,
-        complete: left.is_last() && right.is_last() && is_cut == [false, false],
-        diff: BundleDiff {
-            shared_messages: shared,
-            left_messages: left.messages.messages,
-            right_messages: right.messages.messages,
-            context: states.context,
-            environment: states.environment,
-        },
-    };
-    respond_with(share, (StatusCode::OK, HeaderMap::new()), &diff)
+    let (compared, share) = pair.compare().await?;
+    let Compared {
+        shared,
+        pages: [left, right],
+        mut states,
+    } = compared;
+    let bytes = share.amount() as u64;
+    let diff = by_size(&tenant, bytes, move || {
+        let [left, right] = [left, right].map(Page::cut);
+        let is_cut = [cut(&mut states.context), cut(&mut states.environment)];
+        SessionDiff {
+            left_session_id,
+            right_session_id,
+            complete: left.is_last() && right.is_last() && is_cut == [false, false],
+            diff: BundleDiff {
+                shared_messages: shared,
+                left_messages: left.messages.messages,
+                right_messages: right.messages.messages,
+                context: states.context,
+                environment: states.environment,
+            },
+        }
+    });
+    respond_with(share, (StatusCode::OK, HeaderMap::new()), diff.await).await
 }
 
 /// Two sessions that are compared, of which no more is read at a time than a page.
@@ -109,32 +117,32 @@ struct Pair<'a> {
     sessions: [SessionId; 2],
 }
 
+/// How two sessions compare.
+struct Compared {
+    /// How many messages both begin with.
+    shared: u64,
+    /// What follows in each.
+    pages: [Page; 2],
+    states: StatesDiff,
+}
+
 impl Pair<'_> {
-    /// Compares the states, and holds the share that this takes.
-    async fn states(&self) -> Result<(StatesDiff, Share), Problem> {
+    /// Reads on until the messages differ. Returns the share of all that it has read last.
+    async fn compare(&self) -> Result<(Compared, Share), Problem> {
         let store = &self.api.service.store;
         let [left, right] = self.sessions;
-        let bytes = store.states_size(self.tenant, left).await? + store.states_size(self.tenant, right).await?;
-        let share = self.api.in_flight.take_soon(self.tenant, reading(bytes)).await?;
-        let bundle = store.states_load(self.tenant, left).await?;
-        let left = found(self.api, self.tenant, left, bundle).await?;
-        let bundle = store.states_load(self.tenant, right).await?;
-        let right = found(self.api, self.tenant, right, bundle).await?;
-        let diff = diff_states(&left, &right).map_err(Problem::internal)?;
-        Ok((diff, share))
-    }
-
-    /// Counts the messages that both begin with.
-    async fn shared_messages(&self) -> Result<u64, Problem> {
+        let states = store.states_size(self.tenant, left).await? + store.states_size(self.tenant, right).await?;
         let mut shared = self.shared_segments().await?;
         loop {
-            let [left, right] = [self.page(0, shared).await?, self.page(1, shared).await?];
-            let (left, right) = (&left.messages.messages, &right.messages.messages);
-            let same = left.iter().zip(right).take_while(|(left, right)| left == right).count();
-            shared += same as u64;
-            if same == 0 || same < left.len().min(right.len()) {
-                return Ok(shared);
+            let (pages, share) = self.pages(shared, reading(states)).await?;
+            let bytes = pages.iter().map(|page| page.bytes as u64).sum();
+            let count = move || (shared_messages(&pages), pages);
+            let (same, pages) = by_size(self.tenant, bytes, count).await;
+            if same == 0 {
+                let states = self.states(states).await?;
+                return Ok((Compared { shared, pages, states }, share));
             }
+            shared += same;
         }
     }
 
@@ -158,19 +166,37 @@ impl Pair<'_> {
         }
     }
 
-    /// Reads the messages of a session after those that both begin with.
-    async fn rest(&self, index: usize, shared: u64) -> Result<Page, Problem> {
-        let mut page = self.page(index, shared).await?;
-        page.cut();
-        Ok(page)
+    /// Reads a page of each. The room for both and for so many bytes more is taken at once: whoever waits for room holds none.
+    async fn pages(&self, from: u64, more: usize) -> Result<([Page; 2], Share), Problem> {
+        let [mut left, mut right] = self.sessions.map(|id| PageReader::new(self.api, self.tenant, id));
+        let left_plan = self.found(0, left.plan(from, u32::MAX).await?).await?;
+        let right_plan = self.found(1, right.plan(from, u32::MAX).await?).await?;
+        let cost = more.saturating_add(left_plan.cost).saturating_add(right_plan.cost);
+        let share = self.api.in_flight.take_soon(self.tenant, cost).await?;
+        let left = self.found(0, left.load(left_plan).await?).await?;
+        let right = self.found(1, right.load(right_plan).await?).await?;
+        Ok(([left, right], share))
     }
 
-    async fn page(&self, index: usize, from: u64) -> Result<Page, Problem> {
-        let session_id = self.sessions[index];
-        let mut reader = PageReader::new(self.api, self.tenant, session_id);
-        let page = reader.read(from, u32::MAX).await?;
-        found(self.api, self.tenant, session_id, page).await
+    /// Compares the states, which have so many bytes together.
+    async fn states(&self, bytes: u64) -> Result<StatesDiff, Problem> {
+        let store = &self.api.service.store;
+        let [left, right] = self.sessions;
+        let left = self.found(0, store.states_load(self.tenant, left).await?).await?;
+        let right = self.found(1, store.states_load(self.tenant, right).await?).await?;
+        let diff = by_size(self.tenant, bytes, move || diff_states(&left, &right)).await;
+        diff.map_err(Problem::internal)
     }
+
+    async fn found<T>(&self, index: usize, read: Option<T>) -> Result<T, Problem> {
+        found(self.api, self.tenant, self.sessions[index], read).await
+    }
+}
+
+/// Counts the messages that both pages begin with.
+fn shared_messages([left, right]: &[Page; 2]) -> u64 {
+    let pairs = left.messages.messages.iter().zip(&right.messages.messages);
+    pairs.take_while(|(left, right)| left == right).count() as u64
 }
 
 /// Leaves the changes up to the one with which they reach the bytes of a page. Tells whether there were more.

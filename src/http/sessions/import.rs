@@ -3,19 +3,24 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 
 use super::etag;
 use super::import_body::ImportSession;
+use super::show::respond_whole;
 use super::view::{Include, SessionView};
 use crate::http::Api;
 use crate::http::auth::Caller;
+use crate::http::codes::ProblemCode;
 use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::in_flight::{SMALL, respond_with};
 use crate::http::parameters::QueryParameters;
 use crate::http::problem::{Problem, ProblemBody};
+use crate::ids::SessionId;
+use crate::json::json_length;
 use crate::run::Imported;
+use crate::tenant::TenantId;
 
 /// Makes a session of given states, without a run.
 #[utoipa::path(post, path = "/v1/sessions", tag = "sessions", params(
@@ -43,16 +48,34 @@ pub(in crate::http) async fn import_session(
         header::LOCATION,
         HeaderValue::from_str(&location).map_err(Problem::internal)?,
     );
-    let bytes = bundle.history.bytes();
-    let room = api
-        .in_flight
-        .take(&tenant, if bytes <= SMALL { 0 } else { bytes })
-        .await;
-    let mut response = respond_with(
-        room,
-        (StatusCode::CREATED, headers),
-        &SessionView::new(&bundle, Include::ALL),
-    )?;
+    let session_id = bundle.head.session_id;
+    let view = SessionView::new(&bundle, Include::ALL);
+    drop(bundle);
+    let mut response = show(&api, &tenant, session_id, view).await?;
+    *response.status_mut() = StatusCode::CREATED;
+    response.headers_mut().extend(headers);
     mark_replay(&mut response, is_replay);
     Ok(response)
+}
+
+/// Answers with the session, which may be large. It is there by now, so that is never refused, only delayed.
+async fn show(
+    api: &Arc<Api>,
+    tenant: &TenantId,
+    session_id: SessionId,
+    view: SessionView,
+) -> Result<Response, Problem> {
+    let length = json_length(&view);
+    let room = if length <= SMALL { 0 } else { 2 * length };
+    if let Some(room) = api.in_flight.try_take(tenant, room) {
+        return respond_with(room, (StatusCode::OK, HeaderMap::new()), view).await;
+    }
+    // Whoever waits for room holds nothing else: the session is read again.
+    drop(view);
+    loop {
+        match respond_whole(api, tenant, session_id, Include::ALL).await {
+            Err(problem) if problem.code() == ProblemCode::TooMuchInFlight => (),
+            shown => return shown,
+        }
+    }
 }

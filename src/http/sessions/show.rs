@@ -21,6 +21,7 @@ use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::SessionId;
 use crate::message::Message;
+use crate::off_thread::by_size;
 use crate::tenant::TenantId;
 
 /// A page of messages.
@@ -77,29 +78,41 @@ pub(in crate::http) async fn get_session(
 }
 
 /// Answers with the states, and with the messages as they are read from the store.
-async fn respond_whole(
+pub(super) async fn respond_whole(
     api: &Arc<Api>,
     tenant: &TenantId,
     session_id: SessionId,
     include: Include,
 ) -> Result<Response, Problem> {
     let bytes = api.service.store.states_size(tenant, session_id).await?;
-    let mut share = api.in_flight.take_soon(tenant, reading(bytes)).await?;
+    let mut reader = PageReader::new(api, tenant, session_id);
+    let plan = if include.messages() {
+        Some(found(api, tenant, session_id, reader.plan(0, u32::MAX).await?).await?)
+    } else {
+        None
+    };
+    let cost = plan.as_ref().map_or(0, |plan| plan.cost);
+    let mut share = api
+        .in_flight
+        .take_soon(tenant, reading(bytes).saturating_add(cost))
+        .await?;
     let bundle = api.service.store.states_load(tenant, session_id).await?;
     let bundle = found(api, tenant, session_id, bundle).await?;
     let headers = etag::headers(bundle.head.root_hash);
     let view = SessionView::new(&bundle, include.without_messages());
-    if !include.messages() {
-        return respond_with(share, (StatusCode::OK, headers), &view);
-    }
-    let mut text = serde_json::to_vec(&view).map_err(Problem::internal)?;
+    let Some(plan) = plan else {
+        return respond_with(share, (StatusCode::OK, headers), view).await;
+    };
+    let encoded = by_size(tenant, bytes, move || serde_json::to_vec(&view)).await;
+    let mut text = encoded.map_err(Problem::internal)?;
     text.pop();
     text.extend_from_slice(br#","message_history_state":{"messages":["#);
-    // Whoever waits for room holds none.
-    share.set(0);
-    let messages = stream::Messages::open(api, tenant, session_id).await?;
-    let messages = found(api, tenant, session_id, messages).await?;
+    let page = found(api, tenant, session_id, reader.load(plan).await?).await?;
+    // What the text does not take is the page's.
+    let mut of_page = api.in_flight.take(tenant, 0).await;
+    of_page.set(share.amount().saturating_sub(text.len()));
     share.set(text.len());
+    let messages = stream::Messages::new(reader, page, of_page);
     let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     Ok((json, headers, stream::body(held(text.into(), share), messages)).into_response())
 }
@@ -124,7 +137,7 @@ pub(in crate::http) async fn list_messages(
     query.finish()?;
     let session_id = path.id("session_id")?;
     let (share, list) = place.read(&api, &tenant, session_id).await?;
-    respond_with(share, (StatusCode::OK, HeaderMap::new()), &list)
+    respond_with(share, (StatusCode::OK, HeaderMap::new()), list).await
 }
 
 /// Where a page of messages begins and how long it is.
@@ -156,11 +169,8 @@ impl MessagePlace {
         let page = PageReader::new(api, tenant, session_id)
             .read(self.from, self.limit)
             .await?;
-        let mut page = found(api, tenant, session_id, page).await?;
-        page.cut();
-        let Page {
-            messages: page, share, ..
-        } = page;
+        let (page, share) = found(api, tenant, session_id, page).await?;
+        let Page { messages: page, .. } = by_size(tenant, page.bytes as u64, move || page.cut()).await;
         let end = page.from + page.messages.len() as u64;
         let next = (end < page.total && !page.messages.is_empty()).then_some(Cursor::Message(end));
         let list = MessageList {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::mem::take;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -15,6 +16,7 @@ use crate::http::problem::Problem;
 use crate::ids::SessionId;
 use crate::json::{count_reaching, json_length};
 use crate::message::Message;
+use crate::off_thread::by_size;
 use crate::store::{MessagePage, SegmentSize};
 use crate::tenant::TenantId;
 
@@ -32,22 +34,21 @@ pub(super) struct PageReader {
     listed: VecDeque<SegmentSize>,
 }
 
-/// Messages of whole stored segments, with the share that reading them takes.
+/// Messages of whole stored segments.
 pub(super) struct Page {
     pub(super) messages: MessagePage,
     /// The bytes of those segments as JSON.
     pub(super) bytes: usize,
-    pub(super) share: Share,
 }
 
 /// What the next page reads.
-struct Plan {
+pub(super) struct Plan {
     from: u64,
     count: u32,
     /// The bytes of its segments as JSON.
     bytes: usize,
     /// The bytes that reading it takes.
-    cost: usize,
+    pub(super) cost: usize,
 }
 
 impl Page {
@@ -57,10 +58,11 @@ impl Page {
     }
 
     /// Leaves the messages up to the one with which they reach the bytes of a page.
-    pub(super) fn cut(&mut self) {
+    pub(super) fn cut(mut self) -> Self {
         let messages = &mut self.messages.messages;
         let count = count_reaching(PAGE_BYTES, messages.iter().map(|message| json_length(&**message)));
         messages.truncate(count);
+        self
     }
 }
 
@@ -76,24 +78,25 @@ impl PageReader {
 
     /// Reads at most `limit` messages from an index on: those of as many segments as make a page, and of one at least, since that is
     /// what the store reads. Pages must follow one another. `None` when there is no such session.
-    pub(super) async fn read(&mut self, from: u64, limit: u32) -> Result<Option<Page>, Problem> {
+    pub(super) async fn read(&mut self, from: u64, limit: u32) -> Result<Option<(Page, Share)>, Problem> {
         let Some(plan) = self.plan(from, limit).await? else {
             return Ok(None);
         };
         let share = self.api.in_flight.take_soon(&self.tenant, plan.cost).await?;
-        self.load(plan, share).await
+        Ok(self.load(plan).await?.map(|page| (page, share)))
     }
 
     /// Reads the next page of a response that has begun: it waits for room as long as it takes.
-    async fn read_on(&mut self, from: u64) -> Result<Option<Page>, Problem> {
+    async fn read_on(&mut self, from: u64) -> Result<Option<(Page, Share)>, Problem> {
         let Some(plan) = self.plan(from, u32::MAX).await? else {
             return Ok(None);
         };
         let share = self.api.in_flight.take(&self.tenant, plan.cost).await;
-        self.load(plan, share).await
+        Ok(self.load(plan).await?.map(|page| (page, share)))
     }
 
-    async fn plan(&mut self, from: u64, limit: u32) -> Result<Option<Plan>, Problem> {
+    /// Plans the next page without reading it. `None` when there is no such session.
+    pub(super) async fn plan(&mut self, from: u64, limit: u32) -> Result<Option<Plan>, Problem> {
         if self.listed.is_empty() {
             let store = &self.api.service.store;
             let listed = store.segment_list(&self.tenant, self.session_id, from, limit).await?;
@@ -120,7 +123,8 @@ impl PageReader {
         }))
     }
 
-    async fn load(&self, plan: Plan, share: Share) -> Result<Option<Page>, Problem> {
+    /// Reads what was planned, for which there must be room.
+    pub(super) async fn load(&self, plan: Plan) -> Result<Option<Page>, Problem> {
         let store = &self.api.service.store;
         let page = store.message_list(&self.tenant, self.session_id, plan.from, plan.count);
         let Some(messages) = page.await? else {
@@ -133,9 +137,27 @@ impl PageReader {
         Ok(Some(Page {
             messages,
             bytes: plan.bytes,
-            share,
         }))
     }
+}
+
+/// Appends messages, of which the first has an index, up to the one with which they make a chunk. Returns the rest of them and the index
+/// of the first of those.
+fn encode(
+    mut page: VecDeque<Arc<Message>>,
+    mut next: u64,
+    mut text: Vec<u8>,
+) -> serde_json::Result<(VecDeque<Arc<Message>>, u64, Vec<u8>)> {
+    while text.len() < CHUNK_BYTES
+        && let Some(message) = page.pop_front()
+    {
+        if next > 0 {
+            text.push(b',');
+        }
+        serde_json::to_writer(&mut text, &*message)?;
+        next += 1;
+    }
+    Ok((page, next, text))
 }
 
 /// More than fits is as much as one may ask for.
@@ -163,23 +185,17 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Reads the first page; `None` when there is no such session.
-    pub(super) async fn open(
-        api: &Arc<Api>,
-        tenant: &TenantId,
-        session_id: SessionId,
-    ) -> Result<Option<Self>, Problem> {
-        let mut reader = PageReader::new(api, tenant, session_id);
-        let first = reader.read(0, u32::MAX).await?;
-        Ok(first.map(|page| Self {
+    /// Begins with the first page, which holds the share.
+    pub(super) fn new(reader: PageReader, first: Page, share: Share) -> Self {
+        Self {
             reader,
-            total: page.messages.total,
+            total: first.messages.total,
             next: 0,
-            page: page.messages.messages.into(),
-            left: page.bytes,
-            share: Some(page.share),
+            page: first.messages.messages.into(),
+            left: first.bytes,
+            share: Some(share),
             is_over: false,
-        }))
+        }
     }
 
     fn into_chunks(self) -> impl Stream<Item = io::Result<Bytes>> + Send {
@@ -206,17 +222,14 @@ impl Messages {
                 text.extend_from_slice(b"]}}");
                 break;
             }
-            let Some(message) = self.page.pop_front() else {
+            if self.page.is_empty() {
                 self.read_on().await?;
                 continue;
-            };
-            if self.next > 0 {
-                text.push(b',');
             }
-            let before = text.len();
-            serde_json::to_writer(&mut text, &*message)?;
+            let (page, next, before) = (take(&mut self.page), self.next, text.len());
+            let encode = move || encode(page, next, text);
+            (self.page, self.next, text) = by_size(&self.reader.tenant, self.left as u64, encode).await?;
             self.left = self.left.saturating_sub(text.len() - before);
-            self.next += 1;
         }
         if let Some(share) = &mut self.share {
             share.set(self.left + text.len());
@@ -232,10 +245,10 @@ impl Messages {
             let cause = problem.cause_chain();
             io::Error::other(cause.unwrap_or_else(|| problem.code().as_str().to_owned()))
         })?;
-        let page = page.ok_or_else(|| io::Error::other("the session was removed meanwhile"))?;
+        let (page, share) = page.ok_or_else(|| io::Error::other("the session was removed meanwhile"))?;
         self.page = page.messages.messages.into();
         self.left = page.bytes;
-        self.share = Some(page.share);
+        self.share = Some(share);
         Ok(())
     }
 }

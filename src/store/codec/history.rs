@@ -53,6 +53,11 @@ impl HistoryBuilder {
         Ok((hash_segment(&bytes), coverages.next().map(|coverage| coverage.to)))
     }
 
+    /// Tells whether no segment was decoded.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
     /// Joins the segments if they end where the indexes end and hold all of them.
     pub(crate) fn into_history(self, indexes: Range<u64>) -> Result<History, HistoryGap> {
         let (first_index, messages) = self.join()?;

@@ -83,6 +83,16 @@ impl SegmentRow<'_> {
         i64::from(self.message_count)
     }
 
+    /// Returns the bytes of the payload as they are stored.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.payload.len()
+    }
+
+    /// Returns the bytes of the messages as JSON.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.stored().payload.length()
+    }
+
     /// Decodes the messages into the builder.
     pub(crate) fn push_into(&self, builder: &mut HistoryBuilder) -> Result<(), StoreError> {
         builder.push(self.stored()).map_err(|error| {

@@ -8,7 +8,7 @@ use super::{RowName, StoredTime, from_row};
 use crate::ids::{BranchId, RunId, SessionId};
 use crate::session::{BranchPosition, Bundle, EnvironmentState, Hash, History, SessionHead, StoredContext};
 use crate::store::codec::{
-    DecodeError, SESSION_VERSION, StoredPayload, check_version, decode_context, decode_environment,
+    DecodeError, SESSION_VERSION, StoredPayload, check_version, decode_context, decode_environment, stated_length,
 };
 use crate::store::error::StoreError;
 
@@ -133,6 +133,18 @@ where
 }
 
 impl BundleRow {
+    /// Returns the bytes of the states as JSON.
+    pub(crate) fn state_bytes(&self) -> u64 {
+        let states = &self.states;
+        let environment = (states.environment_encoding, &states.environment_payload);
+        let context = (states.context_encoding, &states.context_payload);
+        let length = |(encoding, payload): (Option<i16>, &Option<Vec<u8>>)| {
+            let (encoding, payload) = encoding.zip(payload.as_ref())?;
+            Some(stated_length(encoding, payload).unwrap_or(payload.len() as u64))
+        };
+        [environment, context].into_iter().filter_map(length).sum()
+    }
+
     /// Decodes all but the history.
     pub(crate) fn into_parts(self) -> Result<BundleParts, StoreError> {
         let head = SessionHead::try_from(self.head)?;
@@ -208,9 +220,9 @@ from_row!(PlaceRow {
 pub(crate) struct StateRow {
     pub(crate) hash: Vec<u8>,
     pub(crate) kind: String,
-    pub(crate) schema_version: i16,
-    pub(crate) encoding: i16,
-    pub(crate) payload: Vec<u8>,
+    schema_version: i16,
+    encoding: i16,
+    payload: Vec<u8>,
 }
 
 from_row!(StateRow {
@@ -220,3 +232,14 @@ from_row!(StateRow {
     encoding,
     payload
 });
+
+impl StateRow {
+    /// Returns the state as it is stored.
+    pub(crate) fn stored(&self) -> StoredPayload<'_> {
+        StoredPayload {
+            schema_version: self.schema_version,
+            encoding: self.encoding,
+            bytes: &self.payload,
+        }
+    }
+}

@@ -5,14 +5,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::columns::session_columns;
-use super::engine::{Engine, EngineRow};
+use super::engine::Engine;
+use super::pile::segments_fold;
 use super::sessions::place_lookup;
 use super::statement::Statement;
 use crate::ids::SessionId;
 use crate::message::Message;
+use crate::off_thread::by_size;
 use crate::session::{Bundle, History};
 use crate::store::codec::HistoryBuilder;
-use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
 use crate::store::rows::{
     BundleParts, BundleRow, PayloadSizeRow, PlaceRow, RowName, SegmentRow, SegmentSizeRow, stored_count,
@@ -88,15 +89,14 @@ pub(super) async fn bundle_load(
         return Ok(None);
     };
     let needed = parts.head.history_start..parts.head.message_count;
-    let mut builder = HistoryBuilder::default();
     let place = PlaceRow {
         branch_id: parts.head.position.branch_id.as_uuid(),
         position: stored_count(parts.head.position.position),
         message_count: stored_count(parts.head.message_count),
     };
     let columns = stored_count(needed.start)..i64::MAX;
-    read_segments(engine, tenant, place, columns, &mut builder).await?;
-    let history = builder
+    let history = read_segments(engine, tenant, place, columns)
+        .await?
         .into_history(needed)
         .map_err(|gap| RowName::new("sessions", &session_id).corrupt("message_count", gap))?;
     Ok(Some(parts.with_history(history)))
@@ -145,7 +145,8 @@ async fn parts_load(
         .bind(session_id.as_uuid())
         .fetch_optional(engine)
         .await?;
-    row.map(BundleRow::into_parts).transpose()
+    let Some(row) = row else { return Ok(None) };
+    by_size(tenant, row.state_bytes(), || row.into_parts()).await.map(Some)
 }
 
 /// Lists the segments that hold messages, without reading those.
@@ -187,14 +188,15 @@ pub(super) async fn message_list(
     let total = name.count("message_count", place.message_count)?;
     let from = from.min(total);
     let indexes = from..from.saturating_add(u64::from(limit)).min(total);
-    let mut builder = HistoryBuilder::default();
-    if !indexes.is_empty() {
+    let messages = if indexes.is_empty() {
+        Vec::new()
+    } else {
         let columns = stored_count(indexes.start)..stored_count(indexes.end);
-        read_segments(engine, tenant, place, columns, &mut builder).await?;
-    }
-    let messages = builder
-        .into_range(indexes)
-        .map_err(|gap| name.corrupt("message_count", gap))?;
+        read_segments(engine, tenant, place, columns)
+            .await?
+            .into_range(indexes)
+            .map_err(|gap| name.corrupt("message_count", gap))?
+    };
     Ok(Some(MessagePage { messages, from, total }))
 }
 
@@ -204,22 +206,16 @@ pub(super) async fn new_message_list(
     tenant: &TenantId,
     session_id: SessionId,
 ) -> Result<Option<Vec<Arc<Message>>>, StoreError> {
-    const OPERATION: &str = "list new messages";
     let statement = "select h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding,
             h.payload
         from sessions s
         join history_segments h on h.tenant = s.tenant and h.branch_id = s.branch_id and h.position = s.position
         where s.tenant = $1 and s.session_id = $2";
-    let select = Statement::new(OPERATION, statement)
+    let select = Statement::new("list new messages", statement)
         .bind(tenant.as_str())
         .bind(session_id.as_uuid());
-    let Some(row) = engine.fetch_optional(select).await.map_err(store_error(OPERATION))? else {
-        return Ok(None);
-    };
-    let mut builder = HistoryBuilder::default();
-    let segment: SegmentRow<'_> = row.read().map_err(store_error(OPERATION))?;
-    segment.push_into(&mut builder)?;
-    Ok(Some(builder.into_messages()))
+    let builder = history_read(engine, tenant, select).await?;
+    Ok((!builder.is_empty()).then(|| builder.into_messages()))
 }
 
 /// Decodes the segments of the line that hold any of the indexes.
@@ -228,17 +224,25 @@ async fn read_segments<E: Engine>(
     tenant: &TenantId,
     place: PlaceRow,
     indexes: Range<i64>,
-    builder: &mut HistoryBuilder,
-) -> Result<(), StoreError> {
-    const OPERATION: &str = "load history";
-    let failed = store_error(OPERATION);
-    let mut select = Statement::new(OPERATION, SEGMENTS)
+) -> Result<HistoryBuilder, StoreError> {
+    let mut select = Statement::new("load history", SEGMENTS)
         .bind(tenant.as_str())
         .bind(place.branch_id)
         .bind(place.position)
         .bind(indexes.start)
         .bind(indexes.end);
     E::push_segments_join(&mut select);
-    let decode = |row: &EngineRow| row.read::<SegmentRow<'_>>().map_err(&failed)?.push_into(builder);
-    select.fetch_each(engine, decode).await
+    history_read(engine, tenant, select).await
+}
+
+/// Decodes the segments that a statement selects.
+async fn history_read(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    select: Statement<'_>,
+) -> Result<HistoryBuilder, StoreError> {
+    fn push(builder: &mut HistoryBuilder, segment: &SegmentRow<'_>) -> Result<(), StoreError> {
+        segment.push_into(builder)
+    }
+    segments_fold(engine, tenant, select, HistoryBuilder::default(), push).await
 }

@@ -11,6 +11,8 @@ mod columns;
 
 mod sessions;
 
+mod pile;
+
 mod history;
 mod lists;
 mod verify;

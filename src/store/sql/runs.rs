@@ -145,15 +145,19 @@ async fn run_list<E: Engine>(
 }
 
 async fn steps_size(engine: &impl Engine, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError> {
-    let statement = "select steps_encoding as encoding, cast(length(steps) as bigint) as stored_bytes,
+    let statement = "with recursive family (session_id) as (
+            select session_id from runs where tenant = $1 and run_id = $2
+            union
+            select k.session_id from family f join sessions k on k.tenant = $1 and k.subagent_of = f.session_id
+        )
+        select steps_encoding as encoding, cast(length(steps) as bigint) as stored_bytes,
             substr(steps, 1, 18) as beginning
         from runs where tenant = $1 and run_id = $2
         union all
         select h.encoding, cast(length(h.payload) as bigint), substr(h.payload, 1, 18)
-        from runs r
-        join sessions s on s.tenant = r.tenant and s.session_id = r.session_id
-        join history_segments h on h.tenant = s.tenant and h.branch_id = s.branch_id and h.position = s.position
-        where r.tenant = $1 and r.run_id = $2";
+        from family f
+        join sessions s on s.tenant = $1 and s.session_id = f.session_id
+        join history_segments h on h.tenant = s.tenant and h.branch_id = s.branch_id and h.position = s.position";
     let rows: Vec<PayloadSizeRow> = Statement::new("measure steps", statement)
         .bind(tenant.as_str())
         .bind(run_id.as_uuid())

@@ -91,20 +91,6 @@ impl<'v> Statement<'v> {
         row.as_ref().map(EngineRow::read).transpose().map_err(failed)
     }
 
-    /// Hands the rows over as they come, so that payloads don't pile up.
-    pub(crate) async fn fetch_each(
-        self,
-        engine: &impl Engine,
-        mut each: impl FnMut(&EngineRow) -> Result<(), StoreError> + Send,
-    ) -> Result<(), StoreError> {
-        let failed = store_error(self.operation);
-        let mut rows = engine.fetch(self);
-        while let Some(row) = rows.try_next().await.map_err(&failed)? {
-            each(&row)?;
-        }
-        Ok(())
-    }
-
     /// Runs a statement that writes; returns the number of rows that it changed.
     pub(crate) async fn execute(self, engine: &impl Engine) -> Result<u64, StoreError> {
         engine.execute(self).await

@@ -1,16 +1,20 @@
 //! Verification: four statements, whatever the depth, and one more where ancestors were removed. Rows are read as they come, so payloads don't pile up.
 
 use super::columns::{ancestors, line_of_place, removed_session_columns, session_columns};
-use super::engine::{Engine, EngineRow};
+use futures_util::TryStreamExt as _;
+
+use super::engine::Engine;
 use super::lists::has_gap;
+use super::pile::segments_fold;
 use super::sessions::place_lookup;
 use super::statement::Statement;
 use crate::ids::SessionId;
+use crate::off_thread::by_size;
 use crate::session::SessionHead;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
 use crate::store::retention::Ancestor;
-use crate::store::rows::{RemovedSessionRow, SessionRow};
+use crate::store::rows::{RemovedSessionRow, SessionRow, StateRow};
 use crate::store::traits::VerifyReport;
 use crate::store::verification::Verification;
 use crate::tenant::TenantId;
@@ -59,26 +63,30 @@ pub(super) async fn session_verify(
     let Some(place) = place_lookup(engine, tenant, session_id).await? else {
         return Ok(None);
     };
-    let mut verification = Verification::default();
-    let push_segment = |row: &EngineRow| {
-        verification.push_segment(&row.read().map_err(&failed)?);
-        Ok(())
-    };
-    Statement::new(OPERATION, SEGMENTS)
+    let select = Statement::new(OPERATION, SEGMENTS)
         .bind(tenant.as_str())
         .bind(place.branch_id)
-        .bind(place.position)
-        .fetch_each(engine, push_segment)
-        .await?;
-    let push_state = |row: &EngineRow| {
-        verification.push_state(&row.read().map_err(&failed)?);
+        .bind(place.position);
+    let begin = Verification::default();
+    let mut verification = segments_fold(engine, tenant, select, begin, |verification, segment| {
+        verification.push_segment(segment);
         Ok(())
-    };
-    Statement::new(OPERATION, STATES)
+    })
+    .await?;
+    let select = Statement::new(OPERATION, STATES)
         .bind(tenant.as_str())
-        .bind(session_id.as_uuid())
-        .fetch_each(engine, push_state)
-        .await?;
+        .bind(session_id.as_uuid());
+    let mut rows = engine.fetch(select);
+    while let Some(row) = rows.try_next().await.map_err(&failed)? {
+        let state: StateRow = row.read().map_err(&failed)?;
+        let bytes = state.stored().length();
+        let check = move || {
+            verification.push_state(&state);
+            verification
+        };
+        verification = by_size(tenant, bytes, check).await;
+    }
+    drop(rows);
     let select = |text| {
         Statement::new(OPERATION, text)
             .bind(tenant.as_str())

@@ -23,7 +23,7 @@ on_every_store! {
 const PAGE: usize = 1 << 20;
 
 /// A session whose messages have these numbers of bytes.
-fn history(sizes: &[usize]) -> Value {
+pub(super) fn history(sizes: &[usize]) -> Value {
     let message = |(number, size): (usize, &usize)| {
         let role = if number % 2 == 0 { "user" } else { "assistant" };
         json!({"role": role, "content": format!("{number} {}", "x".repeat(*size))})
@@ -162,11 +162,12 @@ async fn large_agents_are_listed_a_few_at_a_time(service: &Service) {
 }
 
 /// A reader that asks for something, reads how the response begins, and then nothing more.
-async fn stop_reading(service: &Service, path: &str, key: &str) -> TcpStream {
+pub(super) async fn stop_reading(service: &Service, path: &str, key: Option<&str>) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     let mut stream = socket.connect(service.address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {key}\r\n\r\n");
+    let authorization = key.map_or(String::new(), |key| format!("authorization: Bearer {key}\r\n"));
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{authorization}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut begin = [0; 15];
     stream.read_exact(&mut begin).await.unwrap();
@@ -189,7 +190,7 @@ async fn readers_who_do_not_read_leave_room_for_other_tenants() {
     }
     let get =
         async |path: &str, key: &str| -> Answer { read(service.request(Method::GET, path).bearer_auth(key)).await };
-    let first = stop_reading(&service, &paths[0], &slow).await;
+    let first = stop_reading(&service, &paths[0], Some(&slow)).await;
     let refused = get(&paths[0], &slow).await;
     refused.assert_problem("too_much_in_flight");
     assert_eq!(refused.header("retry-after"), "1");
@@ -201,6 +202,31 @@ async fn readers_who_do_not_read_leave_room_for_other_tenants() {
     // What a reader holds is given back with its connection.
     drop(first);
     assert_eq!(get(&paths[0], &slow).await.status, 200);
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn sessions_of_which_each_takes_all_the_room_are_compared() {
+    let service = Service::start_with(&[("http.max_bytes_in_flight", "6291456")]).await;
+    let mut ids = Vec::new();
+    for size in [2_000_000, 2_000_001] {
+        let mut body = history(&[size]);
+        body["environment_state"] = json!({"variables": {"note": "x".repeat(size - 1_800_000)}});
+        let made = service.post("/v1/sessions", &body).await.ok();
+        ids.push(made["session_id"].as_str().unwrap().to_owned());
+    }
+    let diff = service.get(&format!("/v1/sessions/{}/diff/{}", ids[0], ids[1])).await;
+    assert_eq!((&diff["shared_messages"], &diff["complete"]), (&json!(0), &json!(true)));
+    for (side, size) in [("left", 2_000_000), ("right", 2_000_001)] {
+        let messages = diff[format!("{side}_messages")].as_array().unwrap();
+        let text = messages[0]["content"][0]["text"].as_str().unwrap();
+        assert_eq!((messages.len(), text.len()), (1, "0 ".len() + size));
+        let change = &diff["environment"][0];
+        assert_eq!(
+            (&change["path"], change[side].as_str().unwrap().len()),
+            (&json!("/variables/note"), size - 1_800_000)
+        );
+    }
     service.finish().await;
 }
 

@@ -47,6 +47,7 @@ mod logs;
 mod pretty;
 mod removal;
 mod rivals;
+mod room;
 mod runs;
 mod service;
 mod session_sizes;

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -17,6 +17,9 @@ use crate::support::wait::until;
 
 /// The most runs at once of a service in a test.
 pub(super) const MAX_RUNS: usize = 4;
+
+/// The bytes of the answer to the word `much`.
+pub(super) const MUCH: usize = 2_000_000;
 
 /// The configured agent.
 const DEMO: &str = r#"
@@ -63,6 +66,17 @@ impl Service {
         let behind = Arc::clone(&gate);
         let models = MockModel::start(move |request| {
             let text = format!("echo: {}", last_user_text(request));
+            let last = request["messages"].as_array().and_then(|messages| messages.last());
+            let is_called = last.is_some_and(|message| message["role"] == "tool");
+            if let Some(expression) = last_user_text(request)
+                .strip_prefix("calculate ")
+                .filter(|_| !is_called)
+            {
+                return Reply::call("call-1", "calculator", &json!({"expression": expression}));
+            }
+            if last_user_text(request) == "much" {
+                return Reply::Text(vec!["x".repeat(MUCH / 4); 4]);
+            }
             if request["model"] == "gated" {
                 return Reply::Held(Arc::clone(&behind), text);
             }

@@ -16,6 +16,7 @@ on_both_engines!(
     sessions_are_listed_by_who_started_them,
     other_tenants_see_no_subagents,
     subagents_are_kept_in_the_cache,
+    steps_are_measured_with_the_messages_of_subagents,
 );
 
 /// A subagent's session in the commit: it continues the parent, and another session's agent has started it.
@@ -265,4 +266,25 @@ async fn subagents_are_kept_in_the_cache(fixture: Fixture) {
             None
         );
     }
+}
+
+async fn steps_are_measured_with_the_messages_of_subagents(fixture: Fixture) {
+    let (mut commit, other) = (family(&fixture, None), tenant("other"));
+    let size = async |commit: &Commit, of| {
+        let run_id = commit.draft.run_id.unwrap();
+        fixture.store.steps_size(of, run_id).await.unwrap()
+    };
+    for number in 0..commit.children.len() {
+        let history = std::mem::take(&mut commit.children[number].history);
+        commit.children[number].history = history.with_message(user(&"x".repeat(100_000)));
+    }
+    publish(&fixture, &commit).await;
+    let measured = size(&commit, &fixture.tenant).await;
+    assert!((300_000..310_000).contains(&measured), "{measured}");
+    assert_eq!(size(&commit, &other).await, 0);
+    // Those of another run's subagents are not its own.
+    let small = family(&fixture, None);
+    publish(&fixture, &small).await;
+    let measured = size(&small, &fixture.tenant).await;
+    assert!(measured < 10_000, "{measured}");
 }

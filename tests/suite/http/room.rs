@@ -1,0 +1,116 @@
+//! The room that requests and responses share: what is counted in it, and that results which had to wait for it are whole.
+
+use std::sync::Arc;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use agent_runtime::store::Scope;
+
+use super::large_reads::{history, stop_reading};
+use super::service::Service;
+use crate::support::answer::{Answer, read, with_json};
+use crate::support::wait::until;
+
+/// Of which a tenant takes half at most.
+const ROOM: (&str, &str) = ("http.max_bytes_in_flight", "12582912");
+
+/// Imports a session and returns its path.
+async fn import(service: &Service, bytes: usize) -> String {
+    let made = service.post("/v1/sessions", &history(&[bytes])).await.ok();
+    format!("/v1/sessions/{}", made["session_id"].as_str().unwrap())
+}
+
+/// A request with a large body of which no more than the beginning is ever sent.
+async fn begin_upload(service: &Service, key: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(service.address).await.unwrap();
+    let head =
+        "POST /v1/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9000000";
+    let beginning = " ".repeat(100_000);
+    let request = format!("{head}\r\nauthorization: Bearer {key}\r\n\r\n{beginning}");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn uploads_that_never_end_leave_room_for_other_tenants() {
+    let service = Service::start_with(&[ROOM, ("http.request_timeout", "5m")]).await;
+    let scopes = [Scope::SessionsRead, Scope::RunsWrite];
+    let (_, slow) = service.make_key("slow", &scopes).await;
+    let (_, other) = service.make_key("other", &scopes).await;
+    let send = async |key: &str, size: usize| -> Answer {
+        let request = service.request(Method::POST, "/v1/sessions").bearer_auth(key);
+        read(with_json(request, &history(&[size]))).await
+    };
+    let upload = begin_upload(&service, &slow).await;
+    until("the upload never took room", async || {
+        let answer = send(&slow, 3_000_000).await;
+        let is_refused = answer.status == 503;
+        if is_refused {
+            answer.assert_problem("too_much_in_flight");
+        }
+        is_refused
+    })
+    .await;
+    // What is small waits for nothing.
+    assert_eq!(send(&slow, 1_000).await.status, 201);
+    assert_eq!(send(&other, 3_000_000).await.status, 201);
+    drop(upload);
+    until("the upload never gave its room back", async || {
+        send(&slow, 3_000_000).await.status == 201
+    })
+    .await;
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn the_steps_of_a_run_at_work_take_room() {
+    let service = Service::start_with(&[ROOM, ("http.request_timeout", "5m")]).await;
+    let session = import(&service, 5_000_000).await;
+    let input = format!("calculate {}", "1+".repeat(400_000));
+    let accepted = service
+        .post(
+            "/v1/runs",
+            &json!({"input": input, "model": "mock/gated", "mode": "async"}),
+        )
+        .await
+        .ok();
+    let steps = format!("/v1/runs/{}/steps", accepted["run_id"].as_str().unwrap());
+    until("the first step was never shown", async || {
+        let shown = service.get(&steps).await;
+        shown["data"].as_array().unwrap().len() == 1
+    })
+    .await;
+    let reader = stop_reading(&service, &session, None).await;
+    service.try_get(&steps).await.assert_problem("too_much_in_flight");
+    drop(reader);
+    until("the room was never given back", async || {
+        service.try_get(&steps).await.status == 200
+    })
+    .await;
+    service.gate.open(1);
+    let run = steps.trim_end_matches("/steps");
+    until("the run never ended", async || {
+        service.get(run).await["status"] == "completed"
+    })
+    .await;
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_result_that_waits_for_room_is_whole() {
+    let service = Arc::new(Service::start_with(&[ROOM, ("http.request_timeout", "5m")]).await);
+    let session = import(&service, 5_000_000).await;
+    let reader = stop_reading(&service, &session, None).await;
+    let run = tokio::spawn({
+        let service = Arc::clone(&service);
+        async move { service.run_with(json!({"input": "much"})).await }
+    });
+    service.until_counts((2, 1)).await;
+    drop(reader);
+    let run: Value = run.await.unwrap();
+    assert_eq!(run["output_text"].as_str().unwrap().len(), super::service::MUCH);
+    Arc::into_inner(service).unwrap().finish().await;
+}
