@@ -20,8 +20,10 @@ use crate::tenant::TenantId;
 
 /// How long a replica may go on with a definition that another one has replaced.
 const MAX_AGE: Duration = Duration::from_secs(2);
-/// The most definitions kept in memory.
-const MAX_CACHED: u64 = 10_000;
+/// The most bytes of definitions kept in memory.
+const MAX_CACHED: u64 = 64 << 20;
+/// What an entry takes beside its definition.
+const ENTRY: u64 = 512;
 
 /// For how many reads of the files their versions are known as those of files: as long as a request may take that looked one up before.
 const KNOWN_READS: u64 = 16;
@@ -76,6 +78,10 @@ impl AgentDirectory {
     ) -> Result<Self, AgentFilesError> {
         let cache = moka::sync::Cache::builder()
             .max_capacity(MAX_CACHED)
+            .weigher(|_, found: &Option<AgentRecord>| {
+                let bytes = found.as_ref().map_or(0, AgentRecord::memory);
+                u32::try_from(bytes + ENTRY).unwrap_or(u32::MAX)
+            })
             .time_to_live(MAX_AGE)
             .build();
         let directory = Self {

@@ -1,9 +1,11 @@
-//! How much memory a bundle takes. An estimate from the sizes of its parts, within a factor of two; it asks no allocator.
+//! How much memory a bundle or the definition of an agent takes. An estimate from the sizes of its parts, within a factor of two; it asks no allocator.
 //!
 //! JSON in memory may take a hundred times the bytes of its text, so the text's length tells nothing.
 
 use std::sync::Arc;
 
+use super::traits::AgentRecord;
+use crate::agent::AgentDefinition;
 use crate::json::{Object, RawJson, Value};
 use crate::message::{ContentPart, MediaSource, Message};
 use crate::model_ref::ResponseFormat;
@@ -56,6 +58,15 @@ impl Weight {
     /// Returns the bytes of all parts.
     pub(super) fn total(self) -> u64 {
         self.head + self.environment + self.context + self.messages
+    }
+}
+
+impl AgentRecord {
+    /// Returns about how many bytes of memory it takes.
+    pub fn memory(&self) -> u64 {
+        // Whatever it consists of, none of it takes more than its JSON does as a value.
+        let json = serde_json::to_value(&*self.definition).map_or(0, |json| value(&json));
+        (size_of::<AgentDefinition>() + json) as u64
     }
 }
 
@@ -204,6 +215,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::clock::Timestamp;
+    use crate::session::Hash;
 
     /// Counts what the parts of a value must at least take, and allows twice as much.
     #[track_caller]
@@ -225,5 +238,26 @@ mod tests {
         // No allocation takes less than 16 bytes.
         let wide: Object = (0..10_000).map(|key| (format!("{key:08}"), json!(0))).collect();
         assert_weight(&Value::Object(wide), 10_000 * (entry + 16));
+    }
+
+    #[test]
+    fn an_agent_is_weighed_by_its_texts_and_its_values() {
+        let of = |field: &str, value: Value| AgentRecord {
+            definition: Arc::new(serde_json::from_value(json!({"name": "a", "model": "m/m", field: value})).unwrap()),
+            version: Hash::from([0; 32]),
+            created_at: Timestamp::UNIX_EPOCH,
+        };
+        let small = of("description", json!("")).memory();
+        assert!(small < 8 << 10, "{small}");
+        let at_least = |record: AgentRecord, bytes: usize| {
+            let memory = usize::try_from(record.memory()).unwrap();
+            assert!((bytes..2 * bytes).contains(&memory), "{memory}, at least {bytes}");
+        };
+        at_least(of("system_prompt", json!("x".repeat(1_000_000))), 1_000_000);
+        let entry = size_of::<String>() + size_of::<Value>();
+        at_least(
+            of("metadata", json!({"a": vec![json!({"a": 0}); 10_000]})),
+            10_000 * 11 * entry,
+        );
     }
 }
