@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use tokio_stream::StreamExt as _;
 
 use super::output::{EndedBySignal, is_broken_pipe, print_json, print_line, print_note, print_piece};
 use super::{JsonArgs, TenantArgs, store};
@@ -159,9 +157,10 @@ async fn follow(app: &App, args: &RunArgs, text: String, run_id: &mut Option<Run
     };
     let handle = app.runs.start(args.tenant.tenant.clone(), request).await?;
     *run_id = Some(handle.run_id);
-    let mut events = pin!(handle.into_events());
+    let (caller, mut events) = handle.into_events();
     let mut has_spoken = false;
     while let Some(followed) = events.next().await {
+        caller.is_told(&followed);
         let event = match followed {
             Followed::Event(event) => event,
             Followed::Dropped { reason } => bail!("the run can't be followed any more: {reason}"),

@@ -9,16 +9,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{self, BoxStream};
-use futures_util::{Stream, StreamExt as _};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::active::ActiveRun;
+use super::run_end::RunEnd;
 use super::service::RunService;
 use super::shared_looks::Place;
 use crate::ids::RunId;
-use crate::record::{RunEvent, RunEventPayload, RunRecord, event_weight};
+use crate::record::{RunEvent, RunEventPayload, event_weight};
 use crate::store::StoreError;
 use crate::tenant::TenantId;
 
@@ -44,19 +43,13 @@ const UNKNOWN: &str = "nothing is known of the run: the process that works on it
 const SHUTTING_DOWN: &str = "this replica is shutting down: another one has what follows";
 
 /// A run that is followed.
+#[derive(Debug)]
 pub struct Following {
     /// Whether the reader has all events up to the end of the run. A number that a worker that died has told may be that of another event
     /// since, so nobody is taken for such a reader of a run that several workers took up.
     pub is_over: bool,
     /// The events that follow. One who has the last one is told the end once more.
-    pub events: BoxStream<'static, Followed>,
-}
-
-impl fmt::Debug for Following {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Following");
-        shown.field("is_over", &self.is_over).finish_non_exhaustive()
-    }
+    pub events: Follower,
 }
 
 /// What somebody who follows a run is told.
@@ -85,18 +78,13 @@ impl RunService {
             is_over: run.summary.status.is_terminal()
                 && run.summary.attempts <= 1
                 && after >= run.summary.event_count.max(1),
-            events: self.events_of(tenant, run_id, after).boxed(),
+            events: self.events_of(tenant, run_id, after),
         }))
     }
 
-    /// Streams the events of a run that is known.
-    pub fn events_of(
-        self: &Arc<Self>,
-        tenant: &TenantId,
-        run_id: RunId,
-        after: u64,
-    ) -> impl Stream<Item = Followed> + Send + use<> {
-        let follower = Follower {
+    /// Follows the events of a run that is known.
+    pub fn events_of(self: &Arc<Self>, tenant: &TenantId, run_id: RunId, after: u64) -> Follower {
+        Follower {
             service: Arc::clone(self),
             tenant: tenant.clone(),
             run_id,
@@ -109,20 +97,16 @@ impl RunService {
             place: None,
             missing_since: None,
             ahead_since: None,
-            is_at_end: false,
+            end_begun_at: None,
             looked_back_to: 0,
             ended_since: None,
             is_over: false,
-        };
-        stream::unfold(follower, |mut follower| async {
-            let followed = follower.next().await?;
-            Some((followed, follower))
-        })
+        }
     }
 }
 
 /// A reader with its place.
-struct Follower {
+pub struct Follower {
     service: Arc<RunService>,
     tenant: TenantId,
     run_id: RunId,
@@ -143,8 +127,8 @@ struct Follower {
     missing_since: Option<Instant>,
     /// Since when the reader has been shown more than there is.
     ahead_since: Option<Instant>,
-    /// Whether the last event that was passed on is one of the last of the run.
-    is_at_end: bool,
+    /// The number of the first of the run's last events, if the last one that was passed on is one of them.
+    end_begun_at: Option<u64>,
     /// The number of the event that the reader was sent back to: a resumption of the run, or the publication of its session.
     looked_back_to: u64,
     /// Since when the run is known to have ended.
@@ -176,14 +160,41 @@ pub(super) enum Sight {
         resumption: Option<u64>,
     },
     /// All is read but the end of the run.
-    Ended(Arc<RunRecord>),
+    Ended(RunEnd),
     /// The run is nowhere.
     Missing,
     Unreadable(Arc<StoreError>),
 }
 
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Follower");
+        let shown = shown.field("run_id", &self.run_id).field("after", &self.after);
+        shown.finish_non_exhaustive()
+    }
+}
+
 impl Follower {
-    async fn next(&mut self) -> Option<Followed> {
+    /// Names the run.
+    pub fn run_id(&self) -> RunId {
+        self.run_id
+    }
+
+    /// Returns the number of the last event that was passed on.
+    pub fn after(&self) -> u64 {
+        self.after
+    }
+
+    /// Takes the event back that was passed on last: the next one is read again, from where it is kept. So a reader that can't use it
+    /// now holds nothing of it.
+    pub fn take_back(&mut self, event: &RunEvent) {
+        self.after = event.sequence - 1;
+        self.is_over = false;
+        self.read.clear();
+    }
+
+    /// Returns what the reader is told next. A call that is not awaited to its end may lose an event.
+    pub async fn next(&mut self) -> Option<Followed> {
         while !self.is_over {
             if let Some(event) = self.read.pop_front() {
                 if self.lacks_session(&event) {
@@ -191,7 +202,8 @@ impl Follower {
                     continue;
                 }
                 self.after = event.sequence;
-                self.is_at_end = event.payload.is_of_end();
+                let begun_at = self.end_begun_at.unwrap_or(u64::MAX).min(event.sequence);
+                self.end_begun_at = event.payload.is_of_end().then_some(begun_at);
                 self.is_over = event.payload.is_terminal();
                 self.take_turns(&event).await;
                 return Some(Followed::Event(event));
@@ -240,7 +252,12 @@ impl Follower {
     fn lacks_session(&self, event: &RunEvent) -> bool {
         let end = event.payload.record().map(|record| &record.summary);
         let is_resumed = end.is_some_and(|run| run.attempts > 1 && run.status.has_session());
-        is_resumed && !self.is_at_end && self.looked_back_to + 1 < event.sequence
+        is_resumed && !self.is_at_end() && self.looked_back_to + 1 < event.sequence
+    }
+
+    /// Tells whether the last event that was passed on is one of the last of the run.
+    fn is_at_end(&self) -> bool {
+        self.end_begun_at.is_some_and(|begun| begun <= self.after)
     }
 
     fn send_back_to(&mut self, sequence: u64) {
@@ -271,7 +288,7 @@ impl Follower {
         }
         match seen.value {
             Sight::Events(events) => Ok(Found::Events(events)),
-            Sight::Ended(run) => self.look_at_end(Arc::unwrap_or_clone(run)).await,
+            Sight::Ended(end) => self.look_at_end(end).await,
             Sight::Ahead { last, resumption } => Ok(self.go_back(last, resumption)),
             Sight::Nothing => {
                 self.ahead_since = None;
@@ -305,7 +322,9 @@ impl Follower {
             return Ok(Sight::Events(events));
         }
         if run.summary.status.is_terminal() {
-            return Ok(Sight::Ended(Arc::new(run)));
+            return Ok(Sight::Ended(
+                RunEnd::read(&*self.service.ports.store, &self.tenant, run).await?,
+            ));
         }
         self.see_ahead().await
     }
@@ -431,24 +450,23 @@ impl Follower {
         })
     }
 
-    /// Makes the last events of a run that has ended. Those before them may still be on their way to the board.
-    async fn look_at_end(&mut self, run: RunRecord) -> Result<Found, StoreError> {
-        let last = run.summary.event_count.max(1);
+    /// Goes on with the last events of a run. Those before them may still be on their way to the board.
+    async fn look_at_end(&mut self, end: RunEnd) -> Result<Found, StoreError> {
+        let last = end.terminal.sequence;
         if self.after > last
             && let Found::Events(_) = self.look_back().await?
         {
             return Ok(Found::Events(Vec::new()));
         }
-        let has_session = run.summary.status.has_session();
-        let made = if has_session { 2 } else { 1 };
+        let made = end.event_count();
         // Whoever has all that there is may have read something else in its place; it is told the end, once more or at last.
-        if !self.is_at_end && self.after.saturating_add(made) > last {
+        if !self.is_at_end() && self.after.saturating_add(made) > last {
             self.after = last.saturating_sub(made);
         }
         let since = *self.ended_since.get_or_insert_with(Instant::now);
         if self.after + made < last && since.elapsed() < STRAGGLERS {
             // It may be large, and is read again.
-            drop(run);
+            drop(end);
             let change = self.service.ports.board.run_change(&self.tenant, self.run_id);
             tokio::select! {
                 () = change => (),
@@ -456,24 +474,7 @@ impl Follower {
             }
             return Ok(Found::Events(Vec::new()));
         }
-        let mut events = Vec::new();
-        let (run_id, time) = (run.summary.run_id, run.summary.ended_at());
-        let mut add = |sequence, time, payload| {
-            events.push(Arc::new(RunEvent {
-                sequence,
-                run_id,
-                time,
-                payload,
-            }));
-        };
-        if has_session && self.after + 1 < last {
-            let store = &self.service.ports.store;
-            if let Some(head) = store.session_lookup(&self.tenant, run.summary.session_id).await? {
-                add(last - 1, head.created_at, RunEventPayload::committed(&head));
-            }
-        }
-        add(last, time, RunEventPayload::terminal(run));
-        Ok(Found::Events(events))
+        Ok(Found::Events(end.events_after(self.after)))
     }
 }
 

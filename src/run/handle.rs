@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures_util::{Stream, StreamExt as _};
 use tokio::sync::oneshot;
 
 use super::active::ActiveRun;
-use super::follow::Followed;
+use super::follow::{Followed, Follower};
 use super::outcome::Failure;
 use super::request::OnDisconnect;
 use super::service::RunService;
@@ -26,14 +25,14 @@ pub struct RunHandle {
     /// Whether an earlier request with the same key began the run.
     pub is_replay: bool,
     accepted: RunRecord,
-    caller: Caller,
+    caller: CallerGuard,
     /// The result of a run that lives in this process only.
     result: Option<oneshot::Receiver<Arc<RunRecord>>>,
 }
 
-/// Stands for the caller while it is there.
+/// Stands for the caller while it is there. Dropping it before the end tells the run that the caller went away.
 #[derive(Debug)]
-pub(super) struct Caller {
+pub struct CallerGuard {
     pub(super) service: Arc<RunService>,
     pub(super) tenant: TenantId,
     pub(super) run_id: RunId,
@@ -53,13 +52,25 @@ pub(super) enum OnDeparture {
     EndAnywhere(RunControl),
 }
 
-impl Caller {
+impl CallerGuard {
+    /// Notes what the caller is told. After the end its departure does nothing, nor does that of a reader that is dropped: it may come
+    /// back, and has not gone away.
+    pub fn is_told(&self, followed: &Followed) {
+        let is_done = match followed {
+            Followed::Event(event) => event.payload.is_terminal(),
+            Followed::Dropped { .. } => true,
+        };
+        if is_done {
+            self.done();
+        }
+    }
+
     fn done(&self) {
         self.is_done.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for Caller {
+impl Drop for CallerGuard {
     fn drop(&mut self) {
         if self.is_done.load(Ordering::Relaxed) {
             return;
@@ -95,7 +106,7 @@ impl OnDeparture {
 
 impl RunHandle {
     /// Makes the caller's side of a run that was accepted.
-    pub(super) fn new(accepted: RunSummary, caller: Caller) -> Self {
+    pub(super) fn new(accepted: RunSummary, caller: CallerGuard) -> Self {
         Self {
             run_id: accepted.run_id,
             session_id: accepted.session_id,
@@ -162,21 +173,10 @@ impl RunHandle {
         }))
     }
 
-    /// Streams the events from the first to the terminal one.
-    pub fn into_events(self) -> impl Stream<Item = Followed> + Send {
-        let caller = self.caller;
-        let events = caller.service.events_of(&caller.tenant, self.run_id, 0);
-        events.inspect(move |followed| {
-            // The caller is there for as long as the stream is.
-            // A reader that is dropped may come back; it has not gone away.
-            let is_done = match followed {
-                Followed::Event(event) => event.payload.is_terminal(),
-                Followed::Dropped { .. } => true,
-            };
-            if is_done {
-                caller.done();
-            }
-        })
+    /// Follows the events from the first to the terminal one. The caller is there for as long as the guard is, and is told of each.
+    pub fn into_events(self) -> (CallerGuard, Follower) {
+        let events = self.caller.service.events_of(&self.caller.tenant, self.run_id, 0);
+        (self.caller, events)
     }
 
     /// Leaves the run to itself, and returns it as it was accepted.

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::active::ActiveRun;
 use super::error::Refusal;
-use super::handle::{Caller, OnDeparture, RunHandle};
+use super::handle::{CallerGuard, OnDeparture, RunHandle};
 use super::limits::Allowance;
 use super::live::LiveEvents;
 use super::models::check_prices;
@@ -271,7 +271,7 @@ impl RunService {
         accepted: RunSummary,
         departure: OnDeparture,
     ) -> RunHandle {
-        let caller = Caller {
+        let caller = CallerGuard {
             service: Arc::clone(self),
             tenant: tenant.clone(),
             run_id: accepted.run_id,

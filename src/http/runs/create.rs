@@ -73,8 +73,8 @@ fn accepted(run: RunRecord) -> Result<Response, Problem> {
 }
 
 fn stream(api: &Arc<Api>, tenant: TenantId, handle: RunHandle) -> Response {
-    let run_id = handle.run_id;
-    events::respond(api, tenant, run_id, 0, handle.into_events())
+    let (caller, events) = handle.into_events();
+    events::respond(api, tenant, Some(caller), events)
 }
 
 /// A lost race for the base or the thread is the caller's wish come true, so it answers as the early refusal does: with the run that won.

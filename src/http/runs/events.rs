@@ -1,14 +1,14 @@
 //! A run as server-sent events. The stream begins at once, is never buffered and ends after the terminal event.
 
 use std::convert::Infallible;
-use std::mem;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::stream::{self, BoxStream};
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 use tokio::time::timeout;
 
@@ -18,7 +18,7 @@ use crate::fair_share::Share;
 use crate::http::Api;
 use crate::ids::RunId;
 use crate::record::{RunEvent, RunEventPayload, RunSummaryView, RunView};
-use crate::run::Followed;
+use crate::run::{CallerGuard, Followed, Follower};
 use crate::tenant::TenantId;
 
 /// An event whose data have a form of their own on the wire.
@@ -31,6 +31,9 @@ struct Envelope<T> {
     name: &'static str,
     data: T,
 }
+
+/// How long a reader that has waited for room may take to read the event again.
+const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The last event of a reader that is dropped. It is about the reader, so it is no event of the run and has no number.
 const DROPPED: &str = "stream.dropped";
@@ -51,29 +54,18 @@ struct Dropped {
     after: u64,
 }
 
-/// Makes the response of a stream of events; dropping it drops the stream.
-///
-/// `after` is the number of the event before the first one.
-pub(super) fn respond(
-    api: &Arc<Api>,
-    tenant: TenantId,
-    run_id: RunId,
-    after: u64,
-    events: impl Stream<Item = Followed> + Send + 'static,
-) -> Response {
+/// Makes the response of a stream of events; dropping it drops the caller.
+pub(super) fn respond(api: &Arc<Api>, tenant: TenantId, caller: Option<CallerGuard>, events: Follower) -> Response {
     let reader = Reader {
         api: Arc::clone(api),
         tenant,
-        run_id,
-        last: after,
-        events: events.boxed(),
-        begun: None,
+        last: events.after(),
+        events,
+        caller,
         room: None,
     };
-    let frames = stream::unfold(reader, |mut reader| async {
-        let frame = reader.next().await?;
-        Some((Ok::<_, Infallible>(frame), reader))
-    });
+    let frames = stream::unfold(reader, |mut reader| async { Some((reader.next().await?, reader)) });
+    let frames = never_silent(frames, api.limits.keep_alive_interval);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -85,52 +77,67 @@ pub(super) fn respond(
     (headers, Body::from_stream(frames)).into_response()
 }
 
+/// Puts a comment wherever there was nothing for a while, whatever is waited for: an event, or room for one.
+fn never_silent(
+    frames: impl Stream<Item = Bytes> + Send,
+    interval: Duration,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+    stream::unfold(Box::pin(frames), move |mut frames| async move {
+        let comment = Some(Bytes::from_static(b": keep-alive\n\n"));
+        let frame = timeout(interval, frames.next()).await.unwrap_or(comment);
+        Some((Ok(frame?), frames))
+    })
+}
+
 /// Who reads a stream.
 struct Reader {
     api: Arc<Api>,
     tenant: TenantId,
-    run_id: RunId,
     /// The number of the last event that was sent.
     last: u64,
-    events: BoxStream<'static, Followed>,
-    /// What the response began with, once it reads another stream: dropping it may end the run.
-    begun: Option<BoxStream<'static, Followed>>,
+    events: Follower,
+    /// Who asked for the run, if the stream is the response to that.
+    caller: Option<CallerGuard>,
     /// Room for a large event.
     room: Option<Share>,
 }
 
 impl Reader {
-    /// Returns what is sent next: an event, or a comment when there was none for a while.
+    /// Returns what is sent next.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            let Ok(followed) = timeout(self.api.limits.keep_alive_interval, self.events.next()).await else {
-                return Some(Bytes::from_static(b": keep-alive\n\n"));
-            };
-            let event = match followed? {
+            let followed = self.read().await?;
+            if let Some(caller) = &self.caller {
+                caller.is_told(&followed);
+            }
+            let event = match followed {
                 Followed::Event(event) => event,
-                Followed::Dropped { reason } => return Some(dropped_frame(self.run_id, reason, self.last)),
+                Followed::Dropped { reason } => return Some(dropped_frame(self.events.run_id(), reason, self.last)),
             };
             let (frames, in_flight) = (&self.api.frames, &self.api.in_flight);
-            match frames.encode(in_flight, &self.tenant, &event, self.room.take()) {
+            match frames.encode(in_flight, &self.tenant, &event, &mut self.room) {
                 Ok(frame) => {
                     self.last = event.sequence;
                     return Some(frame);
                 }
-                Err(no_room) => {
+                Err(NoRoom { bytes }) => {
+                    // It is read again: nobody holds it while there is no room for it.
+                    self.events.take_back(&event);
                     drop(event);
-                    self.wait_for_room(no_room).await;
+                    self.room = Some(in_flight.take(&self.tenant, bytes).await);
                 }
             }
         }
     }
 
-    /// Waits for room without holding what it is for: that is read again.
-    async fn wait_for_room(&mut self, NoRoom { bytes }: NoRoom) {
-        self.room = Some(self.api.in_flight.take(&self.tenant, bytes).await);
-        let runs = &self.api.service.runs;
-        let again = runs.events_of(&self.tenant, self.run_id, self.last).boxed();
-        let before = mem::replace(&mut self.events, again);
-        self.begun.get_or_insert(before);
+    /// Reads the next event. Room that was waited for is given back if there is none: what it was for is not there any more.
+    async fn read(&mut self) -> Option<Followed> {
+        let mut next = pin!(self.events.next());
+        if let Ok(followed) = timeout(ROOM_PATIENCE, &mut next).await {
+            return followed;
+        }
+        self.room = None;
+        next.await
     }
 }
 

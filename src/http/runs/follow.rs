@@ -51,7 +51,7 @@ pub(in crate::http) async fn follow_run(
     if followed.is_over && last_read.is_some() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(events::respond(&api, tenant, run_id, after, followed.events))
+    Ok(events::respond(&api, tenant, None, followed.events))
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {

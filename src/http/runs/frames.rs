@@ -47,19 +47,21 @@ struct Frame {
 }
 
 impl Frames {
-    /// Encodes an event, unless that was done for another reader who still reads it. A large one takes its share of the room, or of
-    /// that which the reader has waited for; where there is none, the reader must not hold the event while it waits.
+    /// Encodes an event, unless that was done for another reader who still reads it. A large one takes its share of the room, or that
+    /// which the reader has waited for; where there is none, the reader must not hold the event while it waits.
     pub(super) fn encode(
         &self,
         in_flight: &InFlight,
         tenant: &TenantId,
         event: &Arc<RunEvent>,
-        room: Option<Share>,
+        room: &mut Option<Share>,
     ) -> Result<Bytes, NoRoom> {
         let weight = event_weight(&event.payload);
         if weight <= SMALL {
             return Ok(encode(event).into());
         }
+        // From here on it is used or given back.
+        let room = room.take();
         let frame = self.frame(event);
         let encoded = if let Some(encoded) = frame.encoded.get() {
             encoded

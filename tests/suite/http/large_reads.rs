@@ -12,6 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use super::service::Service;
 use crate::support::answer::{Answer, read, with_json};
+use crate::support::test_app::TestApp;
 
 on_every_store! {
     a_long_history_is_read_whole_and_in_pages,
@@ -162,7 +163,7 @@ async fn large_agents_are_listed_a_few_at_a_time(service: &Service) {
 }
 
 /// A reader that asks for something, reads how the response begins, and then nothing more.
-pub(super) async fn stop_reading(service: &Service, path: &str, key: Option<&str>) -> TcpStream {
+pub(super) async fn stop_reading(service: &TestApp, path: &str, key: Option<&str>) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     let mut stream = socket.connect(service.address).await.unwrap();

@@ -38,6 +38,7 @@ mod compacted;
 mod connections;
 mod deliveries;
 mod documents;
+mod event_room;
 mod guides;
 mod hosts;
 mod imports;
