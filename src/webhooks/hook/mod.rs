@@ -20,10 +20,10 @@ use crate::agent::hooks::{
     ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, HookPoint, HookSubject, ToolDecision,
     is_permitted,
 };
-use crate::agent::off_thread;
 use crate::agent::state::StopSignal;
 use crate::json::Object;
 use crate::message::ContentPart;
+use crate::off_thread::off_thread;
 use crate::tenant::TenantId;
 
 /// The name that agents attach the hook by.
