@@ -42,11 +42,6 @@ impl EncodedSegment {
         history.push(stored).map_err(failed("decode segment"))?;
         Ok(history.into_messages())
     }
-
-    /// Returns the number of bytes that are stored.
-    pub fn stored_bytes(&self) -> usize {
-        self.payload.bytes.len()
-    }
 }
 
 fn failed<E: std::error::Error + Send + Sync + 'static>(operation: &'static str) -> impl FnOnce(E) -> StoreError {
