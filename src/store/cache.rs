@@ -262,3 +262,25 @@ impl Entry {
         Self { bundle, weight, seen }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::UuidV7Source;
+
+    #[test]
+    fn nothing_stays_of_a_load_when_the_last_who_wanted_it_has_left() {
+        let loads: Mutex<HashMap<Key, _>> = Mutex::default();
+        let key = (TenantId::anonymous(), SessionId::generate(&UuidV7Source));
+        let waiting = || loads.lock().unwrap().len();
+        let first = Load::join(&loads, key.clone());
+        let second = Load::join(&loads, key.clone());
+        assert!(Arc::ptr_eq(&first.lock, &second.lock));
+        drop(first);
+        assert_eq!(waiting(), 1);
+        let third = Load::join(&loads, key);
+        assert!(Arc::ptr_eq(&second.lock, &third.lock));
+        drop((second, third));
+        assert_eq!(waiting(), 0);
+    }
+}

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use agent_runtime::record::RunEvent;
 use agent_runtime::usage::{Cost, Usage};
 
-use super::fixtures::{events, failed_end, journal, queued_run};
+use super::fixtures::{events, failed_end, journal, queued_run, steering};
 use crate::store::fixtures::{Fixture, run_id, tenant};
+use crate::store::held::{Held, until_waiting};
+use crate::support::databases::Engine;
 
 on_both_engines!(
     a_journal_is_read_in_order_and_by_its_run,
@@ -150,4 +152,43 @@ async fn what_a_run_has_used_is_read_with_its_next_lease(fixture: Fixture) {
     store.run_record(&fixture.tenant, &end).await.unwrap();
     assert!(!store.usage_update(&second.lease, &usage(9)).await.unwrap());
     assert_eq!(shown().await, end.record.summary.usage);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_during_a_takeover_waits_for_it_and_changes_nothing() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let (store, tenant_id) = (&fixture.store, &fixture.tenant);
+    let run = fixture.enqueue_new().await.summary.run_id;
+    store.message_insert(tenant_id, run, &steering("a")).await.unwrap();
+    let leased = fixture.lease_one().await;
+    let (journal, events) = (journal(1, 2), events(run, 1, 2));
+    let usage = Usage {
+        total_tokens: 9,
+        ..Usage::default()
+    };
+    let keys = ["a".to_owned()];
+    let takeover = Held::taking_over(&fixture, run).await;
+    let written = async {
+        tokio::join!(
+            store.journal_append(&leased.lease, &journal),
+            store.event_append(&leased.lease, &events),
+            store.usage_update(&leased.lease, &usage),
+            store.message_apply(&leased.lease, &keys),
+        )
+    };
+    let ((journal, events, usage, applied), ()) = tokio::join!(written, async {
+        until_waiting(&fixture, 4).await;
+        takeover.end("commit").await;
+    });
+    let written = [journal, events, usage, applied].map(Result::unwrap);
+    assert_eq!(written, [false; 4]);
+    assert_eq!(
+        (fixture.count("run_journal").await, fixture.count("run_events").await),
+        (0, 0)
+    );
+    assert_eq!(fixture.count("run_messages where status = 'received'").await, 1);
+    let record = store.run_lookup(tenant_id, run).await.unwrap().unwrap();
+    assert_eq!(record.summary.usage, leased.summary.usage);
 }

@@ -7,15 +7,14 @@ use agent_runtime::clock::SystemClock;
 use agent_runtime::session::Bundle;
 use agent_runtime::store::{Commit, CommitError, Enqueued, SessionRemoval, Sessions, ThreadExpectation, ThreadPut};
 use futures_util::future::join_all;
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tokio::time::timeout;
 
 use super::super::fixtures::{Fixture, now};
+use super::super::held::{Held, until_waiting};
 use super::super::subagents::family;
 use super::races::run_from;
 use super::{KEEP_ALL, aged, older_than};
 use crate::support::databases::Engine;
-use crate::support::wait::until;
 
 /// Far longer than anything here takes, and far shorter than anything waits that is stuck.
 const AT_ONCE: Duration = Duration::from_secs(8);
@@ -25,63 +24,10 @@ const MANY: usize = 12;
 /// The lock of those who remove sessions.
 const REMOVALS: i64 = 0x6167_656e_7472_6d76;
 
-/// A transaction that is open until it is told to end.
-pub(super) struct Held(PgConnection);
-
-impl Held {
-    pub(super) async fn begin(fixture: &Fixture, statements: &str) -> Self {
-        let mut connection = PgConnection::connect(fixture.database.url()).await.unwrap();
-        let begin = format!("begin; {statements}");
-        sqlx::raw_sql(AssertSqlSafe(begin))
-            .execute(&mut connection)
-            .await
-            .unwrap();
-        Self(connection)
-    }
-
-    /// A removal that has removed the session, and has not ended.
-    async fn removing(fixture: &Fixture, bundle: &Bundle) -> Self {
-        let id = bundle.head.session_id;
-        let delete = format!(
-            "select 1 from sessions where session_id = '{id}' for update; delete from sessions where session_id = '{id}'"
-        );
-        Self::begin(fixture, &delete).await
-    }
-
-    /// A commit that continues the session, and has not ended.
-    async fn continuing(fixture: &Fixture, bundle: &Bundle) -> Self {
-        let id = bundle.head.session_id;
-        Self::begin(
-            fixture,
-            &format!("select 1 from sessions where session_id = '{id}' for share"),
-        )
-        .await
-    }
-
-    pub(super) async fn end(mut self, how: &'static str) {
-        sqlx::raw_sql(how).execute(&mut self.0).await.unwrap();
-    }
-}
-
 pub(super) async fn remove(fixture: &Fixture, bundle: &Bundle) -> SessionRemoval {
     let id = bundle.head.session_id;
     let removal = fixture.store.session_remove(&fixture.tenant, id, false, now());
     timeout(AT_ONCE, removal).await.expect("waits").unwrap()
-}
-
-/// Tells whether so many statements stand still for a lock.
-pub(super) async fn is_waiting(fixture: &Fixture, count: i64) -> bool {
-    let waiting =
-        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    fixture.database.number(waiting).await == count
-}
-
-/// Waits until so many statements stand still for a lock.
-pub(super) async fn until_waiting(fixture: &Fixture, count: i64) {
-    until("so many statements never wait for a lock", async || {
-        is_waiting(fixture, count).await
-    })
-    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

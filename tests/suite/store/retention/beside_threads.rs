@@ -6,8 +6,9 @@ use agent_runtime::session::Bundle;
 use agent_runtime::store::{Enqueued, IfBusy, NewQueuedRun, SessionRemoval, SweepPlace, ThreadExpectation, ThreadPut};
 
 use super::super::fixtures::{Fixture, now, tenant};
+use super::super::held::{Held, is_waiting, until_waiting};
 use super::super::queue::fixtures::{terms, thread_name, thread_run, worker};
-use super::beside_commits::{Held, is_waiting, remove, until_waiting};
+use super::beside_commits::remove;
 use super::older_than;
 use crate::support::databases::Engine;
 use crate::support::wait::until;

@@ -1,0 +1,67 @@
+//! Transactions on PostgreSQL that are held in their midst, so that others meet them there.
+
+use agent_runtime::ids::RunId;
+use agent_runtime::session::Bundle;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+use super::fixtures::Fixture;
+use crate::support::wait::until;
+
+/// A transaction that is open until it is told to end.
+pub(super) struct Held(PgConnection);
+
+impl Held {
+    pub(super) async fn begin(fixture: &Fixture, statements: &str) -> Self {
+        let mut connection = PgConnection::connect(fixture.database.url()).await.unwrap();
+        let begin = format!("begin; {statements}");
+        sqlx::raw_sql(AssertSqlSafe(begin))
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        Self(connection)
+    }
+
+    /// A removal that has removed the session, and has not ended.
+    pub(super) async fn removing(fixture: &Fixture, bundle: &Bundle) -> Self {
+        let id = bundle.head.session_id;
+        let delete = format!(
+            "select 1 from sessions where session_id = '{id}' for update; delete from sessions where session_id = '{id}'"
+        );
+        Self::begin(fixture, &delete).await
+    }
+
+    /// A commit that continues the session, and has not ended.
+    pub(super) async fn continuing(fixture: &Fixture, bundle: &Bundle) -> Self {
+        let id = bundle.head.session_id;
+        Self::begin(
+            fixture,
+            &format!("select 1 from sessions where session_id = '{id}' for share"),
+        )
+        .await
+    }
+
+    /// A takeover of the run by another worker that has not ended.
+    pub(super) async fn taking_over(fixture: &Fixture, run_id: RunId) -> Self {
+        let lease = format!("update run_queue set fence = fence + 1 where run_id = '{run_id}'");
+        Self::begin(fixture, &lease).await
+    }
+
+    pub(super) async fn end(mut self, how: &'static str) {
+        sqlx::raw_sql(how).execute(&mut self.0).await.unwrap();
+    }
+}
+
+/// Tells whether so many statements stand still for a lock.
+pub(super) async fn is_waiting(fixture: &Fixture, count: i64) -> bool {
+    let waiting =
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    fixture.database.number(waiting).await == count
+}
+
+/// Waits until so many statements stand still for a lock.
+pub(super) async fn until_waiting(fixture: &Fixture, count: i64) {
+    until("so many statements never wait for a lock", async || {
+        is_waiting(fixture, count).await
+    })
+    .await;
+}
