@@ -82,3 +82,25 @@ pub struct ModelResponse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_a_name_of_its_own_and_a_strange_one_is_kept() {
+        for (reason, name) in [
+            (FinishReason::Stop, "stop"),
+            (FinishReason::Length, "length"),
+            (FinishReason::ToolCalls, "tool_calls"),
+            (FinishReason::ContentFilter, "content_filter"),
+            (FinishReason::Refusal, "refusal"),
+            (FinishReason::PauseTurn, "pause_turn"),
+            (FinishReason::Interrupted, "interrupted"),
+            (FinishReason::Other("tired".to_owned()), "tired"),
+        ] {
+            assert_eq!(FinishReason::from(name.to_owned()), reason);
+            assert_eq!(String::from(reason), name);
+        }
+    }
+}

@@ -1,9 +1,11 @@
 //! Budgets stop an execution before a step and during it, and keep what there is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
 use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
+use agent_runtime::agent::{JournalEntry, Progress};
 use agent_runtime::clock::Clock as _;
 use agent_runtime::message::ContentPart;
 use agent_runtime::models::openai_chat::{Dialect, encode_request};
@@ -15,6 +17,7 @@ use serde_json::{Value, json};
 use super::setup::{Setup, last_words, transcript};
 use crate::support::fake_model::{Beat, asks_for, completed, says, text, usage};
 use crate::support::fake_tool::{Behaviour, FakeTool};
+use crate::support::memory_journal::MemoryJournal;
 
 #[track_caller]
 fn assert_stopped(state: &AgentState, reason: StopReason, limit: &str) {
@@ -307,4 +310,47 @@ async fn all_limits_that_are_reached_signal_and_the_highest_decides() {
     let signals = &state.execution().unwrap().continuation.stop_signals;
     let reasons: Vec<_> = signals.iter().map(|signal| signal.reason).collect();
     assert_eq!(reasons, [StopReason::TokenLimitReached, StopReason::StepsLimitReached]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_record_bounds_about_as_many_bytes_of_json_and_those_of_earlier_attempts_count() {
+    let json_bytes = |state: &AgentState| -> usize {
+        let steps = state.steps().map(|step| serde_json::to_string(step).unwrap().len());
+        steps.sum()
+    };
+    for behaviour in [Behaviour::EchoArguments, Behaviour::Fail("no ".repeat(1_000))] {
+        let setup = |made: usize| {
+            let tool = FakeTool::new("work", behaviour.clone());
+            let arguments = json!({"note": "x".repeat(500)}).to_string();
+            let answers = (made..30).map(|step| asks_for(&[(&format!("c{step}"), "work", &arguments)]));
+            Setup::new(answers).with_tool(&tool)
+        };
+        let one = setup(0).with_budget(budget(|b| b.max_steps = Some(1))).run().await;
+        let max = 10 * json_bytes(&one);
+        let journal = MemoryJournal::new();
+        let first = setup(0)
+            .with_max_record(max as u64)
+            .with_journal(Arc::clone(&journal) as _);
+        let begun = first.new_state();
+        let whole = first.run_from(begun.clone(), "go").await;
+        let signal = whole.stop_signal().unwrap();
+        assert_eq!(signal.source.as_deref(), Some("record"));
+        assert_eq!(signal.context.get("max_record_bytes"), Some(&json!(max)));
+        // Messages that stand in a step several times are counted once.
+        let size = json_bytes(&whole);
+        assert!((max..=2 * max).contains(&size), "{size} of {max}: {behaviour:?}");
+
+        let completed = |entry: &JournalEntry| usize::from(matches!(entry, JournalEntry::Reached(_)));
+        let kept = journal.entries().into_iter().scan(0, |reached, entry| {
+            *reached += completed(&entry);
+            (*reached <= 5).then_some(entry)
+        });
+        let progress = Progress::of(begun, kept).unwrap().unwrap();
+        assert_eq!(progress.state.step_count(), 4);
+        let made = 4 + usize::from(progress.pending.is_some());
+        let resumed = setup(made).with_max_record(max as u64).go_on(progress).await;
+        // The same steps, but for the digits of times.
+        let (steps, expected) = (resumed.step_count(), whole.step_count());
+        assert!(steps.abs_diff(expected) <= 1, "{steps} instead of {expected}");
+    }
 }

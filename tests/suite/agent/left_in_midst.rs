@@ -23,7 +23,10 @@ use crate::support::memory_journal::{Break, MemoryJournal, written};
 
 /// Counts in the metadata how often each point was reached, so that the state tells of a hook that was called twice.
 #[derive(Debug)]
-struct Counter;
+struct Counter {
+    /// The point at which it fails, and the time that it does.
+    fails: Option<(HookPoint, u64)>,
+}
 
 impl Hook for Counter {
     fn name(&self) -> &'static str {
@@ -37,7 +40,11 @@ impl Hook for Counter {
     fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         let name = context.point.as_str().to_owned();
         let count = context.state.metadata().get(&name).and_then(Value::as_u64);
-        let counted = Object::from_iter([(name, json!(count.unwrap_or_default() + 1))]);
+        let count = count.unwrap_or_default() + 1;
+        if self.fails == Some((context.point, count)) {
+            return Box::pin(async { Err(HookError::new("out of ink")) });
+        }
+        let counted = Object::from_iter([(name, json!(count))]);
         context.state = context.state.with_metadata(counted);
         Box::pin(async move { Ok(context) })
     }
@@ -74,6 +81,7 @@ struct Story {
     budget: ExecutionBudget,
     in_turn: bool,
     has_hooks: bool,
+    fails: Option<(HookPoint, u64)>,
     ends: (ExecutionStatus, StopReason),
 }
 
@@ -87,6 +95,7 @@ impl Story {
             budget: ExecutionBudget::unlimited(),
             in_turn: false,
             has_hooks: false,
+            fails: None,
             ends: (ExecutionStatus::Completed, StopReason::Completed),
         }
     }
@@ -108,21 +117,38 @@ impl Story {
             setup
         };
         if self.has_hooks {
-            setup.with_hook(Counter)
+            setup.with_hook(Counter { fails: self.fails })
         } else {
             setup
         }
     }
 }
 
+fn mixed() -> Vec<Beat> {
+    asks_for(&[
+        ("c1", "once", "{}"),
+        ("c2", "again", "{}"),
+        ("c3", "once", r#"{"note": "n"}"#),
+    ])
+}
+
+/// Stories of a hook that fails among the calls of a step.
+fn failing_stories() -> impl Iterator<Item = Story> {
+    [
+        ("fails before a call", HookPoint::BeforeToolUse, 2),
+        ("fails after a call", HookPoint::AfterToolUse, 2),
+    ]
+    .into_iter()
+    .map(|(name, point, count)| Story {
+        in_turn: true,
+        has_hooks: true,
+        fails: Some((point, count)),
+        ends: (ExecutionStatus::Failed, StopReason::ErrorForbade),
+        ..Story::new(name, vec![mixed()])
+    })
+}
+
 fn stories() -> Vec<Story> {
-    let mixed = || {
-        asks_for(&[
-            ("c1", "once", "{}"),
-            ("c2", "again", "{}"),
-            ("c3", "once", r#"{"note": "n"}"#),
-        ])
-    };
     let answers = || {
         vec![
             mixed(),
@@ -306,7 +332,7 @@ fn assert_made_once(base: &World, world: &World, case: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn an_execution_that_is_left_at_any_entry_ends_as_if_nobody_had() {
-    for story in stories() {
+    for story in stories().into_iter().chain(failing_stories()) {
         let (base_world, whole) = (World::new(), MemoryJournal::new());
         let setup = story.setup(&base_world, 0, None);
         let begun = setup.new_state();

@@ -15,7 +15,7 @@ use agent_runtime::agent::ports::{Tool, ToolCatalog as _};
 use agent_runtime::agent::state::{AgentState, ExecutionBudget};
 use agent_runtime::agent::{
     AgentLoop, CallSeed, DriverKind, ErrorPolicy, ErrorPolicyPreset, ExecutionControl, HookConfig, Inbox, Journal,
-    Progress, Recorder as JournalRecorder, ScriptStep,
+    Progress, RecordSize, Recorder as JournalRecorder, ScriptStep,
 };
 use agent_runtime::clock::Clock as _;
 use agent_runtime::ids::{AgentId, MessageId, UuidV7Source};
@@ -45,6 +45,7 @@ pub(super) struct Setup {
     journal: Option<Arc<dyn Journal>>,
     inbox: Option<Arc<dyn Inbox>>,
     budget: ExecutionBudget,
+    max_record_bytes: Option<u64>,
     price: Option<Price>,
     fallbacks: Vec<ModelChoice>,
     policy: ErrorPolicy,
@@ -77,6 +78,7 @@ impl Setup {
             journal: None,
             inbox: None,
             budget: ExecutionBudget::unlimited(),
+            max_record_bytes: None,
             price: None,
             fallbacks: Vec::new(),
             policy: ErrorPolicy::default(),
@@ -118,6 +120,14 @@ impl Setup {
 
     pub(super) fn with_budget(self, budget: ExecutionBudget) -> Self {
         Self { budget, ..self }
+    }
+
+    /// Bounds the run's record.
+    pub(super) fn with_max_record(self, bytes: u64) -> Self {
+        Self {
+            max_record_bytes: Some(bytes),
+            ..self
+        }
     }
 
     pub(super) fn with_price(self, price: Price) -> Self {
@@ -209,7 +219,7 @@ impl Setup {
 
     /// Does the same on other messages.
     pub(super) async fn run_on(&self, state: AgentState, input: Vec<Message>) -> AgentState {
-        let state = self.agent_loop(&state, Usage::default()).run(state, input).await;
+        let state = self.agent_loop(&state, None).run(state, input).await;
         assert_history_valid(&state.stored_messages().cloned().collect::<Vec<_>>());
         state
     }
@@ -226,17 +236,17 @@ impl Setup {
 
     /// Goes on with an execution from what its journal has.
     pub(super) async fn go_on(&self, progress: Progress) -> AgentState {
-        let agent_loop = self.agent_loop(&progress.state, progress.spent());
+        let agent_loop = self.agent_loop(&progress.state, Some(&progress));
         let state = agent_loop.resume(progress.state, progress.pending).await;
         assert_history_valid(&state.stored_messages().cloned().collect::<Vec<_>>());
         state
     }
 
-    /// Makes the loop of an execution that begins with the state, or has spent something before.
-    fn agent_loop(&self, state: &AgentState, spent: Usage) -> AgentLoop {
+    /// Makes the loop of an execution that begins with the state, or has come somewhere before.
+    fn agent_loop(&self, state: &AgentState, earlier: Option<&Progress>) -> AgentLoop {
         let journal = self.journal.as_ref();
         let journal = journal.map(|journal| Arc::new(JournalRecorder::new(Arc::clone(journal), state.clone())));
-        let agent_loop = self.recorded_loop(journal.clone(), spent);
+        let agent_loop = self.recorded_loop(journal.clone(), earlier);
         let agent_loop = match journal {
             Some(journal) => agent_loop.with_journal(journal),
             None => agent_loop,
@@ -247,14 +257,20 @@ impl Setup {
         }
     }
 
-    fn recorded_loop(&self, journal: Option<Arc<JournalRecorder>>, spent: Usage) -> AgentLoop {
+    fn recorded_loop(&self, journal: Option<Arc<JournalRecorder>>, earlier: Option<&Progress>) -> AgentLoop {
         let clock = Arc::new(self.clock);
         let control = ExecutionControl::new(self.budget.clone(), self.cancellation.clone(), clock.clone());
         let control = control.with_stop(self.stop.clone()).with_pause(self.pause.clone());
-        let control = Arc::new(control.with_spent(spent));
+        let spent = earlier.map_or(Usage::NOTHING, Progress::spent);
+        let record = self.max_record_bytes.map(RecordSize::new).unwrap_or_default();
+        let control = Arc::new(control.with_spent(spent).with_record(record));
+        if let Some(earlier) = earlier {
+            control.record().add_progress(earlier);
+        }
         // Tests that reach for it make one execution.
         let _ = self.control.set(Arc::clone(&control));
         let guards = HookStack::default()
+            .with_events(Arc::clone(&self.events) as _)
             .with_hook(1_000, Arc::new(CancellationHook::new(Arc::clone(&control))))
             .with_hook(1_000, Arc::new(BudgetGuard::new(Arc::clone(&control))))
             .with_hook(-1_000, Arc::new(ErrorPolicyHook::new(self.policy, clock.clone())));

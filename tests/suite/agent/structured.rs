@@ -129,6 +129,27 @@ async fn the_tool_that_gives_the_answer_never_takes_the_name_of_another() {
 }
 
 #[tokio::test]
+async fn the_tool_that_gives_the_answer_has_a_name_that_providers_take() {
+    let longest = "w".repeat(64);
+    let numbered = format!("{}_2", "w".repeat(62));
+    let taken = FakeTool::new(&longest, Behaviour::Answer("sunny".to_owned()));
+    let setup = by(StructuredOutput::Tool, [asks_for(&[("c0", &numbered, GOOD)])]).with_tool(&taken);
+    let setup = setup.with_format(ResponseFormat::JsonSchema {
+        name: longest.clone(),
+        schema: schema(),
+        strict: true,
+    });
+    let state = setup.run().await;
+    assert_eq!(state.final_value(), Some(&json!({"celsius": 21})));
+    let names: Vec<_> = setup.model.requests()[0]
+        .tools
+        .iter()
+        .map(|tool| tool.name.clone())
+        .collect();
+    assert_eq!(names, [longest, numbered]);
+}
+
+#[tokio::test]
 async fn an_answer_beside_other_calls_is_too_early_and_words_beside_an_answer_are_no_part_of_it() {
     let tool = FakeTool::new("look", Behaviour::Answer("sunny".to_owned()));
     let early = asks_for(&[("c0", "weather", r#"{"celsius": 0}"#), ("c1", "look", "{}")]);
@@ -150,6 +171,11 @@ async fn an_answer_beside_other_calls_is_too_early_and_words_beside_an_answer_ar
         ]
     );
     assert_eq!(state.final_value(), Some(&json!({"celsius": 21})));
+    let reasons = state.steps().map(|step| step.response.clone().unwrap().finish_reason);
+    assert_eq!(
+        reasons.collect::<Vec<_>>(),
+        [FinishReason::ToolCalls, FinishReason::Stop]
+    );
     assert_eq!(heard(&setup), format!(r#"{{"celsius": 0}}{GOOD}"#));
     assert_eq!(tool.begun(), 1);
 }

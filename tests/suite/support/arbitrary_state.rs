@@ -195,19 +195,19 @@ fn error() -> impl Strategy<Value = AgentError> {
 
 fn response() -> impl Strategy<Value = ModelResponse> {
     let finish = select(vec![
-        "stop",
-        "length",
-        "tool_calls",
-        "pause_turn",
-        "interrupted",
-        "tired",
+        FinishReason::Stop,
+        FinishReason::Length,
+        FinishReason::ToolCalls,
+        FinishReason::PauseTurn,
+        FinishReason::Interrupted,
+        FinishReason::Other("tired".to_owned()),
     ]);
     let content = prop::collection::vec(part(), 0..2);
     (content, of(provider_fields()), finish, usage(), of(WORDS), of(WORDS)).prop_map(
-        |(content, provider_fields, finish, usage, model, response_id)| ModelResponse {
+        |(content, provider_fields, finish_reason, usage, model, response_id)| ModelResponse {
             content,
             provider_fields,
-            finish_reason: FinishReason::from(finish.to_owned()),
+            finish_reason,
             usage,
             model,
             provider_tool_calls: std::collections::BTreeMap::new(),

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use agent_runtime::agent::AgentEvent;
 use agent_runtime::agent::hooks::{HookContext, HookPoint, HookSubject};
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::message::ContentPart;
+use agent_runtime::agent::ports::{ModelEvent, ModelRequest};
+use agent_runtime::json::Value;
+use agent_runtime::message::{ContentPart, ReasoningPart};
+use serde_json::json;
 
 use super::super::setup::{Setup, transcript};
 use super::probe::Probe;
-use crate::support::fake_model::says;
+use crate::support::fake_model::{Beat, asks_for, says, text};
+use crate::support::fake_tool::{Behaviour, FakeTool};
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_request_is_what_is_sent_and_the_history_stays() {
@@ -63,4 +66,67 @@ async fn a_changed_answer_is_kept_and_heard_as_changed_when_it_is_held_back() {
         let expected = if holds_back { "DONE" } else { "done" };
         assert_eq!(heard.collect::<String>(), expected, "holds back: {holds_back}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_held_back_is_told_in_the_pieces_that_it_came_in() {
+    for holds_back in [false, true] {
+        let mut beats = asks_for(&[("c1", "echo", "{}"), ("c2", "echo", r#"{"note": "b"}"#)]);
+        let Some(Beat::Event(ModelEvent::Completed(response))) = beats.last_mut() else {
+            panic!("an answer ends with its response")
+        };
+        let thought = |text: &str| {
+            ContentPart::Reasoning(ReasoningPart {
+                text: text.to_owned(),
+                ..ReasoningPart::default()
+            })
+        };
+        // Parts without words are kept, and there is nothing to tell of them.
+        let said = [
+            thought(""),
+            thought("hm"),
+            ContentPart::text(""),
+            ContentPart::text("Look:"),
+        ];
+        response.content.splice(0..0, said);
+        let heard = ModelEvent::ReasoningDelta { text: "hm".to_owned() };
+        beats.splice(0..0, [Beat::Event(heard), text("Look:")]);
+
+        let probe = Probe::changing(HookPoint::AfterModelRequest, |context| context);
+        let probe = if holds_back { probe.holding_back() } else { probe };
+        let setup = Setup::new([beats, says("done")])
+            .with_tool(&FakeTool::new("echo", Behaviour::EchoArguments))
+            .with_hook(probe);
+        setup.run().await;
+        let call = |index: u64, arguments: &str| {
+            let call_id = format!("c{}", index + 1);
+            let place = json!({"step_number": 1, "index": index, "call_id": call_id});
+            let (mut started, mut delta) = (place.clone(), place);
+            started["name"] = json!("echo");
+            delta["arguments"] = json!(arguments);
+            [("tool_call.started", started), ("tool_call.delta", delta)]
+        };
+        let mut expected = vec![
+            ("reasoning.delta", json!({"step_number": 1, "text": "hm"})),
+            ("message.delta", json!({"step_number": 1, "text": "Look:"})),
+        ];
+        expected.extend(call(0, "{}"));
+        expected.extend(call(1, r#"{"note": "b"}"#));
+        expected.push(("message.delta", json!({"step_number": 2, "text": "done"})));
+        let expected = expected
+            .into_iter()
+            .map(|(name, data)| json!({"type": name, "data": data}));
+        assert_eq!(pieces(&setup), Value::from_iter(expected), "holds back: {holds_back}");
+    }
+}
+
+/// Returns the events of the pieces of answers, in their order.
+fn pieces(setup: &Setup) -> Value {
+    let events = setup.events.events().into_iter();
+    let events = events.map(|event| serde_json::to_value(event).unwrap());
+    let is_piece = |event: &Value| {
+        let name = event["type"].as_str().unwrap();
+        name.ends_with(".delta") || name == "tool_call.started"
+    };
+    events.filter(is_piece).collect()
 }

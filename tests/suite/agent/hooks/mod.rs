@@ -8,6 +8,7 @@ mod continuation;
 mod failures;
 mod permissions;
 mod registry;
+mod told_changes;
 
 mod context_config;
 mod finish_reason;

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::clock::Timestamp;
     use crate::ids::{MessageId, UuidV7Source};
-    use crate::message::{ReasoningPart, ToolCall, ToolResult};
+    use crate::message::{DocumentPart, ImagePart, MediaSource, ReasoningPart, ToolCall, ToolResult};
 
     fn message(role: Role, content: Vec<ContentPart>) -> Message {
         Message::new(MessageId::generate(&UuidV7Source), role, content, Timestamp::UNIX_EPOCH)
@@ -100,10 +100,34 @@ mod tests {
             text: "hm".to_owned(),
             ..ReasoningPart::default()
         });
+        let failed = ContentPart::ToolResult(ToolResult {
+            call_id: "d".to_owned(),
+            name: "look_up".to_owned(),
+            content: vec![ContentPart::text("no such city")],
+            is_error: true,
+        });
+        let refused = ContentPart::Refusal {
+            text: "I may not say.".to_owned(),
+        };
+        let source = || MediaSource::Url {
+            url: "https://example.com/a".to_owned(),
+        };
+        let document = |name: Option<&str>| {
+            ContentPart::Document(DocumentPart {
+                source: source(),
+                name: name.map(str::to_owned),
+            })
+        };
+        let image = ContentPart::Image(ImagePart {
+            source: source(),
+            detail: None,
+        });
+        let files = vec![image, document(Some("a.pdf")), document(None)];
         let messages = [
-            message(Role::User, vec![ContentPart::text("How warm is it?")]),
+            message(Role::User, [vec![ContentPart::text("How warm is it?")], files].concat()),
             message(Role::Assistant, vec![reasoning, ContentPart::text("I look."), call]),
-            message(Role::Tool, vec![result]),
+            message(Role::Tool, vec![result, failed]),
+            message(Role::Assistant, vec![refused]),
         ];
         let all: Vec<&Message> = messages.iter().collect();
         let [piece] = &transcribe(&all, 1_000)[..] else {
@@ -111,9 +135,11 @@ mod tests {
         };
         assert_eq!(
             piece,
-            "user: How warm is it?\nassistant: I look.\nassistant: calls look_up with {\"city\":\"Bern\"}\ntool: look_up answered: 12 degrees\n"
+            "user: How warm is it?\nuser: [an image]\nuser: [the document a.pdf]\nuser: [the document without a name]\n\
+             assistant: I look.\nassistant: calls look_up with {\"city\":\"Bern\"}\n\
+             tool: look_up answered: 12 degrees\ntool: look_up failed: no such city\nassistant: I may not say.\n"
         );
-        assert_eq!(transcribe(&all, 1).len(), 3, "each message is a piece");
+        assert_eq!(transcribe(&all, 1).len(), 4, "each message is a piece");
         assert_eq!(transcribe(&[], 1), Vec::<String>::new());
         assert!(question("so far", piece).starts_with("<summary>\nso far\n</summary>\n\n<conversation>\nuser: "));
     }
