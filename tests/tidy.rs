@@ -30,7 +30,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("models", &["agent", "session"]),
     ("tools", &["agent", "session"]),
     ("environment", &["agent", "session"]),
-    ("webhooks", &["agent", "session"]),
+    ("webhooks", &["agent", "off_thread", "session"]),
     ("store", &["agent", "fair_share", "off_thread", "record", "session"]),
     ("board", &["agent", "record", "session"]),
     ("outbox", &["record", "store", "webhooks"]),

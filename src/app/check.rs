@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use tokio::time::timeout;
 
 use super::agent_files::AgentFiles;
@@ -111,24 +111,21 @@ async fn check_store(
     let config = &loaded.config;
     let settings = StoreSettings {
         migrate: false,
+        acquire_timeout: STORE_PATIENCE,
         ..settings::store(config)
     };
-    let opened = timeout(STORE_PATIENCE, store::open(config.store.url.expose(), settings)).await;
+    let opened = store::open(config.store.url.expose(), settings).await;
     let address = config.store.address();
     let store = match opened {
-        Ok(Ok(store)) => Some(store),
-        Ok(Err(OpenError::Missing { .. })) if config.store.migrate => None,
-        Ok(Err(OpenError::Store(StoreError::Schema { found, needed }))) if config.store.migrate && found < needed => {
+        Ok(store) => Some(store),
+        Err(OpenError::Missing { .. }) if config.store.migrate => None,
+        Err(OpenError::Store(StoreError::Schema { found, needed })) if config.store.migrate && found < needed => {
             findings.push(Finding::Warning(format!(
                 "the service brings the tables of the store {address} up to date when it starts; until then its keys and agents are not checked"
             )));
             return Ok(());
         }
-        Ok(Err(error)) => return Err(error).with_context(|| format!("can't open the store {address}")),
-        Err(_) => bail!(
-            "the store {address} does not answer within {} seconds",
-            STORE_PATIENCE.as_secs()
-        ),
+        Err(error) => return Err(error).with_context(|| format!("can't open the store {address}")),
     };
     let checked = timeout(STORE_PATIENCE, check_against(store.as_ref(), loaded, agents)).await;
     if let Some(store) = store {

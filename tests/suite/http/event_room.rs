@@ -34,6 +34,7 @@ impl Crowded {
         let behind = Arc::clone(&gate);
         let models = MockModel::start(move |request| match last_user_text(request).as_str() {
             "hold" => Reply::HeldAtEnd(Arc::clone(&behind), vec!["x".repeat(40_000), "y".to_owned()]),
+            "much" => Reply::text(&"z".repeat(100_000)),
             text => Reply::text(text),
         });
         let models = models.await;
@@ -145,7 +146,7 @@ async fn a_caller_whose_stream_is_dropped_after_a_wait_for_room_has_not_gone_awa
     stream.read_up_to("event: step.started").await;
     stream.read_up_to(": keep-alive\n\n: keep-alive\n\n").await;
     // Meanwhile another run tells so much that the event is not kept.
-    let other = json!({"model": "mock/m", "input": "z".repeat(100_000), "mode": "stream"});
+    let other = json!({"model": "mock/m", "input": "much", "mode": "stream"});
     let request = service.app.request(Method::POST, "/v1/runs").bearer_auth(&service.key);
     let other = Stream::new(with_json(request, &other).send().await.unwrap());
     until("the other run never ended", async || {

@@ -66,7 +66,9 @@ async fn a_signal_ends_a_run_with_what_it_has(database: TestDatabase) {
         let home = Home::new(database.url()).with_mock(&mock);
         let tenant = format!("{}-{}", signal.to_lowercase(), arguments.len());
         let of_tenant = ["--tenant", &tenant];
-        let mut process = home.start(&[&["run", "hi"], arguments, &of_tenant].concat());
+        let line = [&["run", "hi"], arguments, &of_tenant].concat().join(" ");
+        // The tests themselves may run below nohup.
+        let mut process = home.start_shell(&format!("exec env --default-signal=HUP agent-runtime {line}"));
         if arguments.contains(&"--json") {
             // It prints nothing before its end.
             let asking = async {
