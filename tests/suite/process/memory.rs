@@ -19,8 +19,9 @@ use crate::store::fixtures::Fixture;
 use crate::support::databases::TestDatabase;
 
 const MEGABYTE: u64 = 1 << 20;
-/// What a process takes beside what is bounded: stacks, buffers, the caches of the store, what the allocator has not given back.
-const SLACK: u64 = 48 * MEGABYTE;
+/// What a process takes beside what is bounded: stacks, buffers, the caches of the store, and what the allocator has not given back, of
+/// each thread that decodes and encodes.
+const SLACK: u64 = 80 * MEGABYTE;
 
 /// A store with sessions that continue one another, each by a message of so many bytes, which is the output of its run as well.
 async fn store_line(count: usize, bytes: usize) -> (TestDatabase, Vec<Arc<Bundle>>) {
