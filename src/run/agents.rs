@@ -21,9 +21,11 @@ use crate::tenant::TenantId;
 /// How long a replica may go on with a definition that another one has replaced.
 const MAX_AGE: Duration = Duration::from_secs(2);
 /// The most bytes of definitions kept in memory.
-const MAX_CACHED: u64 = 64 << 20;
+const MAX_CACHED_BYTES: u64 = 64 << 20;
 /// What an entry takes beside its definition.
 const ENTRY: u64 = 512;
+/// The most versions that are known to be stored.
+const MAX_STORED: u64 = 10_000;
 
 /// For how many reads of the files their versions are known as those of files: as long as a request may take that looked one up before.
 const KNOWN_READS: u64 = 16;
@@ -77,7 +79,7 @@ impl AgentDirectory {
         source: Box<dyn AgentSource>,
     ) -> Result<Self, AgentFilesError> {
         let cache = moka::sync::Cache::builder()
-            .max_capacity(MAX_CACHED)
+            .max_capacity(MAX_CACHED_BYTES)
             .weigher(|_, found: &Option<AgentRecord>| {
                 let bytes = found.as_ref().map_or(0, AgentRecord::memory);
                 u32::try_from(bytes + ENTRY).unwrap_or(u32::MAX)
@@ -93,7 +95,7 @@ impl AgentDirectory {
             configured_versions: RwLock::default(),
             reading: Mutex::default(),
             cache,
-            stored_versions: moka::sync::Cache::new(MAX_CACHED),
+            stored_versions: moka::sync::Cache::new(MAX_STORED),
         };
         directory.read()?;
         Ok(directory)
