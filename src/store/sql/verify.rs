@@ -1,8 +1,9 @@
-//! Verification: four statements, whatever the depth, and one more where ancestors were removed. Rows are read as they come, so payloads don't pile up.
+//! Verification: four statements, whatever the depth, and one more where ancestors were removed. Rows are checked as they come, so that no
+//! more payloads pile up than a [pile](super::pile) holds.
 
-use super::columns::{ancestors, line_of_place, removed_session_columns, session_columns};
 use futures_util::TryStreamExt as _;
 
+use super::columns::{ancestors, line_of_place, removed_session_columns, session_columns};
 use super::engine::Engine;
 use super::lists::has_gap;
 use super::pile::segments_fold;
