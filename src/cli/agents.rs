@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{bail, ensure};
 use clap::Subcommand;
 
-use super::output::{print_json, print_note, print_table};
+use super::output::{print_json, print_list, print_note};
 use super::{JsonArgs, TenantArgs, store};
 use crate::app::{self, Extensions};
 use crate::config::Config;
@@ -56,12 +56,8 @@ async fn look_into(
     match command {
         AgentsCommand::List { json, tenant } => {
             let all = list(&agents, &tenant.tenant).await?;
-            if json.json {
-                print_json(&all.into_iter().map(AgentView::whole).collect::<Vec<_>>())?;
-            } else {
-                let rows: Vec<_> = all.iter().map(|agent| row(&agents, agent)).collect();
-                print_table(["AGENT", "FROM", "MODEL", "DESCRIPTION"], &rows)?;
-            }
+            let heading = ["AGENT", "FROM", "MODEL", "DESCRIPTION"];
+            print_list(json, all, AgentView::whole, heading, |agent| row(&agents, agent))?;
             complain(&faults)
         }
         AgentsCommand::Show { name, tenant } => {

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 
 use serde::Serialize;
 
+use super::JsonArgs;
 use crate::lifecycle::StopSignal;
 
 /// The number of SIGPIPE.
@@ -52,6 +53,21 @@ pub(super) fn print_note(line: impl fmt::Display) -> io::Result<()> {
 /// Prints a value as JSON.
 pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(print_line(serde_json::to_string_pretty(value)?)?)
+}
+
+/// Prints a list: the items as JSON, or a row of each below a heading.
+pub(super) fn print_list<T, V: Serialize, const N: usize>(
+    JsonArgs { json }: JsonArgs,
+    items: Vec<T>,
+    view: impl Fn(T) -> V,
+    heading: [&str; N],
+    row: impl Fn(&T) -> [String; N],
+) -> anyhow::Result<()> {
+    if json {
+        return print_json(&items.into_iter().map(view).collect::<Vec<_>>());
+    }
+    let rows: Vec<_> = items.iter().map(row).collect();
+    Ok(print_table(heading, &rows)?)
 }
 
 /// Prints rows below a heading, in columns; the last one may be of any length.

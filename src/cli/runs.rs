@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Subcommand;
 
-use super::output::{print_json, print_table};
+use super::output::{print_json, print_list};
 use super::{JsonArgs, TenantArgs, moment, store};
 use crate::config::Config;
 use crate::ids::RunId;
@@ -89,13 +89,8 @@ async fn list(store: &Arc<dyn Store>, args: ListArgs) -> anyhow::Result<()> {
         limit: args.limit,
     };
     let runs = store.run_list(&args.tenant.tenant, &filter, page).await?;
-    if args.json.json {
-        let runs: Vec<_> = runs.into_iter().map(RunSummaryView::from).collect();
-        return print_json(&runs);
-    }
     let heading = ["RUN", "CREATED", "STATUS", "AGENT", "STEPS", "TOKENS", "THREAD"];
-    let rows: Vec<_> = runs.iter().map(row).collect();
-    Ok(print_table(heading, &rows)?)
+    print_list(args.json, runs, RunSummaryView::from, heading, row)
 }
 
 fn row(run: &RunSummary) -> [String; 7] {

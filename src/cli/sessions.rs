@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Subcommand;
 
-use super::output::{print_json, print_line, print_table};
+use super::output::{print_json, print_line, print_list};
 use super::{JsonArgs, TenantArgs, moment, store};
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -77,7 +77,7 @@ pub(super) struct ListArgs {
 pub(super) async fn look(config: Config, command: SessionsCommand) -> anyhow::Result<()> {
     let store = store::open_existing(&config).await?;
     let done = match command {
-        SessionsCommand::List(args) => print_list(&*store, args).await,
+        SessionsCommand::List(args) => show_list(&*store, args).await,
         SessionsCommand::Show { session_id, tenant } => show(&store, &tenant.tenant, session_id).await,
         SessionsCommand::Tree { session_id, tenant } => tree(&*store, &tenant.tenant, session_id).await,
         SessionsCommand::Diff { left, right, tenant } => diff(&store, &tenant.tenant, left, right).await,
@@ -86,7 +86,7 @@ pub(super) async fn look(config: Config, command: SessionsCommand) -> anyhow::Re
     done
 }
 
-async fn print_list(store: &dyn Store, args: ListArgs) -> anyhow::Result<()> {
+async fn show_list(store: &dyn Store, args: ListArgs) -> anyhow::Result<()> {
     let filter = SessionFilter {
         agent: args.agent,
         thread: args.thread,
@@ -98,14 +98,8 @@ async fn print_list(store: &dyn Store, args: ListArgs) -> anyhow::Result<()> {
         limit: args.limit,
     };
     let sessions = store.session_list(&args.tenant.tenant, &filter, page).await?;
-    if args.json.json {
-        return print_json(&sessions.into_iter().map(SessionSummaryView::from).collect::<Vec<_>>());
-    }
-    let rows: Vec<_> = sessions.iter().map(row).collect();
-    Ok(print_table(
-        ["SESSION", "CREATED", "AGENT", "MESSAGES", "PARENT"],
-        &rows,
-    )?)
+    let heading = ["SESSION", "CREATED", "AGENT", "MESSAGES", "PARENT"];
+    print_list(args.json, sessions, SessionSummaryView::from, heading, row)
 }
 
 fn row(head: &SessionHead) -> [String; 5] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Subcommand;
 
-use super::output::{print_json, print_table};
+use super::output::{print_json, print_list};
 use super::{JsonArgs, TenantArgs, moment, store};
 use crate::config::Config;
 use crate::http::ThreadView;
@@ -47,11 +47,8 @@ async fn look_into(store: &Arc<dyn Store>, command: ThreadsCommand) -> anyhow::R
     match command {
         ThreadsCommand::List { json, tenant } => {
             let threads = list(store, &tenant.tenant).await?;
-            if json.json {
-                return print_json(&threads.into_iter().map(ThreadView::from).collect::<Vec<_>>());
-            }
-            let rows: Vec<_> = threads.iter().map(row).collect();
-            Ok(print_table(["THREAD", "SESSION", "VERSION", "UPDATED"], &rows)?)
+            let heading = ["THREAD", "SESSION", "VERSION", "UPDATED"];
+            print_list(json, threads, ThreadView::from, heading, row)
         }
         ThreadsCommand::Show { name, tenant } => {
             let thread = store.thread_lookup(&tenant.tenant, &name).await?;
