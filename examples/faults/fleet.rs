@@ -72,11 +72,12 @@ impl Fleet {
         self.replicas.iter().map(|replica| replica.address.clone()).collect()
     }
 
-    /// Waits until every replica says that it is ready.
-    pub(crate) async fn wait_until_ready(&self) -> Result<()> {
+    /// Waits until every replica says that it is ready. One that found no database when it started has ended, and is started again, as
+    /// whatever keeps services running would do.
+    pub(crate) async fn wait_until_ready(&mut self) -> Result<()> {
         let client = Client::new(self.addresses(), Arc::new(Patience::new(READY_LIMIT)))?;
         let begun = Instant::now();
-        for replica in &self.replicas {
+        for replica in &mut self.replicas {
             while !client.is_ready(&replica.address).await {
                 let log = || fs::read_to_string(&replica.log).unwrap_or_default();
                 ensure!(
@@ -85,6 +86,7 @@ impl Fleet {
                     replica.address,
                     log()
                 );
+                replica.start()?;
                 tokio::time::sleep(GLANCE).await;
             }
         }

@@ -53,7 +53,6 @@ pub(crate) async fn run(options: &Options) -> Result<bool> {
     let statements = statements.map(|counter| counter.total());
 
     progress("all is quiet; looking at what is left");
-    fleet.wait_until_ready().await?;
     let stored = Stored::read(&mut fleet.postgres.connect().await?).await?;
     let effects = ledger.effects().await?;
     let findings = checks::check(&facts, &stored, &effects, &client.anew()).await?;
@@ -92,6 +91,7 @@ async fn storm(
         deck.len(),
     ));
     let counts = chaos::play(fleet, &deck, options.pause, &mut random, &played).await?;
+    fleet.wait_until_ready().await?;
     patience.begin();
     let facts = load.await.context("the load")?;
     Ok((facts, counts))
