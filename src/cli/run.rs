@@ -1,10 +1,13 @@
 //! `run`: one run against the configured store, streamed to the terminal.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
+use tokio::time::timeout;
 
 use super::output::{EndedBySignal, is_broken_pipe, print_json, print_line, print_note, print_piece};
 use super::{JsonArgs, TenantArgs, store};
@@ -18,8 +21,8 @@ use crate::lifecycle::StopSignals;
 use crate::limits::RunLimits;
 use crate::message::{ContentPart, Role, Section};
 use crate::model_ref::ModelRef;
-use crate::record::{RunEventPayload, RunMode, RunRecord, RunStatus, RunSummary, RunView, ThreadName};
-use crate::run::{EventOptions, Followed, InputMessage, OnDisconnect, OverrideChanges, RunRequest};
+use crate::record::{RunControl, RunEventPayload, RunMode, RunRecord, RunStatus, RunSummary, RunView, ThreadName};
+use crate::run::{EventOptions, Followed, InputMessage, OnDisconnect, OverrideChanges, Refusal, RunHandle, RunRequest};
 use crate::store::{ConflictPolicy, IfBusy};
 
 /// Options of `run`.
@@ -59,13 +62,23 @@ pub(super) async fn run(config: Config, args: RunArgs, extensions: Extensions) -
         app.runs.begin();
     }
     let mut run_id = None;
+    let mut grace = config.runs.shutdown_grace;
+    let mut starting = pin!(app.runs.start(args.tenant.tenant.clone(), request(&args, text)));
     // Leaving stops the run, which publishes what there is.
     let followed = tokio::select! {
-        followed = follow(&app, &args, text, &mut run_id) => followed,
-        signal = signals.next() => Err(EndedBySignal::Told(signal).into()),
+        followed = follow(starting.as_mut(), args.json, &mut run_id) => followed,
+        signal = signals.next() => {
+            if run_id.is_none() {
+                tokio::select! {
+                    called_back = timeout(grace, call_back(&app, &args, starting)) => run_id = called_back.ok().flatten(),
+                    _ = signals.next() => grace = Duration::ZERO,
+                }
+            }
+            Err(EndedBySignal::Told(signal).into())
+        }
     };
     tokio::select! {
-        () = app.runs.shut_down(config.runs.shutdown_grace) => (),
+        () = app.runs.shut_down(grace) => (),
         _ = signals.next() => app.runs.shut_down(Duration::ZERO).await,
     }
     let record = match (&followed, run_id) {
@@ -125,9 +138,9 @@ fn parse_if_busy(text: &str) -> Result<IfBusy, String> {
     serde_json::from_value(text.into()).map_err(|error| error.to_string())
 }
 
-/// Runs the agent and prints what it says. Tells the run's id as soon as there is one.
-async fn follow(app: &App, args: &RunArgs, text: String, run_id: &mut Option<RunId>) -> anyhow::Result<RunRecord> {
-    let request = RunRequest {
+/// Returns what is asked of the agent.
+fn request(args: &RunArgs, text: String) -> RunRequest {
+    RunRequest {
         base_session_id: args.base,
         agent: args.agent.clone(),
         input: vec![InputMessage {
@@ -154,8 +167,29 @@ async fn follow(app: &App, args: &RunArgs, text: String, run_id: &mut Option<Run
         on_disconnect: OnDisconnect::Stop,
         limits: RunLimits::default(),
         events: EventOptions::default(),
-    };
-    let handle = app.runs.start(args.tenant.tenant.clone(), request).await?;
+    }
+}
+
+/// Cancels a run that is being accepted: once it is accepted it can be told to end, and no sooner. Returns its id if it was.
+async fn call_back(
+    app: &App,
+    args: &RunArgs,
+    starting: impl Future<Output = Result<RunHandle, Refusal>>,
+) -> Option<RunId> {
+    let run_id = starting.await.ok()?.detach().summary.run_id;
+    if let Err(error) = app.runs.control(&args.tenant.tenant, run_id, RunControl::Cancel).await {
+        tracing::warn!(%run_id, error = &error as &dyn Error, "a run can't be cancelled");
+    }
+    Some(run_id)
+}
+
+/// Follows the run and prints what it says. Tells the run's id as soon as there is one.
+async fn follow(
+    starting: impl Future<Output = Result<RunHandle, Refusal>>,
+    json: JsonArgs,
+    run_id: &mut Option<RunId>,
+) -> anyhow::Result<RunRecord> {
+    let handle = starting.await?;
     *run_id = Some(handle.run_id);
     let (caller, mut events) = handle.into_events();
     let mut has_spoken = false;
@@ -169,13 +203,13 @@ async fn follow(app: &App, args: &RunArgs, text: String, run_id: &mut Option<Run
             RunEventPayload::Agent(event) => {
                 let event: &AgentEvent = event;
                 has_spoken |= matches!(event, AgentEvent::MessageDelta { .. });
-                show(event, args.json)?;
+                show(event, json)?;
             }
             RunEventPayload::Completed(record)
             | RunEventPayload::Stopped(record)
             | RunEventPayload::Failed(record)
             | RunEventPayload::Cancelled(record) => {
-                if !args.json.json {
+                if !json.json {
                     // Another process that worked on it may have kept the single words to itself.
                     let unsaid = if has_spoken {
                         String::new()

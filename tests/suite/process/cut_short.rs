@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
 use tokio::time::{sleep, timeout};
 
 use super::binary::{GLANCE, Home, PATIENCE, Process};
@@ -12,6 +13,7 @@ use super::service::Service;
 use crate::end_to_end::on_every_store;
 use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
+use crate::support::wait::until;
 
 on_every_store!(
     a_signal_ends_a_run_with_what_it_has,
@@ -163,6 +165,52 @@ async fn a_run_that_waits_for_its_thread_is_stopped_where_it_waits(database: Tes
     }
     assert_eq!(last_words(&service, &second).await, "hi");
     service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signal_ends_a_run_that_is_being_accepted() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let mock = talkative().await;
+    let home = Home::new(database.url()).with_mock(&mock);
+    home.succeed(&["migrate"]).await;
+    for (signal, code) in [("HUP", 129), ("INT", 130), ("TERM", 143)] {
+        // The run can't be accepted as long as the lock of its thread is held.
+        let mut holder = PgConnection::connect(database.url()).await.unwrap();
+        let lock = "begin; select pg_advisory_xact_lock(hashtext('default'), hashtext('ada'))";
+        sqlx::raw_sql(lock).execute(&mut holder).await.unwrap();
+        let line = "exec env --default-signal=HUP agent-runtime run hi --agent echo --thread ada --json";
+        let process = home.start_shell(line);
+        until("the run is never being accepted", async || {
+            let waiting =
+                "select count(*) from pg_stat_activity where wait_event = 'advisory' and datname = current_database()";
+            database.number(waiting).await == 1
+        })
+        .await;
+        process.signal(signal);
+        sqlx::raw_sql("rollback").execute(&mut holder).await.unwrap();
+        let ended = process.end().await;
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        let list = home.succeed(&["runs", "list", "--json"]).await;
+        let runs: Value = serde_json::from_str(&list).unwrap();
+        let run = &runs[0];
+        let (run_id, status) = (run["run_id"].as_str().unwrap(), run["status"].as_str().unwrap());
+        // It may have been accepted a moment before the process has heard the signal.
+        assert!(["cancelled", "stopped"].contains(&status), "{run:#}");
+        assert!(
+            ended.stderr.contains(&format!("run {run_id}  status {status}")),
+            "{}",
+            ended.stderr
+        );
+        let printed: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(
+            (&printed["run_id"], &printed["status"]),
+            (&run["run_id"], &run["status"])
+        );
+        // The thread is free.
+        home.succeed(&["run", "hi", "--agent", "demo", "--thread", "ada"]).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
