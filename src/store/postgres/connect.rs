@@ -116,13 +116,15 @@ pub(super) async fn connect_alone(url: &str) -> Result<PgConnection, OpenError> 
 
 /// A commit that was answered must survive a crash of the server, whatever its defaults are; stronger settings stay. A statement that
 /// has waited for a lock must see what it waited for. A process that stands still, or whose connection has gone silent, in the middle of a
-/// transaction must not keep others from its rows.
+/// transaction must not keep others from its rows. To compile a statement takes longer than any of these runs, however much the planner
+/// expects of it.
 async fn prepare_connection(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let statement = sqlx::query(
         "select set_config('default_transaction_isolation', 'read committed', false),
             set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false),
             set_config('idle_in_transaction_session_timeout',
-                coalesce(nullif(current_setting('idle_in_transaction_session_timeout'), '0'), '10s'), false)",
+                coalesce(nullif(current_setting('idle_in_transaction_session_timeout'), '0'), '10s'), false),
+            set_config('jit', 'off', false)",
     );
     connection.execute(statement.persistent(false)).await?;
     Ok(())

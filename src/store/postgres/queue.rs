@@ -67,6 +67,9 @@ macro_rules! lease_picked {
 ///
 /// `slot` has the next turns, and `chosen` the runs that get them: of each tenant as many as it has slots, those of the highest priority.
 /// The runs that lose their slots get the turns of those that took them, so a tenant's turns stay what they were.
+///
+/// A planner takes a computed limit for a tenth of the queue. The limits of `$4` cut nothing off: they say that there are few, so that
+/// the updates go by the primary keys.
 const LEASE_NEXT: &str = concat!(
     "with suspect as materialized (
         select tenant, run_id from run_queue where leased_until < $1 and attempts >= $6
@@ -89,7 +92,9 @@ const LEASE_NEXT: &str = concat!(
         limit $4 - (select count(*) from expired)
         for update skip locked
     ), chosen as materialized (
-        select best.* from (select tenant, level, count(*) as slots from slot group by tenant, level) share
+        select best.* from (
+            select tenant, level, count(*) as slots from (select * from slot limit $4) few group by tenant, level
+        ) share
         cross join lateral (
             select tenant, level, priority, turn, run_id from run_queue
             where tenant = share.tenant and level = share.level
@@ -100,7 +105,7 @@ const LEASE_NEXT: &str = concat!(
         ) best
     ), involved as (
         select *, exists (select from chosen where (chosen.tenant, chosen.run_id) = (found.tenant, found.run_id)) as is_chosen
-        from (select * from slot union select * from chosen) found
+        from ((select * from slot limit $4) union (select * from chosen limit $4)) found
     ), placed as (
         select *, row_number() over (
             partition by tenant, level order by is_chosen desc, priority desc, run_id) as place
@@ -116,6 +121,7 @@ const LEASE_NEXT: &str = concat!(
         select tenant, run_id, true as is_expired, null::bigint as turn from expired
         union all
         select tenant, run_id, false, turn from given where is_chosen
+        limit $4
     ), ",
     lease_picked!()
 );

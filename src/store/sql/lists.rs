@@ -44,7 +44,7 @@ pub(super) async fn session_list<E: Engine>(
         E::push_metadata_filter(&mut select, &wanted);
     }
     if let Some(thread) = &filter.thread {
-        select.push(" and s.session_id in (select r.session_id from runs r where r.tenant = s.tenant");
+        select.push(" and s.session_id in (select r.session_id from runs r where r.tenant = $1");
         select.push_bind(" and r.thread = ", thread.as_str());
         select.push(")");
     }

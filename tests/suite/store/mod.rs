@@ -41,6 +41,7 @@ mod outage;
 mod outbox;
 mod postgres_only;
 mod queue;
+mod reads;
 mod retention;
 mod runs;
 mod silent_answers;

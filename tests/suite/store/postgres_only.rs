@@ -1,16 +1,15 @@
 //! What only PostgreSQL promises: round trips and durable commits.
 
-use agent_runtime::ids::SessionId;
 use agent_runtime::record::RunStatus;
-use agent_runtime::store::{StoreSettings, open};
+use agent_runtime::store::open;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
 use super::fixtures::{Fixture, run_end, run_id, run_record, session_id, summary, tenant};
+use super::reads::rows_read;
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::logs::listen;
 use crate::support::statements::Statements;
-use crate::support::wait::until;
 
 // One thread, so that the subscriber of this thread sees all of the driver's work.
 #[tokio::test(flavor = "current_thread")]
@@ -49,28 +48,6 @@ async fn a_load_takes_two_statements_and_a_commit_one() {
     taken(2, "load of a compacted line");
 }
 
-/// What the server counts for a load of the session on a connection of its own: how many segments it has read.
-async fn segments_read(database: &TestDatabase, session_id: SessionId) -> i64 {
-    let reads = "select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables
-        where relname = 'history_segments'";
-    let before = database.number(reads).await;
-    let settings = StoreSettings {
-        max_connections: 1,
-        ..TestDatabase::settings()
-    };
-    let store = open(database.url(), settings).await.unwrap();
-    store.bundle_load(&tenant("acme"), session_id).await.unwrap().unwrap();
-    // The server adds up a connection's counts when it ends.
-    store.close().await;
-    let gone = "select count(*) from pg_stat_activity
-        where application_name = 'agent-runtime' and datname = current_database()";
-    until("the store's connection has ended", async || {
-        database.number(gone).await == 0
-    })
-    .await;
-    database.number(reads).await - before
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_load_of_a_compacted_line_reads_few_segments() {
     let Some(fixture) = Fixture::new(Engine::Postgres).await else {
@@ -87,12 +64,16 @@ async fn a_load_of_a_compacted_line_reads_few_segments() {
     for _ in 0..300 {
         other = fixture.child(&other, &["more"]).await;
     }
-    fixture.store.close().await;
-    fixture.database.execute("analyze").await.unwrap();
-    let read = segments_read(&fixture.database, tip.head.session_id).await;
+    let segments_read = async |session_id| {
+        rows_read(&fixture, "'history_segments'", async |store| {
+            store.bundle_load(&fixture.tenant, session_id).await.unwrap().unwrap();
+        })
+        .await
+    };
+    let read = segments_read(tip.head.session_id).await;
     assert!((600..=602).contains(&read), "{read}");
     // The search halves 602 places ten times at most, and there are five segments from index 597 on.
-    let read = segments_read(&fixture.database, compacted.head.session_id).await;
+    let read = segments_read(compacted.head.session_id).await;
     assert!((5..=20).contains(&read), "{read}");
 }
 
@@ -106,11 +87,12 @@ async fn commits_wait_for_the_disk_and_transactions_for_nobody_whatever_the_serv
     database
         .execute(
             "do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); end $$;
-            create table witnessed (setting text, idle text);
+            create table witnessed (setting text, idle text, jit text);
             create function witness() returns trigger language plpgsql as $$
             begin
                 insert into witnessed values (
-                    current_setting('synchronous_commit'), current_setting('idle_in_transaction_session_timeout'));
+                    current_setting('synchronous_commit'), current_setting('idle_in_transaction_session_timeout'),
+                    current_setting('jit'));
                 return new;
             end $$;
             create trigger witness after insert on sessions for each row execute function witness()",
@@ -124,7 +106,7 @@ async fn commits_wait_for_the_disk_and_transactions_for_nobody_whatever_the_serv
         database,
     };
     fixture.root(&["root"]).await;
-    let durable = "select count(*) from witnessed where setting = 'on' and idle = '10s'";
+    let durable = "select count(*) from witnessed where setting = 'on' and idle = '10s' and jit = 'off'";
     assert_eq!(fixture.database.number(durable).await, 1);
 }
 

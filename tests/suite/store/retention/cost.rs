@@ -1,12 +1,10 @@
 //! What a sweep costs: as much as it looks at, however many runs wait in the queue.
 
-use agent_runtime::store::{StoreSettings, open};
-
 use super::super::fixtures::{Fixture, now};
+use super::super::reads::rows_read;
 use super::rules::queue;
-use super::{aged, older_than};
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::wait::until;
+use super::{aged, older_than, try_sweep};
+use crate::support::databases::Engine;
 
 /// Puts copies of the only run in the queue beside it, each from a base of its own.
 const MANY: &str = "with added as (
@@ -34,32 +32,11 @@ async fn a_sweep_does_not_read_the_queue() {
     queue(&fixture, Some(base.head.session_id)).await;
     fixture.database.execute(MANY).await.unwrap();
     assert_eq!(fixture.count("run_queue").await, 10_001);
-    fixture.database.execute("analyze").await.unwrap();
 
-    let reads = "select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_user_tables
-        where relname in ('runs', 'run_queue')";
-    let before = fixture.database.number(reads).await;
-    let settings = StoreSettings {
-        max_connections: 1,
-        ..TestDatabase::settings()
-    };
-    fixture.store.close().await;
-    let database = &fixture.database;
-    let sweeping = Fixture {
-        store: open(database.url(), settings).await.unwrap(),
-        tenant: fixture.tenant.clone(),
-        database: TestDatabase::sqlite(),
-    };
-    let swept = sweeping.sweep(older_than(2), now(), 5).await;
-    assert_eq!(swept.sessions, 30);
-    // The server adds up a connection's counts when it ends.
-    sweeping.store.close().await;
-    let gone = "select count(*) from pg_stat_activity
-        where application_name = 'agent-runtime' and datname = current_database()";
-    until("the store's connections have ended", async || {
-        database.number(gone).await == 0
+    let read = rows_read(&fixture, "'runs', 'run_queue'", async |store| {
+        let swept = try_sweep(store, older_than(2), now(), 5).await.unwrap();
+        assert_eq!(swept.sessions, 30);
     })
     .await;
-    let read = database.number(reads).await - before;
     assert!(read < 1_000, "{read} rows of runs and the queue were read");
 }

@@ -9,12 +9,13 @@ mod removal;
 mod rules;
 mod tenants;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_runtime::clock::Timestamp;
 use agent_runtime::ids::SessionId;
 use agent_runtime::session::Bundle;
-use agent_runtime::store::{Ancestor, Commit, Page, RemovalFigures, RetentionRules, StoreError, SweepPlace};
+use agent_runtime::store::{Ancestor, Commit, Page, RemovalFigures, RetentionRules, Store, StoreError, SweepPlace};
 use chrono::TimeDelta;
 
 use super::fixtures::Fixture;
@@ -58,6 +59,23 @@ pub(super) fn literal(fixture: &Fixture, id: uuid::Uuid) -> String {
     }
 }
 
+/// Sweeps a store from the beginning to the end.
+async fn try_sweep(
+    store: &Arc<dyn Store>,
+    rules: RetentionRules,
+    now: Timestamp,
+    limit: u32,
+) -> Result<RemovalFigures, StoreError> {
+    let mut all = RemovalFigures::default();
+    let mut next = Some(SweepPlace::Start);
+    while let Some(place) = next {
+        let (figures, after) = store.retention_step(rules, now, &place, limit).await?;
+        all += figures;
+        next = after;
+    }
+    Ok(all)
+}
+
 impl Fixture {
     /// Sweeps from the beginning to the end.
     pub(super) async fn sweep(&self, rules: RetentionRules, now: Timestamp, limit: u32) -> RemovalFigures {
@@ -70,14 +88,7 @@ impl Fixture {
         now: Timestamp,
         limit: u32,
     ) -> Result<RemovalFigures, StoreError> {
-        let mut all = RemovalFigures::default();
-        let mut next = Some(SweepPlace::Start);
-        while let Some(place) = next {
-            let (figures, after) = self.store.retention_step(rules, now, &place, limit).await?;
-            all += figures;
-            next = after;
-        }
-        Ok(all)
+        try_sweep(&self.store, rules, now, limit).await
     }
 
     /// Says that the run which made the session was on the thread, and whether it has moved it.

@@ -1,0 +1,112 @@
+//! What statements on PostgreSQL read of tables that have grown: as much as they need, however much else is there.
+
+use std::sync::Arc;
+
+use agent_runtime::store::{Page, SessionFilter, Store, StoreSettings, open};
+
+use super::fixtures::Fixture;
+use super::queue::fixtures::{all, queued_run, terms, thread_name, worker};
+use crate::support::databases::{Engine, TestDatabase};
+use crate::support::wait::until;
+
+/// Closes the fixture's store, has the server look at its tables and counts the rows that it reads of some of them, named in SQL, for
+/// work on a store of one connection.
+pub(super) async fn rows_read(fixture: &Fixture, tables: &str, work: impl AsyncFnOnce(&Arc<dyn Store>)) -> i64 {
+    let database = &fixture.database;
+    let reads = format!(
+        "select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_user_tables
+        where relname in ({tables})"
+    );
+    // The server adds up a connection's counts when it ends.
+    let ended = async |store: &Arc<dyn Store>| {
+        store.close().await;
+        let open = "select count(*) from pg_stat_activity
+            where application_name = 'agent-runtime' and datname = current_database()";
+        until("the store's connections have ended", async || {
+            database.number(open).await == 0
+        })
+        .await;
+    };
+    ended(&fixture.store).await;
+    database.execute("analyze").await.unwrap();
+    let before = database.number(&reads).await;
+    let settings = StoreSettings {
+        max_connections: 1,
+        ..TestDatabase::settings()
+    };
+    let store = open(database.url(), settings).await.unwrap();
+    work(&store).await;
+    ended(&store).await;
+    database.number(&reads).await - before
+}
+
+/// Puts copies of the only run in the queue beside it, of three tenants that take turns.
+const MANY_WAITING: &str = "with added as (
+        insert into runs
+        select copy.* from generate_series(1, 30000) number, runs one,
+            lateral jsonb_populate_record(one, jsonb_build_object(
+                'tenant', 'tenant' || number % 3, 'run_id', md5('run' || number), 'session_id', md5('session' || number))) copy
+        returning tenant, run_id)
+    insert into run_queue
+    select copy.* from added, run_queue one,
+        lateral jsonb_populate_record(one, jsonb_build_object(
+            'tenant', added.tenant, 'run_id', added.run_id, 'turn', hashtext(added.run_id::text))) copy";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_does_not_read_the_queue() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    fixture.enqueue(&queued_run(&fixture.tenant)).await;
+    fixture.database.execute(MANY_WAITING).await.unwrap();
+    assert_eq!(fixture.count("run_queue").await, 30_001);
+    // More often than a server plans a statement anew for its values.
+    let read = rows_read(&fixture, "'runs', 'run_queue'", async |store| {
+        for _ in 0..8 {
+            let leased = store.run_lease(&terms(worker(), 0, 100), all(10)).await.unwrap();
+            assert_eq!(leased.len(), 10);
+        }
+    })
+    .await;
+    assert!(read < 2_000, "{read} rows of runs and the queue were read");
+}
+
+/// Puts copies of the only session and its run beside them, all on the run's thread.
+const MANY_ON_THREAD: &str = "with added as (
+        insert into runs
+        select copy.* from generate_series(1, 4000) number, runs one,
+            lateral jsonb_populate_record(one, jsonb_build_object(
+                'run_id', md5('run' || number), 'session_id', md5('session' || number))) copy
+        returning session_id)
+    insert into sessions
+    select copy.* from added, sessions one,
+        lateral jsonb_populate_record(one, jsonb_build_object(
+            'session_id', added.session_id, 'branch_id', added.session_id)) copy";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_of_the_sessions_of_a_thread_reads_its_runs_once() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let mut commit = fixture.commit(None, &["root"]);
+    if let Some(run) = &mut commit.run {
+        run.record.summary.thread = Some(thread_name("long"));
+    }
+    fixture.publish(&commit).await;
+    fixture.database.execute(MANY_ON_THREAD).await.unwrap();
+    assert_eq!(fixture.count("sessions").await, 4_001);
+    let filter = SessionFilter {
+        thread: Some(thread_name("long")),
+        ..SessionFilter::default()
+    };
+    let page = Page {
+        before: None,
+        limit: 100,
+    };
+    let read = rows_read(&fixture, "'runs', 'sessions'", async |store| {
+        let listed = store.session_list(&fixture.tenant, &filter, page).await.unwrap();
+        assert_eq!(listed.len(), 100);
+    })
+    .await;
+    assert!(read < 10_000, "{read} rows of runs and sessions were read");
+}
