@@ -1,7 +1,7 @@
 //! An amount that tenants share fairly: bytes in flight, reads at a time. It decides who goes next and nothing else.
 //!
-//! A tenant takes no more than it leaves: alone, half of the total. So some room is left for another one, and for the next after
-//! that. Among those that wait, the tenant that has taken least goes next; small amounts pass a large one that finds no room.
+//! A tenant that has taken something takes no more than it leaves: alone, half of the total. Among those that wait, the tenant that has taken
+//! least goes next, and of several the one whose turn is longest ago. What takes no large part of the total passes what finds no room.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 
 use crate::tenant::TenantId;
 
-/// What part of the total is small.
-const SMALL: usize = 64;
+/// Up to what part of the total an amount passes another one that finds no room.
+const SMALL: usize = 8;
 
 /// An amount that tenants share.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub struct Share {
 #[derive(Debug, Default)]
 struct State {
     taken: usize,
+    /// Counts up with each turn.
+    turns: u64,
     /// Those that have taken something, or wait.
     tenants: HashMap<TenantId, Queue>,
 }
@@ -40,6 +42,8 @@ struct State {
 #[derive(Debug, Default)]
 struct Queue {
     taken: usize,
+    /// When the tenant had its turn last, or came.
+    turn: u64,
     waiting: VecDeque<Waiter>,
 }
 
@@ -64,8 +68,8 @@ impl FairShare {
         })
     }
 
-    /// Waits until the tenant may take so much. More than half of the total counts as half, so that everything fits. Nobody waits for
-    /// nothing.
+    /// Waits until the tenant may take so much. More than half of the total counts as half, so that everything fits. An
+    /// amount of 0 is granted at once.
     pub async fn take(self: &Arc<Self>, tenant: &TenantId, amount: usize) -> Share {
         if amount == 0 {
             return self.share(tenant, 0);
@@ -74,12 +78,7 @@ impl FairShare {
         let waiting = Waiting { of: self, tenant };
         let (grant, granted) = oneshot::channel();
         let waiter = Waiter { amount, grant };
-        self.lock()
-            .tenants
-            .entry(tenant.clone())
-            .or_default()
-            .waiting
-            .push_back(waiter);
+        self.lock().queue(tenant).waiting.push_back(waiter);
         self.grant();
         let share = granted.await;
         drop(waiting);
@@ -110,7 +109,7 @@ impl FairShare {
         }
     }
 
-    /// Lets those go on for whom there is room.
+    /// Grants what waits and fits.
     fn grant(self: &Arc<Self>) {
         loop {
             let mut state = self.lock();
@@ -153,23 +152,34 @@ impl State {
             }
             let amount = queue.waiting.front()?.amount;
             let fits = queue.taken == 0 || queue.taken + 2 * amount <= left;
-            fits.then_some((queue.taken, amount, tenant, queue))
+            fits.then_some((amount, tenant, queue))
         });
         let mut ready: Vec<_> = ready.collect();
-        ready.sort_by_key(|(taken, ..)| *taken);
+        ready.sort_by_key(|(.., queue)| (queue.taken, queue.turn));
         let mut ready = ready.into_iter();
-        let goes = |(_, amount, ..): &(usize, usize, &TenantId, &mut Queue)| has_room(*amount);
+        let goes = |(amount, ..): &(usize, &TenantId, &mut Queue)| has_room(*amount);
         let first = ready.next()?;
         let next = if goes(&first) {
             first
         } else {
-            ready.find(|one| one.1 * SMALL <= total && goes(one))?
+            ready.find(|one| one.0 * SMALL <= total && goes(one))?
         };
-        let (_, amount, tenant, queue) = next;
+        let (amount, tenant, queue) = next;
         let (tenant, waiter) = (tenant.clone(), queue.waiting.pop_front()?);
+        self.turns += 1;
+        queue.turn = self.turns;
         queue.taken += amount;
         self.taken += amount;
         Some((tenant, waiter))
+    }
+
+    /// Returns what is known of a tenant. One that comes has its turn after those that are there.
+    fn queue(&mut self, tenant: &TenantId) -> &mut Queue {
+        let turn = self.turns;
+        self.tenants.entry(tenant.clone()).or_insert_with(|| Queue {
+            turn,
+            ..Queue::default()
+        })
     }
 
     fn forget_idle(&mut self, tenant: &TenantId) {
@@ -197,7 +207,7 @@ impl Share {
         {
             let mut state = self.of.lock();
             state.taken = state.taken + amount - before;
-            let queue = state.tenants.entry(self.tenant.clone()).or_default();
+            let queue = state.queue(&self.tenant);
             queue.taken = queue.taken + amount - before;
         }
         self.of.grant();
@@ -278,6 +288,35 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn tenants_that_always_wait_have_their_turns_one_after_another() {
+        let shares = FairShare::new(2);
+        let request = |name: &'static str| {
+            let shares = Arc::clone(&shares);
+            async move { (name, shares.take(&tenant(name), 1).await) }.boxed()
+        };
+        let names = ["a", "b", "c", "d", "e"];
+        let mut waiting: Vec<_> = names.repeat(2).into_iter().map(request).collect();
+        let mut held = VecDeque::new();
+        let mut turns: HashMap<_, usize> = HashMap::new();
+        for _ in 0..50 {
+            for mut one in std::mem::take(&mut waiting) {
+                match (&mut one).now_or_never() {
+                    Some((name, share)) => {
+                        *turns.entry(name).or_default() += 1;
+                        held.push_back(share);
+                        waiting.push(request(name));
+                    }
+                    None => waiting.push(one),
+                }
+            }
+            held.pop_front();
+        }
+        let (least, most) = (turns.values().min(), turns.values().max());
+        assert_eq!(turns.len(), names.len(), "{turns:?}");
+        assert!(most.unwrap() - least.unwrap() <= 2, "{turns:?}");
+    }
+
+    #[tokio::test]
     async fn nothing_is_left_of_callers_who_go_away() {
         let (shares, a) = (FairShare::new(2), tenant("a"));
         let held = shares.take(&a, 1).await;
@@ -315,8 +354,8 @@ mod tests {
         let other = shares.take(&b, 20).await;
         let mut large = Box::pin(shares.take(&c, 128));
         assert!((&mut large).now_or_never().is_none());
-        let passing = shares.take(&d, 4).now_or_never().expect("it is small");
-        assert!(shares.take(&d, 5).now_or_never().is_none());
+        let passing = shares.take(&d, 32).now_or_never().expect("it is small");
+        assert!(shares.take(&tenant("e"), 33).now_or_never().is_none());
         drop((slow, passing));
         assert!((&mut large).now_or_never().is_some());
         drop(other);

@@ -1,45 +1,39 @@
-//! Work that keeps a thread busy for a while: it is done beside the async workers, a few pieces at a time.
+//! Work that keeps a thread busy for a while: it is done beside the async workers, a few pieces at a time, shared fairly by the tenants that
+//! it is done for.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 use std::thread::available_parallelism;
 
-use tokio::sync::Semaphore;
-
-use crate::fair_share::FairShare;
+use crate::fair_share::{FairShare, Share};
 use crate::tenant::TenantId;
 
-/// Pieces of work at a time, so that what many callers ask for fills neither the processors nor the memory.
-static SEATS: Semaphore = Semaphore::const_new(4);
-
-/// The processors that tenants share for work that grows with their data. A tenant takes half of them at most; of two, one.
+/// The processors that tenants share for such work. A tenant takes half of them at most; of two, one.
 static PROCESSORS: LazyLock<Arc<FairShare>> =
     LazyLock::new(|| FairShare::new(available_parallelism().map_or(2, NonZeroUsize::get).max(2)));
 
 /// What takes no longer than handing it to another thread and back is worth.
 const SMALL: u64 = 64 << 10;
 
-/// Does the work on a thread of its own. A caller that stops waiting leaves it to its end, so the work must be bounded.
-pub async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    // Nothing closes it.
-    let seat = SEATS.acquire().await.ok();
-    beside(seat, work).await
-}
-
-/// Does work on so many bytes of a tenant: at once where they are few, and otherwise on a thread of its own, when the tenant has its turn.
-/// A caller that stops waiting leaves it to its end, so the work should come in pieces.
-pub async fn by_size<T: Send + 'static>(tenant: &TenantId, bytes: u64, work: impl FnOnce() -> T + Send + 'static) -> T {
-    if bytes <= SMALL {
-        return work();
-    }
+/// Does work for a tenant on a thread of its own, when the tenant has its turn. A caller that stops waiting leaves it to its end, so the
+/// work must be bounded, or come in pieces.
+pub async fn off_thread<T: Send + 'static>(tenant: &TenantId, work: impl FnOnce() -> T + Send + 'static) -> T {
     let processor = PROCESSORS.take(tenant, 1).await;
     beside(processor, work).await
 }
 
-/// Does the work on a thread of its own, which holds the seat until then.
-async fn beside<S: Send + 'static, T: Send + 'static>(seat: S, work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Does work on so many bytes of a tenant: at once where they are few, and otherwise on a thread of its own.
+pub async fn by_size<T: Send + 'static>(tenant: &TenantId, bytes: u64, work: impl FnOnce() -> T + Send + 'static) -> T {
+    if bytes <= SMALL {
+        return work();
+    }
+    off_thread(tenant, work).await
+}
+
+/// Does the work on a thread of its own, which holds the processor until then.
+async fn beside<T: Send + 'static>(processor: Share, work: impl FnOnce() -> T + Send + 'static) -> T {
     let done = tokio::task::spawn_blocking(move || {
-        let _seat = seat;
+        let _processor = processor;
         work()
     });
     match done.await {

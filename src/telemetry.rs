@@ -32,7 +32,11 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let filter = EnvFilter::try_new(&log.filter).map_err(TelemetryError::Filter)?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    // Where standard error is gone, telling of that there would panic: only the log may be lost.
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .log_internal_errors(false);
     Ok(match log.format {
         LogFormat::Text => Box::new(builder.with_ansi(colours).finish()),
         LogFormat::Json => Box::new(builder.json().flatten_event(true).finish()),

@@ -31,8 +31,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tools", &["agent", "session"]),
     ("environment", &["agent", "session"]),
     ("webhooks", &["agent", "off_thread", "session"]),
-    ("store", &["agent", "fair_share", "off_thread", "record", "session"]),
-    ("board", &["agent", "record", "session"]),
+    (
+        "store",
+        &["agent", "fair_share", "off_thread", "record", "session", "supervision"],
+    ),
+    ("board", &["agent", "record", "session", "supervision"]),
     ("outbox", &["record", "store", "webhooks"]),
     ("retention", &["store"]),
     (

@@ -15,6 +15,7 @@ use agent_runtime::clock::{Clock as _, SystemClock};
 use agent_runtime::ids::{AgentId, UuidV7Source};
 use agent_runtime::json::Value;
 use agent_runtime::message::{ContentPart, ToolCall};
+use agent_runtime::tenant::TenantId;
 use agent_runtime::tools::{ToolRegistry, ToolSettings};
 use agent_runtime::usage::Usage;
 use criterion::Criterion;
@@ -68,6 +69,7 @@ async fn run(per_step: usize) -> AgentState {
         price: None,
     };
     let driver = ToolCallingDriver::new(DriverPorts {
+        tenant: TenantId::anonymous(),
         models: ModelChain::new(choice, []),
         parameters: Arc::default(),
         provider_tools: Arc::default(),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::json::{JsonSchema, SchemaError, Value, parse_strict};
 use crate::model_ref::ResponseFormat;
 use crate::off_thread::off_thread;
+use crate::tenant::TenantId;
 
 /// The longest name of a schema that every provider takes, in bytes.
 const MAX_NAME_LENGTH: usize = 64;
@@ -94,7 +95,11 @@ pub struct AnswerShapes {
 
 impl AnswerShapes {
     /// Returns the shape that the format demands.
-    pub async fn shape(&self, format: &ResponseFormat) -> Result<Arc<AnswerShape>, AnswerShapeError> {
+    pub async fn shape(
+        &self,
+        tenant: &TenantId,
+        format: &ResponseFormat,
+    ) -> Result<Arc<AnswerShape>, AnswerShapeError> {
         if !matches!(format, ResponseFormat::JsonSchema { .. }) {
             return AnswerShape::of(format).map(Arc::new);
         }
@@ -103,7 +108,7 @@ impl AnswerShapes {
         }
         let (format, shape) = {
             let format = format.clone();
-            off_thread(move || {
+            off_thread(tenant, move || {
                 let shape = AnswerShape::of(&format);
                 (format, shape)
             })
@@ -216,7 +221,7 @@ mod tests {
             "slow",
             json!({"type": "object", "properties": {"a": {"anyOf": patterns}}}),
         );
-        let shapes = AnswerShapes::default();
+        let (shapes, tenant) = (AnswerShapes::default(), TenantId::anonymous());
         let mut turns = 0_u64;
         let others = async {
             loop {
@@ -227,16 +232,16 @@ mod tests {
         // On the only thread of this runtime, the others would have no turn if the shape were compiled there.
         let shape = tokio::select! {
             biased;
-            shape = shapes.shape(&slow) => shape.unwrap(),
+            shape = shapes.shape(&tenant, &slow) => shape.unwrap(),
             () = others => unreachable!(),
         };
         assert!(turns > 0);
-        assert!(Arc::ptr_eq(&shape, &shapes.shape(&slow).await.unwrap()));
+        assert!(Arc::ptr_eq(&shape, &shapes.shape(&tenant, &slow).await.unwrap()));
         let other = schema("other", json!({"type": "object"}));
-        assert!(!Arc::ptr_eq(&shape, &shapes.shape(&other).await.unwrap()));
+        assert!(!Arc::ptr_eq(&shape, &shapes.shape(&tenant, &other).await.unwrap()));
         let deep = (0..22).fold(json!({}), |one, _| json!({"anyOf": [one, {"$ref": "#/properties/a"}]}));
         let invalid = schema("invalid", json!({"type": "object", "properties": {"a": deep}}));
-        assert!(shapes.shape(&invalid).await.is_err());
+        assert!(shapes.shape(&tenant, &invalid).await.is_err());
         assert!(AnswerShape::check_size(&invalid).is_err());
     }
 

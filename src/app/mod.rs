@@ -28,6 +28,7 @@ use crate::outbox::{OutboxPorts, OutboxWorker};
 use crate::retention::Sweeper;
 use crate::run::{AgentDirectory, RunPorts, RunService};
 use crate::store::{self, Sessions, Store, StoreSettings};
+use crate::supervision::Supervisor;
 use crate::webhooks::WebhookSender;
 
 /// How long closing may take; what was answered is stored before.
@@ -87,7 +88,8 @@ impl App {
         let agents = Arc::new(made.directory(&store, config)?);
         let sessions = Sessions::new(Arc::clone(&store), config.store.cache_bytes, Arc::clone(&clock));
         let sessions = Arc::new(sessions.with_max_part_bytes(config.store.max_session_bytes));
-        let board = open_board(config).await?;
+        let supervisor = Supervisor::default();
+        let board = open_board(config, &supervisor).await?;
         let outbox_ports = outbox_ports(config, &store, sender, &clock)?;
         let ports = RunPorts {
             sessions: Arc::clone(&sessions),
@@ -103,6 +105,7 @@ impl App {
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             outbox: Arc::clone(&outbox_ports.sign),
+            supervisor,
         };
         let runs = RunService::new(ports, settings::runs(config));
         Ok(Self {
@@ -236,18 +239,18 @@ pub fn sweeper(store: Arc<dyn Store>, config: &Config) -> Sweeper {
     Sweeper::new(store, Arc::new(SystemClock), settings::retention(config))
 }
 
-async fn open_board(config: &Config) -> anyhow::Result<Arc<dyn Board>> {
-    Ok(match open_shared_board(config).await? {
+async fn open_board(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Arc<dyn Board>> {
+    Ok(match open_shared_board(config, supervisor).await? {
         Some(board) => Arc::new(board),
         None => Arc::new(InProcessBoard::new(settings::board(config))),
     })
 }
 
 /// Opens the board that replicas share, if one is configured.
-pub async fn open_shared_board(config: &Config) -> anyhow::Result<Option<RedisBoard>> {
+pub async fn open_shared_board(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Option<RedisBoard>> {
     let Some(url) = &config.board.url else {
         return Ok(None);
     };
-    let board = RedisBoard::open(url.expose(), settings::redis_board(config)?).await;
+    let board = RedisBoard::open(url.expose(), settings::redis_board(config)?, supervisor).await;
     Ok(Some(board.with_context(|| format!("can't use the board {url}"))?))
 }

@@ -71,6 +71,7 @@ pub(super) fn runs(config: &Config) -> RunSettings {
             max_concurrent: config.runs.max_concurrent_subagents,
         },
         max_record_bytes: config.runs.max_record_bytes,
+        max_model_request_bytes: config.runs.max_model_request_bytes,
         queue: queue(config),
         idempotency_retention: config.idempotency.retention,
     }

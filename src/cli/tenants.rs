@@ -11,6 +11,7 @@ use crate::app;
 use crate::board::{Board as _, RedisBoard};
 use crate::config::Config;
 use crate::store::Store;
+use crate::supervision::Supervisor;
 use crate::tenant::TenantId;
 
 /// The most rows of a table that one transaction removes.
@@ -32,7 +33,7 @@ pub(super) enum TenantsCommand {
 /// Runs the command against the configured store.
 pub(super) async fn manage(config: Config, command: TenantsCommand) -> anyhow::Result<()> {
     let TenantsCommand::Delete { name, yes } = command;
-    let board = app::open_shared_board(&config).await?;
+    let board = app::open_shared_board(&config, &Supervisor::default()).await?;
     let store = store::open_existing(&config).await?;
     let done = delete(&*store, board.as_ref(), &name, yes).await;
     store.close().await;

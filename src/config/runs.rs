@@ -43,6 +43,9 @@ pub struct RunsConfig {
     /// Bytes of the record of one run, the steps of its subagents included.
     #[serde(deserialize_with = "integer::<_, 65_536, 536_870_912, _>")]
     pub max_record_bytes: u64,
+    /// Bytes of the large requests of all runs to models that were not answered yet.
+    #[serde(deserialize_with = "integer::<_, 1_048_576, { i64::MAX }, _>")]
+    pub max_model_request_bytes: usize,
     /// How long a finished run tries to publish its session while the store is away.
     #[serde(deserialize_with = "duration::<0, 3_600_000, _>")]
     pub commit_patience: Duration,

@@ -125,7 +125,12 @@ pub(super) fn complete(description: &mut OpenApi) {
 fn own(operation_id: &str) -> &'static [&'static [Code]] {
     match operation_id {
         // The run of an earlier request with the key may have been removed since.
-        "create_run" => &[OF_AGENT, OF_ACCEPTANCE, OF_RUN, &[Code::MalformedId]],
+        "create_run" => &[
+            OF_AGENT,
+            OF_ACCEPTANCE,
+            OF_RUN,
+            &[Code::MalformedId, Code::TooManyReaders],
+        ],
         "get_run" => &[OF_RUN, &[Code::TooManyReaders]],
         "list_steps" => &[OF_RUN],
         "follow_run" => &[OF_RUN, &[Code::InvalidHeader, Code::TooManyReaders]],

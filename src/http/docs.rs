@@ -1,9 +1,11 @@
 //! The description of the interface and the page to read it. All of it works offline.
 
+use std::borrow::Cow;
 use std::future::{Ready, ready};
 use std::sync::{Arc, LazyLock};
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Serialize;
@@ -89,7 +91,7 @@ pub(super) fn redirect_to_page() -> Ready<Redirect> {
 
 /// Answers with a guide or with a file of the page.
 pub(super) fn page(form: Form, path: PathParameters) -> Ready<Response> {
-    static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'_>>> =
+    static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> =
         LazyLock::new(|| Arc::new(utoipa_swagger_ui::Config::from("/openapi.json")));
     let file = path.into_text("file");
     if let Some(guide) = guides::find(&file, form) {
@@ -103,8 +105,13 @@ pub(super) fn page(form: Form, path: PathParameters) -> Ready<Response> {
     ready(answer)
 }
 
-fn page_file(file: utoipa_swagger_ui::SwaggerFile<'_>) -> Response {
-    let mut response = ([(header::CONTENT_TYPE, file.content_type)], file.bytes.into_owned()).into_response();
+fn page_file(file: utoipa_swagger_ui::SwaggerFile<'static>) -> Response {
+    // Large files are parts of the program, which slow readers share.
+    let bytes = match file.bytes {
+        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        Cow::Owned(bytes) => bytes.into(),
+    };
+    let mut response = ([(header::CONTENT_TYPE, file.content_type)], bytes).into_response();
     if file.gzpipped {
         response
             .headers_mut()

@@ -1,11 +1,14 @@
 //! The guides of the documentation and the pages of error codes: Markdown as it was written or, to browsers, HTML that needs no script.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::future::{Ready, ready};
 use std::mem;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
+use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
@@ -47,7 +50,7 @@ const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf
 const TAIL: &str = "</body></html>\n";
 
 /// What a page is sent as.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Form {
     Markdown,
     Html,
@@ -74,7 +77,7 @@ pub(super) fn index(form: Form) -> Ready<Response> {
         // Writing to a string can't fail.
         let _ = writeln!(list, "- [{title}](/docs/{place})");
     }
-    ready(answer(form, "", &list))
+    ready(answer(form, "index", "", &list))
 }
 
 /// Answers with a guide, if the place is that of one, with or without its ending.
@@ -82,7 +85,7 @@ pub(super) fn find(place: &str, form: Form) -> Option<Response> {
     let place = place.strip_suffix(".md").unwrap_or(place);
     let text = guide(&format!("{place}.md"))?;
     let folder = if place.starts_with(PROBLEMS) { PROBLEMS } else { "" };
-    Some(answer(form, folder, text))
+    Some(answer(form, place, folder, text))
 }
 
 fn guide(place: &str) -> Option<&'static str> {
@@ -103,8 +106,9 @@ pub(super) fn problem_page(form: Form, path: PathParameters) -> Ready<Response> 
         Some(code) => Some(Cow::Borrowed(code.page())),
         None => run_error_page(code).map(Cow::Owned),
     };
-    let page = page.map(|page| answer(form, PROBLEMS, &page));
-    let found = page.or_else(|| find(&format!("{PROBLEMS}{code}"), form));
+    let place = format!("{PROBLEMS}{code}");
+    let page = page.map(|page| answer(form, &place, PROBLEMS, &page));
+    let found = page.or_else(|| find(&place, form));
     ready(found.unwrap_or_else(|| Problem::new(ProblemCode::RouteNotFound, "there is no such code").into_response()))
 }
 
@@ -120,10 +124,19 @@ fn run_error_page(code: &str) -> Option<String> {
     ))
 }
 
-fn answer(form: Form, folder: &str, markdown: &str) -> Response {
-    let (kind, text) = match form {
-        Form::Markdown => ("text/markdown; charset=utf-8", to_markdown(folder, markdown)),
-        Form::Html => ("text/html; charset=utf-8", to_html(folder, markdown)),
+/// Answers with the page of a place, which must exist. Each is made once, and all responses share it.
+fn answer(form: Form, place: &str, folder: &str, markdown: &str) -> Response {
+    static PAGES: LazyLock<Mutex<HashMap<(Form, String), Bytes>>> = LazyLock::new(Mutex::default);
+    // Each change is a single call.
+    let mut pages = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let page = pages.entry((form, place.to_owned())).or_insert_with(|| match form {
+        Form::Markdown => to_markdown(folder, markdown).into(),
+        Form::Html => to_html(folder, markdown).into(),
+    });
+    let text = page.clone();
+    let kind = match form {
+        Form::Markdown => "text/markdown; charset=utf-8",
+        Form::Html => "text/html; charset=utf-8",
     };
     ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], text).into_response()
 }

@@ -30,6 +30,8 @@ pub(super) struct KeyedBody<T> {
     pub(super) key: Option<RequestKey>,
     /// The body.
     pub(super) body: T,
+    /// The bytes of the body.
+    pub(super) bytes: u64,
 }
 
 /// The caller's key for a request that needs no body.
@@ -52,7 +54,8 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Api>> for KeyedBody<T
         let decode = move |bytes: &[u8]| {
             let body = decode_body(bytes, &api.limits)?;
             let key = name.map(|name| name.with_body(bytes));
-            Ok::<_, Problem>(Self { key, body })
+            let bytes = bytes.len() as u64;
+            Ok::<_, Problem>(Self { key, body, bytes })
         };
         body.make(decode).await
     }

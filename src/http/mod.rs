@@ -12,7 +12,7 @@ mod guides;
 mod health;
 mod runs;
 mod sessions;
-mod shares;
+mod tenant_limits;
 mod threads;
 
 mod auth;

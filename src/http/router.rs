@@ -20,7 +20,7 @@ use super::limits::HttpLimits;
 use super::observe::observe;
 use super::pretty::indent;
 use super::readiness::Readiness;
-use super::shares::{limit_rate, limit_readers};
+use super::tenant_limits::limit_rate;
 use super::{Api, HttpState, agents, deliveries, guides, health, runs, sessions, threads};
 use crate::store::Scope;
 
@@ -35,7 +35,6 @@ pub struct Interface {
 pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
     let api = api(state, limits);
     let rated = from_fn_with_state(Arc::clone(&api), limit_rate);
-    let readers = from_fn_with_state(Arc::clone(&api), limit_readers);
     // Who calls is found out first, and then how often.
     let scoped = |routes: OpenApiRouter<Arc<Api>>, scope| {
         routes
@@ -52,7 +51,7 @@ pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
         .merge(open())
         .route_layer(timed)
         .merge(scoped(running(), Scope::RunsWrite))
-        .merge(scoped(following().route_layer(readers), Scope::SessionsRead));
+        .merge(scoped(following(), Scope::SessionsRead));
     let (routes, _) = routes.split_for_parts();
     guarded(routes.merge(documentation()), api)
 }

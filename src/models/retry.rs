@@ -103,9 +103,8 @@ impl Retry {
         let state = Attempts {
             policy: self.clone(),
             delays,
-            attempt,
+            attempt: Some(attempt),
             current: None,
-            passed_on: false,
         };
         stream::unfold(Some(state), |state| async {
             let mut state = state?;
@@ -127,23 +126,25 @@ impl Retry {
 struct Attempts<D, A> {
     policy: Retry,
     delays: D,
-    attempt: A,
+    /// Begins an attempt, and keeps what it needs for that. Gone when an event was passed on.
+    attempt: Option<A>,
     current: Option<Attempt>,
-    passed_on: bool,
 }
 
 impl<D: Iterator<Item = Duration>, A: Fn() -> Attempt> Attempts<D, A> {
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {
-            let current = self.current.get_or_insert_with(&self.attempt);
-            let failure = match current.next().await? {
+            if self.current.is_none() {
+                self.current = Some(self.attempt.as_ref()?());
+            }
+            let failure = match self.current.as_mut()?.next().await? {
                 Ok(event) => {
-                    self.passed_on = true;
+                    self.attempt = None;
                     return Some(Ok(event));
                 }
                 Err(failure) => failure,
             };
-            let bound = if failure.retryable && !self.passed_on {
+            let bound = if failure.retryable && self.attempt.is_some() {
                 self.delays.next()
             } else {
                 None

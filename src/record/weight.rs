@@ -28,7 +28,7 @@ fn text_of_event(event: &AgentEvent) -> usize {
     match event {
         AgentEvent::MessageDelta { text, .. } | AgentEvent::ReasoningDelta { text, .. } => text.len(),
         AgentEvent::ToolCallDelta { arguments, .. } => arguments.len(),
-        AgentEvent::ToolCallCompleted { arguments, content, .. } => arguments.len() + text_of_parts(content),
+        AgentEvent::ToolCallCompleted { arguments, content, .. } => arguments.len() + content_weight(content),
         AgentEvent::SubagentEvent { event, .. } => EVENT_BYTES + text_of_event(event),
         _ => 0,
     }
@@ -36,11 +36,12 @@ fn text_of_event(event: &AgentEvent) -> usize {
 
 fn weight_of_record(record: &RunRecord) -> usize {
     let messages = record.output.iter();
-    let weights = messages.map(|message| RECORD_BYTES + text_of_parts(&message.content));
+    let weights = messages.map(|message| RECORD_BYTES + content_weight(&message.content));
     RECORD_BYTES + weights.sum::<usize>()
 }
 
-fn text_of_parts(parts: &[ContentPart]) -> usize {
+/// Returns the bytes of a content's words, pictures and documents.
+pub fn content_weight(parts: &[ContentPart]) -> usize {
     parts.iter().map(text_of_part).sum()
 }
 
@@ -51,7 +52,7 @@ fn text_of_part(part: &ContentPart) -> usize {
         ContentPart::Image(part) => text_of_source(&part.source),
         ContentPart::Document(part) => text_of_source(&part.source),
         ContentPart::ToolCall(call) => call.arguments.len(),
-        ContentPart::ToolResult(result) => text_of_parts(&result.content),
+        ContentPart::ToolResult(result) => content_weight(&result.content),
         ContentPart::Reasoning(part) => part.text.len() + part.encrypted.as_ref().map_or(0, String::len),
         ContentPart::Opaque(part) => part.raw.as_str().len(),
         ContentPart::Unknown(_) => RECORD_BYTES,

@@ -110,7 +110,8 @@ impl AgentDirectory {
     /// goes on as it began.
     pub async fn reload(self: &Arc<Self>) -> Result<Arc<BTreeMap<String, AgentRecord>>, AgentFilesError> {
         let directory = Arc::clone(self);
-        off_thread(move || directory.read()).await?;
+        // An operator has no tenant.
+        off_thread(&TenantId::anonymous(), move || directory.read()).await?;
         self.cache.invalidate_all();
         Ok(self.configured())
     }
@@ -222,7 +223,7 @@ impl AgentDirectory {
     /// Makes the definition the current version of its name.
     pub async fn put(&self, tenant: &TenantId, definition: AgentDefinition) -> Result<AgentRecord, Refusal> {
         let (checks, of_tenant) = (Arc::clone(&self.checks), tenant.clone());
-        let (definition, checked) = off_thread(move || {
+        let (definition, checked) = off_thread(tenant, move || {
             let checked = checks.check_of_tenant(&definition, &of_tenant);
             (definition, checked)
         })

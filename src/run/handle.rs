@@ -24,7 +24,8 @@ pub struct RunHandle {
     pub session_id: SessionId,
     /// Whether an earlier request with the same key began the run.
     pub is_replay: bool,
-    accepted: RunRecord,
+    /// The run as it was when it was accepted; of a repeated request, as it is now.
+    accepted: Arc<RunRecord>,
     caller: CallerGuard,
     /// The result of a run that lives in this process only.
     result: Option<oneshot::Receiver<Arc<RunRecord>>>,
@@ -111,12 +112,12 @@ impl RunHandle {
             run_id: accepted.run_id,
             session_id: accepted.session_id,
             is_replay: false,
-            accepted: RunRecord {
+            accepted: Arc::new(RunRecord {
                 summary: accepted,
                 output: Vec::new(),
                 value: None,
                 stop_signal: None,
-            },
+            }),
             caller,
             result: None,
         }
@@ -131,7 +132,7 @@ impl RunHandle {
     }
 
     /// Makes the handle of a repeated request, whose departure does nothing.
-    pub(super) fn replayed(self, record: RunRecord) -> Self {
+    pub(super) fn replayed(self, record: Arc<RunRecord>) -> Self {
         Self {
             is_replay: true,
             accepted: record,
@@ -140,7 +141,7 @@ impl RunHandle {
     }
 
     /// Waits for the end of the run. Where this process ends before a run that goes on elsewhere, returns the run as it stands.
-    pub async fn result(self) -> Result<RunRecord, StoreError> {
+    pub async fn result(self) -> Result<Arc<RunRecord>, StoreError> {
         let Self {
             run_id,
             accepted,
@@ -149,10 +150,11 @@ impl RunHandle {
             ..
         } = self;
         let ended = match result {
-            Some(result) => Ok(result.await.ok().map(Arc::unwrap_or_clone)),
+            Some(result) => Ok(result.await.ok()),
+            None if accepted.summary.status.is_terminal() => Ok(Some(Arc::clone(&accepted))),
             None => match caller.service.end_of(&caller.tenant, run_id).await {
                 // All that this process can still tell of it.
-                Err(error) if error.is_transient() => Ok(Some(accepted.clone())),
+                Err(error) if error.is_transient() => Ok(Some(Arc::clone(&accepted))),
                 ended => ended,
             },
         };
@@ -162,14 +164,10 @@ impl RunHandle {
         // Only the end of the process drops a run's task without a result.
         Ok(record.unwrap_or_else(|| {
             let error = Some(Failure::panicked().into_error());
-            RunRecord {
-                summary: RunSummary {
-                    status: RunStatus::Failed,
-                    error,
-                    ..accepted.summary
-                },
-                ..accepted
-            }
+            let mut failed = RunRecord::clone(&accepted);
+            failed.summary.status = RunStatus::Failed;
+            failed.summary.error = error;
+            Arc::new(failed)
         }))
     }
 
@@ -180,7 +178,7 @@ impl RunHandle {
     }
 
     /// Leaves the run to itself, and returns it as it was accepted.
-    pub fn detach(self) -> RunRecord {
+    pub fn detach(self) -> Arc<RunRecord> {
         self.caller.done();
         self.accepted
     }

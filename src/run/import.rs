@@ -154,9 +154,11 @@ impl RunService {
             overrides.system_prompt.clone(),
         ];
         for prompt in prompts.into_iter().flatten() {
-            off_thread(move || check_prompt(&prompt)).await?;
+            off_thread(tenant, move || check_prompt(&prompt)).await?;
         }
-        AnswerShapes::default().shape(&request.context.response_format).await?;
+        AnswerShapes::default()
+            .shape(tenant, &request.context.response_format)
+            .await?;
         overrides.check().map_err(|(field, words)| Refusal::Invalid {
             field: "context_state.overrides",
             message: format!("{field}: {words}"),

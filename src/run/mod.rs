@@ -18,6 +18,7 @@ mod import;
 mod inbox;
 mod limits;
 mod live;
+mod model_room;
 mod models;
 mod outcome;
 mod overrides;

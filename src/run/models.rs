@@ -3,23 +3,28 @@
 
 use super::error::Refusal;
 use super::limits::Allowance;
+use super::model_room::SharingModel;
 use super::service::RunService;
 use crate::agent::AgentDefinition;
 use crate::agent::drivers::{ModelChain, ModelChoice};
 use crate::model_ref::ModelRef;
+use crate::tenant::TenantId;
 
 impl RunService {
     /// Returns the models that are asked, the preferred one first. A model of the caller or of the session stands alone.
     pub(super) fn choose_models(
         &self,
+        tenant: &TenantId,
         only: Option<ModelRef>,
         definition: &AgentDefinition,
     ) -> Result<ModelChain, Refusal> {
         if let Some(model_ref) = only {
-            return Ok(ModelChain::new(self.model_choice(model_ref)?, []));
+            return Ok(ModelChain::new(self.model_choice(tenant, model_ref)?, []));
         }
         let choices = definition.model_chain().cloned();
-        let choices: Vec<_> = choices.map(|name| self.model_choice(name)).collect::<Result<_, _>>()?;
+        let choices: Vec<_> = choices
+            .map(|name| self.model_choice(tenant, name))
+            .collect::<Result<_, _>>()?;
         let mut choices = choices.into_iter();
         let preferred = choices.next().ok_or_else(|| Refusal::Invalid {
             field: "model",
@@ -41,9 +46,9 @@ impl RunService {
         allowance.check_models(names.chain(&of_hooks), &self.ports.prices)
     }
 
-    fn model_choice(&self, model_ref: ModelRef) -> Result<ModelChoice, Refusal> {
+    fn model_choice(&self, tenant: &TenantId, model_ref: ModelRef) -> Result<ModelChoice, Refusal> {
         Ok(ModelChoice {
-            model: self.ports.models.model(&model_ref)?,
+            model: SharingModel::wrap(self.ports.models.model(&model_ref)?, tenant, &self.model_room),
             price: self.ports.prices.price(&model_ref),
             model_ref,
         })

@@ -9,6 +9,7 @@ use crate::agent::{AgentDefinition, check_prompt};
 use crate::model_parameters::ModelParameters;
 use crate::off_thread::off_thread;
 use crate::session::{Bundle, Overrides};
+use crate::tenant::TenantId;
 
 /// What a request says of one thing that its session may set. In JSON, `null` clears it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,6 +91,7 @@ impl OverrideChanges {
 
 /// Returns what the session of a run sets. A request can leave out tools and add none: which ones an agent has is its author's choice.
 pub(super) async fn overrides_of(
+    tenant: &TenantId,
     bundle: Option<&Arc<Bundle>>,
     agent: &AgentDefinition,
     changes: &OverrideChanges,
@@ -107,7 +109,7 @@ pub(super) async fn overrides_of(
         });
     }
     if let Some(prompt) = changes.system_prompt.value().cloned() {
-        off_thread(move || check_prompt(&prompt)).await?;
+        off_thread(tenant, move || check_prompt(&prompt)).await?;
     }
     let base = bundle
         .map(|bundle| Arc::clone(&bundle.context.overrides))

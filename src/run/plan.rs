@@ -164,7 +164,7 @@ impl RunService {
             .find_agent(tenant, request.agent.as_ref(), &base, pinned, &allowance)
             .await?;
         let of_session = bundle.and_then(|bundle| bundle.context.model.clone());
-        let models = self.choose_models(request.model.clone().or(of_session), &agent.definition)?;
+        let models = self.choose_models(tenant, request.model.clone().or(of_session), &agent.definition)?;
         self.check_work(&allowance, &agent.definition, &models)?;
         request.budget.check().map_err(|message| Refusal::Invalid {
             field: "budget",
@@ -184,7 +184,7 @@ impl RunService {
         if budget.max_cost.is_some() {
             check_prices(&agent.definition, &models)?;
         }
-        let overrides = overrides_of(bundle, &agent.definition, &request.overrides).await?;
+        let overrides = overrides_of(tenant, bundle, &agent.definition, &request.overrides).await?;
         let tools = overrides.tools_of(&agent.definition.tools);
         let executor = self.ports.tools.executor(&tools)?;
         let durability = durability_of(&request, &agent.definition, &tools, &*executor);
@@ -195,7 +195,7 @@ impl RunService {
         let session_metadata = session_metadata_of(bundle, &agent.definition, &request.metadata)?;
         let response_format = response_format_of(bundle, &agent.definition, request.response_format.clone());
         let shapes = Arc::new(AnswerShapes::default());
-        shapes.shape(&response_format).await?;
+        shapes.shape(tenant, &response_format).await?;
         let input = match input {
             Input::Asked(input) => self.input_messages(input)?,
             Input::Accepted(input) => input,

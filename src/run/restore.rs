@@ -176,6 +176,7 @@ impl RunService {
         execution.stack.fill(&hooks);
         let tools = self.ports.tools.executor_with(&work.tools, self.subagent_tools(work));
         let ports = DriverPorts {
+            tenant: work.tenant.clone(),
             models: work.models.clone(),
             parameters: Arc::new(agent.parameters.clone()),
             provider_tools: Arc::new(agent.provider_tools.clone()),

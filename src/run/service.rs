@@ -60,6 +60,8 @@ pub struct RunPorts {
     pub ids: Arc<dyn IdSource>,
     /// Notified when messages for webhooks were stored.
     pub outbox: Arc<Notify>,
+    /// Watches the loops of this process.
+    pub supervisor: Supervisor,
 }
 
 /// How runs are bounded.
@@ -79,6 +81,8 @@ pub struct RunSettings {
     pub subagents: SubagentSettings,
     /// The most bytes of the record of one run, its steps and those of its subagents.
     pub max_record_bytes: u64,
+    /// The bytes of all large requests to models that were not answered yet; a tenant takes no more than it leaves.
+    pub max_model_request_bytes: usize,
     /// How the queue is worked on.
     pub queue: QueueSettings,
 }
@@ -121,6 +125,8 @@ pub struct RunService {
     /// The light runs of each tenant.
     pub(super) light_runs: Arc<TenantShares>,
     pub(super) rates: Rates,
+    /// The bytes of large requests to models.
+    pub(super) model_room: Arc<FairShare>,
     /// Places for runs of the queue.
     pub(super) places: Arc<Semaphore>,
     /// Slots for subagents, beside one of each run.
@@ -146,7 +152,6 @@ pub struct RunService {
     /// Cancelled when all runs have ended, and what serves them ends as well.
     pub(super) ended: CancellationToken,
     pub(super) background: TaskTracker,
-    supervisor: Supervisor,
 }
 
 impl RunService {
@@ -160,6 +165,7 @@ impl RunService {
             permits,
             light_runs: Arc::default(),
             rates: Rates::new(&ports.limits),
+            model_room: FairShare::new(settings.max_model_request_bytes),
             places,
             subagent_slots,
             worker: WorkerId::generate(&*ports.ids),
@@ -175,7 +181,6 @@ impl RunService {
             closing: CancellationToken::new(),
             ended: CancellationToken::new(),
             background: TaskTracker::new(),
-            supervisor: Supervisor::default(),
             ports,
             settings,
         })
@@ -197,13 +202,17 @@ impl RunService {
         L: Future<Output = ()> + Send + 'static,
     {
         let service = Arc::clone(self);
-        let keeping = self.supervisor.clone().keep(name, move || work(Arc::clone(&service)));
+        let keeping = self
+            .ports
+            .supervisor
+            .clone()
+            .keep(name, move || work(Arc::clone(&service)));
         self.background.spawn(keeping);
     }
 
     /// Returns what watches the loops of this process.
     pub fn supervisor(&self) -> &Supervisor {
-        &self.supervisor
+        &self.ports.supervisor
     }
 
     /// Tells whether this process works on runs of the queue.

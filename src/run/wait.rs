@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::read::ON_ITS_WAY;
 use super::service::RunService;
@@ -34,11 +34,9 @@ impl RunService {
         loop {
             let change = self.ports.board.run_change(tenant, run_id);
             let now = Instant::now();
-            let look = async {
-                let run = self.find_run(tenant, run_id).await.map_err(Arc::new)?;
-                Ok(run.map(Arc::new))
-            };
-            let seen = place.see(tenant, after.unwrap_or(now), look).await;
+            let seen = place
+                .see(tenant, after.unwrap_or(now), self.look_at(tenant, run_id))
+                .await;
             let Some(run) = seen.value.map_err(|error| StoreError::shared(&error))? else {
                 // It may have begun elsewhere just now. Nobody else waits for this: the look is over.
                 let patience = if wait.is_zero() {
@@ -75,23 +73,34 @@ impl RunService {
 
     /// Waits for the end of a run. Returns the run as it stands when this process ends and lets go of it, and `None` when it is gone
     /// without an end.
-    pub(super) async fn end_of(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
+    pub(super) async fn end_of(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Arc<RunRecord>>, StoreError> {
+        let place = self.waiting_looks.place((tenant.clone(), run_id));
+        let mut after = None;
         loop {
             let change = self.ports.board.run_change(tenant, run_id);
             // Before the look, which so finds an end that came before.
             let is_let_go = self.has_let_go(tenant, run_id);
-            let change = match self.run_lookup(tenant, run_id).await {
+            let now = Instant::now();
+            let seen = place
+                .see(tenant, after.unwrap_or(now), self.look_at(tenant, run_id))
+                .await;
+            let change = match seen.value {
                 Ok(Some(run)) if !run.summary.status.is_terminal() && !is_let_go => change,
                 // The run goes on without the store for a while, and so does its caller.
                 Err(error) if error.is_transient() && !is_let_go => pending().boxed(),
-                ended => return ended,
+                ended => return ended.map_err(|error| StoreError::shared(&error)),
             };
-            tokio::select! {
-                () = change => (),
-                () = sleep(POLL) => (),
-                () = self.let_go(tenant, run_id) => (),
-            }
+            after = tokio::select! {
+                () = change => None,
+                () = self.let_go(tenant, run_id) => None,
+                () = sleep_until(seen.at + POLL) => Some(seen.at),
+            };
         }
+    }
+
+    async fn look_at(&self, tenant: &TenantId, run_id: RunId) -> Look {
+        let run = self.find_run(tenant, run_id).await.map_err(Arc::new)?;
+        Ok(run.map(Arc::new))
     }
 
     /// Tells whether those who follow the run have to go on elsewhere: this process ends, and does not work on it.

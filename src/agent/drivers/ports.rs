@@ -18,6 +18,7 @@ use crate::json::Value;
 use crate::message::{ContentPart, Message, MessageTags, Role};
 use crate::model_parameters::{ModelParameters, ProviderTools};
 use crate::model_ref::ModelRef;
+use crate::tenant::TenantId;
 use crate::usage::Price;
 
 /// A model that may be asked.
@@ -67,6 +68,8 @@ impl ModelChain {
 /// What a driver works with.
 #[derive(Debug, Clone)]
 pub struct DriverPorts {
+    /// Whom the work is done for.
+    pub tenant: TenantId,
     /// The models, the preferred one first.
     pub models: ModelChain,
     /// How they shall answer, where the state does not say.

@@ -230,7 +230,10 @@ pub(super) async fn prepare(
 /// Makes the shape that the state demands of final answers, as above.
 pub(super) async fn prepare_shape(ports: &DriverPorts, state: &AgentState) -> Result<Arc<AnswerShape>, Unprepared> {
     let shape = async {
-        let shape = ports.shapes.shape(&state.context().response_format).await;
+        let shape = ports
+            .shapes
+            .shape(&ports.tenant, &state.context().response_format)
+            .await;
         shape.map_err(|error| validation_error(SHAPE_INVALID, error.to_string()))
     };
     uncut(ports, state, shape).await
@@ -291,7 +294,7 @@ async fn system_prompt(ports: &DriverPorts, state: &AgentState) -> Result<Arc<st
     }
     let (prompt, metadata) = (context.system_prompt.clone(), context.metadata.clone());
     let variables = Arc::clone(&ports.variables);
-    let rendered = off_thread(move || render_prompt(&prompt, &variables, &metadata)).await;
+    let rendered = off_thread(&ports.tenant, move || render_prompt(&prompt, &variables, &metadata)).await;
     rendered
         .map(Arc::from)
         .map_err(|error| validation_error("prompt_not_rendered", error.to_string()))
@@ -323,7 +326,7 @@ async fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape:
     let answer = joined_text(&response.content);
     let read = if shape.has_schema() {
         let shape = Arc::clone(shape);
-        off_thread(move || shape.read(&answer)).await
+        off_thread(&ports.tenant, move || shape.read(&answer)).await
     } else {
         shape.read(&answer)
     };

@@ -47,6 +47,7 @@ use super::{AddressedSignal, Board, BoardError, BoardFuture, InProcessBoard, Liv
 use crate::ids::{RunId, SessionId};
 use crate::limits::{RateStanding, RequestRate};
 use crate::record::RunEvent;
+use crate::supervision::Supervisor;
 use crate::tenant::TenantId;
 
 /// How a board uses its server.
@@ -103,7 +104,7 @@ impl Default for RedisBoardSettings {
 impl RedisBoard {
     /// Opens a board on a `redis://` URL, `rediss://` for TLS; `redis+sentinel://HOST,HOST/MASTER` and `redis+cluster://HOST,HOST`
     /// name several hosts. Fails for a malformed URL or authority only: a server that is away is tried again.
-    pub async fn open(url: &str, settings: RedisBoardSettings) -> Result<Self, BoardError> {
+    pub async fn open(url: &str, settings: RedisBoardSettings, supervisor: &Supervisor) -> Result<Self, BoardError> {
         let local = Arc::new(InProcessBoard::new(settings.board));
         let queue = Arc::<Queue>::default();
         let servers = Servers::new(url, settings.ca.as_deref(), settings.timeout)?;
@@ -115,7 +116,7 @@ impl RedisBoard {
         let end = CancellationToken::new();
         let tasks = TaskTracker::new();
         let streams = Arc::new(Streams::new(Arc::clone(&local), settings.board.event_retention));
-        let writer = Writer {
+        let writer = Arc::new(Writer {
             local: Arc::clone(&local),
             queue: Arc::clone(&queue),
             link: Arc::clone(&link),
@@ -125,17 +126,19 @@ impl RedisBoard {
             expiry: settings.expiry,
             event_retention: settings.board.event_retention,
             end: end.clone(),
-        };
-        tasks.spawn(writer.run());
-        let subscription = Subscription {
+        });
+        let writing = move || Arc::clone(&writer).run();
+        tasks.spawn(supervisor.clone().keep("write to the board", writing));
+        let subscription = Arc::new(Subscription {
             local: Arc::clone(&local),
             link: Arc::clone(&link),
             origin,
             is_heard: Arc::clone(&is_heard),
             pulse: settings.expiry / 3,
             end: end.clone(),
-        };
-        tasks.spawn(subscription.run());
+        });
+        let hearing = move || Arc::clone(&subscription).run();
+        tasks.spawn(supervisor.clone().keep("hear the board", hearing));
         Ok(Self {
             local,
             queue,

@@ -36,12 +36,12 @@ pub(super) struct Subscription {
 
 impl Subscription {
     /// Hears until the end.
-    pub(super) async fn run(self) {
+    pub(super) async fn run(self: Arc<Self>) {
         let end = self.end.clone();
         end.run_until_cancelled(self.hear_always()).await;
     }
 
-    async fn hear_always(self) {
+    async fn hear_always(&self) {
         let (mut pause, mut failures) = (PAUSES.0, 0);
         loop {
             let outages = self.link.outages();

@@ -102,7 +102,7 @@ pub(in crate::http) async fn steer_run(
     Caller(tenant): Caller,
     path: PathParameters,
     query: QueryParameters,
-    KeyedBody { key, body }: KeyedBody<SteerRun>,
+    KeyedBody { key, body, .. }: KeyedBody<SteerRun>,
 ) -> Result<(StatusCode, Json<SteeringView>), Problem> {
     query.finish()?;
     let run_id: RunId = path.id("run_id")?;

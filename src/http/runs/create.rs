@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
 use super::event_forms::EventForm;
@@ -18,6 +17,8 @@ use crate::http::codes::ProblemCode;
 use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::parameters::QueryParameters;
 use crate::http::problem::{Problem, ProblemBody};
+use crate::limits::TenantShare;
+use crate::off_thread::by_size;
 use crate::record::{RunMode, RunRecord, RunView};
 use crate::run::RunHandle;
 use crate::tenant::TenantId;
@@ -47,38 +48,44 @@ pub(in crate::http) async fn create_run(
     KeyLimits(of_key): KeyLimits,
     query: QueryParameters,
     preference: Preference,
-    KeyedBody { key, body }: KeyedBody<CreateRun>,
+    KeyedBody { key, body, bytes }: KeyedBody<CreateRun>,
 ) -> Result<Response, Problem> {
     query.finish()?;
-    let request = body.into_request(&api.limits, preference, key, of_key)?;
+    let state = Arc::clone(&api);
+    let decode = move || body.into_request(&state.limits, preference, key, of_key);
+    let request = by_size(&tenant, bytes, decode).await?;
     let mode = request.mode;
     let handle = api.service.runs.start(tenant.clone(), request).await?;
     let is_replay = handle.is_replay;
+    // Those who repeat a request wait for its run as other readers do.
+    let reader = (is_replay && mode != RunMode::Async)
+        .then(|| api.take_reader(&tenant))
+        .transpose()?;
     let mut response = match mode {
         RunMode::Sync => result(&api, &tenant, handle.result().await?).await.into_response(),
-        RunMode::Async => accepted(handle.detach()).into_response(),
-        RunMode::Stream => stream(&api, tenant, handle),
+        RunMode::Async => accepted(&api, &tenant, handle.detach()).await.into_response(),
+        RunMode::Stream => stream(&api, tenant, handle, reader),
     };
     mark_replay(&mut response, is_replay);
     preference.mark(&mut response, mode);
     Ok(response)
 }
 
-/// Answers with a run that has not ended, and says where it is found.
-fn accepted(run: RunRecord) -> Result<Response, Problem> {
+/// Answers with a run whose end is not waited for, and says where it is found.
+async fn accepted(api: &Api, tenant: &TenantId, run: Arc<RunRecord>) -> Result<Response, Problem> {
     let location = format!("/v1/runs/{}", run.summary.run_id);
     let location = HeaderValue::from_str(&location).map_err(Problem::internal)?;
-    let headers = [(header::LOCATION, location)];
-    Ok((StatusCode::ACCEPTED, headers, Json(RunView::from(run))).into_response())
+    let headers = HeaderMap::from_iter([(header::LOCATION, location)]);
+    show(api, tenant, run, (StatusCode::ACCEPTED, headers)).await
 }
 
-fn stream(api: &Arc<Api>, tenant: TenantId, handle: RunHandle) -> Response {
+fn stream(api: &Arc<Api>, tenant: TenantId, handle: RunHandle, reader: Option<TenantShare>) -> Response {
     let (caller, events) = handle.into_events();
-    events::respond(api, tenant, Some(caller), events)
+    events::respond(api, tenant, events, Some(caller), reader)
 }
 
 /// A lost race for the base or the thread is the caller's wish come true, so it answers as the early refusal does: with the run that won.
-async fn result(api: &Api, tenant: &TenantId, run: RunRecord) -> Result<Response, Problem> {
+async fn result(api: &Api, tenant: &TenantId, run: Arc<RunRecord>) -> Result<Response, Problem> {
     let lost = run.summary.error.as_ref().and_then(|error| {
         let races = [ProblemCode::BaseSessionConflict, ProblemCode::ThreadMoved];
         let race = races.into_iter().find(|race| error.code == race.as_str());
@@ -87,7 +94,7 @@ async fn result(api: &Api, tenant: &TenantId, run: RunRecord) -> Result<Response
     match lost {
         Some((race, error)) => Err(Problem::new(race, error.message.clone()).with_run(error.conflicting_run_id)),
         // It outlives this process: its caller is told where to follow it, and must not make it again.
-        None if !run.summary.status.is_terminal() => accepted(run),
-        None => show(api, tenant, Arc::new(run)).await,
+        None if !run.summary.status.is_terminal() => accepted(api, tenant, run).await,
+        None => show(api, tenant, run, (StatusCode::OK, HeaderMap::new())).await,
     }
 }

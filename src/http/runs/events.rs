@@ -17,6 +17,7 @@ use crate::clock::Timestamp;
 use crate::fair_share::Share;
 use crate::http::Api;
 use crate::ids::RunId;
+use crate::limits::TenantShare;
 use crate::record::{RunEvent, RunEventPayload, RunSummaryView, RunView};
 use crate::run::{CallerGuard, Followed, Follower};
 use crate::tenant::TenantId;
@@ -55,13 +56,20 @@ struct Dropped {
 }
 
 /// Makes the response of a stream of events; dropping it drops the caller.
-pub(super) fn respond(api: &Arc<Api>, tenant: TenantId, caller: Option<CallerGuard>, events: Follower) -> Response {
+pub(super) fn respond(
+    api: &Arc<Api>,
+    tenant: TenantId,
+    events: Follower,
+    caller: Option<CallerGuard>,
+    counted: Option<TenantShare>,
+) -> Response {
     let reader = Reader {
         api: Arc::clone(api),
         tenant,
         last: events.after(),
         events,
         caller,
+        _counted: counted,
         room: None,
     };
     let frames = stream::unfold(reader, |mut reader| async { Some((reader.next().await?, reader)) });
@@ -98,6 +106,8 @@ struct Reader {
     events: Follower,
     /// Who asked for the run, if the stream is the response to that.
     caller: Option<CallerGuard>,
+    /// Counts the reader, but for who asked for the run: runs are counted themselves.
+    _counted: Option<TenantShare>,
     /// Room for a large event.
     room: Option<Share>,
 }
@@ -115,7 +125,7 @@ impl Reader {
                 Followed::Dropped { reason } => return Some(dropped_frame(self.events.run_id(), reason, self.last)),
             };
             let (frames, in_flight) = (&self.api.frames, &self.api.in_flight);
-            match frames.encode(in_flight, &self.tenant, &event, &mut self.room) {
+            match frames.encode(in_flight, &self.tenant, &event, &mut self.room).await {
                 Ok(frame) => {
                     self.last = event.sequence;
                     return Some(frame);

@@ -45,13 +45,14 @@ pub(in crate::http) async fn follow_run(
     let last_read = last_event_id(&headers)?;
     let after = last_read.or(asked).unwrap_or(0);
     let run_id = path.id("run_id")?;
+    let reader = api.take_reader(&tenant)?;
     let following = api.service.runs.follow(&tenant, run_id, after);
     let followed = within(api.limits.request_timeout, following).await??;
     let followed = followed.ok_or_else(|| run_not_found(run_id))?;
     if followed.is_over && last_read.is_some() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(events::respond(&api, tenant, None, followed.events))
+    Ok(events::respond(&api, tenant, followed.events, None, Some(reader)))
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {

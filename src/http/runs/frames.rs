@@ -2,14 +2,16 @@
 //! a thousand readers of a run of ten megabytes share its last event.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use axum::body::Bytes;
+use tokio::sync::OnceCell;
 
 use super::events::encode;
 use crate::fair_share::Share;
 use crate::http::in_flight::{InFlight, SMALL, held};
 use crate::ids::RunId;
+use crate::off_thread::by_size;
 use crate::record::{RunEvent, event_weight};
 use crate::tenant::TenantId;
 
@@ -43,13 +45,13 @@ struct Frame {
     key: Key,
     _event: Option<Arc<RunEvent>>,
     sent: Arc<Sent>,
-    encoded: OnceLock<(Bytes, Share)>,
+    encoded: OnceCell<(Bytes, Share)>,
 }
 
 impl Frames {
     /// Encodes an event, unless that was done for another reader who still reads it. A large one takes its share of the room, or that
     /// which the reader has waited for; where there is none, the reader must not hold the event while it waits.
-    pub(super) fn encode(
+    pub(super) async fn encode(
         &self,
         in_flight: &InFlight,
         tenant: &TenantId,
@@ -63,21 +65,18 @@ impl Frames {
         // From here on it is used or given back.
         let room = room.take();
         let frame = self.frame(event);
-        let encoded = if let Some(encoded) = frame.encoded.get() {
-            encoded
-        } else {
-            let bytes = weight.saturating_mul(ENCODING);
+        let bytes = weight.saturating_mul(ENCODING);
+        let encoding = async || {
             let share = room.or_else(|| in_flight.try_take(tenant, bytes));
             let mut share = share.ok_or(NoRoom { bytes })?;
-            // Two readers may come here at once; one of them encodes, and the share of the other is given back.
-            frame.encoded.get_or_init(|| {
-                let text = encode(event);
-                share.set(text.len() + weight);
-                (text.into(), share)
-            })
+            let event = Arc::clone(event);
+            let text = by_size(tenant, bytes as u64, move || encode(&event)).await;
+            share.set(text.len() + weight);
+            Ok((text.into(), share))
         };
-        let bytes = encoded.0.clone();
-        Ok(held(bytes, frame))
+        let (encoded, _) = frame.encoded.get_or_try_init(encoding).await?;
+        let encoded = encoded.clone();
+        Ok(held(encoded, frame))
     }
 
     fn frame(&self, event: &Arc<RunEvent>) -> Arc<Frame> {
@@ -94,7 +93,7 @@ impl Frames {
             key,
             _event: matches!(key, Key::At(_)).then(|| Arc::clone(event)),
             sent: Arc::clone(&self.sent),
-            encoded: OnceLock::new(),
+            encoded: OnceCell::new(),
         });
         sent.insert(key, Arc::downgrade(&frame));
         frame

@@ -108,8 +108,9 @@ pub(in crate::http) async fn get_run(
     let wait = take_wait(&mut query)?;
     query.finish()?;
     let run_id = path.id("run_id")?;
+    let _reader = (!wait.is_zero()).then(|| api.take_reader(&tenant)).transpose()?;
     let run = read(&api, &tenant, run_id, wait).await?;
-    show(&api, &tenant, run).await
+    show(&api, &tenant, run, (StatusCode::OK, HeaderMap::new())).await
 }
 
 async fn read(api: &Api, tenant: &TenantId, run_id: RunId, wait: Duration) -> Result<Arc<RunRecord>, Problem> {
@@ -119,7 +120,12 @@ async fn read(api: &Api, tenant: &TenantId, run_id: RunId, wait: Duration) -> Re
 }
 
 /// Answers with a run, which may be large. It is never refused, only delayed, and not even that where it is small.
-pub(super) async fn show(api: &Api, tenant: &TenantId, run: Arc<RunRecord>) -> Result<Response, Problem> {
+pub(super) async fn show(
+    api: &Api,
+    tenant: &TenantId,
+    run: Arc<RunRecord>,
+    head: (StatusCode, HeaderMap),
+) -> Result<Response, Problem> {
     let bytes = cost(&run);
     let (run, room) = if let Some(room) = api.in_flight.try_take(tenant, bytes) {
         (run, room)
@@ -131,7 +137,7 @@ pub(super) async fn show(api: &Api, tenant: &TenantId, run: Arc<RunRecord>) -> R
         (read(api, tenant, run_id, Duration::ZERO).await?, room)
     };
     let view = RunView::from(Arc::unwrap_or_clone(run));
-    respond_with(room, (StatusCode::OK, HeaderMap::new()), view).await
+    respond_with(room, head, view).await
 }
 
 /// Returns the bytes that answering with a run takes: its words, which stand there twice, and their text. Nothing for a small one.
@@ -143,7 +149,7 @@ fn cost(run: &RunRecord) -> usize {
 /// Lists the completed steps of a run in their order, with their messages, also while it works.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/steps", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
-    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default all"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default as many as 1 MiB holds"),
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of steps", body = Steps),

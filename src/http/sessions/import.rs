@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
+use tokio::time::timeout;
 
 use super::etag;
 use super::import_body::ImportSession;
@@ -17,9 +19,10 @@ use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::in_flight::{SMALL, respond_with};
 use crate::http::parameters::QueryParameters;
 use crate::http::problem::{Problem, ProblemBody};
-use crate::ids::SessionId;
 use crate::json::json_length;
+use crate::off_thread::by_size;
 use crate::run::Imported;
+use crate::session::SessionHead;
 use crate::tenant::TenantId;
 
 /// Makes a session of given states, without a run.
@@ -37,10 +40,11 @@ pub(in crate::http) async fn import_session(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
     query: QueryParameters,
-    KeyedBody { key, body }: KeyedBody<ImportSession>,
+    KeyedBody { key, body, bytes }: KeyedBody<ImportSession>,
 ) -> Result<Response, Problem> {
     query.finish()?;
-    let request = body.into_request(&api.service, key)?;
+    let state = Arc::clone(&api);
+    let request = by_size(&tenant, bytes, move || body.into_request(&state.service, key)).await?;
     let Imported { bundle, is_replay } = api.service.runs.import(tenant.clone(), request).await?;
     let mut headers = etag::headers(bundle.head.root_hash);
     let location = format!("/v1/sessions/{}", bundle.head.session_id);
@@ -48,34 +52,46 @@ pub(in crate::http) async fn import_session(
         header::LOCATION,
         HeaderValue::from_str(&location).map_err(Problem::internal)?,
     );
-    let session_id = bundle.head.session_id;
-    let view = SessionView::new(&bundle, Include::ALL);
-    drop(bundle);
-    let mut response = show(&api, &tenant, session_id, view).await?;
+    let head = bundle.head.clone();
+    let view = move || {
+        let view = SessionView::new(&bundle, Include::ALL);
+        let length = json_length(&view);
+        (view, length)
+    };
+    let view = by_size(&tenant, bytes, view).await;
+    let mut response = show(&api, &tenant, head, view).await?;
     *response.status_mut() = StatusCode::CREATED;
     response.headers_mut().extend(headers);
     mark_replay(&mut response, is_replay);
     Ok(response)
 }
 
-/// Answers with the session, which may be large. It is there by now, so that is never refused, only delayed.
+/// Answers with the session, which may be large. It is there by now, so that is never refused: it is delayed, and in the end shown without its
+/// states.
 async fn show(
     api: &Arc<Api>,
     tenant: &TenantId,
-    session_id: SessionId,
-    view: SessionView,
+    head: SessionHead,
+    (view, length): (SessionView, usize),
 ) -> Result<Response, Problem> {
-    let length = json_length(&view);
     let room = if length <= SMALL { 0 } else { 2 * length };
     if let Some(room) = api.in_flight.try_take(tenant, room) {
         return respond_with(room, (StatusCode::OK, HeaderMap::new()), view).await;
     }
-    // Whoever waits for room holds nothing else: the session is read again.
+    // What waits for room holds no data: the session is read again.
     drop(view);
-    loop {
-        match respond_whole(api, tenant, session_id, Include::ALL).await {
-            Err(problem) if problem.code() == ProblemCode::TooMuchInFlight => (),
-            shown => return shown,
+    let session_id = head.session_id;
+    let waiting = async {
+        loop {
+            match respond_whole(api, tenant, session_id, Include::ALL).await {
+                Err(problem) if problem.code() == ProblemCode::TooMuchInFlight => (),
+                shown => return shown,
+            }
         }
+    };
+    match timeout(api.limits.request_timeout / 2, waiting).await {
+        Ok(shown) => shown,
+        // After a refusal the caller would make it again.
+        Err(_) => Ok(Json(SessionView::bare(head)).into_response()),
     }
 }

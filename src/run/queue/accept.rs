@@ -164,7 +164,7 @@ impl RunService {
         if let Some(key) = key.filter(|key| key.digest != known.digest) {
             return Err(Refusal::OtherRequest { key: key.key.clone() });
         }
-        let run = self.run_lookup(tenant, run_id).await?;
+        let run = self.run_wait(tenant, run_id, Duration::ZERO).await?;
         let record = run.ok_or(Refusal::UnknownRun { run_id })?;
         let handle = self.handle(tenant, record.summary.clone(), OnDeparture::GoOn);
         Ok(handle.replayed(record))

@@ -118,7 +118,7 @@ impl RunService {
             other => other,
         })?;
         let member = Arc::new(Member {
-            models: self.choose_models(None, &found.definition)?,
+            models: self.choose_models(tenant, None, &found.definition)?,
             agent: found.definition,
             agent_version: found.version,
         });

@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::patience::within;
 use crate::store::signs::Signs;
+use crate::supervision::Supervisor;
 
 /// What signs are sent on; `give_sign` and `postgres/queue.rs` say it in SQL.
 const CHANNEL: &str = "agent_runtime_queue";
@@ -49,7 +50,10 @@ impl Listener {
             let stop = self.stop.clone();
             // The options of the store's own connections, and none of their number.
             let options = pool.connect_options().as_ref().clone();
-            let listening = listen(options, Arc::clone(&signs));
+            let heard = Arc::clone(&signs);
+            // Begun again after a panic. Readiness need not tell: without signs, workers look by themselves.
+            let listening =
+                Supervisor::default().keep("hear signs", move || listen(options.clone(), Arc::clone(&heard)));
             tasks.spawn(async move {
                 tokio::select! {
                     () = stop.cancelled() => (),

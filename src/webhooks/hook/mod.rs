@@ -132,7 +132,7 @@ impl Hook for WebhookHook {
 }
 
 impl WebhookHook {
-    /// Asks, and returns the context as the answer makes it.
+    /// Asks until the execution is interrupted, and returns the context as the answer makes it.
     async fn followed(&self, context: &HookContext) -> Result<HookContext, Failure> {
         let control = &self.ports.control;
         // When the execution has ended, it may have been stopped or its time be spent, and the webhook hears of it still.
@@ -144,17 +144,24 @@ impl WebhookHook {
                 control.interrupted(control.time_limit(&context.state)).await
             }
         };
-        let answer = tokio::select! {
+        tokio::select! {
             biased;
-            signal = interrupted => return Err(Failure::Interrupted(Box::new(signal))),
-            answer = self.asked(context) => answer?,
-        };
-        let Some(answer) = answer else {
+            signal = interrupted => Err(Failure::Interrupted(Box::new(signal))),
+            context = self.answered(context) => context,
+        }
+    }
+
+    /// Asks, and applies what is answered, if anything is to change.
+    async fn answered(&self, context: &HookContext) -> Result<HookContext, Failure> {
+        let Some(answer) = self.asked(context).await? else {
             return Ok(context.clone());
         };
-        let (context, ids, now) = (context.clone(), Arc::clone(&self.ports.ids), control.now());
+        let (context, ids, now) = (context.clone(), Arc::clone(&self.ports.ids), self.ports.control.now());
         // Checking a prompt takes a while.
-        let applied = off_thread(move || apply::apply(answer, context, NAME, &*ids, now)).await;
+        let applied = off_thread(&self.ports.tenant, move || {
+            apply::apply(answer, context, NAME, &*ids, now)
+        })
+        .await;
         applied.map_err(Failure::Answer)
     }
 

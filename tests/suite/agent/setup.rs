@@ -302,6 +302,7 @@ impl Setup {
         let hooks = Arc::new(self.registry.attach(hooks, &self.attached, &execution).unwrap());
         execution.stack.fill(&hooks);
         let ports = DriverPorts {
+            tenant: TenantId::anonymous(),
             models,
             parameters: Arc::new(self.parameters.clone()),
             provider_tools: Arc::default(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agent_runtime::board::{Board as _, BoardSettings, LiveRun, RedisBoard, RedisBoardSettings};
 use agent_runtime::record::RunStatus;
+use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 use tokio::time::timeout;
 
@@ -335,7 +336,9 @@ async fn a_run_that_told_more_than_is_held_goes_on_without_its_beginning() {
         },
         ..settings(EXPIRY)
     };
-    let here = RedisBoard::open(&server.url(), small).await.unwrap();
+    let here = RedisBoard::open(&server.url(), small, &Supervisor::default())
+        .await
+        .unwrap();
     let there = board(&server.url(), EXPIRY).await;
     let (tenant, run) = (new_tenant(), new_run(None));
     open(&here, &tenant, &run, false).await.unwrap();
@@ -417,7 +420,9 @@ async fn streams_expire_and_live_ones_are_kept() {
         },
         ..settings(Duration::from_secs(3))
     };
-    let here = RedisBoard::open(&server.url(), settings).await.unwrap();
+    let here = RedisBoard::open(&server.url(), settings, &Supervisor::default())
+        .await
+        .unwrap();
     let (tenant, live, over) = (new_tenant(), new_run(None), new_run(None));
     for run in [&live, &over] {
         open(&here, &tenant, run, false).await.unwrap();

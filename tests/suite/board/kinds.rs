@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_runtime::board::{Board as _, LiveRun, RedisBoard, RedisBoardSettings, RunSignal};
+use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 
 use super::server::{PrivateServer, board, free_port, settings, skip};
@@ -113,8 +114,12 @@ mod tls {
             return;
         };
         let url = format!("rediss://127.0.0.1:{port}/");
-        let here = RedisBoard::open(&url, trusting(folder.path())).await.unwrap();
-        let there = RedisBoard::open(&url, trusting(folder.path())).await.unwrap();
+        let here = RedisBoard::open(&url, trusting(folder.path()), &Supervisor::default())
+            .await
+            .unwrap();
+        let there = RedisBoard::open(&url, trusting(folder.path()), &Supervisor::default())
+            .await
+            .unwrap();
         check_sharing(&here, &there).await;
         close([here, there]).await;
     }
@@ -128,7 +133,7 @@ mod tls {
         make_certificates(other.path()).unwrap();
         let url = format!("rediss://127.0.0.1:{port}/");
         for settings in [trusting(other.path()), settings(EXPIRY)] {
-            let here = RedisBoard::open(&url, settings).await.unwrap();
+            let here = RedisBoard::open(&url, settings, &Supervisor::default()).await.unwrap();
             let (tenant, run) = (new_tenant(), new_run(None));
             open(&here, &tenant, &run, true).await.unwrap();
             append(&here, &tenant, &run, 1..=1, "a");
@@ -153,7 +158,9 @@ mod tls {
             "redis+sentinel://127.0.0.1:1/main",
             "redis+cluster://127.0.0.1:1",
         ] {
-            let error = RedisBoard::open(url, trusting(folder.path())).await.unwrap_err();
+            let error = RedisBoard::open(url, trusting(folder.path()), &Supervisor::default())
+                .await
+                .unwrap_err();
             assert_eq!(
                 error.to_string(),
                 "the board is unavailable: prepare its connections",
@@ -164,7 +171,11 @@ mod tls {
             ca: Some(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec()),
             ..settings(EXPIRY)
         };
-        assert!(RedisBoard::open("rediss://127.0.0.1:1/", nonsense).await.is_err());
+        assert!(
+            RedisBoard::open("rediss://127.0.0.1:1/", nonsense, &Supervisor::default())
+                .await
+                .is_err()
+        );
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use agent_runtime::board::{Board as _, RedisBoard, RedisBoardSettings};
 use agent_runtime::ids::RunId;
 use agent_runtime::record::RunStatus;
+use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
@@ -268,7 +269,9 @@ async fn steps_of_any_size_leave_the_board_working() {
 #[tokio::test]
 async fn a_malformed_url_is_an_error_without_its_password() {
     for url in ["", "redis//x", "http://h:1/", "redis://:hunter2@host:notaport/"] {
-        let error = RedisBoard::open(url, RedisBoardSettings::default()).await.unwrap_err();
+        let error = RedisBoard::open(url, RedisBoardSettings::default(), &Supervisor::default())
+            .await
+            .unwrap_err();
         assert_eq!(error.to_string(), "the board is unavailable: read its URL");
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     }

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use agent_runtime::board::{RedisBoard, RedisBoardSettings};
+use agent_runtime::supervision::Supervisor;
 
 /// A limit that a busy test machine keeps, and that a test can wait for.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
@@ -23,7 +24,9 @@ pub(super) fn shared_url() -> Option<String> {
 
 /// Opens a board whose runs expire after the given time.
 pub(super) async fn board(url: &str, expiry: Duration) -> RedisBoard {
-    RedisBoard::open(url, settings(expiry)).await.unwrap()
+    RedisBoard::open(url, settings(expiry), &Supervisor::default())
+        .await
+        .unwrap()
 }
 
 /// Settings for a busy test machine.

@@ -35,6 +35,16 @@ async fn post_as(app: &TestApp, secret: &str, body: &serde_json::Value) -> Answe
     .await
 }
 
+/// Asks for a run that waits, always the same one, and waits for it or prefers not to.
+async fn keyed(app: &TestApp, secret: &str, waits: bool) -> Answer {
+    let post = app.request(Method::POST, "/v1/runs").bearer_auth(secret);
+    let mut keyed = post.header("idempotency-key", "the-same");
+    if !waits {
+        keyed = keyed.header("prefer", "respond-async");
+    }
+    read(with_json(keyed, &request("sync", "wait", json!({})))).await
+}
+
 /// Makes a key for the tenant of what is there already, and one for another tenant with an agent of its own.
 async fn two_tenants(app: &TestApp) -> (String, String) {
     let (_, own) = app.make_key("default", &[Scope::Admin]).await;
@@ -92,16 +102,19 @@ async fn a_tenant_has_so_many_runs_in_the_queue(database: TestDatabase) {
 async fn a_tenant_has_so_many_readers(database: TestDatabase) {
     let app = GatedApp::start(&database, &[("limits.each_tenant.readers", "1")]).await;
     let (own, _) = two_tenants(&app).await;
-    let run = post_as(&app, &own, &request("async", "wait", json!({}))).await.json();
+    let run = keyed(&app, &own, false).await.json();
     app.gate.until_waiting(1).await;
     let path = format!("/v1/runs/{}", id(&run));
     let (events, wait) = (format!("{path}/events"), format!("{path}?wait=1ms"));
+    let encoded = format!("{path}?%77ait=1ms");
     let follow = || app.request(Method::GET, &events).bearer_auth(&own).send();
     let reader = follow().await.unwrap();
     assert_eq!(reader.status(), StatusCode::OK);
-    for path in [&events, &wait] {
+    for path in [&events, &wait, &encoded] {
         assert_refused(&get_as(&app, &own, path).await, "too_many_readers");
     }
+    assert_refused(&keyed(&app, &own, true).await, "too_many_readers");
+    assert_eq!(id(&keyed(&app, &own, false).await.json()), id(&run));
     assert_eq!(get_as(&app, &own, &path).await.status, StatusCode::OK);
     drop(reader);
     until("the reader is gone", async || {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agent_runtime::board::{Board as _, RedisBoard, RedisBoardSettings, RunSignal};
 use agent_runtime::record::RunControl;
+use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
@@ -22,7 +23,7 @@ async fn a_signal_does_not_wait_for_what_another_one_reads() {
     // A look is given up after a third of a lease, which is longer than anything here is waited for.
     let settings = [("board.url", &*server.url()), ("queue.lease", "3m")];
     let app = GatedApp::start(&database, &settings).await;
-    let other = RedisBoard::open(&server.url(), RedisBoardSettings::default())
+    let other = RedisBoard::open(&server.url(), RedisBoardSettings::default(), &Supervisor::default())
         .await
         .unwrap();
     let tenant: TenantId = "default".parse().unwrap();

@@ -3,6 +3,7 @@
 use agent_runtime::board::{Board as _, RedisBoard, RedisBoardSettings};
 use agent_runtime::ids::{RunId, UuidV7Source};
 use agent_runtime::store::Scope;
+use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 use chrono::Utc;
 use futures_util::future::join_all;
@@ -140,7 +141,7 @@ fn misses(server: &PrivateServer) -> u64 {
 async fn a_run_is_found_as_soon_as_its_caller_knows_it() {
     let Some(server) = PrivateServer::start() else { return };
     let service = Service::start_with(&[("board.url", &server.url())]).await;
-    let elsewhere = RedisBoard::open(&server.url(), RedisBoardSettings::default())
+    let elsewhere = RedisBoard::open(&server.url(), RedisBoardSettings::default(), &Supervisor::default())
         .await
         .unwrap();
     for wait in ["", "?wait=1s"] {

@@ -1,6 +1,7 @@
 //! The room that requests and responses share: what is counted in it, and that results which had to wait for it are whole.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -113,4 +114,29 @@ async fn a_result_that_waits_for_room_is_whole() {
     let run: Value = run.await.unwrap();
     assert_eq!(run["output_text"].as_str().unwrap().len(), super::service::MUCH);
     Arc::into_inner(service).unwrap().finish().await;
+}
+
+#[tokio::test]
+async fn a_repeated_request_whose_run_has_a_large_result_waits_for_room() {
+    let service = Service::start_with(&[ROOM, ("http.request_timeout", "5m")]).await;
+    let ask = |prefer| {
+        let post = service.request(Method::POST, "/v1/runs");
+        let keyed = post.header("idempotency-key", "the-same").header("prefer", prefer);
+        with_json(keyed, &json!({"input": "much"}))
+    };
+    let first = read(ask("")).await.ok();
+    let session = import(&service, 5_000_000).await;
+    for (prefer, status) in [("respond-async", 202), ("", 200)] {
+        let reader = stop_reading(&service, &session, None).await;
+        let mut repeated = Box::pin(read(ask(prefer)));
+        // It has all the time that it would need.
+        let early = tokio::time::timeout(Duration::from_millis(500), &mut repeated).await;
+        assert!(early.is_err(), "{prefer}");
+        drop(reader);
+        let repeated = repeated.await;
+        assert_eq!(repeated.status, status, "{prefer}");
+        assert_eq!(repeated.header("idempotency-replayed"), "true");
+        assert_eq!(repeated.json(), first, "{prefer}");
+    }
+    service.finish().await;
 }

@@ -23,6 +23,7 @@ use agent_runtime::run::{
 };
 use agent_runtime::session::Bundle;
 use agent_runtime::store::{self, ConflictPolicy, IfBusy, Sessions};
+use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 use agent_runtime::tools::{ToolRegistry, ToolSettings, builtin_tools};
 use agent_runtime::usage::PriceTable;
@@ -100,6 +101,7 @@ pub(super) async fn service(
         prices: PriceTable::default(),
         limits: Arc::default(),
         outbox: Arc::default(),
+        supervisor: Supervisor::default(),
         clock,
         ids,
     };
@@ -115,6 +117,7 @@ pub(super) async fn service(
             max_concurrent: 100,
         },
         max_record_bytes: 1 << 30,
+        max_model_request_bytes: 1 << 30,
         queue: QueueSettings {
             concurrency: 0,
             lease: Duration::from_secs(15),
@@ -135,7 +138,7 @@ pub(super) async fn run(service: &Arc<RunService>) -> (RunRecord, Vec<StepRecord
     let record = handle.result().await.unwrap();
     // The record may still be on its way to the store, and is on the board until then.
     let steps = service.step_list(&tenant, run_id).await.unwrap().unwrap();
-    (record, steps)
+    (Arc::unwrap_or_clone(record), steps)
 }
 
 /// Returns the session that a run has published.

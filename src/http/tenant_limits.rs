@@ -3,18 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use futures_util::StreamExt as _;
 
 use super::Api;
 use super::auth::Caller;
 use super::codes::ProblemCode;
 use super::problem::Problem;
-use crate::limits::RateStanding;
+use crate::limits::{RateStanding, TenantShare};
+use crate::tenant::TenantId;
 
 // draft-ietf-httpapi-ratelimit-headers-10
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -73,40 +72,17 @@ fn seconds(standing: &RateStanding, requests: u32) -> u32 {
     requests.div_ceil(standing.rate.per_second.get()).max(1)
 }
 
-/// Refuses readers beyond those that the tenant may have here: those who follow a run's events or wait for a run.
-pub(super) async fn limit_readers(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
-    let uri = request.uri();
-    let reads_on = uri.path().ends_with("/events") || uri.query().is_some_and(|query| query.contains("wait"));
-    if !reads_on {
-        return Ok(next.run(request).await);
+impl Api {
+    /// Counts one more reader of the tenant: someone who follows a run or waits for one, for as long as the share is there.
+    pub(super) fn take_reader(&self, tenant: &TenantId) -> Result<TenantShare, Problem> {
+        let limit = self.service.limits.of(tenant).readers;
+        self.readers.take(tenant, limit).ok_or_else(|| {
+            let limit = limit.unwrap_or_default();
+            let words =
+                format!("{limit} readers of the tenant follow runs or wait for them, as many as it may have at once");
+            Problem::new(ProblemCode::TooManyReaders, words).with_retry_after(RETRY_AFTER)
+        })
     }
-    let limit = api.service.limits.of(&tenant).readers;
-    let share = api.readers.take(&tenant, limit).ok_or_else(|| {
-        let limit = limit.unwrap_or_default();
-        let words =
-            format!("{limit} readers of the tenant follow runs or wait for them, as many as it may have at once");
-        Problem::new(ProblemCode::TooManyReaders, words).with_retry_after(RETRY_AFTER)
-    })?;
-    let response = next.run(request).await;
-    let is_stream = response
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    if !is_stream {
-        return Ok(response);
-    }
-    // A reader of a stream is one until its body is dropped.
-    Ok(response.map(|body| {
-        Body::from_stream(body.into_data_stream().map(move |data| {
-            let _held = &share;
-            data
-        }))
-    }))
 }
 
 #[cfg(test)]

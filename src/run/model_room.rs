@@ -1,0 +1,192 @@
+//! Requests to models that are large: their bytes are in memory until the model answers, so they share room, fairly by tenant, and are
+//! encoded beside the async workers.
+
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt as _};
+
+use crate::agent::ports::{Model, ModelRequest, ModelStream, StructuredOutput};
+use crate::fair_share::FairShare;
+use crate::off_thread::by_size;
+use crate::record::content_weight;
+use crate::tenant::TenantId;
+
+/// Up to how many bytes a request waits for no room: the runs at work bound those.
+const SMALL: usize = 64 << 10;
+
+/// A model whose large requests wait for room.
+#[derive(Debug)]
+pub(super) struct SharingModel {
+    model: Arc<dyn Model>,
+    tenant: TenantId,
+    room: Arc<FairShare>,
+}
+
+impl SharingModel {
+    /// Has the tenant's requests to a model share the room, in bytes.
+    pub(super) fn wrap(model: Arc<dyn Model>, tenant: &TenantId, room: &Arc<FairShare>) -> Arc<dyn Model> {
+        Arc::new(Self {
+            model,
+            tenant: tenant.clone(),
+            room: Arc::clone(room),
+        })
+    }
+}
+
+impl Model for SharingModel {
+    fn stream(&self, request: ModelRequest) -> ModelStream {
+        let bytes = weight(&request);
+        if bytes <= SMALL {
+            return self.model.stream(request);
+        }
+        let (model, tenant, room) = (Arc::clone(&self.model), self.tenant.clone(), Arc::clone(&self.room));
+        let answer = async move {
+            let share = room.take(&tenant, bytes).await;
+            let mut answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
+            // Until then it may be sent again.
+            let first = answer.next().await;
+            drop(share);
+            stream::iter(first).chain(answer)
+        };
+        stream::once(answer).flatten().boxed()
+    }
+
+    fn structured_output(&self) -> StructuredOutput {
+        self.model.structured_output()
+    }
+}
+
+/// Returns about how many bytes a request has.
+fn weight(request: &ModelRequest) -> usize {
+    let messages = request.messages.iter();
+    request.system.len() + messages.map(|message| content_weight(&message.content)).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::{self, ThreadId};
+
+    use chrono::DateTime;
+    use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::agent::ports::ModelEvent;
+    use crate::ids::{MessageId, UuidV7Source};
+    use crate::message::{Message, Role};
+    use crate::model_parameters::ToolChoice;
+    use crate::model_ref::ResponseFormat;
+
+    /// What a model was asked: on which thread, and how it is made to answer.
+    type Asked = (ThreadId, oneshot::Sender<()>);
+
+    /// A model that says one word when it is told to, and ends when it is told again.
+    #[derive(Debug)]
+    struct OnDemand(UnboundedSender<Asked>);
+
+    impl Model for OnDemand {
+        fn stream(&self, _request: ModelRequest) -> ModelStream {
+            let (answer, told) = oneshot::channel();
+            self.0.send((thread::current().id(), answer)).unwrap();
+            let word = async move {
+                told.await.unwrap();
+                let text = "word".to_owned();
+                Ok(ModelEvent::TextDelta { text })
+            };
+            stream::once(word).chain(stream::pending()).boxed()
+        }
+    }
+
+    fn request(bytes: usize) -> ModelRequest {
+        let id = MessageId::generate(&UuidV7Source);
+        ModelRequest {
+            model: "m".to_owned(),
+            system: "".into(),
+            messages: [Arc::new(Message::text(
+                id,
+                Role::User,
+                "x".repeat(bytes),
+                DateTime::UNIX_EPOCH,
+            ))]
+            .into(),
+            tools: [].into(),
+            provider_tools: Arc::default(),
+            tool_choice: ToolChoice::Auto,
+            response_format: ResponseFormat::Text,
+            max_output_tokens: None,
+            parameters: Arc::default(),
+        }
+    }
+
+    struct Setup {
+        room: Arc<FairShare>,
+        model: Arc<dyn Model>,
+        asked: UnboundedReceiver<Asked>,
+    }
+
+    impl Setup {
+        fn new(room: usize) -> Self {
+            let (sender, asked) = unbounded_channel();
+            Self {
+                room: FairShare::new(room),
+                model: Arc::new(OnDemand(sender)),
+                asked,
+            }
+        }
+
+        /// Asks for a tenant and reads until the first word; what is returned holds the rest of the answer.
+        fn ask(&self, tenant: &str, bytes: usize) -> tokio::task::JoinHandle<ModelStream> {
+            let tenant: TenantId = tenant.parse().unwrap();
+            let mut answer = SharingModel::wrap(Arc::clone(&self.model), &tenant, &self.room).stream(request(bytes));
+            tokio::spawn(async move {
+                answer.next().await.unwrap().unwrap();
+                answer
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn large_requests_of_a_tenant_wait_until_earlier_ones_are_answered_and_hold_no_other_tenant() {
+        const LARGE: usize = 400 << 10;
+        let mut setup = Setup::new(1 << 20);
+        let first = setup.ask("one", LARGE);
+        let (thread, answer) = setup.asked.recv().await.unwrap();
+        assert_ne!(thread, thread::current().id());
+
+        // The tenant has more than it leaves, so its next one waits; another tenant's does not, nor does a small one.
+        let second = setup.ask("one", LARGE);
+        tokio::task::yield_now().await;
+        let other = setup.ask("two", LARGE);
+        let (_, answer_other) = setup.asked.recv().await.unwrap();
+        answer_other.send(()).unwrap();
+        drop(other.await.unwrap());
+        let small = setup.ask("one", SMALL);
+        let (thread, answer_small) = setup.asked.recv().await.unwrap();
+        assert_eq!(thread, thread::current().id());
+        answer_small.send(()).unwrap();
+        drop(small.await.unwrap());
+        assert!(setup.asked.try_recv().is_err());
+
+        // A word is enough: the rest of the answer, which does not come, holds no room.
+        answer.send(()).unwrap();
+        let rest = first.await.unwrap();
+        let (_, answer) = setup.asked.recv().await.unwrap();
+        answer.send(()).unwrap();
+        drop((rest, second.await.unwrap()));
+        assert_eq!(setup.room.taken(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_given_up_takes_no_room() {
+        let mut setup = Setup::new(1 << 20);
+        let first = setup.ask("one", 400 << 10);
+        let second = setup.ask("one", 400 << 10);
+        let (_, mut answer) = setup.asked.recv().await.unwrap();
+        for given_up in [second, first] {
+            given_up.abort();
+            assert!(given_up.await.is_err_and(|error| error.is_cancelled()));
+        }
+        assert_eq!(setup.room.taken(), 0);
+        answer.closed().await;
+    }
+}
