@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, ensure};
 
 use crate::agent::AgentDefinition;
 use crate::json::{Objects, plain_words};
@@ -22,8 +22,8 @@ const BUILT_IN: &str = "the built-in agent";
 #[derive(Debug)]
 pub(super) struct AgentFiles {
     directory: PathBuf,
-    /// Whether it was there once: then its absence is a fault, such as that of a volume that is away.
-    was_there: AtomicBool,
+    /// Whether it held agents when it was read last: then it is a fault if it is away or empty, such as that of a volume that is not mounted.
+    held_agents: AtomicBool,
 }
 
 /// What the folder holds.
@@ -83,15 +83,25 @@ impl AgentFiles {
     pub(super) fn new(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
-            was_there: AtomicBool::new(false),
+            held_agents: AtomicBool::new(false),
         }
     }
 
-    /// Reads every `*.toml` of the folder. A folder that was never there holds no agents.
+    /// Reads every `*.toml` of the folder. A folder that never held any may be away.
     pub(super) fn find(&self) -> anyhow::Result<FoundAgents> {
-        let (files, unread) = self
+        let directory = self.directory.display();
+        let entries = self
             .entries()
-            .with_context(|| format!("can't read the directory of agents {}", self.directory.display()))?;
+            .with_context(|| format!("can't read the directory of agents {directory}"))?;
+        ensure!(
+            !entries.is_empty() || !self.held_agents.load(Ordering::Relaxed),
+            "the directory of agents {directory} held agents and is empty now: mount its volume again, or put any file into it if there shall be none"
+        );
+        let (files, unread): (Vec<_>, Vec<_>) = entries
+            .into_iter()
+            .filter(|path| !is_hidden(path))
+            .partition(|path| is_agent(path));
+        self.held_agents.store(!files.is_empty(), Ordering::Relaxed);
         let mut found = FoundAgents {
             unread,
             ..FoundAgents::default()
@@ -121,24 +131,27 @@ impl AgentFiles {
         Ok(found)
     }
 
-    /// Returns the files that define agents, in order, and all else but hidden files.
-    fn entries(&self) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    /// Returns all that the folder holds, in order.
+    fn entries(&self) -> io::Result<Vec<PathBuf>> {
         let entries = match fs::read_dir(&self.directory) {
-            Err(error) if error.kind() == ErrorKind::NotFound && !self.was_there.load(Ordering::Relaxed) => {
-                return Ok((Vec::new(), Vec::new()));
+            Err(error) if error.kind() == ErrorKind::NotFound && !self.held_agents.load(Ordering::Relaxed) => {
+                return Ok(Vec::new());
             }
             entries => entries?,
         };
-        self.was_there.store(true, Ordering::Relaxed);
         let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
         paths.sort();
-        let is_hidden = |path: &PathBuf| {
-            let name = path.file_name();
-            name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
-        };
-        let is_agent = |path: &PathBuf| path.extension().is_some_and(|end| end == "toml") && !path.is_dir();
-        Ok(paths.into_iter().filter(|path| !is_hidden(path)).partition(is_agent))
+        Ok(paths)
     }
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+fn is_agent(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "toml") && !path.is_dir()
 }
 
 /// Reads a file. An agent without a name has the file's.

@@ -219,8 +219,18 @@ async fn a_reload_without_the_directory_changes_nothing(service: &Service) {
     std::fs::write(folder, "no directory").unwrap();
     refused().await;
     std::fs::remove_file(folder).unwrap();
+    // So is the place of a volume that is not mounted.
+    std::fs::create_dir(folder).unwrap();
+    refused().await;
+    std::fs::remove_dir(folder).unwrap();
     std::fs::rename(&away, folder).unwrap();
     assert_eq!(reload(service).await, ["added", "demo"]);
+    // Whoever wants no agents leaves something else there.
+    std::fs::write(folder.join(".none"), "").unwrap();
+    std::fs::remove_file(folder.join("added.toml")).unwrap();
+    assert_eq!(reload(service).await, ["demo"]);
+    std::fs::remove_file(folder.join(".none")).unwrap();
+    assert_eq!(reload(service).await, ["demo"]);
 }
 
 async fn a_name_like_the_given_one_is_suggested_if_the_caller_may_use_it(service: &Service) {

@@ -358,6 +358,9 @@ async fn a_signal_has_the_agents_read_again() {
     fs::rename(&agents, home.path().join("away")).unwrap();
     service.signal("HUP");
     logged("can't read the directory of agents config/agents").await;
+    fs::create_dir(&agents).unwrap();
+    service.signal("HUP");
+    logged("the directory of agents config/agents held agents and is empty now").await;
     assert_eq!(names().await, [json!("demo"), json!("good")]);
     service.stop().await;
 }
