@@ -1,4 +1,4 @@
-//! Finds what is wrong with a configuration before anything is started by it. Reads the store if there is one, and makes and changes nothing.
+//! Finds what is wrong with a configuration before anything is started by it. Reads the store and tries Redis if there are any, and makes and changes nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use super::agent_files::AgentFiles;
 use super::extensions::Extensions;
 use super::ingredients::Ingredients;
 use super::{require_keys_beyond_loopback, settings};
-use crate::config::{Loaded, Origin};
+use crate::board::RedisBoard;
+use crate::config::{Config, Loaded, Origin};
 use crate::run::{ConfiguredAgent, suggestion};
 use crate::spelling::nearest;
 use crate::store::{self, OpenError, Store, StoreError, StoreSettings};
@@ -40,7 +41,7 @@ pub async fn check(loaded: &Loaded, extensions: Extensions) -> Vec<Finding> {
             file.display()
         )));
     }
-    if let Err(error) = settings::redis_board(&loaded.config) {
+    if let Err(error) = check_board(&loaded.config).await {
         findings.push(Finding::Error(format!("{error:#}")));
     }
     let agents = check_agents(loaded, extensions, &mut findings);
@@ -100,6 +101,14 @@ fn check_agents(
     }
     let names = usable.agents().iter().map(|agent| agent.definition.name.clone());
     Ok(names.collect())
+}
+
+/// Tries the Redis that replicas share. The service would start without it.
+async fn check_board(config: &Config) -> anyhow::Result<()> {
+    let settings = settings::redis_board(config)?;
+    let Some(url) = &config.board.url else { return Ok(()) };
+    let tried = RedisBoard::check(url.expose(), settings).await;
+    tried.with_context(|| format!("can't use the board {url}"))
 }
 
 /// Checks what depends on what the store holds. It is opened as it is, neither made nor migrated.

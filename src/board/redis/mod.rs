@@ -153,6 +153,16 @@ impl RedisBoard {
         })
     }
 
+    /// Tells whether a board could be opened there and the server answers now, within a few times the time limit.
+    pub async fn check(url: &str, settings: RedisBoardSettings) -> Result<(), BoardError> {
+        let servers = Servers::new(url, settings.ca.as_deref(), settings.timeout)?;
+        let connected = servers.connect().await;
+        connected.map(drop).map_err(|error| BoardError {
+            operation: "connect to its server",
+            source: error.into(),
+        })
+    }
+
     async fn open_run(&self, tenant: &TenantId, run: Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
         if exclusive && let Some(rival) = self.local.rival(tenant, &run) {
             return Err(rival);

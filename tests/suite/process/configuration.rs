@@ -9,6 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use super::binary::{GLANCE, Home, PATIENCE};
 use super::service::Service;
+use crate::board::server::PrivateServer;
 use crate::support::databases::TestDatabase;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -290,6 +291,38 @@ async fn a_check_waits_for_no_store_and_changes_none() {
         complaint.contains("the schema of the store has version 0"),
         "{complaint}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_board_that_can_t_be_used_fails_the_check() {
+    let home = Home::with_file();
+    let check = async |url: &str| home.run(&["check-config", "--set", &format!("board.url={url}")]).await;
+    let fails = async |url: &str, told: &str| {
+        let checked = check(url).await;
+        let (found, verdict) = checked.stderr.trim_end().split_once('\n').unwrap();
+        assert_eq!(
+            (checked.code, verdict),
+            (Some(1), "error: the configuration has 1 error and no warnings")
+        );
+        assert!(
+            found.starts_with("error: can't use the board redis://") && found.contains(told),
+            "no {told:?} in {found}"
+        );
+        assert!(!found.contains("hunter"), "{found}");
+    };
+    // It accepts connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = format!("redis://:hunter2@{}", silent.local_addr().unwrap());
+    fails(&silent, "the server did not answer in time").await;
+    let Some(server) = PrivateServer::start() else { return };
+    assert_eq!(check(&server.url()).await.code, Some(0));
+    server.command(&["CONFIG", "SET", "requirepass", "hunter2"]);
+    fails(&server.url(), "NOAUTH").await;
+    let address = server.url().replace("://", "://:hunter3@");
+    fails(&address, "Password authentication failed").await;
+    let mut server = server;
+    server.stop();
+    fails(&server.url(), "Connection refused").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
