@@ -105,9 +105,16 @@ async fn conversations_move_from_sqlite_to_postgres() {
 
     // A second copy takes along what has gone on at the one side, and leaves what has gone on at the other.
     let before = ids(&to).await;
+    let agent = json!({"model": "demo/demo", "description": "theirs"});
+    let (_, changed) = to.call(Method::PUT, "/v1/agents/ours", Some(agent)).await;
     let later = post(json!({"thread": "back", "input": "What is 6 + 6?"})).await;
     let (again, said) = copy(&from, &to).await;
-    assert_eq!(said, "the thread support:17 is left as it is: it has gone on in TO\n");
+    assert_eq!(
+        said,
+        "the agent ours is left as it is: TO has another version\n\
+         the thread support:17 is left as it is: it has gone on in TO\n"
+    );
+    assert_eq!(to.get("/v1/agents/ours").await, changed);
     let more: Vec<_> = again.keys().filter(|old| !copies.contains_key(*old)).collect();
     assert_eq!(more, [&later]);
     assert_eq!(ids(&to).await.len(), before.len() + 1);
