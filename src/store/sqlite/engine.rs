@@ -36,6 +36,33 @@ macro_rules! same_type {
     };
 }
 
+/// Tells whether two values that are no objects or arrays are equal. SQLite makes a rounded fraction of an integer beyond 63 bits, so of two such
+/// their digits decide.
+macro_rules! same_atom {
+    ($one:literal, $other:literal) => {
+        concat!(
+            $one,
+            ".atom is ",
+            $other,
+            ".atom and (typeof(",
+            $one,
+            ".atom) <> 'real' or ",
+            $one,
+            ".type <> 'integer' or ",
+            $other,
+            ".type <> 'integer' or ",
+            $one,
+            ".json -> ",
+            $one,
+            ".fullkey is ",
+            $other,
+            ".json -> ",
+            $other,
+            ".fullkey)"
+        )
+    };
+}
+
 impl Engine for SqliteStore {
     /// Nobody else writes.
     const SKIP_LOCKED: &'static str = "";
@@ -188,10 +215,14 @@ impl Engine for SqliteStore {
                         and not exists (
                             select 1 from json_tree(wanted.value) part where not exists (
                                 select 1 from json_tree(had.value) own
-                                where own.fullkey = part.fullkey and own.atom is part.atom and ",
+                                where own.fullkey = part.fullkey and ",
             same_type!("own", "part"),
+            " and ",
+            same_atom!("own", "part"),
             "))
-                    else had.atom is wanted.atom
+                    else ",
+            same_atom!("had", "wanted"),
+            "
                 end))"
         ));
     }

@@ -13,6 +13,7 @@ on_both_engines!(
     sessions_page_to_the_end,
     sessions_filter,
     metadata_filters_compare_whole_values,
+    metadata_filters_tell_large_integers_apart,
     a_lineage_pages_to_the_root,
     lists_read_no_payload,
 );
@@ -152,6 +153,39 @@ async fn metadata_filters_compare_whole_values(fixture: Fixture) {
         };
         assert_eq!(page_through(&fixture, &filter).await, ids(expected), "{filter:?}");
     }
+}
+
+async fn metadata_filters_tell_large_integers_apart(fixture: Fixture) {
+    const INTEGERS: [u64; 6] = [1 << 62, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX];
+    let forms: [fn(u64) -> serde_json::Value; 3] = [
+        |integer| json!({"n": integer}),
+        |integer| json!({"l": [1, {"m": integer, "x": 2}]}),
+        |integer| json!({"a.\"b\\": integer, "c": {"d.\"e\\": [integer]}}),
+    ];
+    for form in forms {
+        let mut sessions = Vec::new();
+        for integer in INTEGERS {
+            let mut commit = fixture.commit(None, &["root"]);
+            commit.draft.context.metadata = object(form(integer));
+            sessions.push(fixture.publish(&commit).await);
+        }
+        for (integer, session) in INTEGERS.into_iter().zip(&sessions) {
+            let filter = SessionFilter {
+                metadata: object(form(integer)),
+                ..SessionFilter::default()
+            };
+            let expected = ids(std::slice::from_ref(session));
+            assert_eq!(page_through(&fixture, &filter).await, expected, "{filter:?}");
+        }
+    }
+    let mut commit = fixture.commit(None, &["root"]);
+    commit.draft.context.metadata = object(json!({"f": 10_000_000_000_000_000_000_u64}));
+    let written = fixture.publish(&commit).await;
+    let filter = SessionFilter {
+        metadata: object(json!({"f": 1e19})),
+        ..SessionFilter::default()
+    };
+    assert_eq!(page_through(&fixture, &filter).await, ids(&[written]));
 }
 
 /// The session, which must not have been removed.
