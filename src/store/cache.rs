@@ -2,6 +2,7 @@
 //! there is believed for a few seconds and then asked again.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,6 +29,9 @@ const BELIEF: Duration = Duration::from_secs(5);
 /// How many callers remove sessions at once, each for a tenant of its own.
 const REMOVALS: usize = 2;
 
+/// The counts of removals, one for each value of a byte. Tenants that share one only ask the store once more after removals of each other.
+const COUNTS: usize = 1 << u8::BITS;
+
 type Key = (TenantId, SessionId);
 
 /// Reads and publishes bundles through a cache, so that continuing a hot session reads nothing from the database.
@@ -38,8 +42,8 @@ pub struct Sessions {
     cache: Option<Cache<Key, Entry>>,
     /// Loads under way: those who want the same session wait for the first.
     loads: Mutex<HashMap<Key, Arc<tokio::sync::Mutex<()>>>>,
-    /// Grows with each removal by this process: what was believed before is asked again.
-    removals: AtomicU64,
+    /// Each grows with the removals by this process for the tenants that share it: what was believed of them before is asked again.
+    removals: [AtomicU64; COUNTS],
     /// Removals under way. They wait for each other in the database, each on a connection of its own.
     removing: Arc<FairShare>,
     clock: Arc<dyn Clock>,
@@ -85,7 +89,7 @@ impl Sessions {
             store,
             cache,
             loads: Mutex::default(),
-            removals: AtomicU64::default(),
+            removals: std::array::from_fn(|_| AtomicU64::new(0)),
             removing: FairShare::new(REMOVALS),
             clock,
             max_part_bytes: usize::MAX,
@@ -119,16 +123,16 @@ impl Sessions {
             return Ok(bundle.map(Arc::new));
         };
         let key = (tenant.clone(), session_id);
-        if let Some(entry) = cache.get(&key).filter(|entry| self.believes(entry)) {
+        if let Some(entry) = cache.get(&key).filter(|entry| self.believes(tenant, entry)) {
             return Ok(Some(entry.bundle));
         }
         let load = Load::join(&self.loads, key.clone());
         let _turn = load.lock.lock().await;
         let entry = match cache.get(&key) {
             // Whoever had the turn before has put it there.
-            Some(entry) if self.believes(&entry) => entry,
+            Some(entry) if self.believes(tenant, &entry) => entry,
             Some(entry) => {
-                let seen = self.look();
+                let seen = self.look(tenant);
                 if self.store.session_lookup(tenant, session_id).await?.is_none() {
                     cache.invalidate(&key);
                     return Ok(None);
@@ -136,7 +140,7 @@ impl Sessions {
                 Entry { seen, ..entry }
             }
             None => {
-                let seen = self.look();
+                let seen = self.look(tenant);
                 let Some(bundle) = self.store.bundle_load(tenant, session_id).await? else {
                     return Ok(None);
                 };
@@ -177,7 +181,7 @@ impl Sessions {
         for draft in std::iter::once(&commit.draft).chain(&commit.children) {
             check_parts(draft, self.max_part_bytes)?;
         }
-        let seen = self.look();
+        let seen = self.look(&commit.tenant);
         let committed = self.store.session_commit(commit).await?;
         for child in committed.children {
             self.keep(&commit.tenant, &Arc::new(child), seen);
@@ -201,20 +205,26 @@ impl Sessions {
         let now = self.clock.now();
         let removed = self.store.session_remove(tenant, session_id, descendants, now).await;
         // A failed removal of many may have removed some.
-        self.removals.fetch_add(1, Ordering::SeqCst);
+        self.removals_of(tenant).fetch_add(1, Ordering::SeqCst);
         removed
     }
 
     /// Tells when it is, before the store is asked.
-    fn look(&self) -> Seen {
+    fn look(&self, tenant: &TenantId) -> Seen {
         Seen {
             at: self.clock.now(),
-            removals: self.removals.load(Ordering::SeqCst),
+            removals: self.removals_of(tenant).load(Ordering::SeqCst),
         }
     }
 
-    fn believes(&self, entry: &Entry) -> bool {
-        let now = self.look();
+    fn removals_of(&self, tenant: &TenantId) -> &AtomicU64 {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(tenant);
+        let [place, ..] = hash.to_le_bytes();
+        &self.removals[usize::from(place)]
+    }
+
+    fn believes(&self, tenant: &TenantId, entry: &Entry) -> bool {
+        let now = self.look(tenant);
         let age = (now.at - entry.seen.at).to_std();
         entry.seen.removals == now.removals && age.is_ok_and(|age| age < BELIEF)
     }

@@ -21,6 +21,7 @@ on_both_engines!(
     a_bundle_weighs_what_it_takes_in_memory,
     a_session_that_another_process_removes_is_believed_for_seconds_only,
     a_session_that_this_process_removes_is_gone_at_once,
+    a_removal_makes_no_other_tenant_ask_again,
 );
 
 async fn a_hot_session_needs_no_database(fixture: Fixture) {
@@ -202,4 +203,20 @@ async fn a_session_that_this_process_removes_is_gone_at_once(fixture: Fixture) {
     }
     let again = sessions.bundle(&fixture.tenant, other.head.session_id).await.unwrap();
     assert!(Arc::ptr_eq(&again.unwrap(), &other));
+}
+
+async fn a_removal_makes_no_other_tenant_ask_again(fixture: Fixture) {
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::<MovableClock>::default());
+    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap().bundle;
+    let others = tenant("other");
+    let mut commit = fixture.commit(None, &["other"]);
+    commit.tenant = others.clone();
+    let other = sessions.commit(&commit).await.unwrap().bundle.head.session_id;
+    let removal = sessions.remove(&others, other, false).await.unwrap();
+    assert!(matches!(removal, SessionRemoval::Removed(_)));
+    assert_eq!(sessions.bundle(&others, other).await.unwrap(), None);
+    // Whoever asks the store now finds nothing.
+    fixture.database.execute("delete from sessions").await.unwrap();
+    let hot = sessions.bundle(&fixture.tenant, root.head.session_id).await.unwrap();
+    assert!(hot.is_some_and(|hot| Arc::ptr_eq(&hot, &root)));
 }
