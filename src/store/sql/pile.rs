@@ -14,7 +14,7 @@ use crate::store::rows::SegmentRow;
 use crate::tenant::TenantId;
 
 /// The most stored bytes that pile up: beyond it they are decoded before more is read.
-const MOST: usize = 16 << 20;
+pub(super) const MOST: usize = 16 << 20;
 /// About how many bytes, uncompressed, are decoded at a stretch.
 const PIECE: u64 = 1 << 20;
 

@@ -1,12 +1,14 @@
-//! Verification: four statements, whatever the depth, and one more where ancestors were removed. Rows are checked as they come, so that no
-//! more payloads pile up than a [pile](super::pile) holds.
+//! Verification: four statements, whatever the depth, and one more where ancestors were removed. Payloads are read before they are checked, and
+//! no more of them pile up than a [pile](super::pile) holds.
+
+use std::mem::take;
 
 use futures_util::TryStreamExt as _;
 
 use super::columns::{ancestors, line_of_place, removed_session_columns, session_columns};
 use super::engine::Engine;
 use super::lists::has_gap;
-use super::pile::segments_fold;
+use super::pile::{MOST, segments_fold};
 use super::sessions::place_lookup;
 use super::statement::Statement;
 use crate::ids::SessionId;
@@ -78,16 +80,19 @@ pub(super) async fn session_verify(
         .bind(tenant.as_str())
         .bind(session_id.as_uuid());
     let mut rows = engine.fetch(select);
+    let (mut states, mut stored): (Vec<StateRow>, _) = (Vec::new(), 0);
     while let Some(row) = rows.try_next().await.map_err(&failed)? {
+        if stored > MOST {
+            verification = states_check(tenant, take(&mut states), verification).await;
+            stored = 0;
+        }
         let state: StateRow = row.read().map_err(&failed)?;
-        let bytes = state.stored().length();
-        let check = move || {
-            verification.push_state(&state);
-            verification
-        };
-        verification = by_size(tenant, bytes, check).await;
+        stored += state.stored().bytes.len();
+        states.push(state);
     }
+    // The connection goes back.
     drop(rows);
+    verification = states_check(tenant, states, verification).await;
     let select = |text| {
         Statement::new(OPERATION, text)
             .bind(tenant.as_str())
@@ -104,4 +109,16 @@ pub(super) async fn session_verify(
     }
     line.sort_by_key(Ancestor::depth);
     verification.check(&line).map(Some)
+}
+
+async fn states_check(tenant: &TenantId, states: Vec<StateRow>, mut verification: Verification) -> Verification {
+    for state in states {
+        let bytes = state.stored().length();
+        let check = move || {
+            verification.push_state(&state);
+            verification
+        };
+        verification = by_size(tenant, bytes, check).await;
+    }
+    verification
 }

@@ -1,11 +1,18 @@
 //! Verification finds what was changed behind the store's back, and names it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::num::NonZeroUsize;
+use std::pin::pin;
+use std::sync::{Arc, mpsc};
+use std::thread::available_parallelism;
 
+use agent_runtime::off_thread::by_size;
 use agent_runtime::session::{Bundle, EnvironmentState};
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
+use serde_json::json;
 
-use super::fixtures::{Fixture, summary, user};
+use super::fixtures::{Fixture, summary, tenant, user};
 use crate::support::databases::Engine;
 
 on_both_engines!(
@@ -177,4 +184,41 @@ async fn lost_ancestors_are_found(fixture: Fixture) {
         .await
         .unwrap();
     assert!(faults(&fixture, &line).await.contains(&(1, "root_hash")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_verification_that_waits_for_its_turn_holds_no_connection() {
+    let Some(mut fixture) = Fixture::on_one_connection().await else {
+        return;
+    };
+    fixture.tenant = tenant("verifier");
+    let mut commit = fixture.commit(None, &["root"]);
+    let variables = json!({"variables": {"text": "x".repeat(1 << 20)}});
+    commit.draft.environment = Arc::new(serde_json::from_value(variables).unwrap());
+    let session_id = fixture.publish(&commit).await.head.session_id;
+    // All processors that the tenant may have are busy, and some of its work waits for them.
+    let processors = available_parallelism().map_or(2, NonZeroUsize::get).max(2);
+    let (gates, busy): (Vec<_>, Vec<_>) = (0..processors)
+        .map(|_| {
+            let (gate, closed) = mpsc::channel::<()>();
+            (gate, by_size(&fixture.tenant, 1 << 20, move || closed.recv().is_err()))
+        })
+        .unzip();
+    let mut busy = pin!(join_all(busy));
+    assert!(busy.as_mut().now_or_never().is_none());
+    let mut verifying = pin!(fixture.store.session_verify(&fixture.tenant, session_id));
+    let others = async {
+        // They take turns at the connection with the verification, which so comes to the states.
+        for _ in 0..50 {
+            let found = fixture.store.session_lookup(&fixture.tenant, session_id).await;
+            assert!(found.unwrap().is_some());
+        }
+    };
+    tokio::select! {
+        report = &mut verifying => panic!("{report:?}"),
+        () = others => (),
+    }
+    drop(gates);
+    let (report, _) = tokio::join!(verifying, busy);
+    assert!(report.unwrap().unwrap().faults.is_empty());
 }
