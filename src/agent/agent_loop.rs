@@ -232,8 +232,7 @@ impl AgentLoop {
         if self.control.limits_after_step(&state).next().is_some() {
             return state;
         }
-        let asked = state.clone().with_continuation_requested(self.now());
-        if asked.should_stop() { state } else { asked }
+        state.with_continuation_requested(self.now())
     }
 
     /// Stops after a final response where somebody wants another step and the budget allows none. The guard before that step would stop

@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
+use agent_runtime::agent::hooks::HookPoint;
+use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason, StopSignal};
 use agent_runtime::agent::{AgentEvent, Inbox, Progress};
 use agent_runtime::clock::Clock as _;
 use agent_runtime::ids::{MessageId, UuidV7Source};
 use agent_runtime::message::{ContentPart, Message, Role};
 
+use super::hooks::probe::Probe;
 use super::setup::{Setup, transcript};
 use crate::support::clock::TestClock;
 use crate::support::fake_model::{Beat, asks_for, completed, says, usage};
@@ -138,6 +140,45 @@ async fn a_message_during_the_last_step_of_a_budget_waits_and_the_answer_complet
         assert!(!state.stored_messages().last().unwrap().tags.is_trace, "{budget:?}");
         assert!(!inbox.is_empty(), "{budget:?}: a message that no model sees stays");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_does_not_hold_up_the_end_of_a_run_that_is_stopped() {
+    let (setup, inbox) = setup(vec![says("done"), says("never asked")]);
+    let (steer, into, stop) = (message("more", setup.clock), Arc::clone(&inbox), setup.stop.clone());
+    // The answer is whole.
+    setup.events.at(5, move || {
+        into.put(steer);
+        stop.cancel();
+    });
+    let state = setup.run().await;
+    assert_eq!(
+        (state.step_count(), state.stop_reason(), setup.model.requests().len()),
+        (1, Some(StopReason::Completed), 1)
+    );
+    assert!(!state.stored_messages().last().unwrap().tags.is_trace);
+    assert!(!inbox.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_does_not_overrule_a_hook_that_stops_before_the_next_step() {
+    let (setup, inbox) = setup(vec![asks(), says("never asked")]);
+    let clock = setup.clock;
+    let setup = setup.with_hook(Probe::changing(HookPoint::BeforeStep, move |mut context| {
+        if context.state.step_count() == 1 {
+            let enough = StopSignal::new(StopReason::StopRequested, "probe", "enough");
+            context.state = context.state.with_stop_signal(enough, clock.now());
+        }
+        context
+    }));
+    let (steer, into) = (message("more", clock), Arc::clone(&inbox));
+    setup.events.at(3, move || into.put(steer));
+    let state = setup.run().await;
+    assert_eq!(
+        (state.step_count(), state.stop_reason(), setup.model.requests().len()),
+        (1, Some(StopReason::StopRequested), 1)
+    );
+    assert!(!inbox.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
