@@ -12,7 +12,7 @@ use crate::agent::RunWebhook;
 use crate::board::LiveRun;
 use crate::clock::Timestamp;
 use crate::ids::RunId;
-use crate::record::{RunControl, RunEvent, RunStatus};
+use crate::record::{RunControl, RunEvent};
 use crate::run::active::{ActiveRun, Tenure};
 use crate::run::admission::RunPlace;
 use crate::run::error::Refusal;
@@ -98,12 +98,7 @@ impl RunService {
         if leased.is_taken_over {
             tracing::warn!(%run_id, attempts = leased.summary.attempts, "a run is taken over: its worker gave no sign of life");
         }
-        let mut summary = leased.summary.clone();
-        summary.status = RunStatus::Running;
-        if summary.started_at.is_none() {
-            summary.begin(self.ports.clock.now());
-        }
-        let run = LiveRun::begun(summary).leased(lease.fence);
+        let run = LiveRun::begun(leased.summary.clone()).leased(lease.fence);
         if let Err(error) = self.ports.board.run_open(&tenant, Arc::new(run.clone()), false).await {
             tracing::warn!(%run_id, error = &error as &dyn Error, "a run begins without being shown on the board");
         }
