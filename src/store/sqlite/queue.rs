@@ -135,9 +135,9 @@ async fn assign_turns(connection: &mut Connection<'_>, limit: usize) -> Result<V
         let chosen: Vec<(Uuid, i64)> = connection.fetch_all(select).await?;
         let is_chosen = |run_id: &Uuid| chosen.iter().any(|(chosen, _)| chosen == run_id);
         let outdone: Vec<_> = slots.iter().copied().filter(|(run_id, _)| !is_chosen(run_id)).collect();
+        // They are as many as the slots, so that those outdone get the turns of those that were chosen without a slot.
         let taken = chosen.iter().copied().filter(|run| !slots.contains(run));
-        let mut turns: Vec<i64> = slots.iter().copied().chain(taken).map(|(_, turn)| turn).collect();
-        turns.sort_unstable();
+        let turns = slots.iter().copied().chain(taken).map(|(_, turn)| turn);
         let placed = chosen.iter().chain(&outdone).zip(turns);
         for ((run_id, _), turn) in placed.filter(|((_, old), turn)| old != turn) {
             let statement = "update run_queue set turn = $3 where tenant = $1 and run_id = $2";
