@@ -126,6 +126,20 @@ fn the_longest_form_that_is_accepted_needs_little_stack() {
 }
 
 #[test]
+fn what_stands_in_tags_is_counted_in_each_and_in_all_together() {
+    // As much as one tag may have.
+    let tag = |more: &str| format!("{{{{ not variables{}{more} }}}}", ".a".repeat(49));
+    assert!(check_prompt(&tag("")).is_ok());
+    let told = |template: &str| check_prompt(template).unwrap_err().to_string();
+    let words = told(&tag("."));
+    assert!(words.contains("the tag has more than 100 names"), "{words}");
+    let most = tag("").repeat(500);
+    assert!(check_prompt(&most).is_ok());
+    let words = told(&format!("{most}\n{{{{ 1 }}}}"));
+    assert!(words.contains("line 2: the tags have more than 50000 names"), "{words}");
+}
+
+#[test]
 fn the_deepest_value_is_shown_and_compared_on_little_stack() {
     let nested = |innermost: i32| (0..120).fold(Value::from(innermost), |value, _| Value::from(vec![value]));
     let variables = BTreeMap::from([("a".to_owned(), nested(1)), ("b".to_owned(), nested(2))]);

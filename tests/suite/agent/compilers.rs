@@ -246,6 +246,21 @@ fn turns_of_an_imported_history_begin_with_questions() {
 }
 
 #[test]
+fn what_an_execution_added_is_a_turn_beside_messages_that_none_added() {
+    let lines = [
+        user("a"),
+        user("b").of(1),
+        answer("c").of(1),
+        answer("d"),
+        user("go").of(3),
+    ];
+    let all = ["user: a", "user: b", "assistant: c", "assistant: d", "user: go"];
+    for (most, from) in [(5, 0), (4, 1), (3, 3), (2, 3), (1, 4)] {
+        check(&json!({"kind": "last_n", "messages": most}), &lines, &all[from..]);
+    }
+}
+
+#[test]
 fn every_compiler_begins_at_the_newest_summary() {
     let mut lines = vec![user("lost"), answer("lost"), user("kept"), answer("kept")];
     lines.extend([user("older").covering(1), user("newer").covering(2), user("go").of(3)]);

@@ -20,10 +20,10 @@ on_every_store!(
     a_conversation_that_the_provider_finds_too_long_is_summarised_and_asked_again,
     a_conversation_that_stays_too_long_fails_after_one_more_try,
     a_failed_summary_does_not_cost_the_run,
+    a_summary_that_takes_too_many_requests_is_given_up_before_the_first,
     a_run_cancelled_during_its_summary_publishes_nothing,
     a_model_of_its_own_writes_the_summaries,
     a_window_that_is_not_known_is_refused_with_the_agent,
-    sections_of_the_input_are_sent_where_the_compiler_names_them,
     ten_thousand_turns_run_like_twenty
 );
 
@@ -314,6 +314,40 @@ async fn a_failed_summary_does_not_cost_the_run(database: TestDatabase) {
     app.finish().await;
 }
 
+async fn a_summary_that_takes_too_many_requests_is_given_up_before_the_first(database: TestDatabase) {
+    let mock = summarising_mock().await;
+    let app = start(&database, &mock, json!({"context_window": 40, "keep_recent": 1})).await;
+    // Each message is all that one request for a summary may have of the conversation.
+    let message = |at: usize| {
+        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
+        json!({"role": role, "content": long("m", 17)})
+    };
+    let mut asked = Vec::new();
+    for count in [32, 33] {
+        let messages: Vec<Value> = (0..count).map(message).collect();
+        let body = json!({"agent": "echo", "message_history_state": {"messages": messages}});
+        let made = app.post("/v1/sessions", &body).await.ok();
+        let events = app
+            .stream(json!({"agent": "echo", "input": "go on", "base_session_id": made["session_id"]}))
+            .await;
+        let told = |name: &str| events.iter().find(|event| event["type"] == name);
+        if count == 32 {
+            assert_eq!(told("history.compacted").unwrap()["data"]["to"], 32);
+            assert!(told("hook.warned").is_none());
+        } else {
+            assert!(told("history.compacted").is_none());
+            assert_eq!(
+                told("hook.warned").unwrap()["data"]["message"],
+                "the conversation is not summarised: it takes more than 32 requests"
+            );
+        }
+        assert_eq!(events.last().unwrap()["type"], "run.completed");
+        asked.push(mock.requests().iter().filter(|request| is_summary(request)).count());
+    }
+    assert_eq!(asked, [32, 32]);
+    app.finish().await;
+}
+
 async fn a_run_cancelled_during_its_summary_publishes_nothing(database: TestDatabase) {
     let gate = Gate::new();
     let behind = Arc::clone(&gate);
@@ -404,55 +438,6 @@ async fn a_window_that_is_not_known_is_refused_with_the_agent(database: TestData
         .run_with(json!({"agent": "echo", "input": long("two", 90), "base_session_id": id(&first), "model": "mock/n"}))
         .await;
     assert_eq!(messages(&app, id(&other)).await.len(), 4);
-    app.finish().await;
-}
-
-async fn sections_of_the_input_are_sent_where_the_compiler_names_them(database: TestDatabase) {
-    let mock = summarising_mock().await;
-    let app = TestApp::start(database.url(), &mock, &[]).await;
-    app.put_agent(
-        "noter",
-        json!({"model": "mock/m", "compiler": {"kind": "sections", "names": ["messages", "notes"]}}),
-    )
-    .await;
-    let input = |section: &str| {
-        json!([
-            {"role": "user", "content": "noted", "section": section},
-            {"role": "user", "content": "asked"},
-        ])
-    };
-    let first = app.run_with(json!({"agent": "echo", "input": input("notes")})).await;
-    app.run_with(json!({"agent": "noter", "input": "more", "base_session_id": id(&first)}))
-        .await;
-    let requests = mock.requests();
-    assert_eq!(said(&requests[0]), ["user: asked"]);
-    assert_eq!(
-        said(&requests[1]),
-        ["user: noted", "user: asked", "assistant: echo", "user: more"]
-    );
-    assert_eq!(messages(&app, id(&first)).await[0]["tags"]["section"], "notes");
-    let only_note = json!([{"role": "user", "content": "noted", "section": "notes"}]);
-    for (input, pointer) in [
-        (input("a b"), "/input/0/section"),
-        (input("summary"), "/input/0/section"),
-        (only_note, "/input"),
-    ] {
-        let answer = app.post("/v1/runs", &json!({"agent": "echo", "input": input})).await;
-        let problem: Value = serde_json::from_slice(&answer.body).unwrap();
-        assert_eq!(
-            (&problem["code"], &problem["errors"][0]["pointer"]),
-            (&json!("invalid_field"), &json!(pointer)),
-            "{problem:#}"
-        );
-    }
-    let imported =
-        json!({"message_history_state": {"messages": [{"role": "user", "content": "x", "tags": {"section": ""}}]}});
-    let answer = app.post("/v1/sessions", &imported).await;
-    let problem: Value = serde_json::from_slice(&answer.body).unwrap();
-    assert_eq!(
-        problem["errors"][0]["pointer"], "/message_history_state/messages/0/tags/section",
-        "{problem:#}"
-    );
     app.finish().await;
 }
 

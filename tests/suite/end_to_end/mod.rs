@@ -19,6 +19,7 @@ mod overrides;
 mod prefix;
 mod provider_tools;
 mod resumption;
+mod sections;
 mod shares;
 mod signals;
 mod slow_readers;

@@ -8,7 +8,7 @@ use agent_runtime::tenant::TenantId;
 use chrono::Utc;
 use futures_util::future::join_all;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use uuid::Uuid;
 
@@ -23,6 +23,7 @@ on_every_store! {
     a_lost_connection_cancels_its_run_which_commits_nothing,
     a_run_that_shall_go_on_outlives_its_connection,
     metadata_are_compared_in_one_way_while_a_run_works_and_afterwards,
+    runs_at_work_are_chosen_and_paged_as_those_that_have_ended,
 }
 
 async fn a_run_is_seen_while_it_works_and_its_session_is_not(service: &Service) {
@@ -128,6 +129,68 @@ async fn metadata_are_compared_in_one_way_while_a_run_works_and_afterwards(servi
     };
     tokio::join!(service.run_with(body), watching);
     check("ended").await;
+}
+
+async fn runs_at_work_are_chosen_and_paged_as_those_that_have_ended(service: &Service) {
+    service.put_agent("other", json!({"model": "mock/gated"})).await;
+    let ended = service.run_with(json!({"input": "hi"})).await;
+    let plain = json!({"input": "hi", "model": "mock/gated", "metadata": {"n": 1}});
+    let continuing = json!({"input": "hi", "model": "mock/gated", "base_session_id": ended["session_id"]});
+    let on_thread = json!({"agent": "other", "input": "hi", "thread": "t", "mode": "async"});
+    let list = async |query: &str| service.get(&format!("/v1/runs?{query}")).await;
+    let watching = async {
+        service.gate.until_waiting(1).await;
+        assert_eq!(service.post("/v1/runs", &on_thread).await.status, 202);
+        service.gate.until_waiting(2).await;
+        let last = async {
+            service.gate.until_waiting(3).await;
+            let all = list("").await["data"].clone();
+            check_chosen(service, &all, &ended).await;
+            let (mut paged, mut cursor) = (Vec::new(), String::new());
+            while paged.len() < 4 {
+                let page = list(&format!("limit=1{cursor}")).await;
+                paged.push(page["data"][0].clone());
+                cursor = format!("&cursor={}", page["next_cursor"].as_str().unwrap_or_default());
+            }
+            assert_eq!((json!(paged), cursor.as_str()), (all, "&cursor="));
+            service.gate.open(3);
+        };
+        tokio::join!(service.post("/v1/runs", &continuing), last).0.ok()
+    };
+    let (plain, continuing) = tokio::join!(service.post("/v1/runs", &plain), watching);
+    for run in [plain.ok(), continuing] {
+        assert_eq!(run["status"], "completed");
+    }
+    until("the run of the thread never ended", async || {
+        list("status=completed").await["data"].as_array().unwrap().len() == 4
+    })
+    .await;
+}
+
+/// Checks which of four runs are listed, newest first: one that continues another, one on a thread, a plain one, and one that has ended.
+async fn check_chosen(service: &Service, all: &Value, ended: &Value) {
+    let run = |index: usize| all[index].clone();
+    let session = ended["session_id"].as_str().unwrap();
+    let created = |index: usize| all[index]["created_at"].as_str().unwrap();
+    for (filter, chosen) in [
+        ("status=running".to_owned(), vec![run(0), run(1), run(2)]),
+        ("status=completed".to_owned(), vec![run(3)]),
+        ("agent=other".to_owned(), vec![run(1)]),
+        ("model=mock/gated".to_owned(), vec![run(0), run(1), run(2)]),
+        ("model=mock/echo".to_owned(), vec![run(3)]),
+        (r#"metadata={"n":1}"#.to_owned(), vec![run(2)]),
+        ("thread=t".to_owned(), vec![run(1)]),
+        (format!("base_session_id={session}"), vec![run(0)]),
+        (format!("created_from={}", created(2)), vec![run(0), run(1), run(2)]),
+        (format!("created_from={}", created(0)), vec![run(0)]),
+        (format!("created_until={}", created(0)), vec![run(1), run(2), run(3)]),
+        (format!("created_until={}", created(2)), vec![run(3)]),
+        ("agent=other&status=completed".to_owned(), Vec::new()),
+    ] {
+        let listed = service.get(&format!("/v1/runs?{filter}")).await;
+        assert_eq!(listed["data"], json!(chosen), "{filter}");
+    }
+    assert_eq!(all.as_array().unwrap().len(), 4);
 }
 
 /// Returns how often something was read from the server that it does not have.

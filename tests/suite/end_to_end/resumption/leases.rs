@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use agent_runtime::board::{Board as _, RedisBoard, RedisBoardSettings};
 use agent_runtime::json::Value;
+use agent_runtime::supervision::Supervisor;
+use agent_runtime::tenant::TenantId;
 use serde_json::json;
 
 use super::world::{World, messages_of, resumed_events};
+use crate::board::server::PrivateServer;
 use crate::end_to_end::on_every_store;
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gate::Gate;
+use crate::support::gated::id;
 use crate::support::mock_model::{Reply, last_user_text};
 use crate::support::proxy::{Proxy, split_url};
 use crate::support::wait::until;
@@ -18,6 +23,7 @@ on_every_store!(
     a_run_that_nobody_survives_fails,
     a_run_that_nobody_survives_takes_no_other_with_it,
     a_run_that_shall_end_is_not_taken_up_again,
+    steps_that_only_the_board_has_count_at_the_end,
 );
 
 /// Waits at the gate before it answers whatever begins with `wait`.
@@ -185,6 +191,57 @@ async fn a_run_that_shall_end_is_not_taken_up_again(database: TestDatabase) {
         assert_eq!(world.asked().len(), asked, "no model works for a run that shall end");
         second.finish().await;
     }
+}
+
+/// A worker dies before it has persisted what it has told: other workers that end the run find it on the board.
+async fn steps_that_only_the_board_has_count_at_the_end(database: TestDatabase) {
+    let Some(redis) = PrivateServer::start() else { return };
+    let url: &'static str = redis.url().leak();
+    let board = RedisBoard::open(url, RedisBoardSettings::default(), &Supervisor::default())
+        .await
+        .unwrap();
+    let world = World::new(database, |request| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let tool = if last["role"] == "tool" { "again" } else { "plain" };
+        Reply::call("c", tool, &json!({"note": "n"}))
+    })
+    .await;
+    for (action, max_attempts, status) in [(None, "1", "failed"), (Some("cancel"), "5", "cancelled")] {
+        let settings = [("board.url", url), ("queue.max_attempts", max_attempts)];
+        let first = world.replica_with(&settings).await;
+        let agent = json!({"model": "mock/m", "tools": ["plain", "again"], "durability": "session"});
+        first.put_agent("worker", agent).await;
+        let run = first.begin("go", json!({"agent": "worker"})).await;
+        world.tool_gate.until_waiting(1).await;
+        let (tenant, run_id) = (TenantId::anonymous(), id(&run).parse().unwrap());
+        until("the first step is not told to others", async || {
+            let shown = board.event_read(&tenant, run_id, 0, 100).await.unwrap();
+            let names: Vec<_> = shown.iter().map(|event| event.payload.name()).collect();
+            names.contains(&"step.completed")
+        })
+        .await;
+        first.vanish().await;
+        world.tool_gate.until_waiting(0).await;
+        for forget in [
+            "delete from run_events",
+            "update runs set input_tokens = 0, output_tokens = 0, total_tokens = 0 where status = 'running'",
+        ] {
+            world.database.execute(forget).await.unwrap();
+        }
+        let second = world.replica_with(&settings).await;
+        if let Some(action) = action {
+            second.tell(&run, action).await;
+        }
+        world.expire_leases().await;
+        let ended = second.ended(&run).await;
+        assert_eq!(
+            (&ended["status"], &ended["step_count"], &ended["usage"]["total_tokens"]),
+            (&json!(status), &json!(1), &json!(15)),
+            "{ended:#}"
+        );
+        second.finish().await;
+    }
+    board.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

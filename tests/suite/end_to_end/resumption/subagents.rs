@@ -20,6 +20,7 @@ on_every_store!(
     a_subagent_that_has_ended_waits_for_the_other_calls,
     subagents_of_two_levels_go_on,
     a_subagent_that_fails_after_it_was_resumed_has_no_session,
+    subagents_that_have_ended_count_among_those_a_run_may_have,
 );
 
 /// What each answer of a model uses.
@@ -279,5 +280,49 @@ async fn a_subagent_that_fails_after_it_was_resumed_has_no_session(database: Tes
     let read = world.mock.requests().pop().unwrap();
     assert_eq!(read["model"], "lead");
     assert!(read.to_string().contains("the agent finder failed"), "{read:#}");
+    second.finish().await;
+}
+
+async fn subagents_that_have_ended_count_among_those_a_run_may_have(database: TestDatabase) {
+    // The first has the agents below it work, then calls a tool, and then has them work again; the last just answers.
+    let world = World::new(database, |request| {
+        let messages = request["messages"].as_array().unwrap();
+        let calls = messages.iter().filter(|message| message["tool_calls"].is_array());
+        match (request["model"].as_str().unwrap(), calls.count()) {
+            ("level0", 0 | 2) | ("level1" | "level2", 0) => Reply::call("c", "below", &json!({"task": "work"})),
+            ("level0", 1) => Reply::call("c", "again", &json!({})),
+            _ => Reply::text("done"),
+        }
+    })
+    .await;
+    let settings = [("runs.max_subagents", "4")];
+    let first = world.replica_with(&settings).await;
+    for level in (0..4).rev() {
+        let mut agent = json!({"model": format!("mock/level{level}"), "tools": ["again"], "max_depth": 3});
+        if level < 3 {
+            agent["subagents"] = json!([{"agent": format!("level{}", level + 1), "tool": "below"}]);
+        }
+        first.put_agent(&format!("level{level}"), agent).await;
+    }
+    let run = first.begin("go", durable("level0")).await;
+    world.tool_gate.until_waiting(1).await;
+    first.die(&world).await;
+    world.tool_gate.until_waiting(0).await;
+    world.tool_gate.open(1);
+    let second = world.replica_with(&settings).await;
+    // Three have ended with the first process, so one more begins, and none below it.
+    assert_completed(&second.ended(&run).await, 2, 11);
+    assert_eq!(
+        asked(&world),
+        counts(&[("level0", 4), ("level1", 4), ("level2", 2), ("level3", 1)])
+    );
+    let refused = "the agent level2 can't begin: the run has had all 4 agents that it may have; go on without";
+    let told = world
+        .mock
+        .requests()
+        .iter()
+        .filter(|request| request.to_string().contains(refused))
+        .count();
+    assert_eq!(told, 1);
     second.finish().await;
 }
