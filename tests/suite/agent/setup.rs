@@ -290,8 +290,10 @@ impl Setup {
             price: self.price,
         };
         let models = ModelChain::new(choice, self.fallbacks.clone());
+        // One of its own: work that other tests have done beside the async workers keeps nobody here waiting.
+        let tenant: TenantId = format!("tenant-{}", AgentId::generate(&UuidV7Source)).parse().unwrap();
         let execution = ExecutionPorts {
-            tenant: TenantId::anonymous(),
+            tenant: tenant.clone(),
             models: models.clone(),
             compiler: Arc::new(Conversation::default()),
             control: Arc::clone(&control),
@@ -302,7 +304,7 @@ impl Setup {
         let hooks = Arc::new(self.registry.attach(hooks, &self.attached, &execution).unwrap());
         execution.stack.fill(&hooks);
         let ports = DriverPorts {
-            tenant: TenantId::anonymous(),
+            tenant,
             models,
             parameters: Arc::new(self.parameters.clone()),
             provider_tools: Arc::default(),

@@ -1,5 +1,7 @@
 //! Final answers in a shape: how models of each kind are asked, what is corrected, and what is not.
 
+use std::time::Duration;
+
 use agent_runtime::agent::ports::{ModelErrorClass, StructuredOutput};
 use agent_runtime::agent::state::{
     AgentState, AgentStep, AgentStepType, ExecutionBudget, ExecutionStatus, FinishReason, StopReason,
@@ -327,4 +329,43 @@ async fn a_shape_that_no_answer_could_be_held_to_asks_no_model() {
         (Some(ExecutionStatus::Failed), "response_format_invalid")
     );
     assert_eq!(message, r#"the schema must have "type": "object""#);
+}
+
+#[test]
+fn the_time_limit_cuts_the_check_of_an_answer() {
+    let budget = ExecutionBudget {
+        max_seconds: Some(60.0),
+        ..ExecutionBudget::unlimited()
+    };
+    // Work beside the async workers is done by one thread here, so that other work holds the check up.
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    let state = runtime.block_on(async {
+        let setup = setup([says(GOOD)]).with_budget(budget);
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        // The answer is whole, and not checked yet.
+        setup.events.at(5, move || {
+            tokio::task::spawn_blocking(move || held.recv());
+            tokio::time::pause();
+        });
+        let until_told = async |name: &str| {
+            let begun = std::time::Instant::now();
+            while !setup.events.names().iter().any(|told| told == name) && begun.elapsed().as_secs() < 20 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let passing = async {
+            until_told("model.responded").await;
+            tokio::time::advance(Duration::from_mins(1)).await;
+            until_told("execution.ended").await;
+            drop(release);
+        };
+        tokio::join!(setup.run(), passing).0
+    });
+    assert_eq!(
+        (state.status(), state.stop_reason()),
+        (Some(ExecutionStatus::Stopped), Some(StopReason::TimeLimitReached))
+    );
+    assert_eq!((state.final_text().as_str(), state.final_value()), (GOOD, None));
+    assert!(state.errors().is_empty());
 }

@@ -101,6 +101,34 @@ async fn the_steps_of_a_run_at_work_take_room() {
 }
 
 #[tokio::test]
+async fn an_import_that_waits_for_room_is_answered_whole() {
+    let service = Arc::new(Service::start_with(&[ROOM, ("http.request_timeout", "5m")]).await);
+    let large = import(&service, 9_000_000).await;
+    let reader = stop_reading(&service, &large, None).await;
+    // Its body is small and waits for nothing; the session has ids and times as well.
+    let messages = vec![json!({"role": "user", "content": "a"}); 500];
+    let body = json!({"message_history_state": {"messages": messages}});
+    assert!(body.to_string().len() < 16 << 10);
+    let importing = tokio::spawn({
+        let service = Arc::clone(&service);
+        async move { service.post("/v1/sessions", &body).await }
+    });
+    service.until_counts((2, 0)).await;
+    // Meanwhile those who read are refused: the first when the import has waited about as long, the second when it has waited longer.
+    for _ in 0..2 {
+        service.try_get(&large).await.assert_problem("too_much_in_flight");
+    }
+    assert!(!importing.is_finished());
+    drop(reader);
+    let answer = importing.await.unwrap();
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let (path, made) = (answer.header("location").to_owned(), answer.json());
+    assert_eq!(made["message_history_state"]["messages"].as_array().unwrap().len(), 500);
+    assert_eq!(service.get(&path).await, made);
+    Arc::into_inner(service).unwrap().finish().await;
+}
+
+#[tokio::test]
 async fn a_result_that_waits_for_room_is_whole() {
     let service = Arc::new(Service::start_with(&[ROOM, ("http.request_timeout", "5m")]).await);
     let session = import(&service, 5_000_000).await;

@@ -175,3 +175,31 @@ async fn callers_who_read_no_events_take_no_more_than_the_bytes_in_flight() {
     );
     service.stop().await;
 }
+
+#[tokio::test]
+async fn readers_of_the_end_of_one_run_share_it_in_memory() {
+    const READERS: usize = 40;
+    const BYTES: usize = 3_000_000;
+    let (database, line) = store_line(1, BYTES).await;
+    // Enough for each of them to have its own.
+    let budget = 4_000 * MEGABYTE;
+    let home = Home::new(database.url()).variable("AGENT_RUNTIME__HTTP__MAX_BYTES_IN_FLIGHT", &budget.to_string());
+    let service = Service::start(&home).await;
+    let path = format!("/v1/runs/{}/events", line[0].head.run_id.unwrap());
+    // What one of them takes on the way to the end, as often as it wants.
+    let text = read_whole(&service, &path).await;
+    assert!(text > BYTES as u64);
+    let of_one = peak(&service);
+    let readers = (0..READERS).map(async |_| {
+        let mut stream = begin_reading(&service, &path).await;
+        let mut text = Vec::new();
+        while !String::from_utf8_lossy(&text).contains("event: run.completed") {
+            assert!(stream.read_buf(&mut text).await.unwrap() > 0, "the stream ended early");
+        }
+        stream
+    });
+    let readers = timeout(4 * PATIENCE, join_all(readers)).await.unwrap();
+    let of_all = peak(&service) - of_one;
+    assert!(of_all < SLACK, "{of_all} bytes for {} readers", readers.len());
+    service.stop().await;
+}
