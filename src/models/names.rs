@@ -76,6 +76,8 @@ pub(super) struct WireIds {
     open: VecDeque<String>,
     given: usize,
     used: HashSet<String>,
+    /// The next count of each id that more than one call has.
+    counts: HashMap<String, u64>,
     /// The ids on the wire of the latest calls, where they differ from those in the history.
     renamed: HashMap<String, String>,
 }
@@ -88,6 +90,7 @@ impl WireIds {
             open: VecDeque::new(),
             given: 0,
             used: HashSet::new(),
+            counts: HashMap::new(),
             renamed: HashMap::new(),
         }
     }
@@ -102,15 +105,13 @@ impl WireIds {
             self.open.push_back(id.clone());
             return Cow::Owned(id);
         }
-        let fitting = self.rule.fitting(&call.id);
-        let again = |count: usize| self.rule.made_of(&format!("{} {count}", call.id));
-        let id = if self.used.contains(fitting.as_ref()) {
-            let free = (2..self.used.len() + 3).map(again).find(|id| !self.used.contains(id));
-            free.map_or(fitting, Cow::Owned)
-        } else {
-            fitting
-        };
-        self.used.insert(id.clone().into_owned());
+        let mut id = self.rule.fitting(&call.id);
+        // No count is tried twice, so that many calls of one id take linear time.
+        while !self.used.insert(id.clone().into_owned()) {
+            let count = self.counts.entry(call.id.clone()).or_insert(2);
+            id = Cow::Owned(self.rule.made_of(&format!("{} {count}", call.id)));
+            *count += 1;
+        }
         if id == call.id.as_str() {
             self.renamed.remove(&call.id);
         } else {
@@ -223,5 +224,22 @@ mod tests {
             assert_eq!(given.iter().collect::<HashSet<_>>().len(), given.len(), "{given:?}");
             assert_eq!(given, ids(), "the same in each request");
         }
+    }
+
+    /// With quadratic work this would take hours.
+    #[test]
+    fn many_calls_of_one_id_are_told_apart_without_trying_every_count_again() {
+        let call = ToolCall {
+            id: "c1".to_owned(),
+            name: "t".to_owned(),
+            arguments: String::new(),
+            signature: None,
+        };
+        let message = MessageId::from_uuid(uuid::Uuid::nil());
+        let many = 200_000;
+        let mut ids = WireIds::new(IdRule::Short);
+        let given: HashSet<_> = (0..many).map(|_| ids.of_call(message, &call).into_owned()).collect();
+        assert_eq!(given.len(), many);
+        assert!(given.iter().all(|id| IdRule::Short.accepts(id)));
     }
 }

@@ -1,7 +1,7 @@
 //! Lays messages out as the protocol wants them: turns alternate, the caller has the first and the last one, and results of calls begin
 //! theirs.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::blocks::{self, Block};
 use crate::message::{Message, Role};
@@ -28,6 +28,8 @@ pub(super) struct Names {
     /// The ids of calls.
     pub(super) ids: WireIds,
     documents: HashSet<String>,
+    /// The next number of each file name that was wanted more than once.
+    numbers: HashMap<String, u64>,
     called: BTreeSet<String>,
 }
 
@@ -36,6 +38,7 @@ impl Default for Names {
         Self {
             ids: WireIds::new(IdRule::Short),
             documents: HashSet::new(),
+            numbers: HashMap::new(),
             called: BTreeSet::new(),
         }
     }
@@ -58,10 +61,11 @@ impl Names {
         let name: String = name.chars().take(NAME_CHARS).collect();
         let name = if name.is_empty() { "document" } else { name.trim() };
         let mut free = name.to_owned();
-        let mut number = 2;
+        // No number is tried twice, so that many files of one name take linear time.
         while !self.documents.insert(free.clone()) {
+            let number = self.numbers.entry(name.to_owned()).or_insert(2);
             free = format!("{name} {number}");
-            number += 1;
+            *number += 1;
         }
         free
     }
@@ -123,5 +127,15 @@ mod tests {
             assert_eq!(names.of_document(name), expected);
         }
         assert_eq!(names.of_document(Some(&"x".repeat(500))).len(), NAME_CHARS);
+    }
+
+    /// With quadratic work this would take hours.
+    #[test]
+    fn many_files_of_one_name_are_numbered_without_trying_every_number_again() {
+        let many = 200_000;
+        let mut names = Names::default();
+        let given: HashSet<_> = (0..many).map(|_| names.of_document(Some("a.pdf"))).collect();
+        assert_eq!(given.len(), many);
+        assert_eq!(names.of_document(Some("a.pdf")), format!("a pdf {}", many + 1));
     }
 }
