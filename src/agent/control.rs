@@ -276,38 +276,25 @@ impl ExecutionControl {
         cancelled()
     }
 
-    /// Returns the most tokens that the next answer may have: what the budgets of tokens and cost leave.
-    pub fn max_output_tokens(&self, price: Option<&Price>) -> Option<u64> {
+    /// Returns what bounds the next answer: the budget of tokens or cost that leaves the fewest tokens, here or above.
+    pub fn answer_limit(&self, price: Option<&Price>) -> Option<AnswerLimit> {
         let usage = self.spent();
-        let tokens = self.budget.max_tokens.map(|max| max.saturating_sub(usage.total_tokens));
-        let spent = usage.known_cost();
-        let affordable = self
-            .budget
-            .max_cost
-            .zip(price)
-            .and_then(|(max, price)| price.output_tokens_for(max.saturating_sub(spent)));
-        let of_parent = self.parent.as_ref().and_then(|parent| parent.max_output_tokens(price));
-        [tokens, affordable, of_parent]
-            .into_iter()
-            .flatten()
-            .min()
-            .map(|tokens| tokens.max(1))
-    }
-
-    /// Tells whether an answer of so many bytes can't be within the tokens that are left.
-    pub fn is_overrun(max_output_tokens: Option<u64>, answer_bytes: u64) -> bool {
-        let most = |tokens: u64| tokens.saturating_mul(MAX_BYTES_PER_TOKEN).saturating_add(OVERRUN_SLACK);
-        max_output_tokens.is_some_and(|tokens| answer_bytes > most(tokens))
-    }
-
-    /// Returns the signal for an answer that overran the tokens that were left.
-    pub fn overrun(&self) -> StopSignal {
-        let (name, value) = match self.budget.max_tokens {
-            Some(max) => ("max_tokens", json!(max)),
-            None => ("max_cost", json!(self.budget.max_cost)),
-        };
-        let message = "the answer overran the tokens that were left";
-        limit(StopReason::TokenLimitReached, name, value, message).binding()
+        let by_tokens = self.budget.max_tokens.map(|max| AnswerLimit {
+            tokens: max.saturating_sub(usage.total_tokens).max(1),
+            name: "max_tokens",
+            value: json!(max),
+        });
+        let by_cost = self.budget.max_cost.zip(price).and_then(|(max, price)| {
+            let affordable = price.output_tokens_for(max.saturating_sub(usage.known_cost()))?;
+            Some(AnswerLimit {
+                tokens: affordable.max(1),
+                name: "max_cost",
+                value: json!(max),
+            })
+        });
+        let of_parent = self.parent.as_ref().and_then(|parent| parent.answer_limit(price));
+        let limits = [by_tokens, by_cost, of_parent].into_iter().flatten();
+        limits.min_by_key(|limit| limit.tokens)
     }
 
     fn time_limit_reached(&self, state: &AgentState) -> Option<StopSignal> {
@@ -338,6 +325,30 @@ impl ExecutionControl {
     fn spent_mut(&self) -> MutexGuard<'_, Usage> {
         // A sum is written at once, so a panic elsewhere leaves it whole.
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What bounds one answer.
+#[derive(Debug, Clone)]
+pub struct AnswerLimit {
+    /// The most tokens that the answer may have.
+    pub tokens: u64,
+    /// The limit of the budget that leaves no more.
+    name: &'static str,
+    value: Value,
+}
+
+impl AnswerLimit {
+    /// Tells whether an answer of so many bytes can't be within the limit.
+    pub fn is_overrun(&self, answer_bytes: u64) -> bool {
+        let most = self.tokens.saturating_mul(MAX_BYTES_PER_TOKEN);
+        answer_bytes > most.saturating_add(OVERRUN_SLACK)
+    }
+
+    /// Returns the signal for an answer that overran the limit.
+    pub fn overrun(&self) -> StopSignal {
+        let message = "the answer overran the tokens that were left";
+        limit(StopReason::TokenLimitReached, self.name, self.value.clone(), message).binding()
     }
 }
 

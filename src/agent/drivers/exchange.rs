@@ -10,7 +10,6 @@ use super::estimate::{content_bytes, estimated_usage, request_bytes};
 use super::partial::PartialAnswer;
 use super::ports::{DriverPorts, ExchangePorts, ModelChoice};
 use super::structured::{Shaped, shaped};
-use crate::agent::control::ExecutionControl;
 use crate::agent::events::AgentEvent;
 use crate::agent::hooks::{HookContext, HookFailure, HookPoint, HookSubject};
 use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest};
@@ -143,7 +142,8 @@ impl Exchange {
 
 /// Returns the request for one of the models.
 fn fitted(ports: &ExchangePorts, choice: &ModelChoice, request: ModelRequest) -> Shaped {
-    let left = ports.control.max_output_tokens(choice.price.as_ref());
+    let left = ports.control.answer_limit(choice.price.as_ref());
+    let left = left.map(|limit| limit.tokens);
     let request = ModelRequest {
         model: choice.model_ref.model().to_owned(),
         max_output_tokens: [left, ports.parameters.max_output_tokens].into_iter().flatten().min(),
@@ -269,7 +269,7 @@ async fn stream(
     time_limit: Option<Timestamp>,
 ) -> Answer {
     let control = &ports.control;
-    let left = control.max_output_tokens(choice.price.as_ref());
+    let limit = control.answer_limit(choice.price.as_ref());
     let asked = request_bytes(&request);
     let mut events = choice.model.stream(request);
     let interrupted = control.interrupted(time_limit);
@@ -292,14 +292,12 @@ async fn stream(
         tokio::task::coop::consume_budget().await;
         partial.push(&event);
         was_heard |= deltas.tell(event);
-        if ExecutionControl::is_overrun(left, partial.bytes()) {
-            return cut(choice, partial, control.overrun());
+        if let Some(limit) = limit.as_ref().filter(|limit| limit.is_overrun(partial.bytes())) {
+            return cut(choice, partial, limit.overrun());
         }
         let pending = partial.usage().priced(choice.price.as_ref());
-        if let Some(signal) = control
-            .usage_limit(pending)
-            .filter(|_| pending.output_tokens > left.unwrap_or(u64::MAX))
-        {
+        let is_over = limit.as_ref().is_some_and(|limit| pending.output_tokens > limit.tokens);
+        if let Some(signal) = control.usage_limit(pending).filter(|_| is_over) {
             return cut(choice, partial, signal);
         }
     }

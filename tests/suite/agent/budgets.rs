@@ -186,6 +186,32 @@ async fn an_answer_that_costs_too_much_is_cut() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_overruns_is_cut_by_the_limit_that_left_the_least() {
+    // A dollar a token.
+    let price = Price::per_million(0.0, 1e6, None, None).unwrap();
+    let tokens = |max| budget(|b| b.max_tokens = Some(max));
+    let dollars = |max| budget(|b| b.max_cost = Cost::from_dollars(max));
+    let both = |max_tokens, max_dollars| ExecutionBudget {
+        max_tokens: Some(max_tokens),
+        ..dollars(max_dollars)
+    };
+    let unlimited = ExecutionBudget::unlimited;
+    for (own, above, limit, value) in [
+        (unlimited(), tokens(10), "max_tokens", json!(10)),
+        (unlimited(), dollars(10.0), "max_cost", json!(10.0)),
+        (tokens(20), dollars(10.0), "max_cost", json!(10.0)),
+        (both(20, 10.0), unlimited(), "max_cost", json!(10.0)),
+        (both(10, 20.0), tokens(15), "max_tokens", json!(10)),
+    ] {
+        let endless = (0..100).map(|_| text("lorem ipsum ")).chain([Beat::Hang]).collect();
+        let setup = Setup::new([endless]).with_price(price).with_budget(own).below(above);
+        let state = setup.run().await;
+        assert_stopped(&state, StopReason::TokenLimitReached, limit);
+        assert_eq!(state.stop_signal().unwrap().context[limit], value);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn seconds_cut_a_slow_answer_and_keep_its_text() {
     let second = Duration::from_secs(1);
     let slow = (0..9).flat_map(|_| [text("tick "), Beat::Wait(second)]).collect();

@@ -45,6 +45,8 @@ pub(super) struct Setup {
     journal: Option<Arc<dyn Journal>>,
     inbox: Option<Arc<dyn Inbox>>,
     budget: ExecutionBudget,
+    /// Of the execution that this one works for, if there is one.
+    budget_above: Option<ExecutionBudget>,
     max_record_bytes: Option<u64>,
     price: Option<Price>,
     fallbacks: Vec<ModelChoice>,
@@ -78,6 +80,7 @@ impl Setup {
             journal: None,
             inbox: None,
             budget: ExecutionBudget::unlimited(),
+            budget_above: None,
             max_record_bytes: None,
             price: None,
             fallbacks: Vec::new(),
@@ -123,6 +126,12 @@ impl Setup {
     }
 
     /// Bounds the run's record.
+    /// Makes the execution one of a subagent, whose parent has this budget.
+    pub(super) fn below(self, budget: ExecutionBudget) -> Self {
+        let budget_above = Some(budget);
+        Self { budget_above, ..self }
+    }
+
     pub(super) fn with_max_record(self, bytes: u64) -> Self {
         Self {
             max_record_bytes: Some(bytes),
@@ -259,7 +268,11 @@ impl Setup {
 
     fn recorded_loop(&self, journal: Option<Arc<JournalRecorder>>, earlier: Option<&Progress>) -> AgentLoop {
         let clock = Arc::new(self.clock);
-        let control = ExecutionControl::new(self.budget.clone(), self.cancellation.clone(), clock.clone());
+        let control = |budget| ExecutionControl::new(budget, self.cancellation.clone(), clock.clone());
+        let control = match &self.budget_above {
+            Some(above) => Arc::new(control(above.clone())).for_subagent(self.budget.clone(), None),
+            None => control(self.budget.clone()),
+        };
         let control = control.with_stop(self.stop.clone()).with_pause(self.pause.clone());
         let spent = earlier.map_or(Usage::NOTHING, Progress::spent);
         let record = self.max_record_bytes.map(RecordSize::new).unwrap_or_default();
