@@ -8,7 +8,8 @@ use crate::message::Role;
 /// whose work a stop has interrupted, unless the agent wants no traces.
 ///
 /// A turn is what an execution added. Among messages that no execution added it is what was asked and what was answered. Results belong
-/// to the turn of their calls, whoever brought them. The summary is sent as well and not counted. Turns leave at the front, so the prefix of requests changes and a provider's cache of it is lost.
+/// to the turn of their calls, whoever brought them. The summary is sent as well and not counted. Turns leave at the front, so the prefix
+/// of requests changes and a provider's cache of it is lost.
 #[derive(Debug, Clone, Copy)]
 pub struct LastN {
     messages: usize,

@@ -1,6 +1,6 @@
 //! The compiler that sends as much of the conversation's end as fits a size.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Compiler, Conversation, Placed, Reading, Traces};
 use crate::agent::drivers::{content_bytes, estimated_tokens};
@@ -39,8 +39,10 @@ impl Compiler for TokenWindow {
         let current = state.execution().map(|execution| execution.execution_id);
         // The executions whose input is kept: the current one, and those whose work is.
         let mut asked: BTreeSet<ExecutionId> = current.into_iter().collect();
+        let inputs = input_tokens(&reading);
+        let input_size = |id: &ExecutionId| inputs.get(id).copied().unwrap_or_default();
         let summary = reading.summary.iter().map(|summary| tokens(&summary.message));
-        let fixed = summary.sum::<u64>() + asked.iter().map(|id| input_tokens(&reading, *id)).sum::<u64>();
+        let fixed = summary.sum::<u64>() + current.iter().map(input_size).sum::<u64>();
         let system = estimated_tokens(state.context().system_prompt.len() as u64);
         let mut left = self.max_tokens.saturating_sub(fixed + system);
 
@@ -53,10 +55,13 @@ impl Compiler for TokenWindow {
                 kept.push(block);
                 continue;
             }
+            if is_full {
+                continue;
+            }
             let asker = block.iter().find_map(work_of).filter(|id| !asked.contains(id));
-            let question = asker.map(|id| input_tokens(&reading, id)).unwrap_or_default();
+            let question = asker.as_ref().map(input_size).unwrap_or_default();
             let size = question + block.iter().map(|placed| tokens(&placed.message)).sum::<u64>();
-            is_full |= size > left && age > 0;
+            is_full = size > left && age > 0;
             if !is_full {
                 left = left.saturating_sub(size);
                 asked.extend(asker);
@@ -83,19 +88,25 @@ fn work_of(placed: &Placed) -> Option<ExecutionId> {
     tags.execution_id.filter(|_| tags.is_trace)
 }
 
-fn is_input_of(placed: &Placed, executions: &BTreeSet<ExecutionId>) -> bool {
+/// Returns the execution that a message is input of.
+fn input_of(placed: &Placed) -> Option<ExecutionId> {
     let tags = &placed.message.tags;
-    let is_input = tags.step_id.is_none() && !tags.is_trace;
-    is_input && tags.execution_id.is_some_and(|id| executions.contains(&id))
+    tags.execution_id.filter(|_| tags.step_id.is_none() && !tags.is_trace)
 }
 
-fn input_tokens(reading: &Reading, execution: ExecutionId) -> u64 {
-    let of_execution = BTreeSet::from([execution]);
-    let input = reading
-        .messages
-        .iter()
-        .filter(|placed| is_input_of(placed, &of_execution));
-    input.map(|placed| tokens(&placed.message)).sum()
+fn is_input_of(placed: &Placed, executions: &BTreeSet<ExecutionId>) -> bool {
+    input_of(placed).is_some_and(|id| executions.contains(&id))
+}
+
+/// Returns the size of the input of each execution.
+fn input_tokens(reading: &Reading) -> BTreeMap<ExecutionId, u64> {
+    let mut inputs = BTreeMap::new();
+    for placed in &reading.messages {
+        if let Some(id) = input_of(placed) {
+            *inputs.entry(id).or_default() += tokens(&placed.message);
+        }
+    }
+    inputs
 }
 
 fn tokens(message: &Message) -> u64 {

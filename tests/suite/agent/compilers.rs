@@ -220,6 +220,40 @@ fn a_size_keeps_the_input_and_cuts_the_work_between_calls() {
     check(&json!({"kind": "token_window", "max_tokens": 1}), &lines, &last);
 }
 
+/// With quadratic work this would take hours.
+#[test]
+fn work_of_very_many_executions_is_weighed_once() {
+    let now = SystemClock.now();
+    let of = |role, tags| {
+        let content = vec![ContentPart::text("x".repeat(40))];
+        Arc::new(Message::new(MessageId::generate(&UuidV7Source), role, content, now).with_tags(tags))
+    };
+    let asked_and_worked = |_| {
+        let input = MessageTags {
+            execution_id: Some(ExecutionId::generate(&UuidV7Source)),
+            ..MessageTags::default()
+        };
+        let work = MessageTags {
+            step_id: Some(StepId::generate(&UuidV7Source)),
+            is_trace: true,
+            ..input.clone()
+        };
+        [of(Role::User, input), of(Role::Assistant, work)]
+    };
+    let history: History = (0..50_000).flat_map(asked_and_worked).collect();
+    let context = AgentContext {
+        store: MessageStore::new(history),
+        ..AgentContext::default()
+    };
+    let state = AgentState::new(AgentId::generate(&UuidV7Source), now).restored(now, now, 1, context);
+    let state = state.start_execution(ExecutionId::generate(&UuidV7Source), now);
+    for (max_tokens, sent) in [(1_000_000, 50_000), (10_000, 500)] {
+        let config = json!({"kind": "token_window", "max_tokens": max_tokens});
+        // Ten tokens each, and work is sent with its input.
+        assert_eq!(compiled(&config, &state).len(), 2 * sent, "{max_tokens}");
+    }
+}
+
 #[test]
 fn turns_of_an_imported_history_begin_with_questions() {
     let lines = [
