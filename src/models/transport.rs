@@ -149,9 +149,10 @@ fn network(error: reqwest::Error) -> Failure {
         (ModelErrorClass::Timeout, words.to_owned(), false)
     } else if error.is_connect() {
         let obstacle = obstacle(&error);
-        let cause = obstacle.map(|cause| format!(": {cause}")).unwrap_or_default();
-        let words = format!("the provider can't be reached{cause}");
-        (ModelErrorClass::Network, words, obstacle.is_some())
+        let cause = obstacle.as_ref().map(|obstacle| format!(": {}", obstacle.words));
+        let words = format!("the provider can't be reached{}", cause.unwrap_or_default());
+        let is_lasting = obstacle.is_some_and(|obstacle| obstacle.is_lasting);
+        (ModelErrorClass::Network, words, is_lasting)
     } else {
         let words = "the connection to the provider broke";
         (ModelErrorClass::Network, words.to_owned(), false)
@@ -168,18 +169,36 @@ fn network(error: reqwest::Error) -> Failure {
     }
 }
 
-/// Returns what of the address keeps a connection from being made; `None` if it may be made later.
-fn obstacle(error: &reqwest::Error) -> Option<&'static str> {
+/// What keeps a connection from being made.
+struct Obstacle {
+    words: &'static str,
+    is_lasting: bool,
+}
+
+impl Obstacle {
+    fn lasting(words: &'static str) -> Self {
+        Self {
+            words,
+            is_lasting: true,
+        }
+    }
+}
+
+/// Returns what keeps a connection from being made, where that is known.
+fn obstacle(error: &reqwest::Error) -> Option<Obstacle> {
+    if error.is_dns() {
+        return Some(unresolved(error));
+    }
     let mut cause: Option<&(dyn Error + 'static)> = error.source();
     while let Some(error) = cause {
-        if error.to_string().starts_with("dns error") {
-            return Some("its host is not known");
-        }
         match error.downcast_ref::<io::Error>() {
-            Some(error) if error.kind() == ErrorKind::ConnectionRefused => return Some("the connection was refused"),
+            Some(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                return Some(Obstacle::lasting("the connection was refused"));
+            }
             // The kind of what the TLS library finds wrong with what the other side has sent.
             Some(error) if error.kind() == ErrorKind::InvalidData => {
-                return Some("it does not speak TLS as expected, or its certificate is not trusted");
+                let words = "it does not speak TLS as expected, or its certificate is not trusted";
+                return Some(Obstacle::lasting(words));
             }
             // Errors inside an error of IO are no sources of it.
             Some(error) => cause = error.get_ref().map(|inner| inner as _),
@@ -187,6 +206,21 @@ fn obstacle(error: &reqwest::Error) -> Option<&'static str> {
         }
     }
     None
+}
+
+/// Returns what a failed lookup says of the host. The standard library passes on the words of the system and no code.
+fn unresolved(error: &reqwest::Error) -> Obstacle {
+    // `EAI_AGAIN`, as glibc and musl word it.
+    const TEMPORARY: [&str; 2] = ["Temporary failure", "Try again"];
+    let mut causes = std::iter::successors(error.source(), |cause| (*cause).source()).map(ToString::to_string);
+    if causes.any(|cause| TEMPORARY.iter().any(|words| cause.contains(words))) {
+        Obstacle {
+            words: "its host can't be looked up at the moment",
+            is_lasting: false,
+        }
+    } else {
+        Obstacle::lasting("its host is not known")
+    }
 }
 
 /// Reads `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date.
@@ -201,8 +235,44 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
+    use reqwest::dns::{Name, Resolve, Resolving};
 
     use super::*;
+
+    /// Fails each lookup with these words of the system.
+    struct Unresolved(&'static str);
+
+    impl Resolve for Unresolved {
+        fn resolve(&self, _name: Name) -> Resolving {
+            let words = format!("failed to lookup address information: {}", self.0);
+            Box::pin(async move { Err(io::Error::other(words).into()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_host_is_unknown_for_good_only_if_the_lookup_says_so() {
+        for (words, cause, retryable) in [
+            ("Name or service not known", "its host is not known", false),
+            ("No address associated with hostname", "its host is not known", false),
+            ("Name does not resolve", "its host is not known", false),
+            (
+                "Temporary failure in name resolution",
+                "its host can't be looked up at the moment",
+                true,
+            ),
+            ("Try again", "its host can't be looked up at the moment", true),
+        ] {
+            let client = Client::builder().no_proxy().dns_resolver(Arc::new(Unresolved(words)));
+            let sent = client.build().unwrap().post("http://model.example/v1").send();
+            let failure = network(sent.await.unwrap_err());
+            assert_eq!(failure.error.message, format!("the provider can't be reached: {cause}"));
+            assert_eq!(
+                (failure.error.class, failure.retryable),
+                (ModelErrorClass::Network, retryable),
+                "{words}"
+            );
+        }
+    }
 
     #[test]
     fn retry_after_is_read_in_every_form() {

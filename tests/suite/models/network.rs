@@ -286,7 +286,8 @@ async fn an_unreachable_provider_is_told_at_once_with_its_name_its_host_and_the_
     drop(listener);
     let plain = ModelServer::start(vec![]).await;
     let not_tls = plain.url("").replace("http:", "https:");
-    let unknown = "http://nowhere.invalid".to_owned();
+    // No host can have a name like this, so that no server of names has to say so.
+    let unknown = format!("http://{}.invalid", "a".repeat(64));
     for (host, cause) in [
         (refusing, "the connection was refused"),
         (unknown, "its host is not known"),
