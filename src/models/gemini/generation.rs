@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
+use super::request::GeminiDialect;
 use crate::agent::ports::ModelRequest;
 use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::accepted_limit;
+use crate::models::parameters::{accepted_limit, provider_tools};
 
 /// Budgets of thoughts by effort, as Google itself translates the efforts of other protocols
 /// (<https://ai.google.dev/gemini-api/docs/openai>, "Thinking").
@@ -27,7 +28,7 @@ pub(super) fn is_older(model: &str) -> bool {
 }
 
 /// Returns the fields of `generationConfig`.
-pub(super) fn config(request: &ModelRequest, max_output_tokens: Option<u64>) -> Object {
+pub(super) fn config(request: &ModelRequest, dialect: &GeminiDialect) -> Object {
     let parameters = &request.parameters;
     let mut config = Object::new();
     for (name, value) in [
@@ -35,7 +36,7 @@ pub(super) fn config(request: &ModelRequest, max_output_tokens: Option<u64>) -> 
         ("topP", parameters.top_p.map(Value::from)),
         (
             "maxOutputTokens",
-            accepted_limit(request, max_output_tokens).map(Value::from),
+            accepted_limit(request, dialect.max_output_tokens).map(Value::from),
         ),
         (
             "stopSequences",
@@ -53,7 +54,7 @@ pub(super) fn config(request: &ModelRequest, max_output_tokens: Option<u64>) -> 
             config.insert(name.to_owned(), value);
         }
     }
-    if !is_told_in_words(request) {
+    if !is_told_in_words(request, dialect) {
         match &request.response_format {
             ResponseFormat::Text => return config,
             ResponseFormat::JsonObject => {}
@@ -67,9 +68,9 @@ pub(super) fn config(request: &ModelRequest, max_output_tokens: Option<u64>) -> 
 }
 
 /// Returns what the model is told of the shape of its answer.
-pub(super) fn shape_in_words(request: &ModelRequest) -> Option<String> {
+pub(super) fn shape_in_words(request: &ModelRequest, dialect: &GeminiDialect) -> Option<String> {
     const WORDS: &str = "Give the final answer as one JSON object, with nothing before or after it.";
-    if !is_told_in_words(request) {
+    if !is_told_in_words(request, dialect) {
         return None;
     }
     match &request.response_format {
@@ -79,9 +80,10 @@ pub(super) fn shape_in_words(request: &ModelRequest) -> Option<String> {
     }
 }
 
-/// Older models refuse a request with both tools and a shape.
-fn is_told_in_words(request: &ModelRequest) -> bool {
-    is_older(&request.model) && !request.tools.is_empty()
+/// Older models refuse a request with both tools, their provider's own included, and a shape.
+fn is_told_in_words(request: &ModelRequest, dialect: &GeminiDialect) -> bool {
+    let has_tools = || !request.tools.is_empty() || !provider_tools(request, &dialect.provider).is_empty();
+    is_older(&request.model) && has_tools()
 }
 
 /// Thoughts that were asked for are shown as well.

@@ -31,7 +31,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8
         system.extend(parts::text(&request.system));
     }
     system.extend(contents.system);
-    system.extend(generation::shape_in_words(request).and_then(|words| parts::text(&words)));
+    system.extend(generation::shape_in_words(request, dialect).and_then(|words| parts::text(&words)));
     let functions: Vec<_> = request.tools.iter().map(Function::of).collect();
     let functions = (!functions.is_empty()).then_some(Tools::OfAgent {
         function_declarations: functions,
@@ -45,7 +45,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8
         system_instruction: (!system.is_empty()).then_some(Instruction { parts: system }),
         contents: Content::of(contents.turns),
         tool_config: tool_config(request),
-        generation_config: generation::config(request, dialect.max_output_tokens),
+        generation_config: generation::config(request, dialect),
     };
     // Every map has text keys and every raw value was checked, so this can't fail.
     with_extra(serde_json::to_vec(&body).unwrap_or_default(), &request.parameters.extra)

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
+use agent_runtime::json::Object;
 use agent_runtime::message::{ContentPart, Role};
-use agent_runtime::model_parameters::ModelParameters;
+use agent_runtime::model_parameters::{ModelParameters, ProviderTools};
 use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::models::gemini::{GeminiDialect, encode_request};
 use serde_json::{Value, json};
@@ -165,6 +166,33 @@ fn a_shape_is_named_or_told_in_words_where_the_model_refuses_it() {
             told,
             "{model} {has_tools}"
         );
+    }
+}
+
+#[test]
+fn tools_of_google_leave_no_room_for_a_shape_either() {
+    let search = Object::from_iter([("googleSearch".to_owned(), json!({}))]);
+    let of_extra = ModelParameters {
+        extra: Object::from_iter([("tools".to_owned(), json!([search]))]),
+        ..ModelParameters::default()
+    };
+    let named = json!({"responseMimeType": "application/json"});
+    for (model, provider, parameters, config) in [
+        ("gemini-2.5-pro", "p", ModelParameters::default(), json!({})),
+        ("gemini-2.5-pro", "p", of_extra, json!({})),
+        ("gemini-2.5-pro", "other", ModelParameters::default(), named.clone()),
+        ("gemini-3-pro-preview", "p", ModelParameters::default(), named),
+    ] {
+        let has_extra = !parameters.extra.is_empty();
+        let tools = ProviderTools::from([(provider.to_owned(), vec![search.clone()])]);
+        let body = encoded(&ModelRequest {
+            response_format: ResponseFormat::JsonObject,
+            provider_tools: Arc::new(if has_extra { ProviderTools::new() } else { tools }),
+            ..asked(model, parameters)
+        });
+        assert_eq!(body["generationConfig"], config, "{model} {provider} {has_extra}");
+        let is_told = body["systemInstruction"]["parts"][0]["text"].is_string();
+        assert_eq!(is_told, config == json!({}), "{model} {provider} {has_extra}");
     }
 }
 
