@@ -117,6 +117,15 @@ pub(super) fn truncated() -> Failure {
     ))
 }
 
+/// Returns the failure of an answer that the model itself has spoilt. Models do that now and then, whatever they were asked: another
+/// attempt may succeed.
+pub(super) fn broken_down(message: String) -> Failure {
+    Failure {
+        error: ModelError::new(ModelErrorClass::Protocol, message),
+        retryable: true,
+    }
+}
+
 /// Returns the failure of an answer that is not what its protocol says; the beginning of `body` is kept for the operator.
 pub(super) fn protocol(message: String, body: &str) -> Failure {
     let body = body.chars().filter(|c| *c != '\0').take(KEPT_CHARS).collect::<String>();

@@ -1,4 +1,5 @@
-//! Repeats calls that failed before anything of an answer was passed on, and only those. Knows no provider and no HTTP.
+//! Repeats calls that failed before anything of an answer was passed on, and only those. A count of tokens is nothing of an answer. Knows
+//! no provider and no HTTP.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use futures_util::stream::{self, BoxStream, StreamExt as _};
 
 use super::settings::RetrySettings;
 use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelStream};
+use crate::usage::Usage;
 
 /// A failed attempt.
 #[derive(Debug, Clone)]
@@ -105,6 +107,8 @@ impl Retry {
             delays,
             attempt: Some(attempt),
             current: None,
+            used: Usage::default(),
+            pause: None,
         };
         stream::unfold(Some(state), |state| async {
             let mut state = state?;
@@ -126,20 +130,30 @@ impl Retry {
 struct Attempts<D, A> {
     policy: Retry,
     delays: D,
-    /// Begins an attempt, and keeps what it needs for that. Gone when an event was passed on.
+    /// Begins an attempt, and keeps what it needs for that. Gone when anything of an answer was passed on.
     attempt: Option<A>,
     current: Option<Attempt>,
+    /// What the current attempt has used so far.
+    used: Usage,
+    /// The pause before the next attempt.
+    pause: Option<Duration>,
 }
 
 impl<D: Iterator<Item = Duration>, A: Fn() -> Attempt> Attempts<D, A> {
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {
+            if let Some(delay) = self.pause.take() {
+                self.policy.pauses.pause(delay).await;
+            }
             if self.current.is_none() {
                 self.current = Some(self.attempt.as_ref()?());
             }
             let failure = match self.current.as_mut()?.next().await? {
                 Ok(event) => {
-                    self.attempt = None;
+                    match &event {
+                        ModelEvent::Usage(usage) => self.used = *usage,
+                        _ => self.attempt = None,
+                    }
                     return Some(Ok(event));
                 }
                 Err(failure) => failure,
@@ -161,7 +175,11 @@ impl<D: Iterator<Item = Duration>, A: Fn() -> Attempt> Attempts<D, A> {
                 ?delay,
                 "model call is repeated"
             );
-            self.policy.pauses.pause(delay).await;
+            self.pause = Some(delay);
+            let usage = std::mem::take(&mut self.used);
+            if !usage.is_nothing() {
+                return Some(Ok(ModelEvent::AttemptFailed { usage }));
+            }
         }
     }
 }
@@ -208,8 +226,8 @@ mod tests {
         Err(Failure::judged(error))
     }
 
-    /// Plays the attempts and returns the texts, the final error's class and the delays.
-    fn play(share: f64, attempts: Vec<Vec<Item>>) -> (Vec<String>, Option<ModelErrorClass>, Vec<u64>) {
+    /// Plays the attempts and returns what is passed on, and the delays.
+    fn items(share: f64, attempts: Vec<Vec<Item>>) -> (Vec<Result<ModelEvent, ModelError>>, Vec<u64>) {
         let settings = RetrySettings {
             max_retries: 3,
             base_delay: Duration::from_millis(100),
@@ -222,16 +240,23 @@ mod tests {
         let attempts = Mutex::new(VecDeque::from(attempts));
         let stream = Retry::new(settings, Arc::clone(&pauses) as Arc<dyn Pauses>)
             .run(move || stream::iter(attempts.lock().unwrap().pop_front().expect("one attempt too many")).boxed());
+        let items = futures_util::FutureExt::now_or_never(stream.collect()).unwrap();
+        let delays = pauses.delays.lock().unwrap().clone();
+        (items, delays)
+    }
+
+    /// Plays the attempts and returns the texts, the final error's class and the delays.
+    fn play(share: f64, attempts: Vec<Vec<Item>>) -> (Vec<String>, Option<ModelErrorClass>, Vec<u64>) {
+        let (items, delays) = items(share, attempts);
         let mut texts = Vec::new();
         let mut class = None;
-        for item in futures_util::FutureExt::now_or_never(stream.collect::<Vec<_>>()).unwrap() {
+        for item in items {
             match item {
                 Ok(ModelEvent::TextDelta { text }) => texts.push(text),
                 Ok(other) => panic!("{other:?}"),
                 Err(error) => class = Some(error.class),
             }
         }
-        let delays = pauses.delays.lock().unwrap().clone();
         (texts, class, delays)
     }
 
@@ -294,6 +319,42 @@ mod tests {
         assert_eq!(
             play(0.0, attempts),
             (vec!["half".to_owned()], Some(ModelErrorClass::Network), vec![])
+        );
+    }
+
+    #[test]
+    fn what_failed_attempts_have_used_is_told_and_a_count_alone_is_no_answer() {
+        let usage = |total_tokens| Usage {
+            total_tokens,
+            ..Usage::default()
+        };
+        let counts = |total_tokens| ModelEvent::Usage(usage(total_tokens));
+        let failed = |total_tokens| ModelEvent::AttemptFailed {
+            usage: usage(total_tokens),
+        };
+        let lost = || fails(ModelErrorClass::Truncated, None, None);
+        let attempts = vec![
+            vec![Ok(counts(1)), Ok(counts(10)), lost()],
+            vec![lost()],
+            vec![Ok(counts(3)), lost()],
+            vec![Ok(counts(4)), Ok(said("half")), lost()],
+        ];
+        let (items, delays) = items(0.0, attempts);
+        let events: Vec<_> = items.iter().flatten().cloned().collect();
+        let expected = [
+            counts(1),
+            counts(10),
+            failed(10),
+            counts(3),
+            failed(3),
+            counts(4),
+            said("half"),
+        ];
+        assert_eq!(events, expected);
+        assert_eq!(
+            (items.len() - events.len(), delays.len()),
+            (1, 3),
+            "the last failure is the end"
         );
     }
 

@@ -38,6 +38,12 @@ impl<'a> Fields<'a> {
         self.iter().next().is_none()
     }
 
+    /// Tells whether there is an error: servers send empty ones beside answers.
+    pub(super) fn has_error(&self) -> bool {
+        let error = self.get("error");
+        error.is_some_and(|error| !matches!(error.get(), "\"\"" | "{}" | "false"))
+    }
+
     /// Returns a text.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.get(name).and_then(text)

@@ -68,7 +68,7 @@ impl<'a> Deltas<'a> {
                     arguments,
                 }
             }
-            ModelEvent::Usage(_) | ModelEvent::Completed(_) => return false,
+            ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. } | ModelEvent::Completed(_) => return false,
         };
         self.sink.emit(event);
         true

@@ -22,8 +22,10 @@ use crate::usage::Usage;
 /// How an exchange ended: with an answer, or cut, or with an error after what had arrived.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    /// The answer, or what there is of it.
+    /// The answer, or what there is of it. Its usage includes what failed attempts have used.
     pub(super) response: Option<ModelResponse>,
+    /// What failed attempts have used.
+    pub(super) failed: Usage,
     /// The model that gave the answer, or what there is of it.
     pub(super) answered_by: Option<ModelRef>,
     /// Why it was cut.
@@ -37,6 +39,8 @@ pub(super) struct Exchange {
 /// What one model made of the request.
 struct Answer {
     response: Option<ModelResponse>,
+    /// What failed attempts have used; the response's usage is its own.
+    failed: Usage,
     /// None where nothing arrived.
     answered_by: Option<ModelRef>,
     signal: Option<StopSignal>,
@@ -87,6 +91,8 @@ pub(super) async fn exchange_with(
         let fallback = choices.next().filter(|_| gives_way);
         let (next, mut ended) = after_response(ports, next, answer).await;
         // What failed attempts have cost belongs to the step.
+        ended.failed = spent + ended.failed;
+        spent = ended.failed;
         if let Some(response) = &mut ended.response {
             spent = spent + response.usage;
             response.usage = spent;
@@ -132,6 +138,7 @@ impl Exchange {
         };
         Self {
             response: (!spent.is_nothing()).then(unanswered),
+            failed: spent,
             answered_by: None,
             signal: None,
             error: None,
@@ -181,6 +188,7 @@ async fn before_request(
 async fn after_response(ports: &ExchangePorts, state: AgentState, answer: Answer) -> (AgentState, Exchange) {
     let Answer {
         response,
+        failed,
         answered_by,
         signal,
         error,
@@ -203,6 +211,7 @@ async fn after_response(ports: &ExchangePorts, state: AgentState, answer: Answer
     }
     let ended = Exchange {
         response,
+        failed,
         answered_by,
         signal,
         error,
@@ -242,11 +251,11 @@ async fn ask_one(
     let time_limit = ports.control.time_limit(state);
     let deltas = Deltas::new(&*ports.events, step_number, live);
     let answer = stream(ports, choice, request, deltas, time_limit).await;
-    let usage = answer
-        .response
-        .as_ref()
-        .map(|response| response.usage)
-        .unwrap_or_default();
+    let usage = answer.failed
+        + answer
+            .response
+            .as_ref()
+            .map_or(Usage::NOTHING, |response| response.usage);
     ports.control.spend(usage);
     ports.events.emit(AgentEvent::ModelResponded {
         step_number,
@@ -283,7 +292,7 @@ async fn stream(
             event = events.next() => event,
         };
         let event = match event {
-            Some(Ok(ModelEvent::Completed(response))) => return complete(choice, *response, asked),
+            Some(Ok(ModelEvent::Completed(response))) => return complete(choice, *response, asked, partial.failed()),
             Some(Ok(event)) => event,
             Some(Err(error)) => return fail(choice, partial, &error, was_heard),
             None => return fail(choice, partial, &silent_end(), was_heard),
@@ -291,12 +300,13 @@ async fn stream(
         // A stream that is always ready would keep its thread from timers, readers and other runs.
         tokio::task::coop::consume_budget().await;
         partial.push(&event);
+        let asks_again = matches!(event, ModelEvent::AttemptFailed { .. });
         was_heard |= deltas.tell(event);
         if let Some(limit) = limit.as_ref().filter(|limit| limit.is_overrun(partial.bytes())) {
             return cut(choice, partial, limit.overrun());
         }
-        let pending = partial.usage().priced(choice.price.as_ref());
-        let is_over = limit.as_ref().is_some_and(|limit| pending.output_tokens > limit.tokens);
+        let pending = partial.used().priced(choice.price.as_ref());
+        let is_over = asks_again || limit.as_ref().is_some_and(|limit| pending.output_tokens > limit.tokens);
         if let Some(signal) = control.usage_limit(pending).filter(|_| is_over) {
             return cut(choice, partial, signal);
         }
@@ -304,7 +314,7 @@ async fn stream(
 }
 
 /// Ends a whole answer to a request of so many bytes. Servers that count nothing are counted for.
-fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64) -> Answer {
+fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64, failed: Usage) -> Answer {
     let usage = if response.usage.total_tokens == 0 {
         let estimated = estimated_usage(asked, content_bytes(&response.content));
         let cost = response.usage.cost;
@@ -312,13 +322,14 @@ fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64) -> Answer
     } else {
         response.usage
     };
-    end(choice, ModelResponse { usage, ..response })
+    end(choice, ModelResponse { usage, ..response }, failed)
 }
 
-fn end(choice: &ModelChoice, response: ModelResponse) -> Answer {
+fn end(choice: &ModelChoice, response: ModelResponse, failed: Usage) -> Answer {
     let usage = response.usage.priced(choice.price.as_ref());
     Answer {
         response: Some(ModelResponse { usage, ..response }),
+        failed: failed.priced(choice.price.as_ref()),
         answered_by: Some(choice.model_ref.clone()),
         signal: None,
         error: None,
@@ -355,7 +366,8 @@ fn fail(choice: &ModelChoice, partial: PartialAnswer, error: &ModelError, was_he
 /// Ends an answer of which perhaps nothing has arrived.
 fn end_partial(choice: &ModelChoice, partial: PartialAnswer) -> Answer {
     let has_begun = partial.has_begun();
-    let ended = end(choice, partial.into_response());
+    let failed = partial.failed();
+    let ended = end(choice, partial.into_response(), failed);
     Answer {
         answered_by: ended.answered_by.filter(|_| has_begun),
         ..ended

@@ -19,6 +19,8 @@ pub(super) struct PartialAnswer {
     text: String,
     refusal: String,
     usage: Usage,
+    /// What attempts have used that failed before this answer began.
+    failed: Usage,
     bytes: u64,
     has_begun: bool,
     /// The size of what has arrived since the provider last counted.
@@ -34,6 +36,7 @@ impl PartialAnswer {
             text: String::new(),
             refusal: String::new(),
             usage: Usage::default(),
+            failed: Usage::default(),
             bytes: 0,
             has_begun: false,
             uncounted: 0,
@@ -52,9 +55,14 @@ impl PartialAnswer {
                 self.uncounted = 0;
                 0
             }
+            ModelEvent::AttemptFailed { usage } => {
+                self.failed = self.failed + *usage;
+                self.usage = Usage::default();
+                0
+            }
             ModelEvent::ToolCallStarted { .. } | ModelEvent::Completed(_) => 0,
         };
-        self.has_begun |= !matches!(event, ModelEvent::Usage(_));
+        self.has_begun |= !matches!(event, ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. });
         self.bytes += delta as u64;
         self.uncounted += delta as u64;
     }
@@ -69,9 +77,14 @@ impl PartialAnswer {
         self.has_begun
     }
 
-    /// Returns what has been used so far.
-    pub(super) fn usage(&self) -> Usage {
-        self.usage
+    /// Returns what has been used so far, failed attempts included.
+    pub(super) fn used(&self) -> Usage {
+        self.failed + self.usage
+    }
+
+    /// Returns what failed attempts have used.
+    pub(super) fn failed(&self) -> Usage {
+        self.failed
     }
 
     /// Ends the answer where it is. Servers count at the end only, or the request at the beginning and the answer at the end, so what

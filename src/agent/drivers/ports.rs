@@ -19,7 +19,7 @@ use crate::message::{ContentPart, Message, MessageTags, Role};
 use crate::model_parameters::{ModelParameters, ProviderTools};
 use crate::model_ref::ModelRef;
 use crate::tenant::TenantId;
-use crate::usage::Price;
+use crate::usage::{Price, Usage};
 
 /// A model that may be asked.
 #[derive(Debug, Clone)]
@@ -143,12 +143,13 @@ impl DriverPorts {
         Message::new(MessageId::generate(&*self.ids), role, content, self.now())
     }
 
-    /// Makes the message of an answer. One without content makes none: providers refuse empty messages.
-    pub fn assistant_message(&self, response: &ModelResponse) -> Option<Arc<Message>> {
+    /// Makes the message of an answer; its usage includes what failed attempts have used, which its context does not. One without content makes none: providers refuse empty messages.
+    pub fn assistant_message(&self, response: &ModelResponse, failed: Usage) -> Option<Arc<Message>> {
         if response.content.is_empty() && response.provider_fields.is_none() {
             return None;
         }
-        let tokens = response.usage.input_tokens.saturating_add(response.usage.output_tokens);
+        let usage = response.usage.since(failed);
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         let tags = MessageTags {
             is_partial: response.finish_reason == FinishReason::Interrupted,
             context_tokens: (tokens > 0).then_some(tokens),

@@ -14,6 +14,7 @@ use crate::agent::state::{
 };
 use crate::ids::StepId;
 use crate::message::{ContentPart, ToolCall};
+use crate::usage::Usage;
 
 /// Names the driver in errors and stop signals.
 const SCRIPT: &str = "script";
@@ -53,6 +54,7 @@ impl ScriptedDriver {
         );
         let played = Exchange {
             response: Some(response),
+            failed: Usage::NOTHING,
             answered_by: None,
             signal: None,
             error: script.error.as_ref().map(|error| AgentError {

@@ -76,6 +76,7 @@ pub(super) async fn carry_out(
 ) -> AgentState {
     let Exchange {
         response,
+        failed,
         answered_by,
         signal,
         error,
@@ -84,7 +85,7 @@ pub(super) async fn carry_out(
     step.errors = error.into_iter().collect();
     step.answered_by = answered_by;
     if let Some(response) = response {
-        step.output_messages.extend(ports.assistant_message(&response));
+        step.output_messages.extend(ports.assistant_message(&response, failed));
         step.response = Some(response);
     }
     if step.has_tool_calls() {

@@ -143,6 +143,12 @@ pub enum ModelEvent {
     },
     /// What the answer has used so far: a snapshot that replaces earlier ones.
     Usage(Usage),
+    /// An attempt that had said nothing yet has failed, and is repeated. Its provider has counted this much; later counts are of the next
+    /// attempt alone.
+    AttemptFailed {
+        /// What the attempt has used.
+        usage: Usage,
+    },
     /// The whole answer; the last event.
     Completed(Box<ModelResponse>),
 }

@@ -109,7 +109,6 @@ impl MessagesDecoder {
     ) -> Result<(), Failure> {
         let Some(answer) = &mut self.answer else { return Ok(()) };
         let index = event.count("index");
-        let told = events.len();
         let outcome = match kind {
             "message_start" => {
                 let message = event.object("message").unwrap_or_default();
@@ -146,13 +145,7 @@ impl MessagesDecoder {
             _ => return Ok(()),
         };
         self.saw_message = true;
-        // The usage that a stream begins with waits for the first piece of the answer: a call is repeated only until something was
-        // passed on, and overloads are often told right after the beginning.
-        if (events.len() > told || kind == "message_delta")
-            && let Some(usage) = answer.news_of_usage()
-        {
-            events.insert(told, ModelEvent::Usage(usage));
-        }
+        events.extend(answer.news_of_usage().map(ModelEvent::Usage));
         outcome.map_err(|fault| self.failure(&fault, text))
     }
 
@@ -212,6 +205,5 @@ fn read_object(text: &str) -> Result<Fields<'_>, Failure> {
 
 fn is_error(object: &Fields<'_>) -> bool {
     let says = |name: &str| object.text(name).as_deref() == Some("error");
-    let error = object.get("error");
-    says("type") || says("object") || error.is_some_and(|error| !matches!(error.get(), "\"\"" | "{}" | "false"))
+    says("type") || says("object") || object.has_error()
 }

@@ -80,6 +80,11 @@ impl Answer {
         }
     }
 
+    /// Returns what was used, as far as the provider has said.
+    pub(super) fn usage(&self) -> Usage {
+        self.usage
+    }
+
     /// Takes a whole block.
     pub(super) fn take_block(&mut self, raw: &RawValue, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let block = wire::object(raw).unwrap_or_default();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::answer::{Answer, Fault};
 use super::frames::{Frame, Frames};
-use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
+use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
-use crate::models::body::{Body, BodyEnd, protocol, truncated};
+use crate::models::body::{Body, BodyEnd, broken_down, protocol, truncated};
 use crate::models::calls::CallFault;
 use crate::models::client::Decoder;
 use crate::models::errors::error_of_frame;
@@ -173,17 +173,13 @@ impl ConverseDecoder {
         let Some(answer) = self.answer.take() else {
             return Ok(());
         };
+        if answer.usage() != Usage::default() {
+            events.push(ModelEvent::Usage(answer.usage()));
+        }
         if let Some(message) = answer.breakdown() {
-            // Models fail so now and then, whatever they were asked: another attempt may succeed.
-            return Err(Failure {
-                error: ModelError::new(ModelErrorClass::Protocol, message),
-                retryable: true,
-            });
+            return Err(broken_down(message));
         }
         let response = answer.finish(&self.provider, events);
-        if response.usage != Usage::default() {
-            events.push(ModelEvent::Usage(response.usage));
-        }
         events.push(ModelEvent::Completed(Box::new(response)));
         Ok(())
     }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::answer::{Answer, Fault};
-use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
+use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
-use crate::models::body::{Body, protocol, truncated};
+use crate::models::body::{Body, broken_down, protocol, truncated};
 use crate::models::calls::CallFault;
 use crate::models::errors::error_of_frame;
 use crate::models::framed::FrameDecoder;
@@ -108,24 +108,18 @@ impl GeminiDecoder {
             Err(error) if error.is_eof() => return Err(truncated()),
             Err(_) => return Err(protocol("the answer is not a JSON object".to_owned(), text)),
         };
-        if is_error(&chunk) {
+        if chunk.has_error() {
             return Err(error_of_frame(text));
         }
         let Some(answer) = &mut self.answer else { return Ok(()) };
         answer.take_envelope(&chunk);
-        let told = events.len();
         let mut outcome = Ok(());
         if let Some(candidate) = candidate(&chunk) {
             self.saw_answer = true;
             outcome = answer.take_candidate(&candidate, events);
         }
         self.saw_answer |= answer.is_blocked();
-        // What a stream begins with waits for the first piece: a call is repeated only until something was passed on.
-        if events.len() > told
-            && let Some(usage) = answer.news_of_usage()
-        {
-            events.push(ModelEvent::Usage(usage));
-        }
+        events.extend(answer.news_of_usage().map(ModelEvent::Usage));
         outcome.map_err(|fault| self.failure(fault, text))
     }
 
@@ -133,10 +127,10 @@ impl GeminiDecoder {
         let Some(mut answer) = self.answer.take() else {
             return Ok(());
         };
-        if let Some(message) = answer.breakdown() {
-            return Err(broken(message));
-        }
         events.extend(answer.news_of_usage().map(ModelEvent::Usage));
+        if let Some(message) = answer.breakdown() {
+            return Err(broken_down(message));
+        }
         let response = answer.finish(&self.provider, events);
         events.push(ModelEvent::Completed(Box::new(response)));
         Ok(())
@@ -157,17 +151,4 @@ fn candidate<'a>(chunk: &Fields<'a>) -> Option<Fields<'a>> {
     let candidates = chunk.list("candidates")?;
     let mut candidates = candidates.into_iter().filter_map(wire::object);
     candidates.find(|candidate| candidate.count("index").unwrap_or_default() == 0)
-}
-
-fn is_error(chunk: &Fields<'_>) -> bool {
-    let error = chunk.get("error");
-    error.is_some_and(|error| !matches!(error.get(), "\"\"" | "{}" | "false"))
-}
-
-/// Models fail so now and then, whatever they were asked: another attempt may succeed.
-fn broken(message: String) -> Failure {
-    Failure {
-        error: ModelError::new(ModelErrorClass::Protocol, message),
-        retryable: true,
-    }
 }

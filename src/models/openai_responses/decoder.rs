@@ -68,7 +68,7 @@ impl FrameDecoder for ResponsesDecoder {
         self.saw_frame = true;
         let event = read_object(data)?;
         let kind = event.filled("type").unwrap_or_else(|| frame.name.clone());
-        if matches!(kind.as_str(), "error" | "response.error") || (has_error(&event) && !event.has("response")) {
+        if matches!(kind.as_str(), "error" | "response.error") || (event.has_error() && !event.has("response")) {
             return Err(failure_of_event(data));
         }
         self.take_event(&kind, &event, events)
@@ -92,7 +92,7 @@ impl FrameDecoder for ResponsesDecoder {
         let response = read_object(body)?;
         let is_response = response.text("object").as_deref() == Some("response") || response.list("output").is_some();
         let says = |name: &str| response.text(name).as_deref() == Some("error");
-        if !is_response && (has_error(&response) || says("object") || says("type")) {
+        if !is_response && (response.has_error() || says("object") || says("type")) {
             return Err(failure_of_event(body));
         }
         if !is_response {
@@ -151,25 +151,24 @@ impl ResponsesDecoder {
     /// Takes the response that ends the answer; `status` is how, unless the response says otherwise.
     fn take_end(&mut self, response: &Fields<'_>, status: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
         let status = response.filled("status").unwrap_or_else(|| status.to_owned());
-        if status == "failed" || has_error(response) {
-            return Err(failure_of_response(response));
-        }
         let reason = match status.as_str() {
-            "completed" => None,
-            "incomplete" => Some(incomplete(response)),
-            "queued" | "in_progress" => return Err(deferred()),
-            "cancelled" => return Err(cancelled()),
-            _ => Some(FinishReason::Other(status)),
+            status if status == "failed" || response.has_error() => Err(failure_of_response(response)),
+            "completed" => Ok(None),
+            "incomplete" => Ok(Some(incomplete(response))),
+            "queued" | "in_progress" => Err(deferred()),
+            "cancelled" => Err(cancelled()),
+            _ => Ok(Some(FinishReason::Other(status))),
         };
+        let usage = read_usage(response);
+        let reason = reason.inspect_err(|_| events.extend(usage.map(ModelEvent::Usage)))?;
         let Some(mut answer) = self.answer.take() else {
             return Ok(());
         };
         answer.take_envelope(response);
         let output = response.list("output").unwrap_or_default();
         let taken = answer.take_list(&output, events);
-        taken.map_err(|_: TooManyCalls| self.too_many_calls())?;
-        let usage = read_usage(response);
         events.extend(usage.map(ModelEvent::Usage));
+        taken.map_err(|_: TooManyCalls| self.too_many_calls())?;
         let response = answer.finish(&self.provider, reason, usage.unwrap_or_default());
         let response = response.map_err(|_| protocol("a tool call has no name".to_owned(), ""))?;
         events.push(ModelEvent::Completed(Box::new(response)));
@@ -211,11 +210,6 @@ fn words_event(kind: &str) -> Option<WordsEvent> {
         field,
         is_whole,
     })
-}
-
-fn has_error(object: &Fields<'_>) -> bool {
-    let error = object.get("error");
-    error.is_some_and(|error| !matches!(error.get(), "\"\"" | "{}" | "false"))
 }
 
 fn incomplete(response: &Fields<'_>) -> FinishReason {

@@ -211,3 +211,51 @@ async fn what_a_failed_attempt_has_cost_stays_counted_when_a_hook_keeps_the_next
     assert_eq!(state.usage(), usage(100, 0));
     assert_eq!(setup.control().unwrap().spent(), usage(100, 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_attempts_have_used_is_spent_and_no_part_of_the_context() {
+    let failed = |input, output| {
+        Beat::Event(ModelEvent::AttemptFailed {
+            usage: usage(input, output),
+        })
+    };
+    let first = vec![
+        Beat::Event(ModelEvent::Usage(usage(10, 4_000))),
+        failed(10, 4_000),
+        Beat::Event(ModelEvent::Usage(usage(10, 0))),
+        Beat::Fail(ModelErrorClass::Overload, "busy"),
+    ];
+    let answer = [vec![failed(20, 2_000)], says("done")].concat();
+    let second = FakeModel::new([answer]);
+    let setup = Setup::new([first]).with_fallback("other/two", &second, None);
+    let state = setup.run().await;
+    let all = usage(10 + 10 + 20 + 10, 4_000 + 2_000 + 5);
+    assert_eq!((state.usage(), setup.control().unwrap().spent()), (all, all));
+    let told = setup.events.events().into_iter().filter_map(|event| match event {
+        AgentEvent::ModelResponded { usage, .. } => Some(usage.total_tokens),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [4_020, 2_035]);
+    let context = state.stored_messages().next_back().unwrap().tags.context_tokens;
+    assert_eq!(context, Some(15), "the request that was answered, and the answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_again_once_failed_attempts_have_spent_the_budget() {
+    let beats = vec![
+        Beat::Event(ModelEvent::Usage(usage(10, 20))),
+        Beat::Event(ModelEvent::AttemptFailed { usage: usage(10, 20) }),
+        text("never read"),
+    ];
+    let budget = ExecutionBudget {
+        max_tokens: Some(30),
+        ..ExecutionBudget::unlimited()
+    };
+    let setup = Setup::new([beats]).with_budget(budget);
+    let state = setup.run().await;
+    assert_eq!(state.stop_reason(), Some(StopReason::TokenLimitReached));
+    assert_eq!(
+        (transcript(&state), state.usage()),
+        (vec!["user: go".to_owned()], usage(10, 20))
+    );
+}

@@ -161,6 +161,22 @@ impl Outcome {
         self.events.iter().filter_map(text).collect()
     }
 
+    /// Returns the tokens that the provider has counted, as the events tell them: all, and those of failed attempts.
+    pub(super) fn tokens(&self) -> (u64, u64) {
+        let (mut of_attempt, mut failed) = (0, 0);
+        for event in &self.events {
+            match event {
+                ModelEvent::Usage(usage) => of_attempt = usage.total_tokens,
+                ModelEvent::AttemptFailed { usage } => {
+                    assert_eq!(usage.total_tokens, of_attempt);
+                    failed += std::mem::take(&mut of_attempt);
+                }
+                _ => {}
+            }
+        }
+        (failed + of_attempt, failed)
+    }
+
     /// Returns the calls as the events tell them: id, name and arguments.
     pub(super) fn calls(&self) -> Vec<(String, String, String)> {
         let mut calls = Vec::new();

@@ -133,7 +133,8 @@ impl ReactDriver {
     fn end_malformed(&self, state: AgentState, mut step: AgentStep, asked: Exchange, fault: &str) -> AgentState {
         step.answered_by = asked.answered_by;
         if let Some(response) = asked.response {
-            step.output_messages.extend(self.ports.assistant_message(&response));
+            step.output_messages
+                .extend(self.ports.assistant_message(&response, asked.failed));
             step.response = Some(response);
         }
         let completed: Vec<&AgentStep> = state.steps().collect();

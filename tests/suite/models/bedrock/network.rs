@@ -139,6 +139,7 @@ async fn an_exception_is_waited_out_only_before_anything_was_passed_on() {
     .await;
     let outcome = ask(signing(&server, &impatient(4)).as_ref(), asked()).await;
     assert_eq!((outcome.texts().as_str(), server.captured().len()), ("hello", 3));
+    assert_eq!(outcome.tokens(), (10, 5), "the broken answer and the whole one");
 
     let half = [event(&text_delta(0, "hel")), throttled].concat();
     let server = ModelServer::start(vec![Reply::new(200, EVENTS, half), hello()]).await;

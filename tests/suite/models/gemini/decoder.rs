@@ -180,7 +180,11 @@ fn a_call_that_the_model_could_not_write_is_no_answer() {
         body["candidates"][0]["finishMessage"] = Value::from("Malformed function call: print(");
         let message = format!("the model's answer ended with {reason}: Malformed function call: print(");
         let (events, end) = stream(std::slice::from_ref(&body));
-        assert_eq!(events, [], "nothing is told, so that the call can be repeated");
+        let is_count = |event: &ModelEvent| matches!(event, ModelEvent::Usage(usage) if usage.total_tokens == 5);
+        assert!(
+            events.len() == 1 && events.iter().all(is_count),
+            "nothing else is told, so that the call can be repeated: {events:?}"
+        );
         assert_eq!(end.unwrap_err().message, message);
         assert_eq!(error(plain(&body)), (ModelErrorClass::Protocol, message));
         let with_call = last(&[json!({"functionCall": {"name": "t"}})], reason);
@@ -326,7 +330,7 @@ fn sources_stand_at_the_last_words() {
 }
 
 #[test]
-fn usage_is_told_with_the_first_piece_and_when_it_changes() {
+fn usage_is_told_when_it_changes() {
     let usage = |input, output| Usage {
         input_tokens: input,
         output_tokens: output,
@@ -348,9 +352,11 @@ fn usage_is_told_with_the_first_piece_and_when_it_changes() {
     ]);
     let text = |text: &str| ModelEvent::TextDelta { text: text.to_owned() };
     let wanted = [
+        ModelEvent::Usage(usage(9, 0)),
         text("a"),
         ModelEvent::Usage(usage(9, 1)),
         text("b"),
+        ModelEvent::Usage(usage(7, 2)),
         ModelEvent::Usage(usage(8, 2)),
     ];
     assert_eq!(events, wanted);

@@ -69,6 +69,33 @@ async fn what_may_pass_is_repeated_only_before_anything_was_passed_on() {
 }
 
 #[tokio::test]
+async fn answers_that_are_asked_for_again_count() {
+    let lost = |mut chunk: Value| {
+        chunk["usageMetadata"] = json!({"promptTokenCount": 10, "thoughtsTokenCount": 8_000});
+        chunk
+    };
+    let lost = events(&[lost(chunk(&[])), lost(last(&[], "MALFORMED_FUNCTION_CALL"))]);
+    let counted = |mut chunk: Value| {
+        chunk["usageMetadata"] = json!({"promptTokenCount": 10, "candidatesTokenCount": 3});
+        chunk
+    };
+    let answer = || events(&[counted(last(&[json!({"text": "hello"})], "STOP"))]);
+    let server = ModelServer::start(vec![lost.clone(), lost.clone(), answer()]).await;
+    let outcome = ask(client(&server, &impatient(4)).as_ref(), request(vec![user("hi")])).await;
+    assert_eq!(outcome.tokens(), (2 * 8_010 + 13, 2 * 8_010));
+    assert_eq!(outcome.end.unwrap().usage.total_tokens, 13, "those of the answer alone");
+
+    let server = ModelServer::start(vec![lost; 3]).await;
+    let outcome = ask(client(&server, &impatient(2)).as_ref(), request(vec![user("hi")])).await;
+    assert_eq!(
+        outcome.tokens(),
+        (3 * 8_010, 2 * 8_010),
+        "also where no attempt succeeds"
+    );
+    assert_eq!(outcome.end.unwrap_err().class, ModelErrorClass::Protocol);
+}
+
+#[tokio::test]
 async fn errors_of_google_have_their_classes() {
     use ModelErrorClass as C;
     for (status, kind, message, class, attempts) in [

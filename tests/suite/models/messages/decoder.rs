@@ -105,8 +105,8 @@ fn usage_is_a_running_total_and_the_last_one_stands() {
     let (events, response) = stream(&[start(), ping(), end("tool_use"), late, stop()]);
     assert_eq!(
         events,
-        [usage(3, 9), usage(30, 9)].map(ModelEvent::Usage),
-        "each change is told once, the first with the first piece"
+        [usage(3, 1), usage(3, 9), usage(30, 9)].map(ModelEvent::Usage),
+        "each change is told once"
     );
     let response = response.unwrap();
     assert_eq!(

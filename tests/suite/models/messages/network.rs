@@ -58,6 +58,7 @@ async fn an_overload_is_waited_out_only_before_anything_was_passed_on() {
     .await;
     let outcome = ask(client(&server, &impatient(4)).as_ref(), request(vec![user("hi")])).await;
     assert_eq!((outcome.texts().as_str(), server.captured().len()), ("hello", 3));
+    assert_eq!(outcome.tokens().1, 4, "what the failed attempt had read counts");
 
     let server = ModelServer::start(vec![events(&[start(), text_delta(0, "hel"), overloaded()]), hello()]).await;
     let outcome = ask(client(&server, &impatient(4)).as_ref(), request(vec![user("hi")])).await;

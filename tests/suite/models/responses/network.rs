@@ -22,7 +22,8 @@ fn events(events: &[serde_json::Value]) -> Reply {
 #[tokio::test]
 async fn a_failed_attempt_is_repeated_until_something_was_passed_on() {
     let overloaded = json!({"type": "error", "code": "server_is_overloaded", "message": "later"});
-    let failed = json!({"type": "response.failed", "response": {"status": "failed", "error": {"code": "server_error", "message": "oops"}}});
+    let failed = json!({"type": "response.failed", "response": {"status": "failed", "error": {"code": "server_error", "message": "oops"},
+                        "usage": {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}}});
     let hello = json!({"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "content_index": 0, "delta": "hello"});
     let server = ModelServer::start(vec![
         events(&[overloaded]),
@@ -40,6 +41,7 @@ async fn a_failed_attempt_is_repeated_until_something_was_passed_on() {
         ("hello", ModelErrorClass::Server)
     );
     assert_eq!(error.message, "oops");
+    assert_eq!(outcome.tokens(), (10, 5), "each failed attempt counts");
     let captured = server.captured();
     assert_eq!(captured.len(), 4);
     for request in &captured {
