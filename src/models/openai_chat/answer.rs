@@ -22,7 +22,6 @@ const MAX_EXECUTED_TOOLS: u64 = 256;
 /// An answer in the making.
 #[derive(Debug)]
 pub(super) struct Answer {
-    has_begun: bool,
     parts: Vec<Part>,
     calls: Calls,
     /// How many of the calls have their place among the parts.
@@ -60,7 +59,6 @@ impl Answer {
     /// Makes an empty answer of at most `limit` calls.
     pub(super) fn new(ids: Arc<dyn IdSource>, limit: usize) -> Self {
         Self {
-            has_begun: false,
             parts: Vec::new(),
             calls: Calls::new(ids, limit),
             placed_calls: 0,
@@ -91,9 +89,9 @@ impl Answer {
         self.finish_reason.is_some()
     }
 
-    /// Tells whether a message or a piece of one came.
-    pub(super) fn has_begun(&self) -> bool {
-        self.has_begun
+    /// Tells whether anything of an answer came. A role and empty words are nothing.
+    pub(super) fn has_content(&self) -> bool {
+        !self.parts.is_empty()
     }
 
     /// Takes what stands around the choices.
@@ -119,7 +117,6 @@ impl Answer {
         whole: bool,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), TooManyCalls> {
-        self.has_begun = true;
         self.kept.take(message, whole);
         self.add_reasoning(reasoning_words(message), events);
         if let Some(content) = message.get("content") {

@@ -113,7 +113,10 @@ impl FrameDecoder for ChatDecoder {
 impl ChatDecoder {
     /// Takes the mark at the end of a stream. Some servers send it without a reason for the end.
     fn end_of_frames(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let has_answer = |answer: &Answer| answer.is_finished() || answer.has_begun();
+        if let Some(answer) = &mut self.answer {
+            answer.end_words(events);
+        }
+        let has_answer = |answer: &Answer| answer.is_finished() || answer.has_content();
         if self.answer.as_ref().is_none_or(has_answer) {
             return self.complete(events);
         }
@@ -145,7 +148,7 @@ impl ChatDecoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Failure> {
         let is_error = |text: Option<String>| text.as_deref() == Some("error");
-        if has_error(chunk) || is_error(chunk.text("object")) || is_error(chunk.text("type")) {
+        if chunk.has_error() || is_error(chunk.text("object")) || is_error(chunk.text("type")) {
             return Err(error_of_frame(text));
         }
         let choices = chunk.list("choices");
@@ -156,7 +159,7 @@ impl ChatDecoder {
         });
         let Some(answer) = &mut self.answer else { return Ok(()) };
         if let Some((choice, raw)) = choice {
-            if has_error(&choice) {
+            if choice.has_error() {
                 return Err(error_of_frame(raw));
             }
             let piece = choice.object("delta").map(|delta| (delta, whole));
@@ -190,13 +193,7 @@ impl ChatDecoder {
     }
 }
 
-fn has_error(object: &Fields<'_>) -> bool {
-    object
-        .get("error")
-        .is_some_and(|error| !matches!(error.get(), "\"\"" | "{}" | "false"))
-}
-
 fn is_error_list(text: &str) -> bool {
     let first = wire::parse_list(text).and_then(|items| items.into_iter().next());
-    first.and_then(wire::object).is_some_and(|first| has_error(&first))
+    first.and_then(wire::object).is_some_and(|first| first.has_error())
 }

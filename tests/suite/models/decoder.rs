@@ -49,9 +49,20 @@ fn an_end_that_was_announced_is_enough_and_another_is_none() {
         let (events, end) = stream(data);
         assert_eq!((events, end.unwrap().finish_reason), (hello(), FinishReason::Stop));
     }
-    for data in [&[HELLO][..], &[DONE], &[]] {
+    let role = r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#;
+    let nothing = r#"{"choices":[{"index":0,"delta":{}}]}"#;
+    for data in [
+        &[HELLO][..],
+        &[DONE],
+        &[],
+        &[role, DONE],
+        &[role, nothing, DONE],
+        &[nothing, DONE],
+    ] {
         assert_eq!(class(&stream(data)), ModelErrorClass::Truncated, "{data:?}");
     }
+    let call = r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"id":"c","function":{"name":"t"}}]}}]}"#;
+    assert!(stream(&[role, call, DONE]).1.is_ok(), "a call is an answer");
     for text in [
         "",
         "\n\n",
