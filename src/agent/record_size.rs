@@ -1,13 +1,11 @@
 //! How large the record of a run becomes: counted while steps are archived, so that a run ends before its record can't be stored.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::Serialize;
-
 use super::progress::Progress;
 use super::state::{AgentStep, StepExecution};
+use crate::json::json_length;
 
 /// What a step or a call takes beside what was said: ids, times, usage.
 const ENTRY_BYTES: u64 = 512;
@@ -71,25 +69,7 @@ fn bytes_of(step: &AgentStep) -> u64 {
         .iter()
         .map(|error| error.message.len() as u64)
         .sum::<u64>();
-    ENTRY_BYTES * (calls + 1) + errors + step.output_messages.iter().map(json_bytes).sum::<u64>()
-}
-
-fn json_bytes(value: &impl Serialize) -> u64 {
-    let mut count = Count(0);
-    // Counting can't fail, and what can't be written is not stored either.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
-}
-
-struct Count(u64);
-
-impl io::Write for Count {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    let messages = step.output_messages.iter();
+    let messages: u64 = messages.map(|message| json_length(message) as u64).sum();
+    ENTRY_BYTES * (calls + 1) + errors + messages
 }

@@ -168,8 +168,8 @@ impl Provider {
         Ok(Phase::Read(Box::new(incoming), decoder))
     }
 
-    /// Says where the call failed, and hides keys and tokens, which servers may repeat in their complaint about them.
-    fn told(&self, mut failure: Failure) -> Failure {
+    /// Adds the address to a failure, and hides keys and tokens, which servers may repeat in their complaint about them.
+    fn addressed(&self, mut failure: Failure) -> Failure {
         failure.error.address = Some(Arc::clone(&self.address));
         let secrets = self.secrets.iter().map(ExposeSecret::expose_secret);
         for secret in secrets.filter(|secret| !secret.is_empty()) {
@@ -218,7 +218,7 @@ impl Call {
                 return Some(Ok(event));
             }
             if let Some(failure) = self.failure.take() {
-                return Some(Err(self.provider.told(failure)));
+                return Some(Err(self.provider.addressed(failure)));
             }
             let outcome = match std::mem::replace(&mut self.phase, Phase::End) {
                 Phase::End => return None,

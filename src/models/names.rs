@@ -1,9 +1,10 @@
-//! Names and ids of calls as servers accept them. Models invent names that no tool has and that no request may hold; what is stored
-//! keeps them, only the wire does not.
+//! Names, ids and arguments of calls as servers accept them. Models invent names that no tool has and that no request may hold; what is
+//! stored keeps them, only the wire does not.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use super::wire::Fields;
 use crate::ids::MessageId;
 use crate::message::{ToolCall, ToolResult};
 
@@ -20,6 +21,18 @@ pub(super) fn tool_name(name: &str) -> Cow<'_, str> {
     } else {
         let fitting = name.chars().map(|c| if plain(c) { c } else { '_' });
         Cow::Owned(fitting.take(MAX_NAME).collect())
+    }
+}
+
+/// Returns the arguments of a call as the text of a JSON object. Servers refuse a request with other arguments, so those are wrapped in an
+/// object that the model can recognise as its own mistake.
+pub(super) fn arguments(call: &ToolCall) -> Cow<'_, str> {
+    if call.arguments.trim().is_empty() {
+        Cow::Borrowed("{}")
+    } else if Fields::parse(&call.arguments).is_some() {
+        Cow::Borrowed(&call.arguments)
+    } else {
+        Cow::Owned(serde_json::json!({"invalid_json": call.arguments}).to_string())
     }
 }
 

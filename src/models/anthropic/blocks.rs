@@ -7,7 +7,7 @@ use super::media;
 use super::server_tools::ServerTools;
 use crate::json::RawJson;
 use crate::message::{ContentPart, Message, ReasoningPart, TextPart, ToolCall, ToolResult};
-use crate::models::names::{WireIds, tool_name};
+use crate::models::names::{WireIds, arguments, tool_name};
 use crate::models::wire::{Fields, Map};
 
 /// An encoded block.
@@ -114,15 +114,9 @@ fn thinking(part: &ReasoningPart) -> Option<Block> {
     }
 }
 
-/// Encodes a call. Arguments go back verbatim if they are a JSON object: servers refuse a request with other arguments, so those are
-/// wrapped in an object that the model can recognise as its own mistake.
+/// Encodes a call. Arguments that are a JSON object go back verbatim.
 fn call(call: &ToolCall, id: &str, own: bool) -> Option<Block> {
-    let input = if call.arguments.trim().is_empty() {
-        raw(&serde_json::json!({}))
-    } else {
-        let wrapped = || raw(&serde_json::json!({"invalid_json": call.arguments}));
-        object_text(&call.arguments).or_else(wrapped)
-    };
+    let input = RawValue::from_string(arguments(call).into_owned()).ok();
     let mut fields: Vec<(&str, Block)> = vec![
         ("type", raw("tool_use")?),
         ("id", raw(id)?),

@@ -1,4 +1,4 @@
-//! Counts the tokens of one answer. The stream tells running totals, each perhaps of some of the counts only.
+//! Counts the tokens of one answer. The stream has running totals, and each may leave out some of the counts.
 
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;

@@ -8,7 +8,7 @@ use super::conversation::Names;
 use super::media;
 use crate::json::RawJson;
 use crate::message::{ContentPart, Message, ReasoningPart, TextPart, ToolCall, ToolResult};
-use crate::models::names::tool_name;
+use crate::models::names::{arguments, tool_name};
 use crate::models::wire::{Fields, Map};
 
 /// An encoded block.
@@ -104,14 +104,9 @@ fn reasoning(part: &ReasoningPart) -> Option<Block> {
     }
 }
 
-/// Encodes a call. Arguments go back verbatim if they are a JSON object: servers refuse a request with other arguments, so those are
-/// wrapped in an object that the model can recognise as its own mistake.
+/// Encodes a call. Arguments that are a JSON object go back verbatim.
 fn call(message: &Message, call: &ToolCall, own: bool, names: &mut Names) -> Option<Block> {
-    let input = match call.arguments.trim() {
-        "" => raw(&json!({}))?,
-        text if Fields::parse(text).is_some() => RawValue::from_string(text.to_owned()).ok()?,
-        _ => raw(&json!({"invalid_json": call.arguments}))?,
-    };
+    let input = RawValue::from_string(arguments(call).into_owned()).ok()?;
     let name = tool_name(&call.name);
     names.called(&name);
     let mut fields = vec![

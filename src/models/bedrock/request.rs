@@ -1,5 +1,5 @@
-//! Encodes requests. All that may change from step to step comes after the messages, and a message encodes to the same bytes each time,
-//! so that the request of the next step begins with the bytes of this one.
+//! Encodes requests. The tools come first, and a message encodes to the same bytes each time. So the request of the next step begins with
+//! the bytes of this one, unless it offers other tools or has another choice of tools: the protocol keeps both in one object.
 
 use std::collections::BTreeSet;
 

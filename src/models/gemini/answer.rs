@@ -236,7 +236,7 @@ impl Answer {
 
     /// Returns the whole answer.
     pub(super) fn finish(mut self, provider: &str, events: &mut Vec<ModelEvent>) -> ModelResponse {
-        self.explain(events);
+        self.refuse_if_empty(events);
         self.cite();
         for part in &mut self.parts {
             if let ContentPart::Opaque(part) = part {
@@ -262,8 +262,8 @@ impl Answer {
         }
     }
 
-    /// Says why there is no answer, where there is none and the provider has said why.
-    fn explain(&mut self, events: &mut Vec<ModelEvent>) {
+    /// Adds a refusal where there is no answer and the provider has said why.
+    fn refuse_if_empty(&mut self, events: &mut Vec<ModelEvent>) {
         let is_answer = |part: &ContentPart| match part {
             ContentPart::Text(part) => !part.text.is_empty(),
             ContentPart::Reasoning(_) => false,

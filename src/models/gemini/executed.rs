@@ -1,4 +1,4 @@
-//! Counts the tools that the provider has executed itself. It tells of them where it tells what they found, again and again in a stream.
+//! Counts the tools that the provider has executed itself. Each chunk of a stream may repeat what they found, and so each is counted once.
 
 use std::collections::{BTreeMap, BTreeSet};
 

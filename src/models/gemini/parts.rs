@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::media;
 use crate::json::RawJson;
 use crate::message::{ContentPart, Message, TextPart, ToolCall, ToolResult};
-use crate::models::names::{WireIds, tool_name};
+use crate::models::names::{WireIds, arguments, tool_name};
 use crate::models::wire::{Fields, Map};
 
 /// An encoded part.
@@ -55,11 +55,11 @@ pub(super) fn answered(message: &Message, provider: &str, signed: bool, ids: &mu
         pieces.extend(piece);
     }
     // An answer that was cut while it thought, or before a tool of the provider's own had worked.
-    while matches!(pieces.last(), Some(Piece::LeadsOn(_))) {
+    while matches!(pieces.last(), Some(Piece::Unfinished(_))) {
         pieces.pop();
     }
     let parts = pieces.into_iter().map(|piece| match piece {
-        Piece::Said(part) | Piece::LeadsOn(part) => part,
+        Piece::Said(part) | Piece::Unfinished(part) => part,
     });
     parts.collect()
 }
@@ -67,7 +67,7 @@ pub(super) fn answered(message: &Message, provider: &str, signed: bool, ids: &mu
 enum Piece {
     Said(Part),
     /// A part that something has to follow.
-    LeadsOn(Part),
+    Unfinished(Part),
 }
 
 fn said_before(text: &str, signature: Option<&str>, is_thought: bool) -> Option<Piece> {
@@ -83,7 +83,7 @@ fn said_before(text: &str, signature: Option<&str>, is_thought: bool) -> Option<
     }
     let part = raw(&Map(&part))?;
     Some(if is_thought {
-        Piece::LeadsOn(part)
+        Piece::Unfinished(part)
     } else {
         Piece::Said(part)
     })
@@ -92,22 +92,17 @@ fn said_before(text: &str, signature: Option<&str>, is_thought: bool) -> Option<
 fn opaque(part: &RawJson) -> Option<Piece> {
     let fields = Fields::parse(part.as_str())?;
     let part = RawValue::from_string(part.as_str().trim().to_owned()).ok()?;
-    let leads_on = ["executableCode", "toolCall"].into_iter().any(|kind| fields.has(kind));
-    Some(if leads_on {
-        Piece::LeadsOn(part)
+    let is_unfinished = ["executableCode", "toolCall"].into_iter().any(|kind| fields.has(kind));
+    Some(if is_unfinished {
+        Piece::Unfinished(part)
     } else {
         Piece::Said(part)
     })
 }
 
-/// Encodes a call. Arguments go back verbatim if they are a JSON object: the protocol has no other, so those are wrapped in an object
-/// that the model can recognise as its own mistake.
+/// Encodes a call. Arguments that are a JSON object go back verbatim.
 fn call(call: &ToolCall, id: &str, own: bool, substitute: Option<&str>) -> Option<Part> {
-    let arguments = match call.arguments.trim() {
-        "" => raw(&json!({}))?,
-        text if Fields::parse(text).is_some() => RawValue::from_string(text.to_owned()).ok()?,
-        _ => raw(&json!({"invalid_json": call.arguments}))?,
-    };
+    let arguments = RawValue::from_string(arguments(call).into_owned()).ok()?;
     let function = [
         ("id", raw(id)?),
         ("name", raw(tool_name(&call.name).as_ref())?),

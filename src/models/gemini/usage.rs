@@ -1,4 +1,4 @@
-//! Counts the tokens of one answer. Each chunk of a stream has a snapshot, perhaps of some of the counts only.
+//! Counts the tokens of one answer. Each chunk of a stream has a snapshot, which may leave out some of the counts.
 
 use crate::models::wire::Fields;
 use crate::usage::Usage;

@@ -13,7 +13,7 @@ use crate::message::{
 use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
 use crate::models::files::{StoredFile, as_words, stored_file};
-use crate::models::names::{IdRule, WireIds, tool_name};
+use crate::models::names::{IdRule, WireIds, arguments, tool_name};
 use crate::models::parameters::{accepted_limit, provider_tools, says_auto, with_extra};
 use crate::models::settings::MaxTokensField;
 use crate::models::wire::Fields;
@@ -297,22 +297,14 @@ fn is_content((name, raw): &(String, RawJson)) -> bool {
     !is_reasoning(name) && checked(raw.as_str()).is_some()
 }
 
-/// Encodes a call. Arguments go back verbatim if they are a JSON object: servers refuse a request with other arguments, so those are
-/// wrapped in an object that the model can recognise as its own mistake.
+/// Encodes a call. Arguments that are a JSON object go back verbatim.
 fn wire_call(call: &ToolCall, id: &str, own: bool) -> WireMessage {
-    let arguments = if call.arguments.trim().is_empty() {
-        "{}".to_owned()
-    } else if Fields::parse(&call.arguments).is_some() {
-        call.arguments.clone()
-    } else {
-        serde_json::json!({"invalid_json": call.arguments}).to_string()
-    };
     let mut wire = WireMessage(Vec::new());
     wire.set("id", id);
     wire.set("type", "function");
     wire.set(
         "function",
-        &serde_json::json!({"arguments": arguments, "name": tool_name(&call.name)}),
+        &serde_json::json!({"arguments": arguments(call), "name": tool_name(&call.name)}),
     );
     let signature = call
         .signature

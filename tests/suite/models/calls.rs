@@ -1,4 +1,4 @@
-//! Tool calls in the accents of many servers: none is lost, none is doubled, none is merged with another.
+//! Tool calls in the forms of many servers: none is lost, none is doubled, none is merged with another.
 
 use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
 use agent_runtime::agent::state::FinishReason;
