@@ -24,10 +24,16 @@ pub async fn off_thread<T: Send + 'static>(tenant: &TenantId, work: impl FnOnce(
 
 /// Does work on so many bytes of a tenant: at once where they are few, and otherwise on a thread of its own.
 pub async fn by_size<T: Send + 'static>(tenant: &TenantId, bytes: u64, work: impl FnOnce() -> T + Send + 'static) -> T {
-    if bytes <= SMALL {
-        return work();
+    if is_large(bytes) {
+        off_thread(tenant, work).await
+    } else {
+        work()
     }
-    off_thread(tenant, work).await
+}
+
+/// Tells whether work on so many bytes is done on a thread of its own.
+pub fn is_large(bytes: u64) -> bool {
+    bytes > SMALL
 }
 
 /// Does the work on a thread of its own, which holds the processor until then.

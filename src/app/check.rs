@@ -1,6 +1,7 @@
 //! Finds what is wrong with a configuration before anything is started by it. Reads the store and tries Redis if there are any, and makes and changes nothing.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,7 +82,9 @@ fn check_agents(
         findings.push(Finding::Error(problem));
     }
     let found = AgentFiles::new(directory).find()?;
-    for path in &found.unread {
+    // An example is there to be renamed.
+    let is_example = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "example");
+    for path in found.unread.iter().filter(|path| !is_example(path)) {
         let why = if path.is_dir() {
             "it is a directory"
         } else {

@@ -1,6 +1,6 @@
 //! `keys`: API keys. A secret is shown once, when it is made; the store keeps its hash.
 
-use anyhow::{anyhow, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use clap::Subcommand;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
@@ -10,9 +10,10 @@ use super::{JsonArgs, moment, store};
 use crate::api_key;
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
-use crate::ids::{ApiKeyId, UuidV7Source};
+use crate::ids::{ApiKeyId, ParseIdError, UuidV7Source};
 use crate::json::Value;
 use crate::limits::{Pattern, RunLimits};
+use crate::session::Hash;
 use crate::store::{ApiKeyRecord, Scope, Store};
 use crate::tenant::TenantId;
 use crate::usage::Cost;
@@ -41,9 +42,26 @@ pub(super) enum KeysCommand {
     },
     /// Revokes a key; it stops working within seconds.
     Revoke {
-        /// The key's id, as `keys list` shows it.
-        key_id: ApiKeyId,
+        /// The key's id, as `keys list` shows it, or the key itself.
+        #[arg(value_name = "KEY_ID", value_parser = named)]
+        key: NamedKey,
     },
+}
+
+/// A key that is there already.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NamedKey {
+    /// By its id.
+    Id(ApiKeyId),
+    /// By its secret, which no message may repeat.
+    Secret(Hash),
+}
+
+fn named(text: &str) -> Result<NamedKey, ParseIdError> {
+    match api_key::hash_secret(text) {
+        Some(hash) => Ok(NamedKey::Secret(hash)),
+        None => text.parse().map(NamedKey::Id),
+    }
 }
 
 /// What the runs of a key's callers may do; absent, whatever the tenant's may.
@@ -106,7 +124,7 @@ pub(super) async fn manage(config: Config, command: KeysCommand) -> anyhow::Resu
             limits,
         } => create(&*store, tenant, scopes, label, limits.into()).await,
         KeysCommand::List { json } => list(&*store, json).await,
-        KeysCommand::Revoke { key_id } => revoke(&*store, key_id).await,
+        KeysCommand::Revoke { key } => revoke(&*store, key).await,
     };
     store.close().await;
     done
@@ -187,7 +205,14 @@ fn shown(key: &ApiKeyRecord) -> Value {
     })
 }
 
-async fn revoke(store: &dyn Store, key_id: ApiKeyId) -> anyhow::Result<()> {
+async fn revoke(store: &dyn Store, key: NamedKey) -> anyhow::Result<()> {
+    let key_id = match key {
+        NamedKey::Id(key_id) => key_id,
+        NamedKey::Secret(hash) => {
+            let found = store.key_lookup(hash).await?;
+            found.context("this is no active key of this store")?.key_id
+        }
+    };
     ensure!(
         store.key_revoke(key_id, SystemClock.now()).await?,
         "there is no active key {key_id}"

@@ -137,6 +137,6 @@ fn print_banner(app: &App, config: &Config, address: SocketAddr, has_keys: bool)
          store         {store}\n  \
          agents        {agents}\n\
          Try:\n  \
-         curl -s http://{address}/v1/runs {key}-H 'content-type: application/json' -d '{body}'"
+         curl -sS http://{address}/v1/runs {key}-H 'content-type: application/json' -d '{body}'"
     ))
 }

@@ -13,6 +13,8 @@ const MAX_MESSAGE: usize = 400;
 /// What callers of other interfaces write, the field that takes its place, and how to write it.
 const HABITS: &[(&str, &str, &str)] = &[
     ("stream", "mode", "write `\"mode\": \"stream\"` instead"),
+    ("async", "mode", "write `\"mode\": \"async\"` instead"),
+    ("background", "mode", "write `\"mode\": \"async\"` instead"),
     (
         "messages",
         "input",
@@ -23,11 +25,31 @@ const HABITS: &[(&str, &str, &str)] = &[
         "message_history_state",
         "write `\"message_history_state\": {\"messages\": [...]}` instead",
     ),
+    ("prompt", "input", "write `input` instead"),
+    ("instructions", "system_prompt", "write `system_prompt` instead"),
     (
         "json_schema",
         "schema",
         "write its `name`, `schema` and `strict` beside `type` instead",
     ),
+    ("temperature", "parameters", "write it into `parameters`"),
+    ("top_p", "parameters", "write it into `parameters`"),
+    ("stop", "parameters", "write it into `parameters`"),
+    ("tool_choice", "parameters", "write it into `parameters`"),
+    ("reasoning_effort", "parameters", "write it into `parameters`"),
+    (
+        "max_tokens",
+        "parameters",
+        "write `max_output_tokens` into `parameters`, or `max_tokens` of the whole run into `budget`",
+    ),
+    ("max_output_tokens", "parameters", "write it into `parameters`"),
+    ("max_steps", "budget", "write it into `budget`"),
+    (
+        "previous_response_id",
+        "base_session_id",
+        "write `base_session_id` instead",
+    ),
+    ("conversation", "thread", "write `thread` instead"),
 ];
 
 /// Turns a decoder's error into a problem; `place` is the JSON pointer to the value that was decoded.

@@ -100,7 +100,8 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
         started,
     } = line;
     let (method, status) = (method.as_ref().map(Method::as_str), response.status().as_u16());
-    let duration_ms = started.elapsed().as_secs_f64() * 1e3;
+    // To a microsecond.
+    let duration_ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
     let tenant = response
         .extensions()
         .get::<Caller>()

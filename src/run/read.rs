@@ -11,7 +11,7 @@ use super::service::RunService;
 use crate::board::BoardFuture;
 use crate::ids::{RunId, SessionId};
 use crate::json::{is_same, json_length};
-use crate::off_thread::by_size;
+use crate::off_thread::off_thread;
 use crate::record::{RunRecord, RunStatus, RunSummary, StepRecord};
 use crate::store::{Page, RunFilter, StoreError};
 use crate::tenant::TenantId;
@@ -85,7 +85,9 @@ impl RunService {
         // A run that has ended may be on its way to the store, and is on the board until then.
         let live = shown(self.ports.board.run_lookup(tenant, run_id)).await;
         if let Some(live) = live.filter(|live| live.summary.status == run.summary.status) {
-            return Ok(Some(live.steps.iter().map(|step| (**step).clone()).collect()));
+            let copy = move || live.steps.iter().map(|step| (**step).clone()).collect();
+            // How many bytes they have would take as long to find out.
+            return Ok(Some(off_thread(tenant, copy).await));
         }
         let mut steps = self.ports.store.step_list(tenant, run_id).await?.unwrap_or_default();
         if run.summary.status.has_session() {
@@ -102,8 +104,7 @@ impl RunService {
             return Ok(stored);
         };
         let count = move || live.steps.iter().map(|step| json_length(&**step) as u64).sum();
-        // How many they are is what this finds out.
-        Ok(stored.max(by_size(tenant, u64::MAX, count).await))
+        Ok(stored.max(off_thread(tenant, count).await))
     }
 
     /// Finds the run that has reserved a session id and has not committed it, and how it stands.

@@ -12,6 +12,8 @@ use super::new_run::NewRun;
 use super::queue::ThreadMove;
 use super::traits::{Commit, Committed, ConflictPolicy};
 use crate::ids::SessionId;
+use crate::off_thread::{by_size, is_large};
+use crate::record::content_weight;
 use crate::session::{
     BranchPosition, Bundle, BundleDraft, EnvironmentState, Hash, History, RootHashInput, SessionHead, StoredContext,
     hash_segment, root_hash,
@@ -82,8 +84,18 @@ struct BundleStates {
 }
 
 impl Publications {
-    /// Validates, hashes and encodes a commit.
-    pub(crate) fn new(commit: &Commit) -> Result<Self, StoreError> {
+    /// Validates, hashes and encodes a commit, beside the async workers if it is large.
+    pub(crate) async fn make(commit: &Commit) -> Result<Self, StoreError> {
+        let bytes = new_bytes(commit);
+        if !is_large(bytes) {
+            return Self::new(commit);
+        }
+        // Its messages are shared, so that this copies little.
+        let commit = commit.clone();
+        by_size(&commit.tenant.clone(), bytes, move || Self::new(&commit)).await
+    }
+
+    fn new(commit: &Commit) -> Result<Self, StoreError> {
         prepare_all(commit).map_err(|fault| StoreError::Failed {
             operation: OPERATION,
             source: fault.into(),
@@ -122,6 +134,13 @@ impl Publication {
             history: self.bundle.history,
         }
     }
+}
+
+/// Returns about how many bytes the messages have that a commit adds. The rest is bounded to little.
+fn new_bytes(commit: &Commit) -> u64 {
+    let drafts = std::iter::once(&commit.draft).chain(&commit.children);
+    let messages = drafts.flat_map(BundleDraft::new_messages);
+    messages.map(|message| content_weight(&message.content) as u64).sum()
 }
 
 fn prepare_all(commit: &Commit) -> Result<Publications, DraftFault> {

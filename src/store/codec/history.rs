@@ -26,6 +26,7 @@ pub(crate) struct StoredSegment<'a> {
 pub(crate) struct HistoryBuilder {
     decoder: Decoder,
     segments: Vec<(i64, Vec<Arc<Message>>)>,
+    bytes: u64,
 }
 
 impl fmt::Debug for HistoryBuilder {
@@ -42,7 +43,13 @@ impl HistoryBuilder {
         let bytes = self.decoder.open(segment.payload, SEGMENT_VERSION)?;
         self.segments
             .push((segment.first_index, decode_segment(&bytes, segment.message_count)?));
+        self.bytes += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Returns how many bytes of JSON were decoded.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Checks and hashes a segment without keeping it; also returns the end of what its newest summary covers.

@@ -119,7 +119,7 @@ const OPEN: &str = concat!(
 impl SessionWriter for PostgresStore {
     fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Committed, CommitError>> {
         Box::pin(async move {
-            let publications = Publications::new(commit)?;
+            let publications = Publications::make(commit).await?;
             if publications.is_plain() {
                 let published = in_time(publish_alone(&self.pool, &publications)).await;
                 return answer(self, publications, published).await;

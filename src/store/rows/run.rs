@@ -188,17 +188,27 @@ where
     }
 }
 
+impl RunRecordRow {
+    /// Returns the bytes of its output as JSON.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.stored().length()
+    }
+
+    fn stored(&self) -> StoredPayload<'_> {
+        StoredPayload {
+            schema_version: self.summary.schema_version,
+            encoding: self.output.output_encoding,
+            bytes: &self.output.output,
+        }
+    }
+}
+
 impl TryFrom<RunRecordRow> for RunRecord {
     type Error = StoreError;
 
     fn try_from(row: RunRecordRow) -> Result<Self, StoreError> {
         let name = RowName::new("runs", &row.summary.run_id);
-        let stored = StoredPayload {
-            schema_version: row.summary.schema_version,
-            encoding: row.output.output_encoding,
-            bytes: &row.output.output,
-        };
-        let output = decode_output(stored).map_err(|error| name.undecodable("output", error))?;
+        let output = decode_output(row.stored()).map_err(|error| name.undecodable("output", error))?;
         Ok(Self {
             summary: row.summary.try_into()?,
             output: output.messages,
@@ -224,15 +234,25 @@ from_row!(StepsRow {
     steps
 });
 
+impl StepsRow {
+    /// Returns the bytes of the steps as JSON.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.stored().length()
+    }
+
+    fn stored(&self) -> StoredPayload<'_> {
+        StoredPayload {
+            schema_version: self.schema_version,
+            encoding: self.steps_encoding,
+            bytes: &self.steps,
+        }
+    }
+}
+
 impl TryFrom<StepsRow> for Vec<StepRecord> {
     type Error = StoreError;
 
     fn try_from(row: StepsRow) -> Result<Self, StoreError> {
-        let stored = StoredPayload {
-            schema_version: row.schema_version,
-            encoding: row.steps_encoding,
-            bytes: &row.steps,
-        };
-        decode_steps(stored).map_err(|error| RowName::new("runs", &row.run_id).undecodable("steps", error))
+        decode_steps(row.stored()).map_err(|error| RowName::new("runs", &row.run_id).undecodable("steps", error))
     }
 }

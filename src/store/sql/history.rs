@@ -95,9 +95,9 @@ pub(super) async fn bundle_load(
         message_count: stored_count(parts.head.message_count),
     };
     let columns = stored_count(needed.start)..i64::MAX;
-    let history = read_segments(engine, tenant, place, columns)
-        .await?
-        .into_history(needed)
+    let segments = read_segments(engine, tenant, place, columns).await?;
+    let history = by_size(tenant, segments.bytes(), || segments.into_history(needed))
+        .await
         .map_err(|gap| RowName::new("sessions", &session_id).corrupt("message_count", gap))?;
     Ok(Some(parts.with_history(history)))
 }

@@ -5,6 +5,7 @@ use super::engine::Engine;
 use super::queue::run_record;
 use super::statement::Statement;
 use crate::ids::{RunId, SessionId};
+use crate::off_thread::by_size;
 use crate::record::{RunRecord, RunSummary, StepRecord};
 use crate::store::driver_error::nothing_matches;
 use crate::store::error::StoreError;
@@ -81,7 +82,8 @@ async fn run_lookup(engine: &impl Engine, tenant: &TenantId, run_id: RunId) -> R
         .bind(run_id.as_uuid())
         .fetch_optional(engine)
         .await?;
-    row.map(RunRecord::try_from).transpose()
+    let Some(row) = row else { return Ok(None) };
+    by_size(tenant, row.bytes(), move || row.try_into()).await.map(Some)
 }
 
 async fn run_lookup_by_session(
@@ -177,5 +179,6 @@ async fn step_list(
         .bind(run_id.as_uuid())
         .fetch_optional(engine)
         .await?;
-    row.map(Vec::try_from).transpose()
+    let Some(row) = row else { return Ok(None) };
+    by_size(tenant, row.bytes(), move || row.try_into()).await.map(Some)
 }

@@ -20,7 +20,7 @@ use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 impl SessionWriter for SqliteStore {
     fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Committed, CommitError>> {
         Box::pin(async move {
-            let publications = Publications::new(commit)?;
+            let publications = Publications::make(commit).await?;
             let (writer, signs) = (self.writer.clone(), Arc::clone(&self.signs));
             let work = async move {
                 let published = publish_all(&writer, &signs, &publications).await;

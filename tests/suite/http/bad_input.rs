@@ -111,6 +111,17 @@ async fn what_other_interfaces_want_is_answered_with_what_to_write_instead() {
         assert_eq!(problem["errors"][0]["pointer"], pointer);
         assert!(problem["detail"].as_str().unwrap().contains(words), "{problem:#}");
     }
+    for (field, words) in [
+        ("temperature", "write it into `parameters`"),
+        ("max_tokens", "write `max_output_tokens` into `parameters`"),
+        ("max_steps", "write it into `budget`"),
+        ("background", r#"write `"mode": "async"` instead"#),
+        ("previous_response_id", "write `base_session_id` instead"),
+    ] {
+        let answer = service.post("/v1/runs", &json!({"input": "hi", field: 1})).await;
+        answer.assert_problem("unknown_field");
+        assert!(answer.text().replace('\\', "").contains(words), "{}", answer.text());
+    }
     let answer = service.post("/v1/sessions", &json!({"messages": []})).await;
     assert!(answer.text().contains("message_history_state"), "{}", answer.text());
     let answer = service.try_get("/v1/sessions?metadata.user.id=7").await;

@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::binary::{GLANCE, Home, PATIENCE};
-use super::service::Service;
+use super::binary::{GLANCE, Home, PATIENCE, Process};
+use super::service::{Service, read};
 use crate::end_to_end::on_every_store;
 use crate::support::databases::TestDatabase;
 
@@ -95,14 +95,34 @@ async fn a_worker_says_that_it_answers_probes_only() {
 async fn serving_is_what_happens_without_a_command() {
     let home = Home::with_file();
     let mut process = home.start(&[]);
+    greeted(&mut process).await;
+    process.signal("INT");
+    assert_eq!(process.end().await.code, Some(0));
+}
+
+/// Waits until the service has said how it is tried out, and returns all that it has said.
+async fn greeted(process: &mut Process) -> String {
     let greeted = async {
         while !process.stdout().contains("curl") {
             assert!(process.status().is_none(), "{}", process.stderr());
             tokio::time::sleep(GLANCE).await;
         }
+        process.stdout()
     };
-    tokio::time::timeout(PATIENCE, greeted).await.unwrap();
-    process.signal("INT");
+    tokio::time::timeout(PATIENCE, greeted).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_can_not_be_written_costs_the_log_alone() {
+    let home = Home::with_file();
+    let mut process = home.start_shell("exec agent-runtime --listen 127.0.0.1:0 2>/dev/full");
+    let banner = greeted(&mut process).await;
+    let (_, url) = banner.split_once("listening on  ").unwrap();
+    let url = format!("{}/v1/runs", url.split_whitespace().next().unwrap());
+    let request = reqwest::Client::new().post(url);
+    let (status, run) = read(request, Some(json!({"agent": "demo", "input": "What is 17 * 23?"}))).await;
+    assert_eq!((status, &run["status"]), (StatusCode::OK, &json!("completed")));
+    process.signal("TERM");
     assert_eq!(process.end().await.code, Some(0));
 }
 
