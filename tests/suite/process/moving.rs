@@ -35,6 +35,19 @@ async fn ids(service: &Service) -> Vec<Value> {
     rows.iter().map(|row| row["session_id"].clone()).collect()
 }
 
+fn assert_copied(original: &Value, copy: &Value) {
+    for part in [
+        "agent",
+        "agent_version",
+        "environment_state",
+        "context_state",
+        "message_history_state",
+    ] {
+        assert_eq!(copy[part], original[part], "{part}");
+    }
+    assert_eq!(copy["parent_session_id"], Value::Null);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conversations_move_from_sqlite_to_postgres() {
     if Command::new("python3").arg("--version").output().is_err() {
@@ -75,17 +88,7 @@ async fn conversations_move_from_sqlite_to_postgres() {
     assert_eq!(copies.keys().collect::<Vec<_>>(), expected);
     for (original, copy) in &copies {
         let original = from.get(&format!("/v1/sessions/{original}")).await;
-        let copy = to.get(&format!("/v1/sessions/{copy}")).await;
-        for part in [
-            "agent",
-            "agent_version",
-            "environment_state",
-            "context_state",
-            "message_history_state",
-        ] {
-            assert_eq!(copy[part], original[part], "{part}");
-        }
-        assert_eq!(copy["parent_session_id"], Value::Null);
+        assert_copied(&original, &to.get(&format!("/v1/sessions/{copy}")).await);
     }
     for (thread, session) in [("support:17", &on_thread), ("back", &root)] {
         let moved = to.get(&format!("/v1/threads/{thread}")).await;
