@@ -69,7 +69,8 @@ fn merged(own: &RawValue, extra: Option<&Value>) -> String {
     own_value.to_string()
 }
 
-fn fill(own: &mut Value, extra: &Value) {
+/// Adds fields to an object, and to the objects in it. A field that is there stays.
+pub(super) fn fill(own: &mut Value, extra: &Value) {
     let (Value::Object(own), Value::Object(extra)) = (own, extra) else {
         return;
     };

@@ -215,6 +215,7 @@ impl Answer {
             events.push(ModelEvent::RefusalDelta { text: text.clone() });
             content.push(ContentPart::Refusal { text });
         }
+        let provider_tool_calls = counted(&content);
         ModelResponse {
             // The name alone: it says to whom signatures, encrypted reasoning and citations go back.
             provider_fields: content.iter().any(ContentPart::is_owned).then(|| ProviderFields {
@@ -226,7 +227,7 @@ impl Answer {
             usage: self.usage,
             model: None,
             response_id: None,
-            provider_tool_calls: BTreeMap::new(),
+            provider_tool_calls,
         }
     }
 
@@ -339,6 +340,20 @@ impl Block {
             }),
         })
     }
+}
+
+/// Counts the calls of tools that the service executes itself, by the name of the tool. Calls of other tools have a form of their own.
+fn counted(content: &[ContentPart]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for part in content {
+        let ContentPart::Opaque(part) = part else { continue };
+        let block = Fields::parse(part.raw.as_str()).unwrap_or_default();
+        if let Some(call) = block.object("toolUse") {
+            let name = call.filled("name").unwrap_or_else(|| "unnamed".to_owned());
+            *counts.entry(name).or_default() += 1;
+        }
+    }
+    counts
 }
 
 /// A whole answer without a reason ended for the obvious one.

@@ -12,7 +12,7 @@ use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::{accepted_limit, with_extra};
+use crate::models::parameters::{accepted_limit, fill, with_extra};
 use crate::models::turns::Turn;
 
 /// How the service is spoken to.
@@ -54,7 +54,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<
     }
     system.extend(conversation.system);
     let body = Body {
-        tool_config: tool_config(request, &conversation.called, mark),
+        tool_config: tool_config(request, dialect, &conversation.called, mark),
         system,
         messages: conversation.turns.into_turns(),
         inference_config: inference_config(request, dialect.max_output_tokens),
@@ -68,13 +68,26 @@ pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<
             of_model.insert(name.clone(), value.clone());
         }
     }
+    let mut of_model = Value::Object(of_model);
+    if let Some(named) = more.remove("additionalModelRequestFields") {
+        fill(&mut of_model, &named);
+    }
+    if request.tool_choice.forces_a_call() && !request.tools.is_empty() {
+        // A choice is a union: the agent's own can't stand beside this one.
+        if let Some(config) = more.get_mut("toolConfig").and_then(Value::as_object_mut) {
+            config.remove("toolChoice");
+        }
+        // Models of Anthropic refuse to be forced while they think.
+        if let Some(thinking) = of_model.get_mut("thinking") {
+            *thinking = json!({"type": "disabled"});
+        }
+    }
     let mut body = serde_json::to_vec(&body).unwrap_or_default();
     if let ResponseFormat::JsonSchema { name, schema, .. } = &request.response_format {
         body = with_extra(body, &output_config(name, schema));
     }
-    if !of_model.is_empty() {
-        let of_model = Object::from_iter([("additionalModelRequestFields".to_owned(), Value::Object(of_model))]);
-        body = with_extra(body, &of_model);
+    if of_model != json!({}) {
+        more.insert("additionalModelRequestFields".to_owned(), of_model);
     }
     with_extra(body, &more)
 }
@@ -110,16 +123,23 @@ fn mark(request: &ModelRequest) -> Option<Value> {
 }
 
 /// Names the tools. The protocol refuses calls and results in a request without tools, so that those of tools that are gone are named.
-fn tool_config(request: &ModelRequest, called: &BTreeSet<String>, mark: Option<Value>) -> Option<Value> {
-    // The protocol can't forbid calls, so no tool is offered then.
-    let is_forbidden = request.tool_choice == ToolChoice::None;
-    let offered = request.tools.iter().filter(|_| !is_forbidden);
-    let mut tools: Vec<Value> = offered.map(tool).collect();
+fn tool_config(
+    request: &ModelRequest,
+    dialect: &ConverseDialect,
+    called: &BTreeSet<String>,
+    mark: Option<Value>,
+) -> Option<Value> {
     let choice = match &request.tool_choice {
-        ToolChoice::Required if !tools.is_empty() => Some(json!({"any": {}})),
-        ToolChoice::Tool(name) if !tools.is_empty() => Some(json!({"tool": {"name": name}})),
+        ToolChoice::Required if !request.tools.is_empty() => Some(json!({"any": {}})),
+        ToolChoice::Tool(name) if !request.tools.is_empty() => Some(json!({"tool": {"name": name}})),
         _ => None,
     };
+    let of_provider = request.provider_tools.get(&dialect.provider).into_iter().flatten();
+    let of_provider = of_provider.map(|tool| Value::Object(tool.clone()));
+    let offered = request.tools.iter().map(tool).chain(of_provider);
+    // The protocol can't forbid calls, so no tool is offered then.
+    let is_forbidden = request.tool_choice == ToolChoice::None;
+    let mut tools: Vec<Value> = offered.filter(|_| !is_forbidden).collect();
     if tools.is_empty() {
         let gone = called.iter().map(|name| {
             let description = "This tool can't be called any more.";

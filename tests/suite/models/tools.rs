@@ -11,11 +11,38 @@ use serde_json::{Value, json};
 use super::support::{ask, impatient, message, model_of, provider, request, result, user};
 use crate::support::model_server::{Captured, ModelServer, Reply};
 
-const KINDS: [ProviderKind; 3] = [
+const KINDS: [ProviderKind; 5] = [
     ProviderKind::OpenAiChat,
     ProviderKind::OpenAiResponses,
     ProviderKind::Anthropic,
+    ProviderKind::Gemini,
+    ProviderKind::Bedrock,
 ];
+
+/// Returns what a request says of the choice of tools.
+fn choice_in(kind: ProviderKind, body: &Value) -> &Value {
+    match kind {
+        ProviderKind::Gemini => &body["toolConfig"]["functionCallingConfig"],
+        ProviderKind::Bedrock => &body["toolConfig"]["toolChoice"],
+        _ => &body["tool_choice"],
+    }
+}
+
+/// Returns the fields of an agent's `extra` that say it.
+fn own_choice(kind: ProviderKind, choice: &Value) -> Value {
+    match kind {
+        ProviderKind::Gemini => json!({"toolConfig": {"functionCallingConfig": choice}}),
+        ProviderKind::Bedrock => json!({"toolConfig": {"toolChoice": choice}}),
+        _ => json!({"tool_choice": choice}),
+    }
+}
+
+fn tools_in(kind: ProviderKind, body: &Value) -> &Value {
+    match kind {
+        ProviderKind::Bedrock => &body["toolConfig"]["tools"],
+        _ => &body["tools"],
+    }
+}
 
 fn tool() -> ToolSpec {
     ToolSpec {
@@ -46,23 +73,41 @@ async fn sent(kind: ProviderKind, request: ModelRequest) -> Value {
 
 #[tokio::test]
 async fn a_choice_of_tools_has_its_form_in_each_protocol() {
-    let named = || ToolChoice::Tool("t".to_owned());
+    let function = json!({"type": "function", "function": {"name": "t"}});
     for (choice, expected) in [
-        (ToolChoice::Auto, [json!("auto"), json!("auto"), Value::Null]),
+        (
+            ToolChoice::Auto,
+            [json!("auto"), json!("auto"), Value::Null, Value::Null, Value::Null],
+        ),
         (
             ToolChoice::None,
-            [json!("none"), json!("none"), json!({"type": "none"})],
+            [
+                json!("none"),
+                json!("none"),
+                json!({"type": "none"}),
+                json!({"mode": "NONE"}),
+                // It has no such choice, and is offered no tool.
+                Value::Null,
+            ],
         ),
         (
             ToolChoice::Required,
-            [json!("required"), json!("required"), json!({"type": "any"})],
+            [
+                json!("required"),
+                json!("required"),
+                json!({"type": "any"}),
+                json!({"mode": "ANY"}),
+                json!({"any": {}}),
+            ],
         ),
         (
-            named(),
+            ToolChoice::Tool("t".to_owned()),
             [
-                json!({"type": "function", "function": {"name": "t"}}),
+                function,
                 json!({"type": "function", "name": "t"}),
                 json!({"type": "tool", "name": "t"}),
+                json!({"mode": "ANY", "allowedFunctionNames": ["t"]}),
+                json!({"tool": {"name": "t"}}),
             ],
         ),
     ] {
@@ -72,60 +117,78 @@ async fn a_choice_of_tools_has_its_form_in_each_protocol() {
                 tool_choice: choice.clone(),
                 ..request(vec![user("hi")])
             };
-            assert_eq!(
-                sent(kind, asked(&[tool()])).await["tool_choice"],
-                expected,
-                "{kind:?} {choice:?}"
-            );
+            let with = sent(kind, asked(&[tool()])).await;
+            assert_eq!(choice_in(kind, &with), &expected, "{kind:?} {choice:?}");
+            let is_offered = (kind, &choice) != (ProviderKind::Bedrock, &ToolChoice::None);
+            assert_eq!(tools_in(kind, &with).is_array(), is_offered, "{kind:?} {choice:?}");
             let without = sent(kind, asked(&[])).await;
-            assert_eq!(
-                without["tool_choice"],
-                Value::Null,
-                "no choice without tools: {kind:?} {choice:?}"
-            );
+            let told = (choice_in(kind, &without), tools_in(kind, &without));
+            let nothing = (&Value::Null, &Value::Null);
+            assert_eq!(told, nothing, "no choice without tools: {kind:?} {choice:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn an_agent_s_own_field_says_what_the_choice_does_not() {
-    let parameters = |extra: Value| Arc::new(serde_json::from_value(json!({"extra": extra})).unwrap());
+    let own = json!({"own": {"n": 1}});
     for kind in KINDS {
-        let own = json!({"own": 1});
-        let asked = |choice: ToolChoice| ModelRequest {
+        let asked = |choice: ToolChoice, extra: Value| ModelRequest {
             tools: [tool()].into(),
             tool_choice: choice,
-            parameters: parameters(json!({"tool_choice": own})),
+            parameters: Arc::new(serde_json::from_value(json!({"extra": extra})).unwrap()),
             ..request(vec![user("hi")])
         };
-        assert_eq!(
-            sent(kind, asked(ToolChoice::Auto)).await["tool_choice"],
-            own,
-            "{kind:?}"
-        );
-        assert_ne!(
-            sent(kind, asked(ToolChoice::Required)).await["tool_choice"],
-            own,
-            "{kind:?}"
-        );
+        let free = sent(kind, asked(ToolChoice::Auto, own_choice(kind, &own))).await;
+        assert_eq!(choice_in(kind, &free), &own, "{kind:?}");
+        let forced = sent(kind, asked(ToolChoice::Required, own_choice(kind, &own))).await;
+        let mut expected = sent(kind, asked(ToolChoice::Required, json!({}))).await;
+        if kind == ProviderKind::Gemini {
+            // Its choice has fields beside the one that forces, such as the names of tools.
+            expected["toolConfig"]["functionCallingConfig"]["own"] = own["own"].clone();
+        }
+        assert_eq!(choice_in(kind, &forced), choice_in(kind, &expected), "{kind:?}");
     }
 }
 
 #[tokio::test]
 async fn a_model_that_must_call_a_tool_is_not_told_to_think_where_that_is_refused() {
-    for (choice, thinking) in [
-        (ToolChoice::Auto, "adaptive"),
-        (ToolChoice::None, "adaptive"),
-        (ToolChoice::Required, "disabled"),
+    let effort = json!({"reasoning_effort": "low"});
+    let budget = json!({"type": "enabled", "budget_tokens": 2_000});
+    let own = json!({"extra": {"thinking": budget}});
+    let named = json!({"extra": {"additionalModelRequestFields": {"thinking": budget}}});
+    let (adaptive, disabled) = (json!({"type": "adaptive"}), json!({"type": "disabled"}));
+    for (kind, parameters, free) in [
+        (ProviderKind::Anthropic, &effort, &adaptive),
+        (ProviderKind::Anthropic, &own, &budget),
+        (ProviderKind::Bedrock, &effort, &adaptive),
+        (ProviderKind::Bedrock, &own, &budget),
+        (ProviderKind::Bedrock, &named, &budget),
+        (ProviderKind::Anthropic, &json!({}), &Value::Null),
+        (ProviderKind::Bedrock, &json!({}), &Value::Null),
     ] {
-        let asked = ModelRequest {
-            tools: [tool()].into(),
-            tool_choice: choice.clone(),
-            parameters: Arc::new(serde_json::from_value(json!({"reasoning_effort": "low"})).unwrap()),
-            ..request(vec![user("hi")])
-        };
-        let body = sent(ProviderKind::Anthropic, asked).await;
-        assert_eq!(body["thinking"], json!({"type": thinking}), "{choice:?}");
+        for (choice, tools, is_forced) in [
+            (ToolChoice::Auto, vec![tool()], false),
+            (ToolChoice::None, vec![tool()], false),
+            (ToolChoice::Required, vec![tool()], true),
+            (ToolChoice::Tool("t".to_owned()), vec![tool()], true),
+            (ToolChoice::Required, vec![], false),
+        ] {
+            let asked = ModelRequest {
+                model: "eu.anthropic.claude-x-v1:0".to_owned(),
+                tools: tools.into(),
+                tool_choice: choice.clone(),
+                parameters: Arc::new(serde_json::from_value(parameters.clone()).unwrap()),
+                ..request(vec![user("hi")])
+            };
+            let body = sent(kind, asked).await;
+            let thinking = match kind {
+                ProviderKind::Bedrock => &body["additionalModelRequestFields"]["thinking"],
+                _ => &body["thinking"],
+            };
+            let expected = if is_forced && !free.is_null() { &disabled } else { free };
+            assert_eq!(thinking, expected, "{kind:?} {choice:?} {parameters}");
+        }
     }
 }
 
@@ -142,6 +205,7 @@ async fn tools_of_the_provider_stand_beside_the_agent_s_and_reach_no_other_provi
             },
         )
         .await;
+        let own = &tools_in(kind, &own)[0];
         let asked = |tools: &[ToolSpec], extra: Value| ModelRequest {
             tools: tools.into(),
             provider_tools: Arc::new(serde_json::from_value(by_provider.clone()).unwrap()),
@@ -149,12 +213,25 @@ async fn tools_of_the_provider_stand_beside_the_agent_s_and_reach_no_other_provi
             ..request(vec![user("hi")])
         };
         let both = sent(kind, asked(&[tool()], json!({}))).await;
-        assert_eq!(both["tools"], json!([own["tools"][0], search]), "{kind:?}");
+        assert_eq!(tools_in(kind, &both), &json!([own, search]), "{kind:?}");
         let alone = sent(kind, asked(&[], json!({}))).await;
-        assert_eq!(alone["tools"], json!([search]), "{kind:?}");
+        assert_eq!(tools_in(kind, &alone), &json!([search]), "{kind:?}");
         let further = json!({"type": "fetch"});
         let extra = sent(kind, asked(&[tool()], json!({"tools": [further]}))).await;
-        assert_eq!(extra["tools"], json!([own["tools"][0], search, further]), "{kind:?}");
+        if kind == ProviderKind::Bedrock {
+            // A field that Converse does not know is the model's own.
+            assert_eq!(tools_in(kind, &extra), &json!([own, search]));
+            assert_eq!(extra["additionalModelRequestFields"], json!({"tools": [further]}));
+        } else {
+            assert_eq!(tools_in(kind, &extra), &json!([own, search, further]), "{kind:?}");
+        }
+        let forbidden = ModelRequest {
+            tool_choice: ToolChoice::None,
+            ..asked(&[tool()], json!({}))
+        };
+        let forbidden = sent(kind, forbidden).await;
+        let is_offered = kind != ProviderKind::Bedrock;
+        assert_eq!(tools_in(kind, &forbidden).is_array(), is_offered, "{kind:?}");
     }
 }
 
@@ -174,6 +251,17 @@ async fn calls_of_the_provider_s_tools_are_counted_by_name() {
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}]});
     let executed = json!({"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hi",
         "executed_tools": [{"index": 0, "type": "search"}, {"index": 1, "type": "function", "name": "look"}, {"index": 1, "type": "again"}]}}]});
+    let candidate = json!({"candidates": [{"finishReason": "STOP",
+        "content": {"parts": [{"executableCode": {"language": "PYTHON", "code": "1"}}, {"text": "hi"}]},
+        "groundingMetadata": {"webSearchQueries": ["a", "b", "a"]}}]});
+    let of_service = |id: &str| {
+        let call = json!({"toolUseId": id, "name": "nova_grounding", "type": "server_tool_use", "input": {}});
+        json!({"toolUse": call})
+    };
+    let found = json!({"toolResult": {"toolUseId": "a", "content": [], "type": "nova_grounding_result"}});
+    let called = json!({"toolUse": {"toolUseId": "c", "name": "t", "input": {}}});
+    let converse = json!({"stopReason": "tool_use", "output": {"message": {"role": "assistant",
+        "content": [of_service("a"), found, of_service("b"), {"text": "hi"}, called]}}});
     for (kind, body, expected) in [
         (ProviderKind::Anthropic, blocks, json!({"web_search": 2, "look": 1})),
         (
@@ -182,6 +270,12 @@ async fn calls_of_the_provider_s_tools_are_counted_by_name() {
             json!({"web_search": 2, "code_interpreter": 1}),
         ),
         (ProviderKind::OpenAiChat, executed, json!({"search": 1, "look": 1})),
+        (
+            ProviderKind::Gemini,
+            candidate,
+            json!({"google_search": 2, "code_execution": 1}),
+        ),
+        (ProviderKind::Bedrock, converse, json!({"nova_grounding": 2})),
     ] {
         assert_eq!(
             exchange(kind, request(vec![user("hi")]), body).await.1,
@@ -218,6 +312,11 @@ async fn a_file_of_the_provider_is_named_to_it_and_described_to_others() {
     let file = json!({"type": "file", "file": {"file_id": "file_1"}});
     let source = json!({"type": "file", "file_id": "file_1"});
     let said = |kind: &str, words: &str| json!({"type": kind, "text": words});
+    let by_address = json!({"fileData": {"fileUri": "file_1"}});
+    let unreadable = |what: &str, provider: &str| {
+        let words = format!("[A {what} that is stored at the provider {provider}, which can't be opened here]");
+        json!({"text": words})
+    };
     for (kind, pointer, expected) in [
         (
             ProviderKind::OpenAiChat,
@@ -235,6 +334,21 @@ async fn a_file_of_the_provider_is_named_to_it_and_described_to_others() {
             "/messages/0/content",
             json!([{"type": "document", "source": source, "title": "a.pdf"}, {"type": "image", "source": source},
                 said("text", words), said("text", nameless)]),
+        ),
+        (
+            ProviderKind::Gemini,
+            "/contents/0/parts",
+            json!([by_address, by_address, {"text": words}, {"text": nameless}]),
+        ),
+        (
+            ProviderKind::Bedrock,
+            "/messages/0/content",
+            json!([
+                unreadable("file", "test"),
+                unreadable("picture", "test"),
+                unreadable("file", "other"),
+                unreadable("picture", "other")
+            ]),
         ),
     ] {
         let parts = vec![document("test"), image("test"), document("other"), image("other")];
