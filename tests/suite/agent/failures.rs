@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelError, ModelErrorClass};
+use agent_runtime::agent::ports::{ModelAddress, ModelError, ModelErrorClass};
 use agent_runtime::agent::state::{ExecutionStatus, FinishReason};
 use agent_runtime::message::ContentPart;
 use serde_json::{Value, json};
@@ -23,6 +23,11 @@ async fn a_failed_model_call_is_logged_once_with_its_cause_and_without_its_words
     let _listening = listen(subscriber);
     let error = ModelError {
         status: Some(503),
+        address: Some(Arc::new(ModelAddress {
+            provider: "fake".to_owned(),
+            host: "https://models.test:8443".to_owned(),
+            url: "https://models.test:8443/v1/one".to_owned(),
+        })),
         body: Some("body-secret".to_owned()),
         source: Some(Arc::new(io::Error::other("connection reset"))),
         ..ModelError::new(ModelErrorClass::Server, "words-secret")
@@ -40,7 +45,7 @@ async fn a_failed_model_call_is_logged_once_with_its_cause_and_without_its_words
         .filter(|fields| fields["message"] == "model call failed")
         .collect();
     let expected = json!({"message": "model call failed", "model": "fake/one", "class": "model_server_error", "status": 503,
-        "cause": "connection reset"});
+        "url": "https://models.test:8443/v1/one", "cause": "connection reset"});
     assert_eq!(told, [expected]);
 }
 
