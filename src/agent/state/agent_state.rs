@@ -305,7 +305,8 @@ impl AgentState {
     }
 }
 
-/// Changes of what lasts.
+/// Settings, which are told no time. They are made with a state, before its execution begins, or by hooks, which have no clock:
+/// [`start_execution`](AgentState::start_execution) and [`HookStack`](crate::agent::hooks::HookStack) note the time then.
 impl AgentState {
     /// Sets the agent that started this one.
     #[must_use]
@@ -349,7 +350,10 @@ impl AgentState {
         self.context.metadata.extend(changes);
         self
     }
+}
 
+/// What changes are made of.
+impl AgentState {
     /// Adds messages at the end of the history.
     pub(super) fn with_messages(mut self, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
         self.context.store = self.context.store.with_messages(messages);
@@ -385,7 +389,7 @@ impl AgentState {
         self.map_execution(now, |execution| execution.with_ended(now))
     }
 
-    /// Forgets the execution and keeps the session's data, ready for a fresh start.
+    /// Forgets the execution and keeps the session's data and the time of its last change, ready for a fresh start.
     #[must_use]
     pub fn for_next_execution(self) -> Self {
         Self {
@@ -485,8 +489,9 @@ impl AgentState {
     }
 
     fn map_execution(self, now: Timestamp, change: impl FnOnce(ExecutionState) -> ExecutionState) -> Self {
+        let Some(execution) = self.execution else { return self };
         Self {
-            execution: self.execution.map(change),
+            execution: Some(change(execution)),
             ..self
         }
         .updated(now)

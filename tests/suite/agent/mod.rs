@@ -30,3 +30,4 @@ mod tool_choice;
 mod tool_steps;
 mod traces;
 mod transitions;
+mod updates;

@@ -16,6 +16,7 @@ use agent_runtime::json::Object;
 use agent_runtime::message::{ContentPart, Message, Role, ToolCall};
 use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::usage::Usage;
+use chrono::TimeDelta;
 use serde_json::json;
 
 use super::super::setup::Setup;
@@ -250,8 +251,19 @@ fn with_history(state: AgentState, messages: &[Message]) -> AgentState {
         store,
         ..state.context().clone()
     };
-    let (created_at, updated_at, count) = (state.created_at(), state.updated_at(), state.execution_count());
+    let updated_at = state.updated_at();
+    with_context(state, context, updated_at)
+}
+
+fn with_context(state: AgentState, context: AgentContext, updated_at: Timestamp) -> AgentState {
+    let (created_at, count) = (state.created_at(), state.execution_count());
     state.restored(created_at, updated_at, count, context)
+}
+
+/// Returns the state with another time of its last change.
+fn updated(state: AgentState, updated_at: Timestamp) -> AgentState {
+    let context = state.context().clone();
+    with_context(state, context, updated_at)
 }
 
 #[tokio::test]
@@ -269,10 +281,13 @@ async fn every_field_at_every_point_is_kept_or_refused_as_the_table_says() {
                 let (of_hook, case) = (after.clone(), format!("{point:?} {field:?}"));
                 let probe = Probe::changing(point, move |_| of_hook.clone());
                 let stack = HookStack::default().with_hook(0, Arc::new(probe));
-                let (context, failure) = stack.call(before.clone(), || before.state.updated_at()).await;
+                let later = NOW + TimeDelta::seconds(7);
+                let (context, failure) = stack.call(before.clone(), || later).await;
                 let expected = if is_permitted(point, field) { &after } else { &before };
                 assert_eq!(context.point, point, "{case}");
-                assert_eq!(context.state, expected.state, "{case}");
+                let has_changed = expected.state != before.state;
+                let at = if has_changed { later } else { NOW };
+                assert_eq!(context.state, updated(expected.state.clone(), at), "{case}");
                 assert_eq!(context.subject, expected.subject, "{case}");
                 let told = failure.map(|failure| failure.to_string());
                 if is_permitted(point, field) {
