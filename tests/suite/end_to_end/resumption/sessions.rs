@@ -93,19 +93,30 @@ async fn what_a_lost_attempt_has_spent_counts(database: TestDatabase) {
         }
     })
     .await;
-    for (max_tokens, status, stop_reason, total, asked) in [
-        (1_000, "completed", "completed", 90, 6),
+    // Two cents for each request.
+    let prices = [
+        ("prices.'mock/m'.input", "1000.0"),
+        ("prices.'mock/m'.output", "2000.0"),
+    ];
+    for (budget, status, stop_reason, asked, cost) in [
+        (
+            json!({"max_tokens": 1_000, "max_cost": 1.0}),
+            "completed",
+            "completed",
+            6,
+            0.12,
+        ),
         // What the lost attempt has spent leaves nothing for another step.
-        (30, "stopped", "token_limit_reached", 30, 2),
+        (json!({"max_tokens": 30}), "stopped", "token_limit_reached", 2, 0.04),
+        (json!({"max_cost": 0.04}), "stopped", "token_limit_reached", 2, 0.04),
     ] {
-        let first = world.replica().await;
+        let first = world.replica_with(&prices).await;
         first
             .put_agent("helper", json!({"model": "mock/m", "tools": ["again"]}))
             .await;
         let lead = json!({"model": "mock/m", "tools": ["again"], "subagents": [{"agent": "helper"}]});
         first.put_agent("lead", lead).await;
         let before = world.asked().len();
-        let budget = json!({"max_tokens": max_tokens});
         let run = first.begin("go", json!({"agent": "lead", "budget": budget})).await;
         world.tool_gate.until_waiting(1).await;
         until("what is spent is persisted within seconds", async || {
@@ -119,15 +130,17 @@ async fn what_a_lost_attempt_has_spent_counts(database: TestDatabase) {
         first.die(&world).await;
         world.tool_gate.until_waiting(0).await;
         world.tool_gate.open(usize::from(status == "completed"));
-        let second = world.replica().await;
+        let second = world.replica_with(&prices).await;
         let ended = second.ended(&run).await;
         assert_eq!(
             (&ended["status"], &ended["stop_reason"], &ended["attempts"]),
             (&json!(status), &json!(stop_reason), &json!(2)),
             "{ended:#}"
         );
-        assert_eq!(ended["usage"]["total_tokens"], total);
         assert_eq!(world.asked().len() - before, asked);
+        assert_eq!(ended["usage"]["total_tokens"], 15 * asked);
+        let spent = ended["usage"]["cost"].as_f64().unwrap();
+        assert!((spent - cost).abs() < 0.0001, "{spent} {cost}");
         second.finish().await;
     }
 }
