@@ -14,10 +14,17 @@ on_every_store!(
 
 const MISSING: &str = "01890000-0000-7000-8000-000000000000";
 /// Commands that work on what there is.
-const READING: [&[&str]; 8] = [
+const READING: [&[&str]; 15] = [
+    &["sessions", "list"],
     &["sessions", "tree"],
     &["sessions", "show", MISSING],
     &["sessions", "diff", MISSING, MISSING],
+    &["runs", "list"],
+    &["runs", "show", MISSING],
+    &["threads", "list"],
+    &["threads", "show", "missing"],
+    &["agents", "list"],
+    &["agents", "show", "missing"],
     &["keys", "list"],
     &["keys", "revoke", MISSING],
     &["gc"],
