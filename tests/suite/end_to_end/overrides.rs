@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::on_every_store;
 use crate::support::answer::{read, with_json};
 use crate::support::databases::TestDatabase;
+use crate::support::hostile::endless_prompt;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 
@@ -138,6 +139,7 @@ async fn forks_and_imports_keep_what_a_session_sets(database: TestDatabase) {
         (json!({"parameters": {"extra": {"seed": 1}}}), "invalid_field"),
         (json!({"mood": "fine"}), "unknown_field"),
         (json!({"system_prompt": "{{ nope"}), "invalid_prompt"),
+        (json!({"system_prompt": endless_prompt(5_000)}), "invalid_prompt"),
     ] {
         import["context_state"]["overrides"] = overrides;
         app.post("/v1/sessions", &import).await.assert_problem(code);
@@ -178,6 +180,12 @@ async fn what_may_not_be_set_is_refused(database: TestDatabase) {
         (
             "own",
             json!({"system_prompt": "{{ nope"}),
+            "invalid_prompt",
+            Value::Null,
+        ),
+        (
+            "own",
+            json!({"system_prompt": endless_prompt(5_000)}),
             "invalid_prompt",
             Value::Null,
         ),

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;
+use crate::support::hostile::endless_schemas;
 use crate::support::mock_model::{MockModel, Reply, content_text};
 use crate::support::test_app::TestApp;
 
@@ -163,11 +164,13 @@ async fn formats_that_can_not_be_used_are_refused(database: TestDatabase) {
     let mock = MockModel::echoing().await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
     let named = |name: &str, schema: Value| json!({"type": "json_schema", "name": name, "schema": schema});
-    for (format, words) in [
+    let unusable = [
         (named("a", json!({"type": "array"})), "must have"),
         (named("a", json!({"type": "object", "required": 1})), "not valid"),
         (named("a b", json!({"type": "object"})), "is named by"),
-    ] {
+    ];
+    let endless = endless_schemas().map(|(schema, words)| (named("a", schema), words));
+    for (format, words) in unusable.into_iter().chain(endless) {
         let agent = json!({"model": "mock/m", "response_format": format});
         let import = json!({"agent": "echo", "context_state": {"response_format": format}});
         for answer in [

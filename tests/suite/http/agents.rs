@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::service::Service;
 use crate::support::answer::{read, with_json};
+use crate::support::hostile::endless_prompt;
 
 on_every_store! {
     an_agent_is_stored_shown_used_and_deleted,
@@ -175,8 +176,13 @@ async fn files_of_agents_are_read_again(service: &Service) {
 
 async fn a_reload_with_a_faulty_file_changes_nothing(service: &Service) {
     let before = service.get("/v1/agents").await;
+    let endless = format!("model = 'mock/echo'\nsystem_prompt = '{}'", endless_prompt(5_000));
     for (text, told) in [
         ("model = 7", "bad.toml: `model`: "),
+        (
+            &endless,
+            "bad.toml: the agent \"bad\" can't work: the system prompt can't be rendered: ",
+        ),
         (
             "model = 'nobody/m'",
             "bad.toml: the agent \"bad\" can't work: no provider is named \"nobody\"",

@@ -10,6 +10,7 @@ use super::bad_reads::BAD_READS;
 use super::bad_requests::{ELSEWHERE, bad_runs};
 use super::service::Service;
 use crate::support::answer::read;
+use crate::support::hostile::endless_prompt;
 
 async fn assert_nothing_was_written(service: &Service) {
     for path in ["/v1/runs", "/v1/sessions"] {
@@ -254,15 +255,16 @@ async fn heads_that_are_too_large() {
 
 /// Agents whose prompts no run could render.
 fn bad_prompts() -> impl Iterator<Item = (&'static str, Value, &'static str)> {
-    let deep = format!("{{{{ {}1 }}}}", "-".repeat(5_000));
+    let deep = endless_prompt(5_000);
     let growing = "{% set n = 'x' %}{% for i in 'xx' %}{% set n = n ~ n %}{% endfor %}";
     let prompts =
         ["{{ variables.", growing, &deep, "{{ variable.city }}"].map(|prompt| json!({"system_prompt": prompt}));
-    let hook = json!({"hooks": [{"name": "context_config", "config": {"system_prompt": "{{ nope }}"}}]});
+    let hooks = ["{{ nope }}", &deep]
+        .map(|prompt| json!({"hooks": [{"name": "context_config", "config": {"system_prompt": prompt}}]}));
     let prompts = prompts.map(|body| (body, "invalid_prompt"));
     prompts
         .into_iter()
-        .chain([(hook, "invalid_hook")])
+        .chain(hooks.map(|body| (body, "invalid_hook")))
         .map(|(mut body, code)| {
             body["model"] = json!("mock/echo");
             ("a", body, code)
@@ -478,12 +480,18 @@ fn every_code_is_produced_by_a_test() {
     ]);
     let all: BTreeSet<&str> = ProblemCode::ALL.iter().map(|code| code.as_str()).collect();
     assert_eq!(produced, all);
-    // A test must name what it claims to produce.
+    // A test must name what it claims to produce, and be one that runs.
+    let read = |path: &str| {
+        let file = format!("{}/tests/suite/http/{path}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(file).unwrap();
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let lines: Vec<_> = lines.map(str::trim).collect();
+        format!("\n{}\n", lines.join("\n"))
+    };
     for (code, module) in ELSEWHERE {
-        let file = format!("{}/tests/suite/http/{module}.rs", env!("CARGO_MANIFEST_DIR"));
-        assert!(
-            std::fs::read_to_string(&file).unwrap().contains(&format!("\"{code}\"")),
-            "{module} does not produce {code}"
-        );
+        let (folder, name) = module.rsplit_once('/').unwrap_or((".", module));
+        let is_there = read(&format!("{folder}/mod.rs")).contains(&format!("\nmod {name};\n"));
+        let names_it = read(&format!("{module}.rs")).contains(&format!("\"{code}\""));
+        assert!(is_there && names_it, "{module} does not produce {code}");
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod fake_model;
 pub(crate) mod fake_tool;
 pub(crate) mod gate;
 pub(crate) mod gated;
+pub(crate) mod hostile;
 pub(crate) mod languages;
 pub(crate) mod memory_journal;
 pub(crate) mod provider_rules;

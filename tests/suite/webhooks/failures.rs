@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 
 use super::setup::{LOCAL, Service};
 use crate::support::gate::Gate;
+use crate::support::hostile::endless_prompt;
 use crate::support::logs::{CapturedLog, listen};
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
@@ -51,6 +52,10 @@ fn ways() -> Vec<(Reaction, &'static str)> {
         ),
         (
             json(json!({"system_prompt": "{{ open"})),
+            "its answer can't be used: system_prompt: ",
+        ),
+        (
+            json(json!({"system_prompt": endless_prompt(900)})),
             "its answer can't be used: system_prompt: ",
         ),
         (

@@ -1,6 +1,7 @@
 //! Runs whose process dies in their midst: another goes on with them, and what comes of it is what would have been.
 
 mod durable_steps;
+mod hostile;
 mod leases;
 mod sessions;
 mod subagents;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::world::{World, resumed_events};
+use super::world::{ACCEPTS_ONLY, World, bytes, resumed_events};
 use crate::end_to_end::on_every_store;
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gated::id;
@@ -15,20 +15,6 @@ on_every_store!(
     a_base_that_is_gone_before_its_run_begins_fails_it,
     times_of_a_run_stay_in_order_whatever_clocks_say,
 );
-
-/// A process that accepts runs and works on none.
-const ACCEPTS_ONLY: [(&str, &str); 1] = [("queue.role", "api")];
-
-/// Writes bytes in the engine's own way.
-fn bytes(database: &TestDatabase, text: &str) -> String {
-    let hex = text
-        .bytes()
-        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
-    match database.engine {
-        Engine::Postgres => format!(r"'\x{hex}'::bytea"),
-        Engine::Sqlite => format!("x'{hex}'"),
-    }
-}
 
 /// The condition on the rows of a run.
 fn of_run(database: &TestDatabase, run: &Value) -> String {

@@ -9,7 +9,7 @@ use agent_runtime::json::Value;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::support::databases::TestDatabase;
+use crate::support::databases::{Engine, TestDatabase};
 use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::gate::Gate;
 use crate::support::gated::{id, numbers};
@@ -18,6 +18,8 @@ use crate::support::test_app::TestApp;
 
 /// A lease never expires by itself during a test.
 const SETTINGS: [(&str, &str); 2] = [("queue.lease", "10m"), ("queue.poll_interval", "20ms")];
+/// A process that accepts runs and works on none.
+pub(super) const ACCEPTS_ONLY: [(&str, &str); 1] = [("queue.role", "api")];
 /// How long a process may take to die.
 const DEATH: Duration = Duration::from_secs(10);
 
@@ -126,6 +128,17 @@ impl Deref for Replica {
 
     fn deref(&self) -> &TestApp {
         &self.app
+    }
+}
+
+/// Writes bytes in the engine's own way.
+pub(super) fn bytes(database: &TestDatabase, text: &str) -> String {
+    let hex = text
+        .bytes()
+        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+    match database.engine {
+        Engine::Postgres => format!(r"'\x{hex}'::bytea"),
+        Engine::Sqlite => format!("x'{hex}'"),
     }
 }
 
