@@ -183,7 +183,12 @@ impl RunService {
             Some(_) => RECORD_PATIENCE,
             None => self.settings.commit_patience,
         };
-        attempt.retry(backoff(patience)).when(is_transient).await
+        let retried = attempt.retry(backoff(patience)).when(is_transient);
+        let retried = retried.notify(|error, _| {
+            let run_id = live.summary().run_id;
+            tracing::debug!(%run_id, error = error as &dyn Error, "a session is committed later");
+        });
+        retried.await
     }
 }
 

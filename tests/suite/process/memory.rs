@@ -60,6 +60,27 @@ fn peak(service: &Service) -> u64 {
     kilobytes.parse::<u64>().unwrap() * 1024
 }
 
+/// Waits until the process has come as far as it can: it has worked on nothing for some looks in a row.
+async fn until_at_rest(service: &Service) {
+    let worked = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", service.process_id())).unwrap();
+        // What follows the name of the program begins with its third field; the times of user and kernel are the 14th and the 15th.
+        let fields = stat.rsplit(')').next().unwrap().split_whitespace();
+        let times = fields.skip(11).take(2).map(|time| time.parse::<u64>().unwrap());
+        times.sum::<u64>()
+    };
+    let resting = async {
+        let (mut before, mut looks) = (worked(), 0);
+        while looks < 5 {
+            sleep(Duration::from_millis(100)).await;
+            let now = worked();
+            looks = if now == before { looks + 1 } else { 0 };
+            before = now;
+        }
+    };
+    timeout(PATIENCE, resting).await.expect("it never rests");
+}
+
 /// Asks for something and reads how the response begins, and then no more. One that is refused for want of room tries again.
 async fn begin_reading(service: &Service, path: &str) -> TcpStream {
     loop {
@@ -141,8 +162,7 @@ async fn callers_who_read_no_events_take_no_more_than_the_bytes_in_flight() {
         });
         callers.extend(timeout(4 * PATIENCE, join_all(ask)).await.unwrap());
     }
-    // Time for all of them to come as far as they can.
-    sleep(Duration::from_secs(2)).await;
+    until_at_rest(&service).await;
     let taken = peak(&service) - at_rest;
     assert!(
         taken < budget / 2 + SLACK,
@@ -150,7 +170,7 @@ async fn callers_who_read_no_events_take_no_more_than_the_bytes_in_flight() {
         callers.len()
     );
     // Small responses wait for nobody.
-    let (status, _) = timeout(Duration::from_secs(2), service.call(Method::GET, "/healthz", None))
+    let (status, _) = timeout(PATIENCE, service.call(Method::GET, "/healthz", None))
         .await
         .unwrap();
     assert_eq!(status, 200);
