@@ -1,16 +1,19 @@
 //! `DELETE /v1/sessions/{session_id}`: what goes, what is refused, and that nothing that was removed is read from memory.
 
+use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
 
 use super::service::Service;
 use crate::support::answer::{Answer, read};
+use crate::support::wait::until;
 
 on_every_store! {
     a_removed_session_is_gone_at_once,
     a_continued_session_is_removed_with_all_that_continues_it,
     a_session_that_a_run_at_work_needs_stays,
     malformed_removals_are_refused,
+    many_removals_at_once_stop_no_run_and_all_succeed,
 }
 
 async fn run(service: &Service, base: Option<&str>) -> (String, String) {
@@ -91,4 +94,34 @@ async fn malformed_removals_are_refused(service: &Service) {
         delete(service, &path).await.assert_problem(code);
     }
     service.get(&format!("/v1/sessions/{session}")).await;
+}
+
+/// More removals than the store has connections.
+async fn many_removals_at_once_stop_no_run_and_all_succeed(service: &Service) {
+    const MANY: usize = 16;
+    let mut paths = Vec::new();
+    for _ in 0..MANY {
+        paths.push(format!("/v1/sessions/{}", run(service, None).await.0));
+    }
+    let stalled = service.database.stall_removals().await;
+    let removing = join_all(paths.iter().map(|path| delete(service, path)));
+    let beside = async {
+        if let Some(stalled) = stalled {
+            let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'
+                and datname = current_database()";
+            until("no removal waits", async || service.database.number(waiting).await > 0).await;
+            run(service, None).await;
+            stalled.end().await;
+        }
+        for _ in 0..MANY {
+            run(service, None).await;
+        }
+    };
+    let (removed, ()) = tokio::join!(removing, beside);
+    for answer in removed {
+        assert_eq!(answer.status, 204, "{}", answer.text());
+    }
+    let left = service.get("/v1/sessions?limit=100").await;
+    let left = left["data"].as_array().unwrap().len();
+    assert!(left == MANY || left == MANY + 1, "{left}");
 }

@@ -91,6 +91,18 @@ impl TestDatabase {
         }
     }
 
+    /// Makes removals of sessions wait until it is ended. SQLite has one writer, which removals and all others take in turn.
+    pub(crate) async fn stall_removals(&self) -> Option<Outage> {
+        self.server.as_ref()?;
+        let mut connection = PgConnection::connect(self.url()).await.unwrap();
+        let sql = format!("begin; select pg_advisory_xact_lock({REMOVALS})");
+        sqlx::raw_sql(AssertSqlSafe(sql))
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        Some(Outage::Lock(connection))
+    }
+
     async fn locked_sqlite(&self) -> SqliteConnection {
         let mut connection = SqliteConnection::connect(self.url()).await.unwrap();
         sqlx::raw_sql("begin immediate").execute(&mut connection).await.unwrap();
@@ -109,6 +121,9 @@ pub(crate) enum Outage {
     /// A transaction holds the lock of the only writer.
     Transaction(SqliteConnection),
 }
+
+/// The lock of those who remove sessions.
+pub(crate) const REMOVALS: i64 = 0x6167_656e_7472_6d76;
 
 impl Outage {
     /// Ends it.

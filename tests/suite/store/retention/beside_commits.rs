@@ -1,6 +1,7 @@
 //! Removals on PostgreSQL beside commits and other removals that are held in their midst: nobody waits but for the very session that goes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agent_runtime::clock::SystemClock;
@@ -8,6 +9,7 @@ use agent_runtime::session::Bundle;
 use agent_runtime::store::{Commit, CommitError, Enqueued, SessionRemoval, Sessions, ThreadExpectation, ThreadPut};
 use futures_util::future::join_all;
 use tokio::time::timeout;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::super::fixtures::{Fixture, now};
 use super::super::held::{Held, until_waiting};
@@ -15,14 +17,16 @@ use super::super::subagents::family;
 use super::races::run_from;
 use super::{KEEP_ALL, aged, older_than};
 use crate::support::databases::Engine;
+use crate::support::logs::listen;
+use crate::support::outages::REMOVALS;
+use crate::support::statements::Statements;
+use crate::support::wait::until;
 
 /// Far longer than anything here takes, and far shorter than anything waits that is stuck.
 const AT_ONCE: Duration = Duration::from_secs(8);
 
 /// More removals than there are connections.
 const MANY: usize = 12;
-/// The lock of those who remove sessions.
-const REMOVALS: i64 = 0x6167_656e_7472_6d76;
 
 pub(super) async fn remove(fixture: &Fixture, bundle: &Bundle) -> SessionRemoval {
     let id = bundle.head.session_id;
@@ -108,9 +112,15 @@ async fn a_removal_passes_over_what_a_commit_under_way_continues() {
     assert_eq!(fixture.count("sessions").await, 4);
     fixture.assert_whole(&starter, 1).await;
 
-    // It waits for one that is about to end.
+    // It waits for one that is about to end: it has looked again when that ends.
+    let statements = Statements::default();
+    let _listening = listen(tracing_subscriber::registry().with(statements.clone()));
+    let looks = AtomicUsize::new(0);
     let (removal, ()) = tokio::join!(remove(&fixture, &starter), async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        until("the removal does not look again", async || {
+            looks.fetch_add(statements.taken(), Ordering::SeqCst) > 1
+        })
+        .await;
         continuing.end("rollback").await;
     });
     assert!(matches!(removal, SessionRemoval::Removed(_)), "{removal:?}");
