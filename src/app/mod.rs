@@ -18,7 +18,7 @@ pub use self::check::{Finding, check};
 pub use self::extensions::Extensions;
 use self::ingredients::Ingredients;
 use crate::board::{Board, InProcessBoard, RedisBoard};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::environment::InMemoryEnvironments;
 use crate::http::{HttpLimits, HttpState};
@@ -108,6 +108,7 @@ impl App {
             supervisor,
         };
         let runs = RunService::new(ports, settings::runs(config));
+        runs.set_clock().await?;
         Ok(Self {
             runs,
             agents,
@@ -236,7 +237,7 @@ pub fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::
 
 /// Makes what sweeps the store as configured.
 pub fn sweeper(store: Arc<dyn Store>, config: &Config) -> Sweeper {
-    Sweeper::new(store, Arc::new(SystemClock), settings::retention(config))
+    Sweeper::new(store, settings::retention(config))
 }
 
 async fn open_board(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Arc<dyn Board>> {

@@ -1,6 +1,6 @@
 //! Retention: sweeps what is not kept any more, in the background or once, by small steps with pauses between them.
 //!
-//! What goes is decided and removed by the store alone, so any number of processes may sweep at once. No HTTP, no configuration.
+//! What goes is decided and removed by the store alone, by the time of its database, so any number of processes may sweep at once. No HTTP, no configuration.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, Timestamp};
+use crate::clock::Timestamp;
 use crate::store::{RemovalFigures, RetentionRules, Store, StoreError, SweepPlace};
 
-/// The pause after a step that removed something, so that commits, which wait while sessions are removed, have most of the time.
+/// The pause after a step that removed something, so that other removals, and on SQLite commits, have most of the time.
 const REST: Duration = Duration::from_millis(50);
 
 /// How what is not kept is swept.
@@ -29,14 +29,13 @@ pub struct RetentionSettings {
 #[derive(Debug, Clone)]
 pub struct Sweeper {
     store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
     settings: RetentionSettings,
 }
 
 impl Sweeper {
     /// Makes a sweeper, which does nothing by itself.
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: RetentionSettings) -> Self {
-        Self { store, clock, settings }
+    pub fn new(store: Arc<dyn Store>, settings: RetentionSettings) -> Self {
+        Self { store, settings }
     }
 
     /// Sweeps again and again until it is told to stop; at once never, since many processes may start together.
@@ -62,7 +61,7 @@ impl Sweeper {
                     bytes = removed.bytes,
                     "swept"
                 ),
-                // Commits at work, other sweeps or an outage: the next sweep goes on.
+                // Other removals that took long, or an outage: the next sweep goes on.
                 Some(Err(error)) if error.is_transient() => {
                     tracing::info!(error = &error as &dyn Error, "the sweep was given up");
                 }
@@ -74,7 +73,7 @@ impl Sweeper {
     /// Sweeps from the beginning to the end; returns what was removed.
     pub async fn sweep(&self) -> Result<RemovalFigures, StoreError> {
         // One time for all steps, so that a sweep has an end.
-        let now = self.clock.now();
+        let now = self.store.lease_time().await?;
         let mut removed = RemovalFigures::default();
         let mut place = SweepPlace::Start;
         loop {
@@ -101,6 +100,7 @@ impl Sweeper {
 
     /// Counts what a sweep would remove.
     pub async fn plan(&self) -> Result<RemovalFigures, StoreError> {
-        self.store.retention_plan(self.settings.rules, self.clock.now()).await
+        let now = self.store.lease_time().await?;
+        self.store.retention_plan(self.settings.rules, now).await
     }
 }

@@ -29,9 +29,8 @@ impl RunService {
         resource_id: Uuid,
     ) -> Result<Option<Uuid>, Refusal> {
         let Some(key) = key else { return Ok(None) };
-        let now = self.lease_clock.now();
         let claim = self.stored_key(key);
-        let known = self.ports.store.idempotency_claim(tenant, &claim, resource_id, now);
+        let known = self.ports.store.idempotency_claim(tenant, &claim, resource_id);
         match known.await? {
             Some(known) if known.digest != key.digest => Err(Refusal::OtherRequest { key: key.key.clone() }),
             known => Ok(known.map(|known| known.resource_id)),
@@ -40,10 +39,12 @@ impl RunService {
 
     /// Returns the key as it is kept, for as long as is configured.
     pub(super) fn stored_key(&self, key: &RequestKey) -> IdempotencyKey {
+        let claimed_at = self.lease_clock.now();
         IdempotencyKey {
             key: key.key.clone(),
             digest: key.digest,
-            expires_at: self.lease_clock.now() + self.settings.idempotency_retention,
+            claimed_at,
+            expires_at: claimed_at + self.settings.idempotency_retention,
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::fair_share::FairShare;
 use crate::ids::{IdSource, RunId, WorkerId};
 use crate::limits::{Limits, TenantShares};
-use crate::store::{Sessions, Store};
+use crate::store::{Sessions, Store, StoreError};
 use crate::supervision::Supervisor;
 use crate::tenant::TenantId;
 use crate::usage::PriceTable;
@@ -195,6 +195,11 @@ impl RunService {
         if self.takes_runs() {
             self.supervise("lease runs", Self::take_runs);
         }
+    }
+
+    /// Sets the clock by which leases and keys expire to the database's time. A process that takes no runs from the queue reads it this once.
+    pub async fn set_clock(&self) -> Result<(), StoreError> {
+        self.lease_clock.adjust(&*self.ports.store).await
     }
 
     fn supervise<L>(self: &Arc<Self>, name: &'static str, work: fn(Arc<Self>) -> L)

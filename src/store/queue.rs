@@ -94,7 +94,9 @@ pub struct IdempotencyKey {
     pub key: String,
     /// The hash of the request.
     pub digest: Hash,
-    /// When it is forgotten.
+    /// When it is claimed, by the database's time: one that others had until then is free.
+    pub claimed_at: Timestamp,
+    /// When it is forgotten, by the same time.
     pub expires_at: Timestamp,
 }
 
@@ -331,7 +333,6 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
         tenant: &'a TenantId,
         key: &'a IdempotencyKey,
         resource_id: uuid::Uuid,
-        now: Timestamp,
     ) -> StoreFuture<'a, Option<KnownRequest>>;
 }
 

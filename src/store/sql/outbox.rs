@@ -223,7 +223,7 @@ async fn restart_in_txn(
     now: Timestamp,
 ) -> Result<Ended<RestartAttempt>, sqlx::Error> {
     if let Some(key) = &key {
-        let claim = key_claim_statement(&tenant, key, delivery_id.as_uuid(), now);
+        let claim = key_claim_statement(&tenant, key, delivery_id.as_uuid());
         if connection.execute(claim).await? == 0 {
             return Ok(Ended::Undone(RestartAttempt::KeyTaken));
         }

@@ -1,6 +1,10 @@
 //! Requests that are sent again: the same run, the same session, and never another one under the same key.
 
-use agent_runtime::store::Scope;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::retention::{RetentionSettings, Sweeper};
+use agent_runtime::store::{RetentionRules, Scope, open};
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -271,4 +275,55 @@ async fn what_may_be_repeated_is_checked_for_being_the_same(database: TestDataba
     assert_eq!(app.ended(&run).await["status"], "stopped");
     assert_eq!(tell("stop").await.status, StatusCode::OK);
     app.finish().await;
+}
+
+/// Puts the clock of a database that far back, so that those of all machines are ahead of it.
+const LATE: &str = "create function public.clock_timestamp() returns timestamptz language sql volatile as
+        'select pg_catalog.clock_timestamp() - interval ''25 hours''';
+    do $$ begin execute format('alter database %I set search_path = public, pg_catalog', current_database()); end $$";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_live_by_the_time_of_the_database() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    database.execute(LATE).await.unwrap();
+    let app = GatedApp::start(&database, &[("idempotency.retention", "24h")]).await;
+    let run = request("async", "hi", json!({}));
+    let session = json!({});
+    let first_run = app.post_keyed("/v1/runs", "k", &run).await.json();
+    let first_session = app.post_keyed("/v1/sessions", "k-2", &session).await.ok();
+    app.ended(&first_run).await;
+    app.finish().await;
+
+    // A process that takes no runs from the queue.
+    let front = GatedApp::start(&database, &[("queue.role", "api")]).await;
+    let again = front.post_keyed("/v1/runs", "k", &run).await;
+    assert_eq!(again.header(REPLAYED), "true");
+    assert_eq!(again.json()["run_id"], first_run["run_id"]);
+    let again = front.post_keyed("/v1/sessions", "k-2", &session).await.ok();
+    assert_eq!(again["session_id"], first_session["session_id"]);
+    front.finish().await;
+
+    let store = open(database.url(), TestDatabase::settings()).await.unwrap();
+    let hour = Duration::from_hours(1);
+    let rules = RetentionRules {
+        max_age: None,
+        min_age: hour,
+        keep_last: None,
+        events: hour,
+        deliveries: hour,
+    };
+    let settings = RetentionSettings {
+        rules,
+        interval: hour,
+        batch: 100,
+    };
+    let sweeper = Sweeper::new(Arc::clone(&store), settings);
+    assert_eq!(sweeper.plan().await.unwrap().idempotency_keys, 0);
+    assert_eq!(sweeper.sweep().await.unwrap().idempotency_keys, 0);
+    let expire = "update idempotency_keys set expires_at = expires_at - interval '24 hours'";
+    database.execute(expire).await.unwrap();
+    assert_eq!(sweeper.sweep().await.unwrap().idempotency_keys, 2);
+    store.close().await;
 }

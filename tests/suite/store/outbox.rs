@@ -355,9 +355,19 @@ async fn a_delivery_is_restarted_once_under_a_key(fixture: Fixture) {
     let key = IdempotencyKey {
         key: "k".to_owned(),
         digest: hash_definition(b"again"),
+        claimed_at: time,
         expires_at: time + TimeDelta::hours(1),
     };
-    let restart = |id, now| fixture.store.delivery_restart(&fixture.tenant, id, Some(&key), now);
+    let restart = async |id, now| {
+        let key = IdempotencyKey {
+            claimed_at: now,
+            ..key.clone()
+        };
+        fixture
+            .store
+            .delivery_restart(&fixture.tenant, id, Some(&key), now)
+            .await
+    };
     // What was refused leaves no key behind.
     let nowhere = DeliveryId::generate(&UuidV7Source);
     assert_eq!(restart(nowhere, time).await.unwrap(), Restarted::Missing);

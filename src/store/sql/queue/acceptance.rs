@@ -46,7 +46,7 @@ const ALL: &str = concat!(
         select $1, $47, $2, $48, $49 from based where $47 is not null
         on conflict (tenant, key) do update set
             resource_id = excluded.resource_id, digest = excluded.digest, expires_at = excluded.expires_at
-        where idempotency_keys.expires_at <= $39
+        where idempotency_keys.expires_at <= $50
         returning 1
     ), accepted as (
         select 1 from based where $47 is null or exists (select from claimed)
@@ -96,7 +96,8 @@ pub(crate) async fn rows_insert(
         .bind_queue_row(row, owner.as_deref())
         .bind(key.map(|key| key.key.as_str()))
         .bind(key.map(|key| key.digest.as_bytes().as_slice()))
-        .bind(key.map(|key| StoredTime(key.expires_at)));
+        .bind(key.map(|key| StoredTime(key.expires_at)))
+        .bind(key.map(|key| StoredTime(key.claimed_at)));
     match insert.into_query().fetch_one(connection).await {
         Ok(answer) => {
             let (has_base, is_accepted): (bool, bool) = (answer.try_get("has_base")?, answer.try_get("is_accepted")?);
@@ -122,7 +123,7 @@ async fn insert_one_by_one(connection: &mut Connection<'_>, row: &NewQueueRow) -
         }
     }
     if let Some(key) = &row.idempotency {
-        let claim = key_claim_statement(&row.tenant, key, row.run.run_id, row.accepted_at);
+        let claim = key_claim_statement(&row.tenant, key, row.run.run_id);
         if connection.execute(claim).await? == 0 {
             return Ok(Some(Attempt::KeyTaken));
         }

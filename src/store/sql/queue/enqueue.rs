@@ -171,7 +171,7 @@ async fn look(
         .bind(row.tenant.as_str())
         .bind(thread.as_str())
         .bind(key.map(|key| key.key.as_str()))
-        .bind(StoredTime(row.accepted_at));
+        .bind(key.map(|key| StoredTime(key.claimed_at)));
     connection.fetch_optional(look).await
 }
 

@@ -20,12 +20,9 @@ pub(super) async fn idempotency_claim(
     tenant: &TenantId,
     key: &IdempotencyKey,
     resource_id: Uuid,
-    now: Timestamp,
 ) -> Result<Option<KnownRequest>, StoreError> {
     loop {
-        let claimed = key_claim_statement(tenant, key, resource_id, now)
-            .execute(engine)
-            .await?;
+        let claimed = key_claim_statement(tenant, key, resource_id).execute(engine).await?;
         if claimed > 0 {
             return Ok(None);
         }
@@ -60,7 +57,6 @@ pub(crate) fn key_claim_statement<'v>(
     tenant: &'v TenantId,
     key: &'v IdempotencyKey,
     resource_id: Uuid,
-    now: Timestamp,
 ) -> Statement<'v> {
     let statement = "insert into idempotency_keys (tenant, key, resource_id, digest, expires_at)
         values ($1, $2, $3, $4, $5)
@@ -73,7 +69,7 @@ pub(crate) fn key_claim_statement<'v>(
         .bind(resource_id)
         .bind(key.digest.as_bytes().as_slice())
         .bind(StoredTime(key.expires_at))
-        .bind(StoredTime(now))
+        .bind(StoredTime(key.claimed_at))
 }
 
 /// Finds what a key stands for.

@@ -153,8 +153,7 @@ impl<E: Engine> QueueStore for E {
         tenant: &'a TenantId,
         key: &'a IdempotencyKey,
         resource_id: uuid::Uuid,
-        now: Timestamp,
     ) -> StoreFuture<'a, Option<KnownRequest>> {
-        Box::pin(idempotency::idempotency_claim(self, tenant, key, resource_id, now))
+        Box::pin(idempotency::idempotency_claim(self, tenant, key, resource_id))
     }
 }

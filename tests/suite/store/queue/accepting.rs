@@ -1,7 +1,9 @@
 //! Accepting runs: the record, the place in the queue and the idempotency key.
 
 use agent_runtime::record::{RunRecord, RunStatus, RunSummary};
-use agent_runtime::store::{Enqueued, KnownRequest, Lease, LeaseTerms, NewQueuedRun, Page, Recorded, RunFilter};
+use agent_runtime::store::{
+    Enqueued, IdempotencyKey, KnownRequest, Lease, LeaseTerms, NewQueuedRun, Page, Recorded, RunFilter,
+};
 use futures_util::future::join_all;
 
 use super::fixtures::{all, at, key, queued_run, terms, worker};
@@ -129,8 +131,10 @@ async fn what_has_ended_is_not_accepted_again(fixture: Fixture) {
 async fn a_key_stands_for_one_run_until_it_expires(fixture: Fixture) {
     let keyed = |body: &str, now: i64, tenant_name: &str| {
         let mut run = queued_run(&tenant(tenant_name));
-        run.summary.created_at = at(now);
-        run.idempotency = Some(key("a", body, at(now + 10)));
+        run.idempotency = Some(IdempotencyKey {
+            claimed_at: at(now),
+            ..key("a", body, at(now + 10))
+        });
         run
     };
     let first = keyed("body", 0, "acme");
@@ -175,9 +179,16 @@ async fn racing_requests_of_a_key_make_one_run(fixture: Fixture) {
 async fn a_key_can_be_claimed_for_anything(fixture: Fixture) {
     let (first, second) = (session_id().as_uuid(), session_id().as_uuid());
     let claimed = key("a", "body", at(10));
-    let claim = async |key, id, now| {
-        let claim = fixture.store.idempotency_claim(&fixture.tenant, key, id, at(now));
-        claim.await.unwrap()
+    let claim = async |key: &IdempotencyKey, id, now| {
+        let key = IdempotencyKey {
+            claimed_at: at(now),
+            ..key.clone()
+        };
+        fixture
+            .store
+            .idempotency_claim(&fixture.tenant, &key, id)
+            .await
+            .unwrap()
     };
     let known = KnownRequest {
         resource_id: first,
@@ -198,9 +209,10 @@ async fn a_key_can_be_claimed_for_anything(fixture: Fixture) {
         idempotency: Some(key("a", "body", at(1_000_000_000))),
         ..queued_run(&fixture.tenant)
     };
+    // The clock of the machine that accepts it is far ahead.
     let run = NewQueuedRun {
         summary: RunSummary {
-            created_at: at(11),
+            created_at: at(1_000),
             ..run.summary.clone()
         },
         ..run

@@ -90,6 +90,7 @@ pub(crate) fn key(name: &str, body: &str, expires_at: Timestamp) -> IdempotencyK
     IdempotencyKey {
         key: name.to_owned(),
         digest: hash_definition(body.as_bytes()),
+        claimed_at: at(-1),
         expires_at,
     }
 }
