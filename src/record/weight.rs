@@ -1,14 +1,17 @@
 //! About how much memory an event takes. An estimate, since it is asked for with every event.
 
 use super::event::RunEventPayload;
-use super::run::RunRecord;
+use super::run::{RunRecord, RunSummary};
 use crate::agent::AgentEvent;
+use crate::json::{Object, Value};
 use crate::message::{ContentPart, MediaSource};
 
 /// What an event weighs besides its text.
 const EVENT_BYTES: usize = 512;
 /// What a record or a message weighs besides its text.
 const RECORD_BYTES: usize = 1024;
+/// What an entry of an object or an array weighs besides its text.
+const ENTRY_BYTES: usize = 64;
 
 /// Estimates how many bytes of memory an event takes.
 pub fn event_weight(payload: &RunEventPayload) -> usize {
@@ -18,7 +21,7 @@ pub fn event_weight(payload: &RunEventPayload) -> usize {
         | RunEventPayload::Stopped(record)
         | RunEventPayload::Failed(record)
         | RunEventPayload::Cancelled(record) => weight_of_record(record),
-        RunEventPayload::Started(_) => RECORD_BYTES,
+        RunEventPayload::Started(summary) => weight_of_summary(summary),
         RunEventPayload::Resumed { .. } | RunEventPayload::SessionCommitted { .. } => 0,
     };
     EVENT_BYTES + rest
@@ -30,14 +33,56 @@ fn text_of_event(event: &AgentEvent) -> usize {
         AgentEvent::ToolCallDelta { arguments, .. } => arguments.len(),
         AgentEvent::ToolCallCompleted { arguments, content, .. } => arguments.len() + content_weight(content),
         AgentEvent::SubagentEvent { event, .. } => EVENT_BYTES + text_of_event(event),
-        _ => 0,
+        AgentEvent::ModelResponded { error, .. } => error.as_ref().map_or(0, |error| error.message.len()),
+        AgentEvent::StateChanged { hook, metadata, .. } => hook.len() + weight_of_object(metadata),
+        AgentEvent::HookWarned { hook, message, .. } => hook.len() + message.len(),
+        AgentEvent::ContinuationEvaluated { message, context, .. }
+        | AgentEvent::ExecutionEnded { message, context, .. } => {
+            message.as_ref().map_or(0, String::len) + weight_of_object(context)
+        }
+        AgentEvent::ToolCallStarted { call_id, name, .. } => call_id.len() + name.len(),
+        AgentEvent::SubagentStarted { call_id, agent, .. } | AgentEvent::SubagentCompleted { call_id, agent, .. } => {
+            call_id.len() + agent.len()
+        }
+        // Ids, figures and short names.
+        AgentEvent::ExecutionStarted { .. }
+        | AgentEvent::StepStarted { .. }
+        | AgentEvent::MessageApplied { .. }
+        | AgentEvent::ModelRequested { .. }
+        | AgentEvent::HistoryCompacted { .. }
+        | AgentEvent::StepCompleted { .. } => 0,
     }
 }
 
 fn weight_of_record(record: &RunRecord) -> usize {
     let messages = record.output.iter();
     let weights = messages.map(|message| RECORD_BYTES + content_weight(&message.content));
-    RECORD_BYTES + weights.sum::<usize>()
+    let signal = record.stop_signal.as_ref();
+    weight_of_summary(&record.summary)
+        + weights.sum::<usize>()
+        + record.value.as_ref().map_or(0, weight_of_value)
+        + signal.map_or(0, |signal| signal.message.len() + weight_of_object(&signal.context))
+}
+
+fn weight_of_summary(summary: &RunSummary) -> usize {
+    let error = summary.error.as_ref();
+    RECORD_BYTES + weight_of_object(&summary.metadata) + error.map_or(0, |error| error.message.len())
+}
+
+fn weight_of_object(object: &Object) -> usize {
+    let entries = object.iter();
+    entries
+        .map(|(key, value)| ENTRY_BYTES + key.len() + weight_of_value(value))
+        .sum()
+}
+
+fn weight_of_value(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(|item| ENTRY_BYTES + weight_of_value(item)).sum(),
+        Value::Object(object) => weight_of_object(object),
+    }
 }
 
 /// Returns the bytes of a content's words, pictures and documents.
@@ -64,5 +109,46 @@ fn text_of_source(source: &MediaSource) -> usize {
         MediaSource::Url { url } => url.len(),
         MediaSource::Base64 { data, .. } => data.len(),
         MediaSource::ProviderFile { provider, file_id } => provider.len() + file_id.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_weighs_at_least_the_texts_that_it_holds() {
+        let long = "x".repeat(100_000);
+        let id = "01a2029f-3aaa-7738-ac15-a93ea52f3917";
+        let error = json!({"kind": "model", "code": "c", "message": long});
+        let ended = json!({
+            "execution_id": id, "status": "completed", "reason": "completed", "was_force_stopped": false,
+            "message": null, "context": {"limit": [{"deep": long}]}, "step_count": 1, "usage": {}, "duration_ms": 1,
+        });
+        let changed = json!({
+            "step_number": 1, "hook": "h", "point": "before_step", "changes": ["metadata"], "metadata": {"k": long},
+        });
+        let responded = json!({
+            "step_number": 1, "request_id": id, "model": "a/b", "finish_reason": null, "usage": {}, "error": error,
+            "duration_ms": 1,
+        });
+        let warned = json!({"step_number": 1, "hook": "h", "message": long});
+        let below = json!({
+            "step_number": 1, "call_id": "c", "agent_id": id, "depth": 1,
+            "event": {"type": "hook.warned", "data": warned},
+        });
+        for (name, data) in [
+            ("execution.ended", ended),
+            ("state.changed", changed),
+            ("model.responded", responded),
+            ("hook.warned", warned),
+            ("subagent.event", below),
+        ] {
+            let event = json!({"type": name, "data": data});
+            let event: RunEventPayload = serde_json::from_value(event).unwrap();
+            assert!(event_weight(&event) > long.len(), "{name}");
+        }
     }
 }

@@ -154,8 +154,8 @@ pub trait RunReader: Send + Sync + fmt::Debug {
         page: Page<RunId>,
     ) -> StoreFuture<'a, Vec<RunSummary>>;
 
-    /// Returns the bytes of a run's steps and their messages as JSON, without reading them and those of subagents; 0 when there is no
-    /// such run.
+    /// Returns the bytes of a run's steps, and of the messages that its session and those of its subagents have added, as JSON and without
+    /// reading them; 0 when there is no such run.
     fn steps_size<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, u64>;
 
     /// Reads the steps of a run as they were stored.

@@ -219,20 +219,15 @@ mod tests {
     use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection};
 
     use super::*;
+    use crate::store::migration::SQLITE;
     use crate::store::sql::Engine as _;
     use crate::store::sqlite::SqliteStore;
-
-    const MIGRATIONS: [&str; 3] = [
-        include_str!("../../../../migrations/sqlite/0001_sessions_runs_agents_keys.sql"),
-        include_str!("../../../../migrations/sqlite/0002_history_windows_and_subagents.sql"),
-        include_str!("../../../../migrations/sqlite/0003_queue_threads_webhooks.sql"),
-    ];
 
     #[tokio::test]
     async fn selections_scan_no_table_on_sqlite() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-        for migration in MIGRATIONS {
-            sqlx::raw_sql(migration).execute(&mut connection).await.unwrap();
+        for migration in SQLITE {
+            sqlx::raw_sql(migration.sql).execute(&mut connection).await.unwrap();
         }
         let family = [SqliteStore::TREE, FAMILY].concat();
         for selection in [AGED, OVERTAKEN, &family] {
