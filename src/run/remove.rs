@@ -1,10 +1,14 @@
 //! Removing a session for a caller. Runs at work hold no lock, so those that live in one process are asked of the board.
 
+use std::sync::Arc;
+
 use super::read::shown;
 use super::service::RunService;
 use crate::ids::{RunId, SessionId};
 use crate::store::{SessionRemoval, StoreError};
 use crate::tenant::TenantId;
+
+const OPERATION: &str = "remove sessions";
 
 /// What became of a session that was to be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +24,8 @@ pub enum Removal {
 }
 
 impl RunService {
-    /// Removes a session, whatever its age, with its subagents' sessions and, if wanted, all that continues it.
+    /// Removes a session, whatever its age, with its subagents' sessions and, if wanted, all that continues it. A caller that leaves while it
+    /// waits for its turn has removed nothing.
     pub async fn session_remove(
         &self,
         tenant: &TenantId,
@@ -34,7 +39,20 @@ impl RunService {
         if let Some(user) = user {
             return Ok(Removal::InUse(Some(user.summary.run_id)));
         }
-        let removal = self.ports.sessions.remove(tenant, session_id, descendants).await?;
+        let turn = self.ports.sessions.removal_turn(tenant).await;
+        let (sessions, owner) = (Arc::clone(&self.ports.sessions), tenant.clone());
+        // No caller cancels it: the transaction goes on without its caller, and so its turn lasts.
+        let work = async move { sessions.remove(turn, &owner, session_id, descendants).await };
+        let removing = self.cancellation.clone().run_until_cancelled_owned(work);
+        let removed = self.tasks.spawn(removing).await;
+        let removed = removed.map_err(|error| StoreError::Failed {
+            operation: OPERATION,
+            source: error.into(),
+        })?;
+        let removal = removed.ok_or_else(|| StoreError::Unavailable {
+            operation: OPERATION,
+            source: "the process ends".into(),
+        })??;
         Ok(match removal {
             SessionRemoval::Removed(_) => Removal::Removed,
             SessionRemoval::NotFound => Removal::NotFound,

@@ -197,7 +197,8 @@ impl RunService {
         }
     }
 
-    /// Sets the clock by which leases and keys expire to the database's time. A process that takes no runs from the queue reads it this once.
+    /// Sets the clock by which leases and keys expire to the database's time. A process that takes no runs from the queue does so only
+    /// once.
     pub async fn set_clock(&self) -> Result<(), StoreError> {
         self.lease_clock.adjust(&*self.ports.store).await
     }

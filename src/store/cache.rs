@@ -1,10 +1,9 @@
 //! Committed bundles in memory. They never change, so only their size in bytes bounds the cache. They may be removed, so that one is
 //! there is believed for a few seconds and then asked again.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use moka::policy::EvictionPolicy;
@@ -13,9 +12,10 @@ use moka::sync::Cache;
 use super::error::{CommitError, StoreError};
 use super::retention::SessionRemoval;
 use super::traits::{Commit, Store};
+use super::turns::Turns;
 use super::weight::Weight;
 use crate::clock::{Clock, Timestamp};
-use crate::fair_share::FairShare;
+use crate::fair_share::{FairShare, Share};
 use crate::ids::SessionId;
 use crate::session::{Bundle, History, check_parts};
 use crate::tenant::TenantId;
@@ -41,10 +41,10 @@ pub struct Sessions {
     /// Absent when the cache is turned off.
     cache: Option<Cache<Key, Entry>>,
     /// Loads under way: those who want the same session wait for the first.
-    loads: Mutex<HashMap<Key, Arc<tokio::sync::Mutex<()>>>>,
+    loads: Arc<Turns<Key>>,
     /// Each grows with the removals by this process for the tenants that share it: what was believed of them before is asked again.
     removals: [AtomicU64; COUNTS],
-    /// Removals under way. They wait for each other in the database, each on a connection of its own.
+    /// Removals under way.
     removing: Arc<FairShare>,
     clock: Arc<dyn Clock>,
     /// The most bytes of each part of a session that is published.
@@ -88,7 +88,7 @@ impl Sessions {
         Self {
             store,
             cache,
-            loads: Mutex::default(),
+            loads: Arc::default(),
             removals: std::array::from_fn(|_| AtomicU64::new(0)),
             removing: FairShare::new(REMOVALS),
             clock,
@@ -126,8 +126,7 @@ impl Sessions {
         if let Some(entry) = cache.get(&key).filter(|entry| self.believes(tenant, entry)) {
             return Ok(Some(entry.bundle));
         }
-        let load = Load::join(&self.loads, key.clone());
-        let _turn = load.lock.lock().await;
+        let _turn = self.loads.take(key.clone()).await;
         let entry = match cache.get(&key) {
             // Whoever had the turn before has put it there.
             Some(entry) if self.believes(tenant, &entry) => entry,
@@ -194,18 +193,26 @@ impl Sessions {
         })
     }
 
+    /// Waits until the tenant may remove a session. Removals wait for each other in the database, each with a connection.
+    pub async fn removal_turn(&self, tenant: &TenantId) -> Share {
+        self.removing.take(tenant, 1).await
+    }
+
     /// Removes a session with its subagents' and, if wanted, with all that continues it; none of them is read from here afterwards.
+    ///
+    /// What has begun goes on without its caller. So that the turn lasts as long, a task calls this that nobody cancels.
     pub async fn remove(
         &self,
+        turn: Share,
         tenant: &TenantId,
         session_id: SessionId,
         descendants: bool,
     ) -> Result<SessionRemoval, StoreError> {
-        let _turn = self.removing.take(tenant, 1).await;
         let now = self.clock.now();
         let removed = self.store.session_remove(tenant, session_id, descendants, now).await;
         // A failed removal of many may have removed some.
         self.removals_of(tenant).fetch_add(1, Ordering::SeqCst);
+        drop(turn);
         removed
     }
 
@@ -238,59 +245,11 @@ impl Sessions {
     }
 }
 
-/// A place in the queue of those who want the same session; the last to leave takes the queue away.
-struct Load<'a> {
-    loads: &'a Mutex<HashMap<Key, Arc<tokio::sync::Mutex<()>>>>,
-    key: Key,
-    lock: Arc<tokio::sync::Mutex<()>>,
-}
-
-impl<'a> Load<'a> {
-    fn join(loads: &'a Mutex<HashMap<Key, Arc<tokio::sync::Mutex<()>>>>, key: Key) -> Self {
-        let mut queues = loads.lock().unwrap_or_else(PoisonError::into_inner);
-        let lock = Arc::clone(queues.entry(key.clone()).or_default());
-        drop(queues);
-        Self { loads, key, lock }
-    }
-}
-
-impl Drop for Load<'_> {
-    fn drop(&mut self) {
-        let mut queues = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
-        // The map's reference and this one: nobody joins while the map is locked.
-        if Arc::strong_count(&self.lock) == 2 {
-            queues.remove(&self.key);
-        }
-    }
-}
-
 impl Entry {
     /// Weighs a bundle; what it shares with its parent is not weighed again.
     fn new(bundle: Arc<Bundle>, parent: Option<&Self>, seen: Seen) -> Self {
         let shared = parent.map(|parent| (&*parent.bundle, &parent.weight));
         let weight = Weight::of(&bundle, shared);
         Self { bundle, weight, seen }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ids::UuidV7Source;
-
-    #[test]
-    fn nothing_stays_of_a_load_when_the_last_who_wanted_it_has_left() {
-        let loads: Mutex<HashMap<Key, _>> = Mutex::default();
-        let key = (TenantId::anonymous(), SessionId::generate(&UuidV7Source));
-        let waiting = || loads.lock().unwrap().len();
-        let first = Load::join(&loads, key.clone());
-        let second = Load::join(&loads, key.clone());
-        assert!(Arc::ptr_eq(&first.lock, &second.lock));
-        drop(first);
-        assert_eq!(waiting(), 1);
-        let third = Load::join(&loads, key);
-        assert!(Arc::ptr_eq(&second.lock, &third.lock));
-        drop((second, third));
-        assert_eq!(waiting(), 0);
     }
 }

@@ -23,6 +23,7 @@ mod traits;
 
 mod cache;
 mod open;
+mod turns;
 mod weight;
 
 mod draft;

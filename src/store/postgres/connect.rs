@@ -97,6 +97,7 @@ impl PostgresStore {
             pool: pool.connect_lazy_with(options),
             tasks: TaskTracker::new(),
             signs: Listener::default(),
+            accepting: Arc::default(),
         })
     }
 }

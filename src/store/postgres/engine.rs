@@ -75,9 +75,8 @@ impl Engine for PostgresStore {
     fn remove(&self, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
         let operation = statements.first().map_or("remove", Statement::operation);
         let queries: Vec<_> = statements.into_iter().map(Statement::into_query).collect();
-        let removing = in_time(removal::remove(self.pool.clone(), queries));
+        let removing = self.tasks.spawn(removal::remove(self.pool.clone(), queries));
         let failed = store_error(operation);
-        let removing = self.tasks.spawn(removing);
         Box::pin(async move { removing.await.map_err(task_error(operation))?.map_err(failed) })
     }
 

@@ -14,6 +14,8 @@ mod queue;
 mod removal;
 mod signs;
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use sqlx::PgPool;
 use tokio_util::task::TaskTracker;
@@ -23,6 +25,8 @@ use self::signs::Listener;
 use super::migration::check_version;
 use super::sql::schema_version;
 use super::traits::{StoreFuture, StoreHealth};
+use super::turns::Turns;
+use crate::tenant::TenantId;
 
 /// The store on PostgreSQL.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub(crate) struct PostgresStore {
     /// Transactions under way, and the listener for signs.
     tasks: TaskTracker,
     signs: Listener,
+    /// Turns of runs that are accepted under a lock, of a tenant or of a thread: they wait before they take connections.
+    accepting: Arc<Turns<(TenantId, String)>>,
 }
 
 impl StoreHealth for PostgresStore {

@@ -10,13 +10,21 @@ use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{LeaseChoice, LeaseTerms, SUSPECT_ATTEMPTS};
 use crate::store::rows::{LeasedRunRow, StoredTime};
 use crate::store::sql::{Attempt, Engine as _, Statement, enqueue_in_txn, leased_columns, rows_insert, run_columns};
+use crate::store::turns::Turn;
+use crate::tenant::TenantId;
 
 /// Accepts a run. One on a thread takes a transaction, since who is active on the thread is decided under its lock; so does one of a tenant
 /// whose waiting runs are limited.
 pub(super) async fn run_insert(store: &PostgresStore, row: NewQueueRow) -> Result<Attempt, StoreError> {
     if row.thread.is_some() || row.max_waiting.is_some() {
+        let turn = acceptance_turn(store, &row).await;
         return store
-            .transact(OPERATION, move |connection| Box::pin(enqueue_in_txn(connection, row)))
+            .transact(OPERATION, move |connection| {
+                Box::pin(async move {
+                    let _turn = turn;
+                    enqueue_in_txn(connection, row).await
+                })
+            })
             .await;
     }
     let inserting = in_time(async {
@@ -30,9 +38,23 @@ pub(super) async fn run_insert(store: &PostgresStore, row: NewQueueRow) -> Resul
     }))
 }
 
+/// Waits for a turn to accept a run, if that takes a lock: of the tenant, whose limited runs are accepted one by one, or of the thread.
+async fn acceptance_turn(store: &PostgresStore, row: &NewQueueRow) -> Option<Turn<(TenantId, String)>> {
+    let thread = row.thread.as_ref().map(|thread| thread.as_str().to_owned());
+    let lock = match row.max_waiting {
+        // No thread has this name.
+        Some(_) if thread.is_some() || row.lease.is_none() => Some(String::new()),
+        _ => thread,
+    };
+    match lock {
+        Some(lock) => Some(store.accepting.take((row.tenant.clone(), lock)).await),
+        None => None,
+    }
+}
+
 /// Leases the runs that were `picked`, and reads them. A run on a thread continues what the thread points to when it is leased first: whoever
 /// moves the thread waits until that is known to those who remove sessions. A run that is still held goes on with nothing, since it
-/// was cancelled; its row is what the end of the active run waits for while it moves the thread, so its lease must not wait for that.
+/// was cancelled.
 macro_rules! lease_picked {
     () => {
         concat!(

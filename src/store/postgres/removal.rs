@@ -9,8 +9,9 @@
 
 use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool, Transaction};
 
+use super::patience::in_time;
 use crate::store::sql::{EngineRow, Tally};
 
 /// Names the lock of those who remove anything. They go one by one, on all replicas: each locks many rows in whatever order a plan has, so
@@ -37,13 +38,26 @@ macro_rules! state_lock {
 
 pub(super) use state_lock;
 
-/// Runs the statements; an error drops the transaction, which rolls it back.
+/// Removes something when it is this removal's turn; the time for its statements begins then.
 pub(super) async fn remove(
     pool: PgPool,
     queries: Vec<Query<'static, Postgres, PgArguments>>,
 ) -> Result<Vec<Tally>, sqlx::Error> {
+    let transaction = in_time(begin(&pool)).await?;
+    in_time(run(transaction, queries)).await
+}
+
+async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     prepare(&mut transaction).await?;
+    Ok(transaction)
+}
+
+/// Runs the statements; an error drops the transaction, which rolls it back.
+async fn run(
+    mut transaction: Transaction<'static, Postgres>,
+    queries: Vec<Query<'static, Postgres, PgArguments>>,
+) -> Result<Vec<Tally>, sqlx::Error> {
     let mut tallies = Vec::with_capacity(queries.len());
     for query in queries {
         let rows = query.fetch_all(&mut *transaction).await?;

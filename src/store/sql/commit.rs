@@ -89,10 +89,11 @@ pub(crate) struct Settled {
 pub(crate) async fn settle(connection: &mut Connection<'_>, publications: &Publications) -> Result<Settled, Refusal> {
     let own = &publications.own;
     let end = publications.end.as_ref();
-    if let Some(lease) = end.and_then(|end| end.lease.as_ref())
-        && !lease_end(connection, lease, end.and_then(NewEnd::thread_name)).await?
-    {
-        return Err(Refusal::Repeated(CommitError::LeaseLost));
+    let mut is_next_released = false;
+    if let Some(lease) = end.and_then(|end| end.lease.as_ref()) {
+        let ended = lease_end(connection, lease, end.and_then(NewEnd::thread_name)).await?;
+        let ended = ended.ok_or(Refusal::Repeated(CommitError::LeaseLost))?;
+        is_next_released = ended.is_next_released;
     }
     let thread_moved = match &publications.thread {
         Some(thread) => connection.execute(thread_statement(own, thread)).await? > 0,
@@ -101,13 +102,10 @@ pub(crate) async fn settle(connection: &mut Connection<'_>, publications: &Publi
     if !thread_moved && own.conflict == ConflictPolicy::Reject {
         return Err(Refusal::Repeated(CommitError::ThreadMoved));
     }
-    let is_next_released = match end {
-        Some(end) => {
-            let moved = publications.thread.is_some().then_some(thread_moved);
-            end_insert(connection, &own.tenant, end, moved).await?
-        }
-        None => false,
-    };
+    if let Some(end) = end {
+        let moved = publications.thread.is_some().then_some(thread_moved);
+        end_insert(connection, &own.tenant, end, moved).await?;
+    }
     Ok(Settled {
         thread_moved,
         is_next_released,

@@ -5,6 +5,8 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use tokio::time::timeout;
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;
@@ -227,5 +229,46 @@ async fn a_caller_who_is_told_of_an_unreadable_record_has_not_left(database: Tes
     let listed = app.get("/v1/runs?thread=t").await;
     let ended = app.ended(&listed["data"][0]).await;
     assert_eq!(ended["status"], "completed", "{ended:#}");
+    app.finish().await;
+}
+
+/// The lock of those who remove sessions, on PostgreSQL.
+const REMOVALS: i64 = 0x6167_656e_7472_6d76;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn removals_whose_callers_have_left_leave_connections_to_others() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let app = GatedApp::start(&database, &[("store.max_connections", "4")]).await;
+    let mut paths = Vec::new();
+    for _ in 0..8 {
+        let session = app.post("/v1/sessions", &json!({})).await.ok()["session_id"].clone();
+        paths.push(format!("/v1/sessions/{}", session.as_str().unwrap()));
+    }
+    // Another replica removes something.
+    let mut removing = PgConnection::connect(database.url()).await.unwrap();
+    let lock = format!("begin; select pg_advisory_xact_lock({REMOVALS})");
+    sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut removing).await.unwrap();
+    let is_waiting = async || {
+        let waiting =
+            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+        database.number(waiting).await == 1
+    };
+    for path in &paths {
+        // However far a removal has come when its caller leaves, it takes no connection while another waits.
+        let leaving = timeout(Duration::from_millis(200), app.request(Method::DELETE, path).send());
+        assert!(leaving.await.is_err(), "{path}");
+        until("a removal waits alone", is_waiting).await;
+    }
+    for path in &paths {
+        let read = timeout(Duration::from_secs(8), app.get(path)).await;
+        assert!(read.is_ok(), "{path}");
+    }
+    sqlx::raw_sql("rollback").execute(&mut removing).await.unwrap();
+    until("the first is removed", async || {
+        app.try_get(&paths[0]).await.status == StatusCode::NOT_FOUND
+    })
+    .await;
     app.finish().await;
 }

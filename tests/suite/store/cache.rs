@@ -192,8 +192,9 @@ async fn a_session_that_this_process_removes_is_gone_at_once(fixture: Fixture) {
         .unwrap()
         .bundle;
     let other = sessions.commit(&fixture.commit(None, &["other"])).await.unwrap().bundle;
+    let turn = sessions.removal_turn(&fixture.tenant).await;
     let removal = sessions
-        .remove(&fixture.tenant, root.head.session_id, true)
+        .remove(turn, &fixture.tenant, root.head.session_id, true)
         .await
         .unwrap();
     assert!(matches!(removal, SessionRemoval::Removed(_)));
@@ -212,7 +213,8 @@ async fn a_removal_makes_no_other_tenant_ask_again(fixture: Fixture) {
     let mut commit = fixture.commit(None, &["other"]);
     commit.tenant = others.clone();
     let other = sessions.commit(&commit).await.unwrap().bundle.head.session_id;
-    let removal = sessions.remove(&others, other, false).await.unwrap();
+    let turn = sessions.removal_turn(&others).await;
+    let removal = sessions.remove(turn, &others, other, false).await.unwrap();
     assert!(matches!(removal, SessionRemoval::Removed(_)));
     assert_eq!(sessions.bundle(&others, other).await.unwrap(), None);
     // Whoever asks the store now finds nothing.

@@ -46,8 +46,13 @@ impl Held {
         Self::begin(fixture, &lease).await
     }
 
+    /// Goes on with another statement.
+    pub(super) async fn execute(&mut self, statement: &'static str) {
+        sqlx::raw_sql(statement).execute(&mut self.0).await.unwrap();
+    }
+
     pub(super) async fn end(mut self, how: &'static str) {
-        sqlx::raw_sql(how).execute(&mut self.0).await.unwrap();
+        self.execute(how).await;
     }
 }
 

@@ -51,16 +51,16 @@ async fn record_in_txn(
     tenant: TenantId,
     end: NewEnd,
 ) -> Result<Ended<bool>, sqlx::Error> {
-    let is_first = if let Some(lease) = &end.lease {
+    let ended = if let Some(lease) = &end.lease {
         lease_end(&mut connection, lease, end.thread_name()).await?
     } else {
         let insert = run_insert_statement(OPERATION, &tenant, &end.run);
-        connection.execute(insert).await? > 0
+        (connection.execute(insert).await? > 0).then(LeaseEnd::default)
     };
-    if !is_first {
+    let Some(LeaseEnd { is_next_released }) = ended else {
         return Ok(Ended::Undone(false));
-    }
-    let is_next_released = end_insert(&mut connection, &tenant, &end, None).await?;
+    };
+    end_insert(&mut connection, &tenant, &end, None).await?;
     Ok(if is_next_released {
         Ended::Signed(true)
     } else {
@@ -78,35 +78,47 @@ async fn has_ended(engine: &impl Engine, tenant: &TenantId, run_id: Uuid) -> Res
     Ok(status.is_some_and(RunStatus::is_terminal))
 }
 
-/// Takes a run out of the queue; tells whether the lease was in force. From then on nobody else writes anything of the run, and
-/// what others have written of it can be read.
+/// What the end of a lease has come to.
+#[derive(Debug, Default)]
+pub(crate) struct LeaseEnd {
+    /// Whether a run that has waited for the thread may begin.
+    pub(crate) is_next_released: bool,
+}
+
+/// Takes a run out of the queue and lets the next one on its thread begin; `None` if the lease was not in force. From then on nobody else
+/// writes anything of the run, and what others have written of it can be read.
+///
+/// The next one is released before the thread moves: a lease locks rows of the queue first, and then those of threads.
 pub(crate) async fn lease_end(
     connection: &mut Connection<'_>,
     lease: &LeaseKey,
     thread: Option<&str>,
-) -> Result<bool, sqlx::Error> {
+) -> Result<Option<LeaseEnd>, sqlx::Error> {
     if let Some(thread) = thread {
         connection.thread_lock(&lease.tenant, thread).await?;
     }
     let statement = "delete from run_queue where tenant = $1 and run_id = $2 and fence = $3";
     let delete = Statement::new(OPERATION, statement).bind_key(lease);
-    Ok(connection.execute(delete).await? > 0)
+    if connection.execute(delete).await? == 0 {
+        return Ok(None);
+    }
+    let mut end = LeaseEnd::default();
+    if let Some(thread) = thread {
+        let release = release_statement(&lease.tenant, thread);
+        end.is_next_released = connection.execute(release).await? > 0;
+    }
+    Ok(Some(end))
 }
 
-/// Writes what is left to say of a run that has ended, once its row of the queue is gone; tells whether another may begin.
+/// Writes what is left to say of a run that has ended, once its row of the queue is gone.
 pub(crate) async fn end_insert(
     connection: &mut Connection<'_>,
     tenant: &TenantId,
     end: &NewEnd,
     thread_moved: Option<bool>,
-) -> Result<bool, sqlx::Error> {
-    let mut is_next_released = false;
+) -> Result<(), sqlx::Error> {
     if end.lease.is_some() {
         run_end(connection, tenant, end, thread_moved).await?;
-        if let Some(thread) = end.thread_name() {
-            let release = release_statement(tenant.as_str(), thread);
-            is_next_released = connection.execute(release).await? > 0;
-        }
     }
     if let Some(events) = &end.events {
         let insert = events_statement(tenant, end.run.run_id, events);
@@ -130,7 +142,7 @@ pub(crate) async fn end_insert(
             .bind_payload(Some(payload));
         connection.execute(insert).await?;
     }
-    Ok(is_next_released)
+    Ok(())
 }
 
 macro_rules! journal_delete {
@@ -199,7 +211,7 @@ async fn run_end(
 }
 
 /// Lets the run begin that has waited longest for the thread, unless another is active.
-pub(super) fn release_statement<'v>(tenant: &'v str, thread: &'v str) -> Statement<'v> {
+fn release_statement<'v>(tenant: &'v str, thread: &'v str) -> Statement<'v> {
     let statement = "update run_queue set is_held = false
         where tenant = $1 and run_id = (
             select run_id from run_queue

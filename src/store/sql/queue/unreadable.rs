@@ -3,7 +3,7 @@
 
 use std::error::Error as StdError;
 
-use super::ending::{AFTERMATH, lease_end, release_statement};
+use super::ending::{AFTERMATH, lease_end};
 use super::lease::lease_defer;
 use crate::agent::state::StopReason;
 use crate::clock::Timestamp;
@@ -64,7 +64,7 @@ async fn give_up_in_txn(
     let Some((thread,)): Option<(Option<String>,)> = connection.fetch_optional(select).await? else {
         return Ok(Ended::Undone(false));
     };
-    if !lease_end(&mut connection, &key, thread.as_deref()).await? {
+    if lease_end(&mut connection, &key, thread.as_deref()).await?.is_none() {
         return Ok(Ended::Undone(false));
     }
     let of_run = |text| {
@@ -89,8 +89,5 @@ async fn give_up_in_txn(
         .bind(error.as_str())
         .bind(StoredTime(now));
     connection.execute(update).await?;
-    if let Some(thread) = &thread {
-        connection.execute(release_statement(&key.tenant, thread)).await?;
-    }
     Ok(Ended::Signed(true))
 }

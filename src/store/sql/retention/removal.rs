@@ -16,8 +16,8 @@ use crate::tenant::TenantId;
 
 pub(super) const OPERATION: &str = "remove sessions";
 
-/// The most sessions that one transaction of an explicit removal removes.
-const BATCH: i64 = 1_000;
+/// The most sessions that one transaction of an explicit removal removes: few, since the removals of all tenants go one by one.
+const BATCH: i64 = 100;
 
 /// How long an explicit removal waits, all in all, for commits under way that continue what it removes.
 const PATIENCE: Duration = Duration::from_secs(1);

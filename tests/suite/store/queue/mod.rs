@@ -11,6 +11,7 @@ mod tenants;
 mod threads;
 mod unreadable;
 
+mod beside;
 mod fairness;
 mod lease_protocol;
 

@@ -157,7 +157,11 @@ async fn another_tenant_waits_for_no_removal() {
     let held = Held::begin(&fixture, &held).await;
     let removals = roots.into_iter().map(|root| {
         let (sessions, tenant) = (Arc::clone(&sessions), fixture.tenant.clone());
-        tokio::spawn(async move { sessions.remove(&tenant, root.head.session_id, false).await.unwrap() })
+        tokio::spawn(async move {
+            let turn = sessions.removal_turn(&tenant).await;
+            let removed = sessions.remove(turn, &tenant, root.head.session_id, false).await;
+            removed.unwrap()
+        })
     });
     let removals: Vec<_> = removals.collect();
     until_waiting(&fixture, 1).await;

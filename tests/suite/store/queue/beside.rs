@@ -1,0 +1,90 @@
+//! The queue on PostgreSQL beside transactions that are held in their midst: who waits, and for whom.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::record::RunControl;
+use agent_runtime::store::{Enqueued, IfBusy, NewQueuedRun};
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use super::fixtures::{commit_of, queued_run, thread_run, thread_session};
+use crate::store::fixtures::{Fixture, tenant};
+use crate::store::held::{Held, until_waiting};
+use crate::support::databases::Engine;
+
+/// Far longer than anything here takes, and far shorter than anything waits that is stuck.
+const AT_ONCE: Duration = Duration::from_secs(8);
+
+/// More requests than there are connections.
+const MANY: usize = 12;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_and_the_end_of_a_run_never_wait_for_each_other() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
+    let active = fixture.lease_one().await;
+    let waiting = thread_run(&fixture.tenant, "t", IfBusy::Queue);
+    fixture.enqueue(&waiting).await;
+    let id = waiting.summary.run_id;
+    fixture
+        .store
+        .run_control(&fixture.tenant, id, RunControl::Cancel)
+        .await
+        .unwrap();
+    // A lease of several runs in its midst: it has locked the one that was cancelled. Another is a fork, which begins from where the thread
+    // points to.
+    let lock = format!("select 1 from run_queue where run_id = '{id}' for update");
+    let mut lease = Held::begin(&fixture, &lock).await;
+    let commit = commit_of(&fixture, &active);
+    let (committed, ()) = tokio::join!(fixture.store.session_commit(&commit), async {
+        until_waiting(&fixture, 1).await;
+        lease.execute("select 1 from threads for share").await;
+        lease.end("commit").await;
+    });
+    assert!(committed.unwrap().thread_moved);
+    assert_eq!(thread_session(&fixture, "t").await, Some(active.summary.session_id));
+    assert_eq!(fixture.lease_one().await.lease.run_id, id);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_that_are_accepted_one_by_one_leave_connections_to_others() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    for thread in ["", "t"] {
+        // Another replica accepts a run of the tenant, or on the thread.
+        let lock = format!(
+            "select pg_advisory_xact_lock(hashtext('{}'), hashtext('{thread}'))",
+            fixture.tenant
+        );
+        let held = Held::begin(&fixture, &lock).await;
+        let accepting = (0..MANY).map(|_| {
+            let run = if thread.is_empty() {
+                NewQueuedRun {
+                    max_waiting: Some(1_000),
+                    ..queued_run(&fixture.tenant)
+                }
+            } else {
+                thread_run(&fixture.tenant, thread, IfBusy::Queue)
+            };
+            let store = Arc::clone(&fixture.store);
+            tokio::spawn(async move { store.run_enqueue(&run).await.unwrap() })
+        });
+        let accepting: Vec<_> = accepting.collect();
+        until_waiting(&fixture, 1).await;
+        for _ in 0..MANY {
+            let other = queued_run(&tenant("other"));
+            let accepted = timeout(AT_ONCE, fixture.store.run_enqueue(&other)).await;
+            accepted.expect("waits").unwrap();
+        }
+        until_waiting(&fixture, 1).await;
+        held.end("rollback").await;
+        for accepted in join_all(accepting).await {
+            let accepted = accepted.unwrap();
+            assert!(matches!(accepted, Enqueued::Accepted { .. }), "{accepted:?}");
+        }
+    }
+}
