@@ -25,6 +25,8 @@ pub(super) struct Allowance {
     is_spent: Cell<bool>,
     /// What each value within the value may cost.
     checks: usize,
+    /// How many patterns a name may be matched against.
+    name_patterns: usize,
 }
 
 impl Allowance {
@@ -39,6 +41,7 @@ impl Allowance {
             text_left: Cell::new(text),
             is_spent: Cell::new(false),
             checks: measure.checks,
+            name_patterns: measure.name_patterns,
         }
     }
 
@@ -226,7 +229,7 @@ impl<'a> Iterator for MembersIter<'a> {
         let (name, value) = self.members.next()?;
         if let Some(allowance) = self.node.allowance {
             allowance.charge(allowance.checks);
-            allowance.charge_text(name.len());
+            allowance.charge_text(name.len().saturating_mul(allowance.name_patterns));
             if allowance.is_spent() {
                 return None;
             }

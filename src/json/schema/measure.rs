@@ -57,6 +57,8 @@ pub(super) struct Measure {
     pub(super) height: usize,
     /// How many patterns there are.
     pub(super) patterns: usize,
+    /// The most patterns that a name is matched against each time that it is read, or 1.
+    pub(super) name_patterns: usize,
 }
 
 /// What a part comes to.
@@ -64,10 +66,16 @@ pub(super) struct Measure {
 enum Counted {
     /// It is being counted: whoever meets it refers to itself.
     Underway,
-    Done {
-        checks: usize,
-        height: usize,
-    },
+    Done(Tally),
+}
+
+/// What a part and those for the same value come to.
+#[derive(Debug, Clone, Copy)]
+struct Tally {
+    checks: usize,
+    /// How many parts stand one above the other.
+    height: usize,
+    patterns: usize,
 }
 
 #[derive(Debug)]
@@ -94,15 +102,17 @@ pub(super) fn measure(schema: &Value) -> Result<Measure, SchemaError> {
     let parts = survey.visit()?;
     let mut measure = Measure {
         patterns: survey.patterns.len(),
+        name_patterns: 1,
         ..Measure::default()
     };
     let mut unevaluated = 0_usize;
     for part in parts {
-        let (checks, height) = survey.count(part, 0)?;
-        measure.checks = measure.checks.max(checks);
-        measure.height = measure.height.max(height);
+        let tally = survey.count(part, 0)?;
+        measure.checks = measure.checks.max(tally.checks);
+        measure.height = measure.height.max(tally.height);
+        measure.name_patterns = measure.name_patterns.max(survey.name_patterns(part)?);
         if is_unevaluated(part) {
-            unevaluated = unevaluated.saturating_add(checks);
+            unevaluated = unevaluated.saturating_add(tally.checks);
         }
     }
     if unevaluated > MAX_UNEVALUATED_CHECKS {
@@ -200,11 +210,28 @@ impl<'a> Survey<'a> {
         target.map(Some).ok_or_else(|| invalid("points to nothing"))
     }
 
-    /// Counts the checks that a part makes of one value, and how many parts stand one above the other in them.
-    fn count(&mut self, part: &'a Value, depth: usize) -> Result<(usize, usize), SchemaError> {
+    /// Counts the patterns that a part matches a name against each time that it reads the name. Without a rule for other members the
+    /// library reads the names once per pattern.
+    fn name_patterns(&mut self, part: &'a Value) -> Result<usize, SchemaError> {
+        let has_rule = part
+            .get("additionalProperties")
+            .is_some_and(|others| *others != Value::Bool(true));
+        let of_members = part
+            .get("patternProperties")
+            .and_then(Value::as_object)
+            .filter(|_| has_rule);
+        let of_names = match part.get("propertyNames") {
+            Some(names) => self.count(names, 0)?.patterns,
+            None => 0,
+        };
+        Ok(of_members.map_or(0, Object::len).max(of_names))
+    }
+
+    /// Counts what a part makes of one value.
+    fn count(&mut self, part: &'a Value, depth: usize) -> Result<Tally, SchemaError> {
         let key = std::ptr::from_ref(part);
         match self.counted.get(&key) {
-            Some(Counted::Done { checks, height }) => return Ok((*checks, *height)),
+            Some(Counted::Done(tally)) => return Ok(*tally),
             Some(Counted::Underway) => {
                 return Err(too_much("one of its schemas refers to itself for the same value"));
             }
@@ -216,30 +243,34 @@ impl<'a> Survey<'a> {
             )));
         }
         self.counted.insert(key, Counted::Underway);
-        let mut checks = 1_usize;
-        let mut height = 0;
+        let mut tally = Tally {
+            checks: 1,
+            height: 0,
+            patterns: usize::from(part.get("pattern").is_some()),
+        };
         if let Value::Object(keywords) = part {
             // Each looks at the value once more.
             let rounds = if is_unevaluated(part) { 2 } else { 1 };
             for same in self.same(keywords)? {
-                let (more, above) = self.count(same, depth + 1)?;
-                checks = checks.saturating_add(more.saturating_mul(rounds));
-                height = height.max(above);
+                let more = self.count(same, depth + 1)?;
+                tally.checks = tally.checks.saturating_add(more.checks.saturating_mul(rounds));
+                tally.height = tally.height.max(more.height);
+                tally.patterns = tally.patterns.saturating_add(more.patterns);
             }
-            checks = checks.saturating_add(keywords.len());
+            tally.checks = tally.checks.saturating_add(keywords.len());
         }
-        let height = height + 1;
-        if height > MAX_HEIGHT {
+        tally.height += 1;
+        if tally.height > MAX_HEIGHT {
             return Err(too_much(&format!(
                 "more than {MAX_HEIGHT} of its schemas refer to each other in a row"
             )));
         }
-        if checks > MAX_CHECKS {
+        if tally.checks > MAX_CHECKS {
             let words = format!("it comes to more than {MAX_CHECKS} checks of one value, with each $ref counted out");
             return Err(too_much(&words));
         }
-        self.counted.insert(key, Counted::Done { checks, height });
-        Ok((checks, height))
+        self.counted.insert(key, Counted::Done(tally));
+        Ok(tally)
     }
 
     /// Returns the parts that check the same value as the part of these keywords.

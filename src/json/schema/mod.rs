@@ -24,7 +24,7 @@ const MAX_PATTERN_SIZE: usize = 256 * 1024;
 const MAX_CHECKS: usize = 20_000_000;
 /// The most checks to find out what does not fit: each may leave a description.
 const MAX_DESCRIBED_CHECKS: usize = 200_000;
-/// The most bytes of text that patterns are matched against.
+/// The most bytes of text that patterns are matched against; the name of a member counts once for each pattern.
 const MAX_MATCHED_BYTES: usize = 32 * 1024;
 /// The most levels of a value times levels of the schema above a check: the library calls itself for each.
 const MAX_LEVELS: usize = 600;

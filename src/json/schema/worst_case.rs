@@ -217,6 +217,49 @@ fn patterns_are_matched_against_bounded_text() {
     assert!(schema.check(&json!({"a": "abc"})).is_err());
 }
 
+/// Each name is tried against all patterns, also where the library reads it once.
+#[test]
+fn names_are_matched_against_bounded_patterns() {
+    let patterns: Vec<String> = (0..200).map(|at| format!("^{at}[a-z]{{1,20}}$")).collect();
+    let named: super::super::Object = patterns.iter().map(|pattern| (pattern.clone(), json!({}))).collect();
+    let one_of: Vec<Value> = patterns.iter().map(|pattern| json!({"pattern": pattern})).collect();
+    let value = |count: usize| {
+        let members = (0..count).map(|at| (format!("7{}", "abc".repeat(1 + at % 5)) + &"d".repeat(at % 3), json!(1)));
+        Value::Object(members.collect())
+    };
+    let many: super::super::Object = (0..1_500)
+        .map(|at| (format!("unknown name {at:05}"), json!(1)))
+        .collect();
+    let many = Value::Object(many);
+    for (form, schema) in [
+        (
+            "additional",
+            json!({"patternProperties": named, "additionalProperties": {"type": "integer"}}),
+        ),
+        ("names", json!({"propertyNames": {"anyOf": one_of}})),
+        (
+            "unevaluated",
+            json!({"allOf": [{"patternProperties": named}], "unevaluatedProperties": {"type": "integer"}}),
+        ),
+    ] {
+        let schema = compile(form, schema).unwrap();
+        assert_eq!(schema.check(&value(5)), Ok(()), "{form}");
+        let told = schema.check(&many).unwrap_err().to_string();
+        // Where the first name ends the check, the words for the others are what is bounded.
+        let is_bounded = told.contains("too much work") || told.contains("more ways than can be named");
+        assert!(is_bounded, "{form}: {told}");
+    }
+    // Patterns that no name is tried against together cost a name nothing more.
+    let of_texts: super::super::Object = (0..50)
+        .map(|at| (format!("p{at}"), json!({"pattern": format!("^{at}$")})))
+        .collect();
+    let schema = compile(
+        "patterns of texts",
+        json!({"properties": of_texts, "additionalProperties": {"type": "integer"}}),
+    );
+    assert_eq!(schema.unwrap().check(&many), Ok(()));
+}
+
 #[test]
 fn schemas_of_daily_use_are_well_within_the_limits() {
     let expression = json!({
