@@ -89,6 +89,15 @@ impl Client {
         Ok(())
     }
 
+    /// Defines the agent with a prompt that has to be rendered for each request.
+    pub(crate) async fn put_templated_agent(&self) -> Result<()> {
+        let prompt = "You answer {{ variables.how | default('in a few words') }}.";
+        let definition = json!({"system_prompt": prompt, "model": "mock/fast", "tools": []});
+        self.call(Method::PUT, &format!("/v1/agents/{AGENT}"), Some(&definition))
+            .await?;
+        Ok(())
+    }
+
     /// Runs to the end and returns the result.
     pub(crate) async fn run(&self, ask: Ask<'_>) -> Result<RunAnswer> {
         let answer = self.call(Method::POST, "/v1/runs", Some(&ask.body("sync"))).await?;

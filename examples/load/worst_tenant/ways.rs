@@ -18,8 +18,10 @@ use crate::report::progress;
 const MESSAGE: usize = 9_000_000;
 /// The pause after a request, whatever became of it.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The levels of the schema that doubles with each.
-const LEVELS: usize = 14;
+/// The patterns of a schema: as many as one may have.
+const PATTERNS: usize = 200;
+/// The items of a list that a prompt goes through once for each of them.
+const ITEMS: usize = 200;
 
 /// A way to do its worst.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +46,8 @@ enum Kind {
     Schemas,
     Prompts,
     LargeDifferences,
+    LargeRequests,
+    WrongKeys,
 }
 
 /// Returns all ways.
@@ -68,7 +72,18 @@ pub(super) fn all() -> Vec<Way> {
         way("asks for expensive schemas", 16, Kind::Schemas),
         way("stores expensive prompts", 16, Kind::Prompts),
         way("compares large sessions", 16, Kind::LargeDifferences),
+        way("continues large sessions", 16, Kind::LargeRequests),
+        way("makes requests with keys that there are not", 16, Kind::WrongKeys),
     ]
+}
+
+/// What became of the requests of the worst tenant.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Done {
+    /// How many it made.
+    pub(super) requests: usize,
+    /// How many of them succeeded.
+    pub(super) successes: usize,
 }
 
 /// The worst tenant, with what it has prepared.
@@ -110,23 +125,23 @@ impl Attacker {
         self.line.len()
     }
 
-    /// Does its worst until it is stopped. Each task returns how many requests it made.
-    pub(super) fn begin(&self, way: Way, stop: &CancellationToken) -> JoinSet<usize> {
+    /// Does its worst until it is stopped.
+    pub(super) fn begin(&self, way: Way, stop: &CancellationToken) -> JoinSet<Done> {
         let mut tasks = JoinSet::new();
         for _ in 0..way.callers {
             let (attacker, stop) = (self.clone(), stop.clone());
             tasks.spawn(async move {
-                let mut count = 0;
+                let mut done = Done::default();
                 while !stop.is_cancelled() {
-                    count += 1;
+                    done.requests += 1;
                     tokio::select! {
-                        // What is refused is what is expected.
-                        _ = attacker.act(way.kind) => (),
+                        // Much of it is refused.
+                        ended = attacker.act(way.kind) => done.successes += usize::from(ended.is_ok()),
                         () = stop.cancelled() => (),
                     }
                     tokio::time::sleep(PAUSE).await;
                 }
-                count
+                done
             });
         }
         tasks
@@ -181,21 +196,33 @@ impl Attacker {
             }
             Kind::Schemas => {
                 let mut body = Self::run("sync", FAST);
-                body["response_format"] = json!({"type": "json_schema", "schema": doubling()});
+                body["response_format"] = json!({"type": "json_schema", "name": "answer", "schema": patterns()});
                 self.call(Method::POST, "/v1/runs", Some(body)).await
             }
             Kind::Prompts => {
-                let prompt = "{% for a in range(100000) %}{{ a }}{% endfor %}".repeat(40);
-                let body = json!({"model": "mock/fast", "system_prompt": prompt});
+                let list = "{% for a in variables.list %}{% for b in variables.list %}{% if a == b %}x{% endif %}{% endfor %}{% endfor %}";
+                let body = json!({"model": "mock/fast", "system_prompt": list});
                 let name = format!("/v1/agents/{}", Uuid::now_v7());
                 self.call(Method::PUT, &name, Some(body)).await?;
-                let run = json!({"agent": name.trim_start_matches("/v1/agents/"), "input": "x"});
+                let list: Vec<usize> = (0..ITEMS).collect();
+                let agent = name.trim_start_matches("/v1/agents/");
+                let run = json!({"agent": agent, "input": "x", "variables": {"list": list}});
                 self.call(Method::POST, "/v1/runs", Some(run)).await
             }
             Kind::LargeDifferences => {
                 let first = self.line.first().context("a large session")?;
                 let path = format!("/v1/sessions/{last}/diff/{first}");
                 self.call(Method::GET, &path, None).await
+            }
+            Kind::LargeRequests => {
+                let mut body = Self::run("sync", FAST);
+                body["base_session_id"] = json!(last);
+                self.call(Method::POST, "/v1/runs", Some(body)).await
+            }
+            Kind::WrongKeys => {
+                let key = format!("ark_{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+                client.with_key(&key).call(Method::GET, "/v1/runs", None).await?;
+                Ok(())
             }
         }
     }
@@ -215,16 +242,9 @@ impl Attacker {
     }
 }
 
-/// A schema of which each level uses the one below twice.
-fn doubling() -> Value {
-    let level = |at: usize| {
-        let below = json!({"$ref": format!("#/$defs/d{}", at + 1)});
-        if at == LEVELS {
-            json!({"type": "string"})
-        } else {
-            json!({"anyOf": [below, below]})
-        }
-    };
-    let levels: serde_json::Map<_, _> = (0..=LEVELS).map(|at| (format!("d{at}"), level(at))).collect();
-    json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": levels})
+/// A schema with as many patterns as one may have.
+fn patterns() -> Value {
+    let pattern = |at: usize| json!({"pattern": format!("^{at}[a-z]{{1,20}}$")});
+    let any: Vec<Value> = (0..PATTERNS).map(pattern).collect();
+    json!({"type": "object", "properties": {"a": {"anyOf": any}}})
 }

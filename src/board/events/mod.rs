@@ -217,7 +217,12 @@ impl EventLogs {
     fn weigh(&self, before: usize, after: usize) {
         // In this order the sum is never below zero.
         self.live_weight.fetch_add(after, Ordering::Relaxed);
-        self.live_weight.fetch_sub(before, Ordering::Relaxed);
+        let weight = self.live_weight.fetch_sub(before, Ordering::Relaxed) - before;
+        let max = self.settings.max_live_event_bytes;
+        // What made it higher has gone.
+        if weight < max && self.shed_above.load(Ordering::Relaxed) > max {
+            self.shed_above.store(max, Ordering::Relaxed);
+        }
     }
 
     /// Takes the oldest events from the live logs that have most, until an eighth of the room is free: looking through all logs then

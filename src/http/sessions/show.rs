@@ -17,7 +17,7 @@ use crate::http::Api;
 use crate::http::auth::Caller;
 use crate::http::in_flight::{held, reading, respond_with};
 use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
-use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::SessionId;
 use crate::message::Message;
@@ -155,6 +155,9 @@ impl MessagePlace {
             Cursor::Message(index) => Some(index).filter(|index| u32::try_from(*index).is_ok()),
             _ => None,
         })?;
+        if next.is_some() && first.is_some() {
+            return Err(invalid("from", "a cursor says where the page begins; leave `from` out"));
+        }
         let from = next.or(first).unwrap_or(0);
         Ok(Self { from, limit })
     }

@@ -160,6 +160,19 @@ async fn a_thousand_runs_take_no_more_than_their_room_and_keep_their_last_events
 }
 
 #[tokio::test]
+async fn the_room_is_as_it_was_once_a_large_last_event_has_gone() {
+    let (board, tenant) = (board_of_live(10), new_tenant());
+    let (large, long) = (new_run(None), new_run(None));
+    open(&board, &tenant, &large, false).await.unwrap();
+    board.event_append(&tenant, event(&large, 1, &"x".repeat(1 << 20)));
+    board.run_close(&tenant, large.summary.run_id);
+    open(&board, &tenant, &long, false).await.unwrap();
+    append(&board, &tenant, &long, 1..=100, "a");
+    let kept = count(&board, &tenant, &long, 100).await;
+    assert!((1..=10).contains(&kept), "{kept}");
+}
+
+#[tokio::test]
 async fn the_end_is_counted_once() {
     let (board, tenant) = (board(100, 40), new_tenant());
     let mut runs = Vec::new();

@@ -284,6 +284,12 @@ pub(super) const BAD_READS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "GET",
+        "/v1/sessions/0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11/messages?cursor=m0000000000000001&from=1",
+        "invalid_parameter",
+        "from",
+    ),
+    (
+        "GET",
         "/v1/sessions/0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11/messages?cursor=m0000000100000000",
         "invalid_cursor",
         "cursor",
