@@ -1,7 +1,7 @@
 //! Moving from one store to another by the API: `scripts/copy-sessions`.
 
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -13,15 +13,35 @@ use crate::support::databases::TestDatabase;
 /// When set, what a test needs must be there.
 const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
 
-/// Copies, and returns the ids of originals and copies, and what was said beside them.
-async fn copy(from: &Service, to: &Service) -> (BTreeMap<String, String>, String) {
-    let addresses = [from, to].map(|service| format!("http://{}", service.address));
+fn has_python() -> bool {
+    let is_there = Command::new("python3").arg("--version").output().is_ok();
+    if !is_there {
+        assert!(
+            std::env::var_os(REQUIRE).is_none(),
+            "{REQUIRE} is set and there is no python3"
+        );
+        eprintln!("SKIPPED: the script needs python3");
+    }
+    is_there
+}
+
+/// Runs the script to its end.
+async fn run(addresses: [String; 2], from_key: &str) -> Output {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/copy-sessions");
     let mut command = Command::new("python3");
     command.arg(script).args(addresses).env_remove("http_proxy");
-    let done = tokio::task::spawn_blocking(move || command.output().unwrap())
-        .await
-        .unwrap();
+    command.env("FROM_KEY", from_key);
+    let ending = tokio::task::spawn_blocking(move || command.output().unwrap());
+    ending.await.unwrap()
+}
+
+fn address(service: &Service) -> String {
+    format!("http://{}", service.address)
+}
+
+/// Copies, and returns the ids of originals and copies, and what was said beside them.
+async fn copy(from: &Service, to: &Service) -> (BTreeMap<String, String>, String) {
+    let done = run([from, to].map(address), "").await;
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let printed = String::from_utf8(done.stdout).unwrap();
     let pairs = printed.lines().map(|line| line.split_once(' ').unwrap());
@@ -50,12 +70,7 @@ fn assert_copied(original: &Value, copy: &Value) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conversations_move_from_sqlite_to_postgres() {
-    if Command::new("python3").arg("--version").output().is_err() {
-        assert!(
-            std::env::var_os(REQUIRE).is_none(),
-            "{REQUIRE} is set and there is no python3"
-        );
-        eprintln!("SKIPPED: the script needs python3");
+    if !has_python() {
         return;
     }
     let Some(postgres) = TestDatabase::postgres().await else {
@@ -126,5 +141,52 @@ async fn conversations_move_from_sqlite_to_postgres() {
         assert_eq!(thread["session_id"], *session);
     }
     from.stop().await;
+    to.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_target_refuses_is_told_and_the_rest_is_copied() {
+    if !has_python() {
+        return;
+    }
+    let (old, new) = (Home::with_file(), Home::with_file());
+    for (home, agent) in [(&old, "ours"), (&new, "ours"), (&old, "of_a_file")] {
+        home.write(&format!("config/agents/{agent}.toml"), "model = 'demo/demo'\n");
+    }
+    let key = old.succeed(&["keys", "create", "--tenant", "acme"]).await;
+    let key = key
+        .split_whitespace()
+        .find(|word| word.starts_with("ark_"))
+        .unwrap()
+        .to_owned();
+    let from = Service::start(&old).await.with_key(&key);
+    let to = Service::start_with(&new, &["--set", "store.max_session_bytes=65536"]).await;
+    let large = from.run("ours", None, &"x".repeat(100_000)).await;
+    let small = from.run("ours", None, "What is 1 + 1?").await;
+
+    let done = run([address(&from), address(&to)], &key).await;
+    let (printed, said) = (
+        String::from_utf8(done.stdout).unwrap(),
+        String::from_utf8(done.stderr).unwrap(),
+    );
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    let refused = format!("the session {} is not copied: ", large["session_id"].as_str().unwrap());
+    assert!(
+        said.starts_with(&refused) && said.contains("session_too_large") && said.lines().count() == 1,
+        "{said}"
+    );
+    assert!(printed.starts_with(small["session_id"].as_str().unwrap()), "{printed}");
+    assert_eq!((printed.lines().count(), ids(&to).await.len()), (1, 1));
+    // Agents of files are no stored ones.
+    let agents = to.get("/v1/agents").await;
+    assert!(!agents.to_string().contains("of_a_file"), "{agents:#}");
+    let down = address(&from);
+    from.stop().await;
+    for wrong in [down.as_str(), "127.0.0.1:8080", "nonsense"] {
+        let done = run([wrong.to_owned(), wrong.to_owned()], "").await;
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!((done.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+        assert!(said.contains(wrong), "{said}");
+    }
     to.stop().await;
 }
