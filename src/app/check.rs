@@ -14,6 +14,7 @@ use super::ingredients::Ingredients;
 use super::{require_keys_beyond_loopback, settings};
 use crate::board::RedisBoard;
 use crate::config::{Config, Loaded, Origin};
+use crate::http::with_causes;
 use crate::run::{ConfiguredAgent, suggestion};
 use crate::spelling::nearest;
 use crate::store::{self, OpenError, Store, StoreError, StoreSettings};
@@ -43,12 +44,12 @@ pub async fn check(loaded: &Loaded, extensions: Extensions) -> Vec<Finding> {
         )));
     }
     if let Err(error) = check_board(&loaded.config).await {
-        findings.push(Finding::Error(format!("{error:#}")));
+        findings.push(Finding::Error(with_causes(error.as_ref())));
     }
     let agents = check_agents(loaded, extensions, &mut findings);
-    let agents = agents.map_err(|error| findings.push(Finding::Error(format!("{error:#}"))));
+    let agents = agents.map_err(|error| findings.push(Finding::Error(with_causes(error.as_ref()))));
     if let Err(error) = check_store(loaded, agents.ok().as_ref(), &mut findings).await {
-        findings.push(Finding::Error(format!("{error:#}")));
+        findings.push(Finding::Error(with_causes(error.as_ref())));
     }
     findings
 }
@@ -94,7 +95,7 @@ fn check_agents(
     }
     let checks = Ingredients::make(config, extensions)?.checks(config)?;
     let (usable, faults) = found.check(&checks);
-    let faults = faults.iter().map(|fault| Finding::Error(format!("{fault:#}")));
+    let faults = faults.iter().map(|fault| Finding::Error(with_causes(fault.as_ref())));
     findings.extend(faults);
     for ConfiguredAgent { place, definition } in usable.agents() {
         let name = &definition.name;
@@ -161,7 +162,7 @@ async fn check_against(
         None => false,
     };
     if let Err(error) = require_keys_beyond_loopback(has_keys, config) {
-        findings.push(Finding::Error(format!("{error:#}")));
+        findings.push(Finding::Error(with_causes(error.as_ref())));
     }
     let name = &config.runs.default_agent;
     if let Some(agents) = agents

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use serde::Serialize;
 
 use super::JsonArgs;
+use crate::http::with_causes;
 use crate::lifecycle::StopSignal;
 
 /// The number of SIGPIPE.
@@ -88,7 +89,7 @@ pub(super) fn print_table<const N: usize>(heading: [&str; N], rows: &[[String; N
 /// Prints an error with all its causes to standard error.
 pub(super) fn print_error(error: &anyhow::Error) {
     // There is nobody left to tell when standard error is closed.
-    let _ = print_note(format_args!("error: {error:#}"));
+    let _ = print_note(format_args!("error: {}", with_causes(error.as_ref())));
 }
 
 /// Tells whether the reader of our output has gone away, as `head` does.

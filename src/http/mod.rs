@@ -50,7 +50,7 @@ pub use self::codes::ProblemCode;
 use self::in_flight::InFlight;
 use self::key_cache::KeyCache;
 pub use self::limits::HttpLimits;
-pub use self::problem::{FieldProblem, Problem};
+pub use self::problem::{FieldProblem, Problem, with_causes};
 use self::readiness::Readiness;
 pub use self::router::{Interface, interface, openapi, probe_interface};
 pub use self::server::serve;

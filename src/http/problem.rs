@@ -233,13 +233,16 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Returns the error and its causes, joined.
-pub(super) fn with_causes(error: &dyn Error) -> String {
+/// Returns the error and its causes, joined, without those whose words stand at the end already: some errors print their cause.
+pub fn with_causes(error: &dyn Error) -> String {
     let mut chain = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        chain.push_str(": ");
-        chain.push_str(&cause.to_string());
+        let words = cause.to_string();
+        if !chain.ends_with(&words) {
+            chain.push_str(": ");
+            chain.push_str(&words);
+        }
         next = cause.source();
     }
     chain

@@ -271,6 +271,10 @@ async fn a_check_waits_for_no_store_and_changes_none() {
     let Some(database) = TestDatabase::postgres().await else {
         return;
     };
+    // Each cause is told once, also where the driver's errors print theirs.
+    let missing = format!("{}_nosuch", database.url().split('?').next().unwrap());
+    let complaint = Home::new(&missing).fail(&["check-config"]).await;
+    assert_eq!(complaint.matches("does not exist").count(), 1, "{complaint}");
     let home = Home::new(database.url());
     for _ in 0..2 {
         let checked = home.run(&["check-config"]).await;
