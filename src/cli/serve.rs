@@ -102,7 +102,12 @@ fn warn_of_missing_keys(app: &App) {
 /// Waits for a signal and lets runs finish within the grace; at a second signal it cancels them.
 async fn end_runs(app: &App, mut signals: StopSignals, stop: &CancellationToken, grace: Duration) {
     signals.next().await;
-    tracing::info!("stopping: no new requests, runs may finish");
+    let runs = app.runs.at_work();
+    tracing::info!(
+        runs,
+        shutdown_grace = ?grace,
+        "stopping: no new requests, runs may finish within the grace, a second signal does not wait for them"
+    );
     stop.cancel();
     tokio::select! {
         () = app.runs.shut_down(grace) => (),

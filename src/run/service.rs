@@ -260,13 +260,18 @@ impl RunService {
         }
     }
 
+    /// Returns how many runs are at work in this process.
+    pub fn at_work(&self) -> usize {
+        self.tasks.len()
+    }
+
     async fn cut_runs(&self) {
-        let runs = self.tasks.len();
+        let runs = self.at_work();
         tracing::warn!(runs, "handing back and cancelling runs that outlast the shutdown grace");
         self.cancellation.cancel();
         self.handover.departure.cancel();
         if timeout(LAST_WORDS, self.tasks.wait()).await.is_err() {
-            tracing::error!(runs = self.tasks.len(), "runs did not end when they were cancelled");
+            tracing::error!(runs = self.at_work(), "runs did not end when they were cancelled");
         }
     }
 }

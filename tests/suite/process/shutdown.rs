@@ -123,7 +123,14 @@ async fn a_second_signal_cancels_at_once(database: TestDatabase) {
     events.until("message.delta").await;
     service.signal("INT");
     let events = events.rest().await;
-    end_within(service, SLACK).await;
+    let said = end_within(service, SLACK).await.stderr;
+    let told = said
+        .lines()
+        .find(|line| line.contains("stopping: no new requests"))
+        .unwrap();
+    for words in ["runs=1", "shutdown_grace=600s", "a second signal does not wait"] {
+        assert!(told.contains(words), "no {words:?} in {told}");
+    }
     assert_cancelled(&home, &begun, &events).await;
 }
 
