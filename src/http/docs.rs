@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock};
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
@@ -85,8 +85,10 @@ pub(super) fn openapi_json() -> Ready<Response> {
 }
 
 /// Leads to the page, whose files have relative addresses.
-pub(super) fn redirect_to_page() -> Ready<Redirect> {
-    ready(Redirect::permanent("/docs/"))
+pub(super) fn redirect_to_page() -> Ready<Response> {
+    // The text is for clients that follow no redirects.
+    let words = "The description of the API is at /docs/, its guides are at /docs/guides.\n";
+    ready((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "/docs/")], words).into_response())
 }
 
 /// Answers with a guide or with a file of the page.

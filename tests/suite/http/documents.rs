@@ -268,6 +268,7 @@ async fn the_page_works_offline_and_may_not_be_framed() {
     );
     let redirect = service.try_get("/docs").await;
     assert_eq!((redirect.status.as_u16(), redirect.header("location")), (308, "/docs/"));
+    assert!(redirect.text().contains("/docs/guides"), "{}", redirect.text());
     let page = service.try_get("/docs/").await;
     assert_eq!(page.status, 200);
     assert!(
