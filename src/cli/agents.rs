@@ -9,7 +9,7 @@ use super::output::{print_json, print_list, print_note};
 use super::{JsonArgs, TenantArgs, store};
 use crate::app::{self, Extensions};
 use crate::config::Config;
-use crate::http::AgentView;
+use crate::http::{AgentView, with_causes};
 use crate::run::AgentDirectory;
 use crate::store::{AgentPage, AgentRecord, Store};
 use crate::tenant::TenantId;
@@ -33,6 +33,8 @@ pub(super) enum AgentsCommand {
     Show {
         /// The agent's name.
         name: String,
+        #[command(flatten)]
+        json: JsonArgs,
         #[command(flatten)]
         tenant: TenantArgs,
     },
@@ -60,7 +62,11 @@ async fn look_into(
             print_list(json, all, AgentView::whole, heading, |agent| row(&agents, agent))?;
             complain(&faults)
         }
-        AgentsCommand::Show { name, tenant } => {
+        AgentsCommand::Show {
+            name,
+            tenant,
+            json: JsonArgs { .. },
+        } => {
             if let Some(agent) = agents.lookup(&tenant.tenant, &name).await? {
                 return print_json(&AgentView::whole(agent));
             }
@@ -73,7 +79,7 @@ async fn look_into(
 /// Tells of agents of files that can't be listed. Fails if there are any.
 fn complain(faults: &[anyhow::Error]) -> anyhow::Result<()> {
     for fault in faults {
-        print_note(format_args!("error: {fault:#}"))?;
+        print_note(format_args!("error: {}", with_causes(fault.as_ref())))?;
     }
     ensure!(faults.is_empty(), "not all files of agents can be used");
     Ok(())

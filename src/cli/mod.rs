@@ -110,7 +110,7 @@ struct TenantArgs {
     tenant: TenantId,
 }
 
-/// How a command prints what it found.
+/// How a command prints what it found; one that prints JSON in any case takes the flag too.
 #[derive(Debug, Clone, Copy, clap::Args)]
 struct JsonArgs {
     /// Prints JSON.

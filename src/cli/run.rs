@@ -125,6 +125,7 @@ fn judge(run: &RunSummary) -> anyhow::Result<()> {
 /// Returns what to say, without the line end that a shell puts behind it.
 fn text_of(args: &RunArgs) -> anyhow::Result<String> {
     if args.text != "-" {
+        ensure!(!args.text.is_empty(), "the text is empty");
         return Ok(args.text.clone());
     }
     let read = io::read_to_string(io::stdin()).context("can't read standard input")?;

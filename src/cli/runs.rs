@@ -23,6 +23,8 @@ pub(super) enum RunsCommand {
         /// The run.
         run_id: RunId,
         #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
         tenant: TenantArgs,
     },
 }
@@ -56,7 +58,11 @@ pub(super) async fn look(config: Config, command: RunsCommand) -> anyhow::Result
     let store = store::open_existing(&config).await?;
     let done = match command {
         RunsCommand::List(args) => list(&store, args).await,
-        RunsCommand::Show { run_id, tenant } => {
+        RunsCommand::Show {
+            run_id,
+            tenant,
+            json: JsonArgs { .. },
+        } => {
             let run = store.run_lookup(&tenant.tenant, run_id).await;
             run.map_err(Into::into).and_then(|run| {
                 let run = run.with_context(|| unknown(run_id))?;

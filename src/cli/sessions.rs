@@ -32,6 +32,8 @@ pub(super) enum SessionsCommand {
         /// The session.
         session_id: SessionId,
         #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
         tenant: TenantArgs,
     },
     /// Prints sessions as the tree that continuing and forking have made.
@@ -47,6 +49,8 @@ pub(super) enum SessionsCommand {
         left: SessionId,
         /// The other session.
         right: SessionId,
+        #[command(flatten)]
+        json: JsonArgs,
         #[command(flatten)]
         tenant: TenantArgs,
     },
@@ -78,9 +82,18 @@ pub(super) async fn look(config: Config, command: SessionsCommand) -> anyhow::Re
     let store = store::open_existing(&config).await?;
     let done = match command {
         SessionsCommand::List(args) => show_list(&*store, args).await,
-        SessionsCommand::Show { session_id, tenant } => show(&store, &tenant.tenant, session_id).await,
+        SessionsCommand::Show {
+            session_id,
+            tenant,
+            json: JsonArgs { .. },
+        } => show(&store, &tenant.tenant, session_id).await,
         SessionsCommand::Tree { session_id, tenant } => tree(&*store, &tenant.tenant, session_id).await,
-        SessionsCommand::Diff { left, right, tenant } => diff(&store, &tenant.tenant, left, right).await,
+        SessionsCommand::Diff {
+            left,
+            right,
+            tenant,
+            json: JsonArgs { .. },
+        } => diff(&store, &tenant.tenant, left, right).await,
     };
     store.close().await;
     done

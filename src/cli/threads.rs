@@ -31,6 +31,8 @@ pub(super) enum ThreadsCommand {
         /// The thread's name.
         name: ThreadName,
         #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
         tenant: TenantArgs,
     },
 }
@@ -50,7 +52,11 @@ async fn look_into(store: &Arc<dyn Store>, command: ThreadsCommand) -> anyhow::R
             let heading = ["THREAD", "SESSION", "VERSION", "UPDATED"];
             print_list(json, threads, ThreadView::from, heading, row)
         }
-        ThreadsCommand::Show { name, tenant } => {
+        ThreadsCommand::Show {
+            name,
+            tenant,
+            json: JsonArgs { .. },
+        } => {
             let thread = store.thread_lookup(&tenant.tenant, &name).await?;
             let thread = thread.with_context(|| format!("there is no thread named \"{name}\""))?;
             print_json(&ThreadView::from(thread))

@@ -49,6 +49,10 @@ async fn runs_are_made_and_looked_at(database: TestDatabase) {
     }
     let diff: Value = serde_json::from_str(&home.succeed(&["sessions", "diff", &child, &fork]).await).unwrap();
     assert!(diff.to_string().contains("and 3 + 3?"), "{diff:#}");
+    for arguments in [&["sessions", "show", &child][..], &["sessions", "diff", &child, &fork]] {
+        let asked = [arguments, &["--json"]].concat();
+        assert_eq!(home.succeed(&asked).await, home.succeed(arguments).await, "{asked:?}");
+    }
 
     // A service on the same store knows what was made.
     let service = Service::start(&home).await;
@@ -91,6 +95,7 @@ async fn failures_are_told_by_the_exit_code() {
         (&["run", "hi", "--model", "nonsense"], "nonsense"),
         (&["run", "hi", "--base", missing], missing),
         (&["run", "hi", "--base", "nonsense"], "nonsense"),
+        (&["run", ""], "error: the text is empty"),
         (&["run"], "<TEXT>"),
         (&["sessions", "show", missing], missing),
         (&["sessions", "tree", missing], missing),

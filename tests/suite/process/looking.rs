@@ -45,7 +45,9 @@ async fn runs_are_listed_and_shown(database: TestDatabase) {
     assert_eq!(second["thread"], "ada");
     let (first_id, second_id) = (text(&first["run_id"]), text(&second["run_id"]));
 
-    assert_eq!(json_of(&home, &["runs", "show", first_id]).await, first);
+    for arguments in [&["runs", "show", first_id][..], &["runs", "show", first_id, "--json"]] {
+        assert_eq!(json_of(&home, arguments).await, first);
+    }
     assert_eq!(first_words(&home, &["runs", "list"]).await, [second_id, first_id]);
     for (arguments, expected) in [
         (&["--thread", "ada"][..], &[second_id][..]),
@@ -113,6 +115,7 @@ async fn a_thread_is_continued_with_and_without_a_service(database: TestDatabase
 
     let shown = json_of(&home, &["threads", "show", "ada"]).await;
     assert_eq!((&shown["name"], &shown["version"]), (&json!("ada"), &json!(3)));
+    assert_eq!(json_of(&home, &["threads", "show", "ada", "--json"]).await, shown);
     assert_eq!(json_of(&home, &["threads", "list", "--json"]).await, json!([shown]));
     assert_eq!(first_words(&home, &["threads", "list"]).await, ["ada"]);
     let complaint = home.fail(&["threads", "show", "eve"]).await;
@@ -146,6 +149,7 @@ async fn agents_of_files_and_of_the_store_are_listed_and_shown(database: TestDat
     assert_eq!(from, ["store", "file", "file"]);
     let listed = json_of(&home, &["agents", "list", "--json"]).await;
     let shown = json_of(&home, &["agents", "show", "writer"]).await;
+    home.succeed(&["agents", "show", "writer", "--json"]).await;
     assert_eq!(
         (&shown["name"], &shown["description"]),
         (&json!("writer"), &json!("Writes."))
