@@ -196,8 +196,8 @@ async fn a_signal_ends_a_run_that_is_being_accepted() {
         let runs: Value = serde_json::from_str(&list).unwrap();
         let run = &runs[0];
         let (run_id, status) = (run["run_id"].as_str().unwrap(), run["status"].as_str().unwrap());
-        // It may have been accepted a moment before the process has heard the signal.
-        assert!(["cancelled", "stopped"].contains(&status), "{run:#}");
+        // It may have been accepted a moment before the process has heard the signal. Then it is stopped: by this process, or by the next.
+        assert!(["cancelled", "stopped", "queued"].contains(&status), "{run:#}");
         assert!(
             ended.stderr.contains(&format!("run {run_id}  status {status}")),
             "{}",
