@@ -20,7 +20,8 @@ use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::RunId;
 use crate::json::json_length;
 use crate::model_ref::ModelRef;
-use crate::record::{RunRecord, RunSummaryView, RunView, StepRecord, ThreadName};
+use crate::off_thread::by_size;
+use crate::record::{RunRecord, RunSummaryView, RunView, StepRecord, ThreadName, content_weight};
 use crate::store::{Page, RunFilter, TimeRange};
 use crate::tenant::TenantId;
 
@@ -126,7 +127,9 @@ pub(super) async fn show(
     run: Arc<RunRecord>,
     head: (StatusCode, HeaderMap),
 ) -> Result<Response, Problem> {
-    let bytes = cost(&run);
+    let words: usize = run.output.iter().map(|message| content_weight(&message.content)).sum();
+    let counted = Arc::clone(&run);
+    let bytes = by_size(tenant, words as u64, move || cost(&counted)).await;
     let (run, room) = if let Some(room) = api.in_flight.try_take(tenant, bytes) {
         (run, room)
     } else {
@@ -136,7 +139,8 @@ pub(super) async fn show(
         let room = api.in_flight.take(tenant, bytes).await;
         (read(api, tenant, run_id, Duration::ZERO).await?, room)
     };
-    let view = RunView::from(Arc::unwrap_or_clone(run));
+    let view = move || RunView::from(Arc::unwrap_or_clone(run));
+    let view = by_size(tenant, words as u64, view).await;
     respond_with(room, head, view).await
 }
 

@@ -65,7 +65,7 @@ async fn each_request_has_one_line_without_what_was_sent() {
     }
     let said = format!("(code: 1) bad JSON path: '{INTERNALS}'");
     expected[2]["cause"] = json!(format!(
-        "the store failed: list sessions: error returned from database: {said}: {said}"
+        "the store failed: list sessions: error returned from database: {said}"
     ));
     assert_eq!(told, expected);
     let all = lines.text();
