@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 use std::thread::available_parallelism;
 
-use crate::fair_share::{FairShare, Share};
+use crate::fair_share::FairShare;
 use crate::tenant::TenantId;
 
 /// The processors that tenants share for such work. A tenant takes half of them at most; of two, one.
@@ -19,7 +19,18 @@ const SMALL: u64 = 64 << 10;
 /// work must be bounded, or come in pieces.
 pub async fn off_thread<T: Send + 'static>(tenant: &TenantId, work: impl FnOnce() -> T + Send + 'static) -> T {
     let processor = PROCESSORS.take(tenant, 1).await;
-    beside(processor, work).await
+    let done = tokio::task::spawn_blocking(move || {
+        let _processor = processor;
+        work()
+    });
+    match done.await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime shuts down before the work began, and drops this task as well.
+            Err(_) => std::future::pending().await,
+        },
+    }
 }
 
 /// Does work on so many bytes of a tenant: at once where they are few, and otherwise on a thread of its own.
@@ -34,20 +45,4 @@ pub async fn by_size<T: Send + 'static>(tenant: &TenantId, bytes: u64, work: imp
 /// Tells whether work on so many bytes is done on a thread of its own.
 pub fn is_large(bytes: u64) -> bool {
     bytes > SMALL
-}
-
-/// Does the work on a thread of its own, which holds the processor until then.
-async fn beside<T: Send + 'static>(processor: Share, work: impl FnOnce() -> T + Send + 'static) -> T {
-    let done = tokio::task::spawn_blocking(move || {
-        let _processor = processor;
-        work()
-    });
-    match done.await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime shuts down before the work began, and drops this task as well.
-            Err(_) => std::future::pending().await,
-        },
-    }
 }

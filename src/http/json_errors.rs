@@ -32,24 +32,33 @@ const HABITS: &[(&str, &str, &str)] = &[
         "schema",
         "write its `name`, `schema` and `strict` beside `type` instead",
     ),
-    ("temperature", "parameters", "write it into `parameters`"),
-    ("top_p", "parameters", "write it into `parameters`"),
-    ("stop", "parameters", "write it into `parameters`"),
-    ("tool_choice", "parameters", "write it into `parameters`"),
-    ("reasoning_effort", "parameters", "write it into `parameters`"),
     (
         "max_tokens",
         "parameters",
         "write `max_output_tokens` into `parameters`, or `max_tokens` of the whole run into `budget`",
     ),
-    ("max_output_tokens", "parameters", "write it into `parameters`"),
-    ("max_steps", "budget", "write it into `budget`"),
     (
         "previous_response_id",
         "base_session_id",
         "write `base_session_id` instead",
     ),
     ("conversation", "thread", "write `thread` instead"),
+];
+
+/// What belongs into an object of a request, by the object's field.
+const PARTS: &[(&str, &[&str])] = &[
+    (
+        "parameters",
+        &[
+            "temperature",
+            "top_p",
+            "max_output_tokens",
+            "reasoning_effort",
+            "stop",
+            "tool_choice",
+        ],
+    ),
+    ("budget", &["max_steps"]),
 ];
 
 /// Turns a decoder's error into a problem; `place` is the JSON pointer to the value that was decoded.
@@ -105,12 +114,16 @@ fn suggestion(named: &[&str]) -> String {
     best.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
-/// Returns what to write instead of a field that other interfaces have.
+/// Returns what to write instead of a field that other interfaces have, or where to write it.
 fn habit(named: &[&str]) -> Option<String> {
     let (given, known) = named.split_first()?;
     let mut habits = HABITS.iter();
-    let (.., advice) = habits.find(|(habit, instead, _)| habit == given && known.contains(instead))?;
-    Some(format!("; {advice}"))
+    if let Some((.., advice)) = habits.find(|(habit, instead, _)| habit == given && known.contains(instead)) {
+        return Some(format!("; {advice}"));
+    }
+    let mut parts = PARTS.iter();
+    let (object, _) = parts.find(|(object, fields)| fields.contains(given) && known.contains(object))?;
+    Some(format!("; write it into `{object}`"))
 }
 
 fn backticked(message: &str) -> Vec<&str> {

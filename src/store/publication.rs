@@ -12,7 +12,7 @@ use super::new_run::NewRun;
 use super::queue::ThreadMove;
 use super::traits::{Commit, Committed, ConflictPolicy};
 use crate::ids::SessionId;
-use crate::off_thread::{by_size, is_large};
+use crate::off_thread::{is_large, off_thread};
 use crate::record::content_weight;
 use crate::session::{
     BranchPosition, Bundle, BundleDraft, EnvironmentState, Hash, History, RootHashInput, SessionHead, StoredContext,
@@ -86,13 +86,12 @@ struct BundleStates {
 impl Publications {
     /// Validates, hashes and encodes a commit, beside the async workers if it is large.
     pub(crate) async fn make(commit: &Commit) -> Result<Self, StoreError> {
-        let bytes = new_bytes(commit);
-        if !is_large(bytes) {
+        if !is_large(new_bytes(commit)) {
             return Self::new(commit);
         }
         // Its messages are shared, so that this copies little.
-        let commit = commit.clone();
-        by_size(&commit.tenant.clone(), bytes, move || Self::new(&commit)).await
+        let copy = commit.clone();
+        off_thread(&commit.tenant, move || Self::new(&copy)).await
     }
 
     fn new(commit: &Commit) -> Result<Self, StoreError> {

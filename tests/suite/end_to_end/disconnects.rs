@@ -5,7 +5,6 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tokio::time::timeout;
 
 use super::on_every_store;
@@ -232,9 +231,6 @@ async fn a_caller_who_is_told_of_an_unreadable_record_has_not_left(database: Tes
     app.finish().await;
 }
 
-/// The lock of those who remove sessions, on PostgreSQL.
-const REMOVALS: i64 = 0x6167_656e_7472_6d76;
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn removals_whose_callers_have_left_leave_connections_to_others() {
     let Some(database) = TestDatabase::postgres().await else {
@@ -247,9 +243,7 @@ async fn removals_whose_callers_have_left_leave_connections_to_others() {
         paths.push(format!("/v1/sessions/{}", session.as_str().unwrap()));
     }
     // Another replica removes something.
-    let mut removing = PgConnection::connect(database.url()).await.unwrap();
-    let lock = format!("begin; select pg_advisory_xact_lock({REMOVALS})");
-    sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut removing).await.unwrap();
+    let removing = database.stall_removals().await.unwrap();
     let is_waiting = async || {
         let waiting =
             "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
@@ -265,7 +259,7 @@ async fn removals_whose_callers_have_left_leave_connections_to_others() {
         let read = timeout(Duration::from_secs(8), app.get(path)).await;
         assert!(read.is_ok(), "{path}");
     }
-    sqlx::raw_sql("rollback").execute(&mut removing).await.unwrap();
+    removing.end().await;
     until("the first is removed", async || {
         app.try_get(&paths[0]).await.status == StatusCode::NOT_FOUND
     })

@@ -80,13 +80,8 @@ impl TestDatabase {
         match self.engine {
             Engine::Sqlite => Outage::Transaction(self.locked_sqlite().await),
             Engine::Postgres => {
-                let mut connection = PgConnection::connect(self.url()).await.unwrap();
-                let sql = format!("begin; lock table {table} in access exclusive mode");
-                sqlx::raw_sql(AssertSqlSafe(sql))
-                    .execute(&mut connection)
+                self.locked_postgres(format!("lock table {table} in access exclusive mode"))
                     .await
-                    .unwrap();
-                Outage::Lock(connection)
             }
         }
     }
@@ -94,13 +89,20 @@ impl TestDatabase {
     /// Makes removals of sessions wait until it is ended. SQLite has one writer, which removals and all others take in turn.
     pub(crate) async fn stall_removals(&self) -> Option<Outage> {
         self.server.as_ref()?;
+        Some(
+            self.locked_postgres(format!("select pg_advisory_xact_lock({REMOVALS})"))
+                .await,
+        )
+    }
+
+    /// Holds what the statement locks on PostgreSQL.
+    async fn locked_postgres(&self, statement: String) -> Outage {
         let mut connection = PgConnection::connect(self.url()).await.unwrap();
-        let sql = format!("begin; select pg_advisory_xact_lock({REMOVALS})");
-        sqlx::raw_sql(AssertSqlSafe(sql))
+        sqlx::raw_sql(AssertSqlSafe(format!("begin; {statement}")))
             .execute(&mut connection)
             .await
             .unwrap();
-        Some(Outage::Lock(connection))
+        Outage::Lock(connection)
     }
 
     async fn locked_sqlite(&self) -> SqliteConnection {
