@@ -11,10 +11,10 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 8;
+pub(crate) const NEEDED_VERSION: i64 = 9;
 
 /// The steps for PostgreSQL.
-pub(crate) const POSTGRES: [Migration; 8] = [
+pub(crate) const POSTGRES: [Migration; 9] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -55,10 +55,15 @@ pub(crate) const POSTGRES: [Migration; 8] = [
         description: "run filters",
         sql: include_str!("../../migrations/postgres/0008_run_filters.sql"),
     },
+    Migration {
+        version: 9,
+        description: "due deliveries",
+        sql: include_str!("../../migrations/postgres/0009_due_deliveries.sql"),
+    },
 ];
 
 /// The steps for SQLite.
-pub(crate) const SQLITE: [Migration; 8] = [
+pub(crate) const SQLITE: [Migration; 9] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -98,6 +103,11 @@ pub(crate) const SQLITE: [Migration; 8] = [
         version: 8,
         description: "run filters",
         sql: include_str!("../../migrations/sqlite/0008_run_filters.sql"),
+    },
+    Migration {
+        version: 9,
+        description: "due deliveries",
+        sql: include_str!("../../migrations/sqlite/0009_due_deliveries.sql"),
     },
 ];
 

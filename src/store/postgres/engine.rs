@@ -15,7 +15,7 @@ use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
 use crate::store::sql::{
-    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, segment_condition,
+    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, due_in_pair, segment_condition,
 };
 use crate::store::traits::StoreFuture;
 
@@ -41,6 +41,12 @@ impl Engine for PostgresStore {
                 where k.tenant = $1 and k.subagent_of = t.session_id
             ) e
         )";
+
+    const OLDEST_OF_PAIR: &'static str = concat!(
+        "lateral (select tenant, delivery_id, due_at from webhook_deliveries where ",
+        due_in_pair!(),
+        ") d where true"
+    );
 
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>> {
         let rows = statement.into_query::<Postgres>().fetch(&self.pool);

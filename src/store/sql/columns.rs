@@ -53,6 +53,15 @@ macro_rules! delivery_columns {
 }
 pub(crate) use delivery_columns;
 
+/// The condition for the oldest deliveries to the receiver and of the tenant of a row of `pair` that are due at `$1`: `$4` of them.
+macro_rules! due_in_pair {
+    () => {
+        "status = 'pending' and coalesce(receiver, '') = pair.receiver and tenant = pair.tenant and due_at <= $1
+            order by due_at limit $4"
+    };
+}
+pub(crate) use due_in_pair;
+
 /// The columns of `rows::RemovedSessionRow`.
 macro_rules! removed_session_columns {
     () => {

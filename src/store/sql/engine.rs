@@ -36,6 +36,9 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// not, and their subagents. `family` is 1 where only subagents lead to it.
     const TREE: &'static str;
 
+    /// Joined to a row of `pair`: its oldest deliveries `d` that meet `due_in_pair!`, with a `where` clause at the end.
+    const OLDEST_OF_PAIR: &'static str;
+
     /// Reads rows as they come.
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>>;
 

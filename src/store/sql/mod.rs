@@ -20,6 +20,7 @@ mod verify;
 mod commit;
 
 mod agents;
+mod due;
 mod keys;
 mod outbox;
 mod queue;
@@ -30,7 +31,7 @@ mod threads;
 mod schema;
 
 pub(crate) use self::agents::{NewVersion, VERSION_INSERT};
-pub(crate) use self::columns::{run_columns, segment_condition};
+pub(crate) use self::columns::{due_in_pair, run_columns, segment_condition};
 pub(crate) use self::commit::{Refusal, answer, settle, successor_statement};
 pub(crate) use self::connection::{Connection, Ended};
 pub(crate) use self::engine::{Engine, EngineRow, Tally};

@@ -2,6 +2,7 @@
 
 use super::columns::delivery_columns;
 use super::connection::{Connection, Ended};
+use super::due::delivery_lease;
 use super::engine::Engine;
 use super::queue::{key_claim_statement, key_lookup};
 use super::statement::Statement;
@@ -12,7 +13,7 @@ use crate::store::error::StoreError;
 use crate::store::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
 use crate::store::query::Page;
 use crate::store::queue::{IdempotencyKey, LeaseTerms};
-use crate::store::rows::{DeliveryRow, DueDeliveryRow, StoredTime};
+use crate::store::rows::{DeliveryRow, StoredTime};
 use crate::store::traits::StoreFuture;
 use crate::tenant::TenantId;
 
@@ -57,53 +58,6 @@ impl<E: Engine> OutboxStore for E {
     ) -> StoreFuture<'a, Restarted> {
         Box::pin(delivery_restart(self, tenant, delivery_id, key, now))
     }
-}
-
-/// Moves what is due to the end of the lease, so that nobody else takes it before, and it comes again if this worker is killed.
-const LEASE: &str = concat!(
-    " )
-    update webhook_deliveries set due_at = $2, owner = $3, attempts = attempts + 1
-    from due where tenant = due_tenant and delivery_id = due_id
-    returning tenant, schema_version, encoding, payload, ",
-    delivery_columns!()
-);
-
-async fn delivery_lease<E: Engine>(
-    engine: &E,
-    terms: &LeaseTerms,
-    filter: DueFilter<'_>,
-) -> Result<Vec<DueDelivery>, StoreError> {
-    let statement = "with due (due_tenant, due_id) as (
-        select tenant, delivery_id from webhook_deliveries where status = 'pending' and due_at <= $1";
-    let worker = terms.worker.to_string();
-    let mut lease = Statement::new("lease deliveries", statement)
-        .bind(StoredTime(terms.now))
-        .bind(StoredTime(terms.until))
-        .bind(worker.as_str());
-    for receiver in filter.except_receivers {
-        // Those that an earlier version wrote name no receiver.
-        lease.push_bind(" and coalesce(receiver, '') <> ", receiver.as_str());
-    }
-    for tenant in filter.except_tenants {
-        lease.push_bind(" and tenant <> ", tenant.as_str());
-    }
-    lease.push_bind(" order by due_at limit ", i64::from(filter.limit));
-    lease.push(E::SKIP_LOCKED);
-    lease.push(LEASE);
-    let rows: Vec<DueDeliveryRow> = lease.execute_returning(engine).await?;
-    let mut due: Vec<_> = rows.into_iter().filter_map(readable).collect();
-    due.sort_by_key(|delivery| delivery.record.delivery_id);
-    Ok(due)
-}
-
-/// A row that can't be read must not keep the others of its batch from being sent. A later version of the service may read it.
-fn readable(row: DueDeliveryRow) -> Option<DueDelivery> {
-    let read = DueDelivery::try_from(row);
-    read.inspect_err(|error| {
-        let cause = std::error::Error::source(error).map(ToString::to_string);
-        tracing::error!(error = error.to_string(), cause, "a webhook delivery can't be read");
-    })
-    .ok()
 }
 
 async fn delivery_record(

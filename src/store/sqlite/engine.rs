@@ -14,8 +14,8 @@ use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
 use crate::store::sql::{
-    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, VERSION_INSERT, enqueue_in_txn,
-    segment_condition,
+    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, VERSION_INSERT, due_in_pair,
+    enqueue_in_txn, segment_condition,
 };
 use crate::store::traits::StoreFuture;
 
@@ -83,6 +83,13 @@ impl Engine for SqliteStore {
             select k.session_id, t.level + 1, t.family
             from tree t join sessions k on k.tenant = $1 and k.subagent_of = t.session_id
         )";
+
+    const OLDEST_OF_PAIR: &'static str = concat!(
+        "webhook_deliveries d where d.tenant = pair.tenant and d.delivery_id in (
+            select delivery_id from webhook_deliveries where ",
+        due_in_pair!(),
+        ")"
+    );
 
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>> {
         let rows = statement.into_query::<Sqlite>().fetch(&self.readers);

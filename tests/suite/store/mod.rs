@@ -30,6 +30,7 @@ mod cache;
 mod cancellation;
 mod conflicts;
 mod damage;
+mod due;
 mod held;
 mod hostile;
 mod keys;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::store::{Page, SessionFilter, Store, StoreSettings, open};
+use agent_runtime::store::{DueFilter, LeaseTerms, Page, SessionFilter, Store, StoreSettings, open};
+use chrono::TimeDelta;
 
-use super::fixtures::Fixture;
+use super::fixtures::{Fixture, now, tenant};
 use super::queue::fixtures::{all, queued_run, terms, thread_name, worker};
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::wait::until;
@@ -109,4 +110,46 @@ async fn a_list_of_the_sessions_of_a_thread_reads_its_runs_once() {
     })
     .await;
     assert!(read < 10_000, "{read} rows of runs and sessions were read");
+}
+
+/// Puts messages into the outbox that are all due: 100,000 to one host, then 20,000 of one tenant to another host, then some that five
+/// tenants send to four hosts.
+const MANY_DUE: &str = "insert into webhook_deliveries (
+        tenant, delivery_id, run_id, event, url, receiver, status, created_at, due_at, schema_version, encoding, payload)
+    select
+        case when n <= 120000 then 'acme' else 'tenant' || n % 5 end, gen_random_uuid(), gen_random_uuid(), 'run.completed',
+        'https://example.org/', case when n <= 100000 then 'busy.example' when n <= 120000 then 'other.example'
+            when n % 4 > 0 then 'host' || n % 4 end,
+        'pending', now() - interval '1 day', now() - interval '1 day' + n * interval '1 ms', 1, 0, '{}'
+    from generate_series(1, 120400) n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_of_deliveries_does_not_read_those_to_busy_receivers() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    fixture.database.execute(MANY_DUE).await.unwrap();
+    let (busy, acme) = (["busy.example".to_owned()], [tenant("acme")]);
+    let terms = LeaseTerms {
+        worker: worker(),
+        now: now(),
+        until: now() + TimeDelta::seconds(100),
+    };
+    let read = rows_read(&fixture, "'webhook_deliveries'", async |store| {
+        // More often than a server plans a statement anew for its values.
+        for _ in 0..8 {
+            for (except_tenants, expected) in [(&acme[..0], "acme"), (&acme, "tenant")] {
+                let filter = DueFilter {
+                    limit: 4,
+                    except_receivers: &busy,
+                    except_tenants,
+                };
+                let leased = store.delivery_lease(&terms, filter).await.unwrap();
+                assert_eq!(leased.len(), 4);
+                assert!(leased.iter().all(|due| due.tenant.as_str().starts_with(expected)));
+            }
+        }
+    })
+    .await;
+    assert!(read < 16 * 1_000, "{read} rows of deliveries were read");
 }

@@ -1,0 +1,118 @@
+//! Leasing deliveries that are due. What is passed over may be much, so little of it is read.
+
+use super::columns::delivery_columns;
+use super::engine::Engine;
+use super::statement::Statement;
+use crate::store::error::StoreError;
+use crate::store::outbox::{DueDelivery, DueFilter};
+use crate::store::queue::LeaseTerms;
+use crate::store::rows::{DueDeliveryRow, StoredTime};
+
+/// Leases the oldest deliveries that are due and not passed over.
+pub(super) async fn delivery_lease<E: Engine>(
+    engine: &E,
+    terms: &LeaseTerms,
+    filter: DueFilter<'_>,
+) -> Result<Vec<DueDelivery>, StoreError> {
+    let worker = terms.worker.to_string();
+    let lease = lease_statement::<E>(terms, &worker, filter);
+    let rows: Vec<DueDeliveryRow> = lease.execute_returning(engine).await?;
+    let mut due: Vec<_> = rows.into_iter().filter_map(readable).collect();
+    due.sort_by_key(|delivery| delivery.record.delivery_id);
+    Ok(due)
+}
+
+/// Looks at the oldest messages that are due, and some more than are wanted, since rival workers lock some.
+const OLDEST: &str = "with recursive oldest as materialized (
+        select tenant, delivery_id, due_at, coalesce(receiver, '') as receiver from webhook_deliveries
+        where status = 'pending' and due_at <= $1
+        order by due_at
+        limit $4 + 100
+    ), eligible as materialized (
+        select tenant, delivery_id, due_at from oldest where true";
+
+/// Goes from each receiver and tenant with pending messages to the next, if those that are passed over hide the others. A row without a
+/// tenant leads to the next receiver.
+const PAIRS: &str = "), pair (receiver, tenant) as (
+        select '', '' where (select count(*) from oldest) = $4 + 100 and (select count(*) from eligible) < $4
+        union all
+        select
+            case when pair.tenant is null then (
+                select coalesce(receiver, '') from webhook_deliveries
+                where status = 'pending' and coalesce(receiver, '') > pair.receiver
+                order by coalesce(receiver, '')
+                limit 1
+            ) else pair.receiver end,
+            case when pair.tenant is null then '' else (
+                select tenant from webhook_deliveries
+                where status = 'pending' and coalesce(receiver, '') = pair.receiver and tenant > pair.tenant";
+
+/// Adds the oldest of each pair.
+const CANDIDATES: &str = "
+                order by tenant
+                limit 1
+            ) end
+        from pair where pair.receiver is not null
+    ), candidate as (
+        select * from eligible
+        union
+        select d.tenant, d.delivery_id, d.due_at from pair cross join ";
+
+/// Takes the oldest of the candidates that no rival is about to take. The limit of `few` cuts nothing off: it tells a planner that does not
+/// know the values that there are few, so that it goes by the primary key.
+const TAKEN: &str = "
+        order by due_at
+        limit $4 + 100
+    ), due (due_tenant, due_id) as (
+        select d.tenant, d.delivery_id
+        from (select * from candidate limit $4 + 100) few
+        join webhook_deliveries d on d.tenant = few.tenant and d.delivery_id = few.delivery_id
+        where d.status = 'pending' and d.due_at <= $1
+        order by d.due_at
+        limit $4";
+
+/// Moves what is due to the end of the lease, so that nobody else takes it before, and it comes again if this worker is killed.
+const LEASE: &str = concat!(
+    " )
+    update webhook_deliveries set due_at = $2, owner = $3, attempts = attempts + 1
+    from due where tenant = due_tenant and delivery_id = due_id
+    returning tenant, schema_version, encoding, payload, ",
+    delivery_columns!()
+);
+
+fn lease_statement<'v, E: Engine>(terms: &LeaseTerms, worker: &'v str, filter: DueFilter<'v>) -> Statement<'v> {
+    let mut lease = Statement::new("lease deliveries", OLDEST)
+        .bind(StoredTime(terms.now))
+        .bind(StoredTime(terms.until))
+        .bind(worker)
+        .bind(i64::from(filter.limit));
+    for receiver in filter.except_receivers {
+        lease.push_bind(" and receiver <> ", receiver.as_str());
+    }
+    for tenant in filter.except_tenants {
+        lease.push_bind(" and tenant <> ", tenant.as_str());
+    }
+    lease.push(PAIRS);
+    for receiver in filter.except_receivers {
+        lease.push_bind(" and pair.receiver <> ", receiver.as_str());
+    }
+    lease.push(CANDIDATES);
+    lease.push(E::OLDEST_OF_PAIR);
+    for tenant in filter.except_tenants {
+        lease.push_bind(" and pair.tenant <> ", tenant.as_str());
+    }
+    lease.push(TAKEN);
+    lease.push(E::SKIP_LOCKED);
+    lease.push(LEASE);
+    lease
+}
+
+/// A row that can't be read must not keep the others of its batch from being sent. A later version of the service may read it.
+fn readable(row: DueDeliveryRow) -> Option<DueDelivery> {
+    let read = DueDelivery::try_from(row);
+    read.inspect_err(|error| {
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        tracing::error!(error = error.to_string(), cause, "a webhook delivery can't be read");
+    })
+    .ok()
+}
