@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Deserializer};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 use super::values::Text;
-use crate::spelling::nearest;
 
 /// What is logged and how it looks.
 #[derive(Clone, Debug, Deserialize)]
@@ -23,20 +23,19 @@ pub enum LogFormat {
     Json,
 }
 
-const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-
 fn filter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     deserializer.deserialize_str(Text::new(
-        "log levels such as \"info\" or \"info,sqlx=warn\"",
+        "log levels such as \"info\", or \"info,sqlx=warn\" for a module's own",
         |text: &str| {
-            let valid = EnvFilter::try_new(text).is_ok() && !text.split(',').any(mistyped_level);
+            let valid = EnvFilter::try_new(text).is_ok() && text.split(',').all(has_level);
             valid.then(|| text.to_owned())
         },
     ))
 }
 
-/// A word that is no level names a module, of which everything is logged: `inof` must not do that.
-fn mistyped_level(directive: &str) -> bool {
-    let word = directive.trim().to_lowercase();
-    word.is_empty() || (!LEVELS.contains(&word.as_str()) && nearest(&word, LEVELS).is_some())
+/// A word that is no level names a module to `tracing`, and nothing else is logged: `verbose` must not do that.
+fn has_level(directive: &str) -> bool {
+    let directive = directive.trim();
+    // What stands in brackets may have commas of its own.
+    directive.contains(['=', '[', ']']) || (!directive.is_empty() && directive.parse::<LevelFilter>().is_ok())
 }

@@ -49,6 +49,13 @@ pub(super) fn shape(path: &[String]) -> Option<Shape> {
 /// Proposes the key that an unknown one may stand for: a like one beside it, or the same elsewhere.
 pub(super) fn suggestion(path: &[String]) -> Option<String> {
     let (name, table) = path.split_last()?;
+    // The separators of variables are mistaken most often: HTTP_LISTEN for HTTP__LISTEN.
+    let mut others = known_keys()
+        .into_iter()
+        .filter(|key| !key.iter().any(|name| name == ANY));
+    if let Some(key) = others.find(|key| letters(key) == letters(path)) {
+        return Some(dotted(&key));
+    }
     if let Some(Shape::Section(keys)) = shape(table)
         && let Some(key) = nearest(name, keys.iter().copied())
     {
@@ -58,6 +65,11 @@ pub(super) fn suggestion(path: &[String]) -> Option<String> {
     }
     let mut same = known_keys().into_iter().filter(|key| key.last() == Some(name));
     same.next().map(|key| dotted(&key))
+}
+
+/// Returns the letters and digits of a key.
+fn letters(path: &[String]) -> String {
+    path.concat().replace(|c: char| !c.is_alphanumeric(), "").to_lowercase()
 }
 
 /// Lists every key, with [`ANY`] for a name that the operator chooses.

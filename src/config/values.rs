@@ -162,7 +162,7 @@ impl<T, F: Fn(&str) -> Option<T>> Visitor<'_> for Text<F> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
         let shown = if self.secret {
-            Unexpected::Other("this text")
+            Unexpected::Other("a string (not shown)")
         } else {
             Unexpected::Str(text)
         };

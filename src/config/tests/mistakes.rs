@@ -79,6 +79,11 @@ fn a_mistyped_key_is_an_error_with_a_suggestion() {
              did you mean `http.listen`?",
         ),
         (
+            from_environment(&[("AGENT_RUNTIME__HTTP_LISTEN", "[::1]:0")]),
+            "environment AGENT_RUNTIME__HTTP_LISTEN: unknown key `http_listen`, \
+             did you mean `http.listen`?",
+        ),
+        (
             from_environment(&[("AGENT_RUNTIME__HTTP__LISTEN__X", "1")]),
             "environment AGENT_RUNTIME__HTTP__LISTEN__X: unknown key `http.listen.x`",
         ),
@@ -153,7 +158,7 @@ fn a_wrong_value_names_its_key_its_origin_and_what_was_wanted() {
         ),
         (
             from_override("store.url=data.db"),
-            "command line: `store.url`: invalid value: this text, expected a URL such as \
+            "command line: `store.url`: invalid value: a string (not shown), expected a URL such as \
              \"sqlite://data/agent-runtime.db\" or \"postgres://USER@HOST/DATABASE\"",
         ),
     ]);
@@ -232,15 +237,43 @@ fn limits_are_checked_alone_and_against_each_other() {
             "command line: `models.retry_max_delay`: shorter than `models.retry_base_delay`",
         ),
         (
-            from_override("log.filter=inof"),
-            "command line: `log.filter`: invalid value: string \"inof\", \
-             expected log levels such as \"info\" or \"info,sqlx=warn\"",
-        ),
-        (
             from_file("http = 3\n"),
             "app.toml:1: `http`: a table was wanted, not a value (integer)",
         ),
     ]);
+}
+
+#[test]
+fn a_log_filter_names_levels() {
+    // To `tracing` a word that is no level is a module: all else would be logged no more.
+    for filter in [
+        "inof",
+        "verbose",
+        "info,verbose",
+        "sqlx",
+        "agent_runtime::http",
+        "info,",
+        "sqlx=loud",
+        "",
+    ] {
+        let result = from_override(&format!("log.filter={filter}"));
+        let wanted = format!(
+            "command line: `log.filter`: invalid value: string {filter:?}, expected log levels such as \"info\", \
+             or \"info,sqlx=warn\" for a module's own"
+        );
+        assert_eq!(message(result), wanted);
+    }
+    for filter in [
+        "off",
+        "WARN",
+        "info,sqlx=warn",
+        "info,sqlx=off",
+        "agent_runtime::http=debug",
+        "warn,[run{id=5}]=trace",
+    ] {
+        let loaded = from_override(&format!("log.filter={filter}")).unwrap();
+        assert_eq!(loaded.config.log.filter, filter);
+    }
 }
 
 #[test]
