@@ -11,6 +11,12 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// Finds the known name that was meant, in a decoder's message that puts an unknown name and then the known ones into backticks.
+pub fn meant(message: &str) -> Option<&str> {
+    let mut named = message.split('`').skip(1).step_by(2);
+    nearest(named.next()?, named)
+}
+
 /// From 0 to 1. A name cut short (`api_key` for `api_key_env`) or drawn out counts as similar.
 fn similarity(name: &str, candidate: &str) -> f64 {
     let edits = strsim::normalized_damerau_levenshtein(name, candidate);
@@ -29,6 +35,18 @@ fn similarity(name: &str, candidate: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_meant_is_among_the_known_names() {
+        for (message, expected) in [
+            ("unknown field `tool`, expected one of `name`, `tools`", Some("tools")),
+            ("unknown field `zzz`, expected `name`", None),
+            ("missing field `name`", None),
+            ("invalid type: integer 7", None),
+        ] {
+            assert_eq!(meant(message), expected, "{message}");
+        }
+    }
 
     #[test]
     fn the_nearest_name_is_suggested() {

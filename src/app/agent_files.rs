@@ -12,6 +12,7 @@ use anyhow::{Context as _, anyhow, ensure};
 use crate::agent::AgentDefinition;
 use crate::json::{Objects, plain_words};
 use crate::run::{AgentChecks, AgentSource, ConfiguredAgent};
+use crate::spelling::meant;
 
 /// The agent that every service has; a file that defines another of its name hides it.
 const DEMO: &str = include_str!("../../config/agents/demo.toml");
@@ -165,22 +166,39 @@ fn read(path: &Path) -> anyhow::Result<ConfiguredAgent> {
     Ok(ConfiguredAgent { place, definition })
 }
 
-/// Reads a definition. The error names the line of a mistake in the syntax, and the key of any other.
+/// Reads a definition. The error names the line of a mistake, if it is known, and its key.
 fn parse(text: &str) -> anyhow::Result<AgentDefinition> {
-    let deserializer = toml::Deserializer::parse(text).map_err(|error| {
-        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
-        anyhow!("line {line}: not valid TOML: {}", error.message())
-    })?;
+    let deserializer = toml::Deserializer::parse(text)
+        .map_err(|error| anyhow!("{}not valid TOML: {}", line(text, &error), error.message()))?;
     serde_path_to_error::deserialize(Objects::new(deserializer)).map_err(|error| {
+        let line = line(text, error.inner());
         let key = error.path().to_string();
-        let problem = plain_words(error.inner().message());
+        let problem = problem(error.inner().message());
         if key == "." {
-            anyhow!("{problem}")
+            anyhow!("{line}{problem}")
         } else {
-            anyhow!("`{key}`: {problem}")
+            anyhow!("{line}`{key}`: {problem}")
         }
     })
+}
+
+/// Returns the beginning of a message: the line of the mistake.
+fn line(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    before.map_or_else(String::new, |before| {
+        format!("line {}: ", before.matches('\n').count() + 1)
+    })
+}
+
+/// Says what is wrong. Of an unknown name with a known one like it, it leaves out the others.
+fn problem(message: &str) -> String {
+    let words = plain_words(message);
+    match (words.split_once(", expected "), meant(&words)) {
+        (Some((unknown, _)), Some(meant)) if unknown.starts_with("unknown ") => {
+            format!("{unknown}, did you mean `{meant}`?")
+        }
+        _ => words,
+    }
 }
 
 #[cfg(test)]
@@ -250,7 +268,22 @@ mod tests {
             ("name = 'x'\nmodel = 7", "`model`: "),
             ("name = 'x'\nmodel = 'demo'", "`model`: "),
             ("name = 'x'\nmodels = 7", "`models`: "),
-            ("name = 'x'\nmodel = 'demo/demo'\ntool = []", "unknown field `tool`"),
+            (
+                "name = 'x'\nmodel = 'demo/demo'\ntool = []",
+                "line 3: `tool`: unknown field `tool`, did you mean `tools`?",
+            ),
+            (
+                "name = 'x'\nmodel = 'demo/demo'\n\n[budget]\nmax_step = 2",
+                "line 5: `budget.max_step`: unknown field `max_step`, did you mean `max_steps`?",
+            ),
+            (
+                "name = 'x'\nmodel = 'demo/demo'\nzzz = 2",
+                "line 3: `zzz`: unknown field `zzz`, expected one of `",
+            ),
+            (
+                "name = 'x'\nmodel = 'demo/demo'\ndriver = 'reacts'",
+                "line 3: `driver`: ",
+            ),
             (
                 "name = 'x'\nmodel = 'demo/demo'\n[budget]\nmax_steps = 'two'",
                 "`budget.max_steps`: invalid type: string \"two\", expected an integer of 0 or more",
@@ -305,7 +338,7 @@ mod tests {
         assert_eq!(found.agents.keys().collect::<Vec<_>>(), ["b", "demo"]);
         let faults: Vec<String> = found.faults.iter().map(|fault| format!("{fault:#}")).collect();
         assert!(
-            matches!(&faults[..], [a, c] if a.contains("a.toml: `model`: ") && c.contains("c.toml: ")),
+            matches!(&faults[..], [a, c] if a.contains("a.toml: line 1: `model`: ") && c.contains("c.toml: ")),
             "{faults:?}"
         );
         let unread: Vec<_> = found.unread.iter().map(|path| path.file_name().unwrap()).collect();

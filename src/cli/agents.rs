@@ -10,7 +10,7 @@ use super::{JsonArgs, TenantArgs, store};
 use crate::app::{self, Extensions};
 use crate::config::Config;
 use crate::http::{AgentView, with_causes};
-use crate::run::AgentDirectory;
+use crate::run::{AgentDirectory, suggestion};
 use crate::store::{AgentPage, AgentRecord, Store};
 use crate::tenant::TenantId;
 
@@ -59,7 +59,13 @@ async fn look_into(
         AgentsCommand::List { json, tenant } => {
             let all = list(&agents, &tenant.tenant).await?;
             let heading = ["AGENT", "FROM", "MODEL", "DESCRIPTION"];
-            print_list(json, all, AgentView::whole, heading, |agent| row(&agents, agent))?;
+            print_list(
+                json,
+                all,
+                AgentView::whole,
+                heading,
+                |agent| row(&agents, agent),
+            )?;
             complain(&faults)
         }
         AgentsCommand::Show {
@@ -71,7 +77,8 @@ async fn look_into(
                 return print_json(&AgentView::whole(agent));
             }
             complain(&faults)?;
-            bail!("there is no agent named {name:?}")
+            let similar = agents.similar(&tenant.tenant, &name, |_| true).await?;
+            bail!("there is no agent named {name:?}{}", suggestion(similar.as_deref()))
         }
     }
 }

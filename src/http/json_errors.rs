@@ -6,7 +6,7 @@ use super::codes::ProblemCode;
 use super::json_scan::escape_token;
 use super::problem::Problem;
 use crate::json::plain_words;
-use crate::spelling::nearest;
+use crate::spelling::meant;
 
 /// The most characters of a decoder's words that are passed on; they may quote what the caller sent.
 const MAX_MESSAGE: usize = 400;
@@ -68,13 +68,13 @@ pub(super) fn decode_problem(place: &str, error: &Error<serde_json::Error>) -> P
     let named = backticked(&message);
     let (code, advice) = if message.starts_with("unknown field") {
         append(&mut pointer, named.first());
-        let advice = habit(&named).unwrap_or_else(|| suggestion(&named));
+        let advice = habit(&named).unwrap_or_else(|| suggestion(&message));
         (ProblemCode::UnknownField, advice)
     } else if message.starts_with("missing field") {
         append(&mut pointer, named.first());
         (ProblemCode::MissingField, String::new())
     } else if message.starts_with("unknown variant") {
-        (ProblemCode::InvalidField, suggestion(&named))
+        (ProblemCode::InvalidField, suggestion(&message))
     } else {
         (ProblemCode::InvalidField, String::new())
     };
@@ -107,11 +107,10 @@ fn append(pointer: &mut String, field: Option<&&str>) {
     }
 }
 
-fn suggestion(named: &[&str]) -> String {
-    let best = named
-        .split_first()
-        .and_then(|(given, known)| nearest(given, known.iter().copied()));
-    best.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+fn suggestion(message: &str) -> String {
+    meant(message)
+        .map(|name| format!("; did you mean `{name}`?"))
+        .unwrap_or_default()
 }
 
 /// Returns what to write instead of a field that other interfaces have, or where to write it.

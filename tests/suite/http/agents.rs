@@ -178,7 +178,7 @@ async fn a_reload_with_a_faulty_file_changes_nothing(service: &Service) {
     let before = service.get("/v1/agents").await;
     let endless = format!("model = 'mock/echo'\nsystem_prompt = '{}'", endless_prompt(5_000));
     for (text, told) in [
-        ("model = 7", "bad.toml: `model`: "),
+        ("model = 7", "bad.toml: line 1: `model`: "),
         (
             &endless,
             "bad.toml: the agent \"bad\" can't work: the system prompt can't be rendered: ",

@@ -182,7 +182,7 @@ async fn all_that_would_fail_later_fails_the_check() {
         "warning: ./config/agent-runtime.toml is not read: ./agent-runtime.toml comes first",
         "warning: config/agents/more is not read: it is a directory",
         "warning: config/agents/notes.md is not read: its name does not end in .toml",
-        "error: config/agents/x.toml: `model`: invalid type",
+        "error: config/agents/x.toml: line 1: `model`: invalid type",
         "error: config/agents/y.toml: the agent \"y\" can't work: no provider is named \"nobody\"",
         "error: config/agents/keyless.toml: the agent \"keyless\" can't work: the provider \"openai\" has no API key: set OPENAI_API_KEY",
         "error: the configuration has 5 errors and 4 warnings",

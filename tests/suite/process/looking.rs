@@ -158,8 +158,11 @@ async fn agents_of_files_and_of_the_store_are_listed_and_shown(database: TestDat
         (&shown["version"], &shown["tools"]),
         (&listed[2]["version"], &listed[2]["tools"])
     );
-    let complaint = home.fail(&["agents", "show", "nobody"]).await;
-    assert!(complaint.contains("there is no agent named \"nobody\""), "{complaint}");
+    for (name, told) in [("nobody", "\n"), ("writr", ", did you mean \"writer\"?\n")] {
+        let complaint = home.fail(&["agents", "show", name]).await;
+        let told = format!("there is no agent named {name:?}{told}");
+        assert!(complaint.ends_with(&told), "{complaint}");
+    }
 }
 
 async fn json_is_that_of_the_api(database: TestDatabase) {
@@ -226,7 +229,7 @@ async fn a_faulty_file_hides_no_other_agent() {
         assert_eq!(listed.code, Some(1), "{}", listed.stderr);
         assert!(listed.stdout.contains(told), "{}", listed.stdout);
         for part in [
-            "error: config/agents/a.toml: `model`: invalid type",
+            "error: config/agents/a.toml: line 1: `model`: invalid type",
             "error: config/agents/b.toml: the agent \"b\" can't work: no provider",
             "error: not all files of agents can be used",
         ] {
