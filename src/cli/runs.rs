@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::bail;
 use clap::Subcommand;
 
 use super::output::{print_json, print_list};
 use super::{JsonArgs, TenantArgs, moment, store};
 use crate::config::Config;
-use crate::ids::RunId;
+use crate::ids::{RunId, SessionId};
 use crate::model_ref::ModelRef;
 use crate::record::{RunStatus, RunSummary, RunSummaryView, RunView, ThreadName};
+use crate::run::no_run;
 use crate::store::{Page, RunFilter, Store};
+use crate::tenant::TenantId;
 
 /// What to look at.
 #[derive(Debug, Subcommand)]
@@ -62,21 +64,22 @@ pub(super) async fn look(config: Config, command: RunsCommand) -> anyhow::Result
             run_id,
             tenant,
             json: JsonArgs { .. },
-        } => {
-            let run = store.run_lookup(&tenant.tenant, run_id).await;
-            run.map_err(Into::into).and_then(|run| {
-                let run = run.with_context(|| unknown(run_id))?;
-                print_json(&RunView::from(run))
-            })
-        }
+        } => show(store.as_ref(), &tenant.tenant, run_id).await,
     };
     store.close().await;
     done
 }
 
-/// A light run is in no store before its end, so nobody but its service can tell whether there is one.
-fn unknown(run_id: RunId) -> String {
-    format!(
+async fn show(store: &dyn Store, tenant: &TenantId, run_id: RunId) -> anyhow::Result<()> {
+    if let Some(run) = store.run_lookup(tenant, run_id).await? {
+        return print_json(&RunView::from(run));
+    }
+    let session_id = SessionId::from_uuid(run_id.as_uuid());
+    if let Some(session) = store.session_lookup(tenant, session_id).await? {
+        bail!(no_run(run_id, Some(&session)));
+    }
+    // A light run is in no store before its end, so nobody but its service can tell whether there is one.
+    bail!(
         "the store has no run {run_id}: there is none, or it is a light run, which is stored at its end: while it is at work, its service \
          shows it, GET /v1/runs/{run_id}"
     )

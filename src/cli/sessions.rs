@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::anyhow;
 use clap::Subcommand;
 
 use super::output::{print_json, print_line, print_list};
@@ -11,8 +11,9 @@ use super::{JsonArgs, TenantArgs, moment, store};
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::http::{SessionDiff, SessionSummaryView, SessionView};
-use crate::ids::SessionId;
+use crate::ids::{RunId, SessionId};
 use crate::record::ThreadName;
+use crate::run::no_session;
 use crate::session::{Bundle, SessionHead};
 use crate::store::{Ancestor, Page, SessionFilter, Sessions, Store};
 use crate::tenant::TenantId;
@@ -173,10 +174,9 @@ async fn tree_of(store: &dyn Store, tenant: &TenantId, session_id: SessionId) ->
     let mut before = None;
     'upwards: loop {
         let page = Page { before, limit: PAGE };
-        let lineage = store
-            .session_lineage(tenant, session_id, page)
-            .await?
-            .with_context(|| format!("there is no session {session_id}"))?;
+        let Some(lineage) = store.session_lineage(tenant, session_id, page).await? else {
+            return Err(absent(store, tenant, session_id).await);
+        };
         let Some(oldest) = lineage.last() else { break };
         before = Some(oldest.session_id());
         for ancestor in lineage {
@@ -218,5 +218,16 @@ async fn list(store: &dyn Store, tenant: &TenantId, filter: &SessionFilter) -> a
 async fn load(store: &Arc<dyn Store>, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<Arc<Bundle>> {
     let sessions = Sessions::new(Arc::clone(store), 0, Arc::new(SystemClock));
     let bundle = sessions.whole_bundle(tenant, session_id).await?;
-    bundle.with_context(|| format!("there is no session {session_id}"))
+    match bundle {
+        Some(bundle) => Ok(bundle),
+        None => Err(absent(store.as_ref(), tenant, session_id).await),
+    }
+}
+
+/// Says that there is no such session, and whether its id is a run's.
+async fn absent(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Error {
+    match store.run_lookup(tenant, RunId::from_uuid(session_id.as_uuid())).await {
+        Ok(run) => anyhow!(no_session(session_id, run.map(|run| run.summary.session_id))),
+        Err(error) => error.into(),
+    }
 }

@@ -44,7 +44,7 @@ impl From<Refusal> for Problem {
             Refusal::UnknownSubagent { .. } => {
                 Self::new(ProblemCode::AgentNotFound, detail.clone()).with_error("/agent", detail)
             }
-            Refusal::UnknownSession { session_id } => session_not_found(session_id),
+            Refusal::UnknownSession { .. } => Self::new(ProblemCode::SessionNotFound, detail),
             Refusal::SessionNotCommitted {
                 session_id,
                 run_id,
@@ -93,16 +93,8 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// Makes the problem of a session id that leads nowhere.
-pub(super) fn session_not_found(session_id: SessionId) -> Problem {
-    Problem::new(
-        ProblemCode::SessionNotFound,
-        format!("there is no session {session_id}"),
-    )
-}
-
 /// Makes the problem of a session that a run has reserved and not committed; one that has ended without a session never will.
-pub(super) fn session_not_committed(session_id: SessionId, run_id: RunId, run_status: RunStatus) -> Problem {
+fn session_not_committed(session_id: SessionId, run_id: RunId, run_status: RunStatus) -> Problem {
     let detail = if run_status.is_terminal() && !run_status.has_session() {
         let status = run_status.as_str();
         format!("the session {session_id} will never be committed: its run {run_id} ended with the status {status}")

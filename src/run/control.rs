@@ -235,8 +235,10 @@ impl RunService {
     }
 
     async fn known(&self, tenant: &TenantId, run_id: RunId) -> Result<RunRecord, Refusal> {
-        let run = self.run_lookup(tenant, run_id).await?;
-        run.ok_or(Refusal::UnknownRun { run_id })
+        match self.run_lookup(tenant, run_id).await? {
+            Some(run) => Ok(run),
+            None => Err(self.absent_run(tenant, run_id).await),
+        }
     }
 
     /// Finds out what has become of a message when nobody has kept its status: the session of the run holds it or does not. A run

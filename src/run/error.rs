@@ -9,7 +9,7 @@ use crate::agent::{AnswerShapeError, PromptError};
 use crate::ids::{RunId, SessionId};
 use crate::model_ref::ModelRef;
 use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus};
-use crate::session::{HistoryFault, PartTooLarge};
+use crate::session::{HistoryFault, PartTooLarge, SessionHead};
 use crate::store::StoreError;
 
 /// Why the agents of configuration files can't be used. None of them is taken over.
@@ -56,10 +56,12 @@ pub enum Refusal {
         above: String,
     },
     /// No session has the id.
-    #[error("there is no session {session_id}")]
+    #[error("{}", no_session(*session_id, *of_run))]
     UnknownSession {
         /// The id.
         session_id: SessionId,
+        /// The session of the run that has the id, if one has.
+        of_run: Option<SessionId>,
     },
     /// The session is reserved by a run that has not committed it.
     #[error("the session {session_id} is not committed; the run {run_id} has reserved it")]
@@ -152,10 +154,12 @@ pub enum Refusal {
         key: String,
     },
     /// No run has the id.
-    #[error("there is no run {run_id}")]
+    #[error("{}", no_run(*run_id, session.as_deref()))]
     UnknownRun {
         /// The id.
         run_id: RunId,
+        /// The session that has the id, if one has.
+        session: Option<Box<SessionHead>>,
     },
     /// The run has as many messages of its callers as it takes.
     #[error(
@@ -212,6 +216,22 @@ pub enum Refusal {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Says that there is no such session, and whose id it is if it is a run's, with this session.
+pub fn no_session(session_id: SessionId, of_run: Option<SessionId>) -> String {
+    let whose = of_run.map(|session| format!(": it is the id of a run, whose session is {session}"));
+    format!("there is no session {session_id}{}", whose.unwrap_or_default())
+}
+
+/// Says that there is no such run, and whose id it is if it is a session's.
+pub fn no_run(run_id: RunId, session: Option<&SessionHead>) -> String {
+    let whose = match session.map(|session| session.run_id) {
+        Some(Some(run)) => format!(": it is the id of a session, which the run {run} has made"),
+        Some(None) => ": it is the id of a session".to_owned(),
+        None => String::new(),
+    };
+    format!("there is no run {run_id}{whose}")
 }
 
 /// Says which name may have been meant.

@@ -41,7 +41,7 @@ pub use self::agent_checks::AgentChecks;
 pub use self::agents::{AgentDirectory, AgentSource, ConfiguredAgent};
 pub use self::control::ControlAnswer;
 pub use self::deliveries::Redelivered;
-pub use self::error::{AgentFilesError, Refusal, UnusableAgent, suggestion};
+pub use self::error::{AgentFilesError, Refusal, UnusableAgent, no_run, no_session, suggestion};
 pub use self::follow::{DROP_REASONS, Followed, Follower, Following};
 pub use self::handle::{CallerGuard, RunHandle};
 pub use self::import::{ImportContext, ImportRequest, Imported};

@@ -350,14 +350,7 @@ impl RunService {
         };
         match self.ports.sessions.bundle(tenant, session_id).await {
             Ok(Some(bundle)) => Ok(Base::Bundle(bundle)),
-            Ok(None) => Err(match self.reserving_run(tenant, session_id).await? {
-                Some(run) => Refusal::SessionNotCommitted {
-                    session_id,
-                    run_id: run.run_id,
-                    run_status: run.status,
-                },
-                None => Refusal::UnknownSession { session_id },
-            }),
+            Ok(None) => Err(self.absent_session(tenant, session_id).await),
             Err(error) => Ok(Base::Unreadable(session_id, error)),
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
+use super::error::Refusal;
 use super::service::RunService;
 use crate::board::BoardFuture;
 use crate::ids::{RunId, SessionId};
@@ -119,6 +120,35 @@ impl RunService {
             return Ok(Some(run.summary));
         }
         self.ports.store.run_lookup_by_session(tenant, session_id).await
+    }
+
+    /// Says why a session is not there: a run has reserved its id, or the id leads nowhere, or it is a run's.
+    pub async fn absent_session(&self, tenant: &TenantId, session_id: SessionId) -> Refusal {
+        let absent = async {
+            if let Some(run) = self.reserving_run(tenant, session_id).await? {
+                return Ok(Refusal::SessionNotCommitted {
+                    session_id,
+                    run_id: run.run_id,
+                    run_status: run.status,
+                });
+            }
+            let run = self.find_run(tenant, RunId::from_uuid(session_id.as_uuid())).await?;
+            let of_run = run.map(|run| run.summary.session_id);
+            Ok(Refusal::UnknownSession { session_id, of_run })
+        };
+        absent.await.unwrap_or_else(Refusal::Store)
+    }
+
+    /// Says that a run is not there, and whether its id is a session's.
+    pub async fn absent_run(&self, tenant: &TenantId, run_id: RunId) -> Refusal {
+        let session_id = SessionId::from_uuid(run_id.as_uuid());
+        match self.ports.store.session_lookup(tenant, session_id).await {
+            Ok(session) => Refusal::UnknownRun {
+                run_id,
+                session: session.map(Box::new),
+            },
+            Err(error) => error.into(),
+        }
     }
 
     /// Puts the messages that the session holds back into the steps that made them, and into those of its subagents from theirs.

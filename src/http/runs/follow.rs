@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::event_forms::EventForm;
 use super::events;
-use super::read::run_not_found;
+use super::read::found;
 use crate::http::Api;
 use crate::http::auth::Caller;
 use crate::http::guards::within;
@@ -48,7 +48,7 @@ pub(in crate::http) async fn follow_run(
     let reader = api.take_reader(&tenant)?;
     let following = api.service.runs.follow(&tenant, run_id, after);
     let followed = within(api.limits.request_timeout, following).await??;
-    let followed = followed.ok_or_else(|| run_not_found(run_id))?;
+    let followed = found(&api, &tenant, run_id, followed).await?;
     if followed.is_over && last_read.is_some() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }

@@ -10,7 +10,6 @@ use axum::response::Response;
 
 use crate::http::Api;
 use crate::http::auth::Caller;
-use crate::http::codes::ProblemCode;
 use crate::http::guards::within;
 use crate::http::in_flight::{SMALL, reading, respond_with};
 use crate::http::metadata_filter::take_metadata;
@@ -117,7 +116,7 @@ pub(in crate::http) async fn get_run(
 async fn read(api: &Api, tenant: &TenantId, run_id: RunId, wait: Duration) -> Result<Arc<RunRecord>, Problem> {
     let reading = api.service.runs.run_wait(tenant, run_id, wait);
     let run = within(wait + api.limits.request_timeout, reading).await??;
-    run.ok_or_else(|| run_not_found(run_id))
+    found(api, tenant, run_id, run).await
 }
 
 /// Answers with a run, which may be large. It is never refused, only delayed, and not even that where it is small.
@@ -175,7 +174,7 @@ pub(in crate::http) async fn list_steps(
     let bytes = api.service.runs.steps_size(&tenant, run_id).await?;
     let room = api.in_flight.take_soon(&tenant, reading(bytes)).await?;
     let steps = api.service.runs.step_list(&tenant, run_id).await?;
-    let steps = steps.ok_or_else(|| run_not_found(run_id))?;
+    let steps = found(&api, &tenant, run_id, steps).await?;
     let rest: Vec<_> = (1..).zip(steps).skip(first.unwrap_or_default()).collect();
     let cursor = |(next, _): &(u64, StepRecord)| Cursor::Step(*next);
     let page = ListPage::new(rest, limit, cursor, |(_, step)| step);
@@ -193,7 +192,10 @@ fn take_wait(query: &mut QueryParameters) -> Result<Duration, Problem> {
         .ok_or_else(|| invalid("wait", "not a time from 0 to 60 seconds, such as 30 or 30s"))
 }
 
-/// Makes the problem of a run id that leads nowhere.
-pub(super) fn run_not_found(run_id: RunId) -> Problem {
-    Problem::new(ProblemCode::RunNotFound, format!("there is no run {run_id}"))
+/// Returns what was found of a run, or tells that its id leads nowhere.
+pub(super) async fn found<T>(api: &Api, tenant: &TenantId, run_id: RunId, value: Option<T>) -> Result<T, Problem> {
+    match value {
+        Some(value) => Ok(value),
+        None => Err(api.service.runs.absent_run(tenant, run_id).await.into()),
+    }
 }

@@ -9,7 +9,6 @@ use crate::clock::Timestamp;
 use crate::http::Api;
 use crate::http::parameters::{QueryParameters, invalid};
 use crate::http::problem::Problem;
-use crate::http::refusal::{session_not_committed, session_not_found};
 use crate::ids::{RunId, SessionId};
 use crate::json::Object;
 use crate::message::Message;
@@ -243,9 +242,5 @@ pub(super) async fn found<T>(
 
 /// Makes the problem of a session id that is reserved or leads nowhere.
 pub(in crate::http) async fn absent_session(api: &Api, tenant: &TenantId, session_id: SessionId) -> Problem {
-    match api.service.runs.reserving_run(tenant, session_id).await {
-        Ok(Some(run)) => session_not_committed(session_id, run.run_id, run.status),
-        Ok(None) => session_not_found(session_id),
-        Err(error) => error.into(),
-    }
+    api.service.runs.absent_session(tenant, session_id).await.into()
 }

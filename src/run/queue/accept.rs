@@ -75,7 +75,10 @@ impl RunService {
                 retry_after: RETRY_AFTER,
             }),
             Enqueued::ThreadBusy(run_id) => Err(Refusal::ThreadBusy { run_id }),
-            Enqueued::MissingBase(session_id) => Err(Refusal::UnknownSession { session_id }),
+            Enqueued::MissingBase(session_id) => Err(Refusal::UnknownSession {
+                session_id,
+                of_run: None,
+            }),
         }
     }
 
@@ -165,7 +168,7 @@ impl RunService {
             return Err(Refusal::OtherRequest { key: key.key.clone() });
         }
         let run = self.run_wait(tenant, run_id, Duration::ZERO).await?;
-        let record = run.ok_or(Refusal::UnknownRun { run_id })?;
+        let record = run.ok_or(Refusal::UnknownRun { run_id, session: None })?;
         let handle = self.handle(tenant, record.summary.clone(), OnDeparture::GoOn);
         Ok(handle.replayed(record))
     }

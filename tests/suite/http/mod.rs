@@ -45,6 +45,7 @@ mod imports;
 mod large_reads;
 mod live_runs;
 mod logs;
+mod mistaken_ids;
 mod pretty;
 mod removal;
 mod rivals;

@@ -11,6 +11,7 @@ on_every_store!(
     runs_are_listed_and_shown,
     a_thread_is_continued_with_and_without_a_service,
     agents_of_files_and_of_the_store_are_listed_and_shown,
+    the_id_of_a_run_and_that_of_its_session_are_told_apart,
     json_is_that_of_the_api
 );
 
@@ -162,6 +163,23 @@ async fn agents_of_files_and_of_the_store_are_listed_and_shown(database: TestDat
         let complaint = home.fail(&["agents", "show", name]).await;
         let told = format!("there is no agent named {name:?}{told}");
         assert!(complaint.ends_with(&told), "{complaint}");
+    }
+}
+
+async fn the_id_of_a_run_and_that_of_its_session_are_told_apart(database: TestDatabase) {
+    let home = Home::new(database.url());
+    let run = json_of(&home, &["run", "What is 1 + 1?", "--json"]).await;
+    let [run_id, session_id] = ["run_id", "session_id"].map(|name| run[name].as_str().unwrap());
+    let no_session = format!("there is no session {run_id}: it is the id of a run, whose session is {session_id}\n");
+    let no_run = format!("there is no run {session_id}: it is the id of a session, which the run {run_id} has made\n");
+    for (arguments, told) in [
+        (&["sessions", "show", run_id][..], &no_session),
+        (&["sessions", "tree", run_id], &no_session),
+        (&["run", "hi", "--base", run_id], &no_session),
+        (&["runs", "show", session_id], &no_run),
+    ] {
+        let complaint = home.fail(arguments).await;
+        assert!(complaint.ends_with(told), "{arguments:?}: {complaint}");
     }
 }
 
