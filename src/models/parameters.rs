@@ -1,5 +1,6 @@
 //! What the requests of several protocols make of an agent's parameters.
 
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::wire::Fields;
@@ -9,6 +10,9 @@ use crate::json::{Object, Value};
 /// The most tokens that are asked for where nobody has said what the server accepts. Servers refuse a request for more than a model
 /// can write, and what is left of a budget may be any number; current models write at least this many.
 const SAFE_OUTPUT_TOKENS: u64 = 4_096;
+
+/// The smallest budget for thinking that models of Anthropic take.
+const LEAST_THINKING_TOKENS: u64 = 1_024;
 
 /// Returns the limit of the answer that the server accepts; without one, whoever reads the answer cuts it.
 ///
@@ -33,6 +37,27 @@ pub(super) fn provider_tools<'a>(request: &'a ModelRequest, provider: &str) -> V
 /// otherwise in `extra`.
 pub(super) fn says_auto(request: &ModelRequest) -> bool {
     !request.tools.is_empty() && !request.parameters.extra.contains_key("tool_choice")
+}
+
+/// Fits a budget for thinking, as models of Anthropic have it, into the tokens of the answer, since a larger one is refused; where the
+/// least budget does not fit, the model thinks not at all.
+pub(super) fn bound_thinking(fields: &mut Object, max_tokens: u64) {
+    let Some(thinking) = fields.get_mut("thinking") else {
+        return;
+    };
+    if thinking_budget(thinking).is_none_or(|budget| budget < max_tokens) {
+        return;
+    }
+    if max_tokens > LEAST_THINKING_TOKENS {
+        thinking["budget_tokens"] = Value::from(max_tokens - 1);
+    } else {
+        *thinking = json!({"type": "disabled"});
+    }
+}
+
+/// Returns the budget of a field `thinking`.
+pub(super) fn thinking_budget(thinking: &Value) -> Option<u64> {
+    thinking.get("budget_tokens")?.as_u64()
 }
 
 fn known(request: &ModelRequest) -> u64 {
@@ -87,8 +112,6 @@ pub(super) fn fill(own: &mut Value, extra: &Value) {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-
-    use serde_json::json;
 
     use super::*;
     use crate::agent::state::Messages;

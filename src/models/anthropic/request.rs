@@ -11,7 +11,7 @@ use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::provider_tools;
+use crate::models::parameters::{bound_thinking, provider_tools, thinking_budget};
 use crate::models::turns::Turn;
 
 /// How a server is spoken to.
@@ -25,9 +25,6 @@ pub struct MessagesDialect {
 
 /// The tokens that are asked for where nobody says how many: the protocol wants a number, and every current model writes as many.
 const DEFAULT_OUTPUT_TOKENS: u64 = 16_384;
-
-/// The smallest budget for thinking that the protocol takes.
-const LEAST_THINKING_TOKENS: u64 = 1_024;
 
 /// What a model is told that shall answer in JSON of any shape, which the protocol has no field for.
 const JSON_ONLY: &str = "Answer with one JSON object and nothing else: no words around it and no Markdown.";
@@ -210,26 +207,6 @@ fn choose_tools(fields: &mut Object, request: &ModelRequest) {
     {
         *thinking = json!({"type": "disabled"});
     }
-}
-
-/// Fits a budget for thinking into what is left of the answer's tokens, since the protocol refuses a larger one; where the least budget
-/// does not fit, the model thinks not at all.
-fn bound_thinking(fields: &mut Object, max_tokens: u64) {
-    let Some(thinking) = fields.get_mut("thinking") else {
-        return;
-    };
-    if thinking_budget(thinking).is_none_or(|budget| budget < max_tokens) {
-        return;
-    }
-    if max_tokens > LEAST_THINKING_TOKENS {
-        thinking["budget_tokens"] = Value::from(max_tokens - 1);
-    } else {
-        *thinking = json!({"type": "disabled"});
-    }
-}
-
-fn thinking_budget(thinking: &Value) -> Option<u64> {
-    thinking.get("budget_tokens")?.as_u64()
 }
 
 /// Sets a field of the object `output_config`, beside what the agent has put there.

@@ -17,6 +17,9 @@ pub(super) type Block = Box<RawValue>;
 /// What a result says that has no words and no files: the protocol refuses one that says nothing.
 const NO_OUTPUT: &str = "(no output)";
 
+/// Stands for the system tools that were called, where no tool is offered. It is none of theirs: a model could call that.
+const SYSTEM_TOOL: &str = "system_tool";
+
 /// Encodes a block of words.
 pub(super) fn text(text: &str) -> Option<Block> {
     raw(&json!({"text": text}))
@@ -54,7 +57,7 @@ pub(super) fn answered(message: &Message, provider: &str, names: &mut Names) -> 
             }
             ContentPart::Reasoning(part) if own => reasoning(part).map(Piece::Reasoning),
             ContentPart::ToolCall(part) => call(message, part, own, names).map(Piece::Call),
-            ContentPart::Opaque(part) if part.provider == provider => object(&part.raw).map(Piece::Said),
+            ContentPart::Opaque(part) if part.provider == provider => kept(&part.raw, names).map(Piece::Said),
             _ => None,
         });
     }
@@ -137,6 +140,14 @@ pub(super) fn result(result: &ToolResult, names: &mut Names) -> Option<Block> {
         fields.push(("status", raw("error")?));
     }
     raw(&Map(&[("toolResult", raw(&Map(&fields))?)]))
+}
+
+/// Returns a block as the provider gave it.
+fn kept(raw: &RawJson, names: &mut Names) -> Option<Block> {
+    if Fields::parse(raw.as_str())?.has("toolUse") {
+        names.called(SYSTEM_TOOL);
+    }
+    object(raw)
 }
 
 fn object(raw: &RawJson) -> Option<Block> {

@@ -12,7 +12,7 @@ use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::{accepted_limit, fill, with_extra};
+use crate::models::parameters::{accepted_limit, bound_thinking, fill, with_extra};
 use crate::models::turns::Turn;
 
 /// How the service is spoken to.
@@ -47,6 +47,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<
     let messages = request.messages.iter().map(AsRef::as_ref);
     let conversation = Conversation::of(messages, &dialect.provider);
     let mark = mark(request);
+    let max_tokens = accepted_limit(request, dialect.max_output_tokens);
     let mut system: Vec<Block> = Vec::new();
     if !request.system.trim().is_empty() {
         system.extend(blocks::text(&request.system));
@@ -57,7 +58,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<
         tool_config: tool_config(request, dialect, &conversation.called, mark),
         system,
         messages: conversation.turns.into_turns(),
-        inference_config: inference_config(request, dialect.max_output_tokens),
+        inference_config: inference_config(&request.parameters, max_tokens),
     };
     let mut more = Object::new();
     let mut of_model = effort_fields(&request.model, &request.parameters);
@@ -71,6 +72,9 @@ pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<
     let mut of_model = Value::Object(of_model);
     if let Some(named) = more.remove("additionalModelRequestFields") {
         fill(&mut of_model, &named);
+    }
+    if let (Some(max_tokens), Value::Object(of_model)) = (max_tokens, &mut of_model) {
+        bound_thinking(of_model, max_tokens);
     }
     if request.tool_choice.forces_a_call() && !request.tools.is_empty() {
         // A choice is a union: the agent's own can't stand beside this one.
@@ -172,10 +176,9 @@ fn tool(spec: &ToolSpec) -> Value {
     json!({"toolSpec": tool})
 }
 
-fn inference_config(request: &ModelRequest, most: Option<u64>) -> Object {
-    let parameters = &request.parameters;
+fn inference_config(parameters: &ModelParameters, max_tokens: Option<u64>) -> Object {
     let fields = [
-        ("maxTokens", accepted_limit(request, most).map(Value::from)),
+        ("maxTokens", max_tokens.map(Value::from)),
         ("temperature", parameters.temperature.map(Value::from)),
         ("topP", parameters.top_p.map(Value::from)),
         (

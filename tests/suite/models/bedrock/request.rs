@@ -1,15 +1,17 @@
 //! What a request holds besides the conversation.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
 use agent_runtime::message::{ContentPart, Role};
-use agent_runtime::model_parameters::ModelParameters;
+use agent_runtime::model_parameters::{ModelParameters, ToolChoice};
 use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::models::bedrock::{ConverseDialect, encode_request};
 use serde_json::{Value, json};
 
 use super::support::{bytes_of, call, encoded, owned};
-use crate::models::support::{message, request, result, user};
+use crate::models::support::{message, opaque, request, result, user};
 
 const CLAUDE: &str = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
 const NOVA: &str = "us.amazon.nova-micro-v1:0";
@@ -73,6 +75,78 @@ fn tools_that_are_gone_are_named_where_the_conversation_has_called_them() {
     let body = encoded(&request(history));
     let tools = body["toolConfig"]["tools"].as_array().unwrap();
     assert_eq!((tools.len(), &tools[0]["toolSpec"]["name"]), (1, &json!("t")));
+}
+
+#[test]
+fn a_conversation_with_calls_of_system_tools_has_tools_where_none_may_be_called() {
+    let called =
+        json!({"toolUse": {"toolUseId": "s", "name": "nova_grounding", "input": {}, "type": "server_tool_use"}});
+    let answered = json!({"toolResult": {"toolUseId": "s", "content": [], "type": "nova_grounding_result"}});
+    let history = vec![
+        user("hi"),
+        owned(
+            "p",
+            vec![opaque("p", &called.to_string()), opaque("p", &answered.to_string())],
+        ),
+        user("Sum it up."),
+    ];
+    let grounding = json!({"systemTool": {"name": "nova_grounding"}});
+    let offered = BTreeMap::from([("p".to_owned(), vec![grounding.as_object().unwrap().clone()])]);
+    for (provider_tools, tool_choice) in [(offered.clone(), ToolChoice::None), (BTreeMap::new(), ToolChoice::Auto)] {
+        let body = encoded(&ModelRequest {
+            provider_tools: Arc::new(provider_tools),
+            tool_choice,
+            ..request(history.clone())
+        });
+        assert_eq!(body["messages"][1]["content"], json!([called, answered]));
+        // Not the system tool, which the model could call.
+        let schema = json!({"json": {"type": "object"}});
+        let tool =
+            json!({"name": "system_tool", "description": "This tool can't be called any more.", "inputSchema": schema});
+        assert_eq!(body["toolConfig"], json!({"tools": [{"toolSpec": tool}]}));
+    }
+    let body = encoded(&ModelRequest {
+        provider_tools: Arc::new(offered),
+        ..request(history)
+    });
+    assert_eq!(body["toolConfig"], json!({"tools": [grounding]}));
+}
+
+#[test]
+fn thinking_leaves_room_for_an_answer() {
+    for (left, most, thinking, sent) in [
+        (None, None, Some(8_000), None),
+        // What nobody vouches for is not sent.
+        (Some(20_000), None, Some(8_000), None),
+        (Some(20_000), Some(9_000), Some(8_000), Some(9_000)),
+        (Some(20_000), Some(8_000), Some(7_999), Some(8_000)),
+        (Some(4_000), None, Some(3_999), Some(4_000)),
+        (Some(1_025), None, Some(1_024), Some(1_025)),
+        (Some(1_024), None, None, Some(1_024)),
+    ] {
+        let budget = json!({"thinking": {"type": "enabled", "budget_tokens": 8_000}});
+        for extra in [budget.clone(), json!({"additionalModelRequestFields": budget})] {
+            let request = ModelRequest {
+                max_output_tokens: left,
+                ..asked(CLAUDE, &extra)
+            };
+            let dialect = ConverseDialect {
+                provider: "p".to_owned(),
+                max_output_tokens: most,
+            };
+            let body: Value = serde_json::from_slice(&encode_request(&request, &dialect)).unwrap();
+            let expected = match thinking {
+                Some(budget) => json!({"type": "enabled", "budget_tokens": budget}),
+                None => json!({"type": "disabled"}),
+            };
+            assert_eq!(
+                body["additionalModelRequestFields"],
+                json!({"thinking": expected}),
+                "{left:?} {most:?}"
+            );
+            assert_eq!(body["inferenceConfig"].get("maxTokens").and_then(Value::as_u64), sent);
+        }
+    }
 }
 
 #[test]
