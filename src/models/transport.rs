@@ -1,5 +1,6 @@
 //! Sends a request to a provider and reads the answer within limits of time. Knows HTTP, no protocol of a provider.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -171,14 +172,14 @@ fn network(error: reqwest::Error) -> Failure {
 
 /// What keeps a connection from being made.
 struct Obstacle {
-    words: &'static str,
+    words: Cow<'static, str>,
     is_lasting: bool,
 }
 
 impl Obstacle {
-    fn lasting(words: &'static str) -> Self {
+    fn lasting(words: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            words,
+            words: words.into(),
             is_lasting: true,
         }
     }
@@ -210,16 +211,32 @@ fn obstacle(error: &reqwest::Error) -> Option<Obstacle> {
 
 /// Returns what a failed lookup says of the host. The standard library passes on the words of the system and no code.
 fn unresolved(error: &reqwest::Error) -> Obstacle {
-    // `EAI_AGAIN`, as glibc and musl word it.
+    // As glibc, musl and macOS word `EAI_NONAME` and `EAI_NODATA`, then `EAI_AGAIN`, then `EAI_FAIL`.
+    const UNKNOWN: [&str; 4] = [
+        "not known",
+        "No address associated",
+        "does not resolve",
+        "no usable address",
+    ];
     const TEMPORARY: [&str; 2] = ["Temporary failure", "Try again"];
-    let mut causes = std::iter::successors(error.source(), |cause| (*cause).source()).map(ToString::to_string);
-    if causes.any(|cause| TEMPORARY.iter().any(|words| cause.contains(words))) {
-        Obstacle {
-            words: "its host can't be looked up at the moment",
-            is_lasting: false,
-        }
+    const LASTING: [&str; 2] = ["Non-recoverable failure", "Unrecoverable error"];
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    let told = causes.last().map(ToString::to_string).unwrap_or_default();
+    let is_any = |wordings: &[&str]| wordings.iter().any(|words| told.contains(words));
+    if is_any(&UNKNOWN) {
+        return Obstacle::lasting("its host is not known");
+    }
+    let words = if is_any(&TEMPORARY) {
+        "its host can't be looked up at the moment".into()
     } else {
-        Obstacle::lasting("its host is not known")
+        let told = told
+            .strip_prefix("failed to lookup address information: ")
+            .unwrap_or(&told);
+        format!("its host can't be looked up: {told}").into()
+    };
+    Obstacle {
+        words,
+        is_lasting: is_any(&LASTING),
     }
 }
 
@@ -261,6 +278,16 @@ mod tests {
                 true,
             ),
             ("Try again", "its host can't be looked up at the moment", true),
+            (
+                "Non-recoverable failure in name resolution",
+                "its host can't be looked up: Non-recoverable failure in name resolution",
+                false,
+            ),
+            (
+                "Too many open files (os error 24)",
+                "its host can't be looked up: Too many open files (os error 24)",
+                true,
+            ),
         ] {
             let client = Client::builder().no_proxy().dns_resolver(Arc::new(Unresolved(words)));
             let sent = client.build().unwrap().post("http://model.example/v1").send();
