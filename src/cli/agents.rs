@@ -62,7 +62,7 @@ async fn look_into(
             print_list(
                 json,
                 all,
-                AgentView::whole,
+                |agent| AgentView::whole(&agents, agent),
                 heading,
                 |agent| row(&agents, agent),
             )?;
@@ -74,7 +74,7 @@ async fn look_into(
             json: JsonArgs { .. },
         } => {
             if let Some(agent) = agents.lookup(&tenant.tenant, &name).await? {
-                return print_json(&AgentView::whole(agent));
+                return print_json(&AgentView::whole(&agents, agent));
             }
             complain(&faults)?;
             let similar = agents.similar(&tenant.tenant, &name, |_| true).await?;

@@ -7,7 +7,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
-use utoipa::openapi::{RefOr, Schema};
+use utoipa::openapi::schema::Type;
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::Api;
@@ -21,7 +22,7 @@ use super::problem::{Problem, ProblemBody};
 use super::runs::{check_budget, check_metadata};
 use crate::agent::AgentDefinition;
 use crate::clock::Timestamp;
-use crate::run::suggestion;
+use crate::run::{AgentDirectory, suggestion};
 use crate::session::Hash;
 use crate::store::{AgentPage, AgentRecord};
 
@@ -37,6 +38,9 @@ pub struct AgentView {
     version: Hash,
     /// When the version was stored first.
     created_at: Timestamp,
+    /// Whether the operator has configured it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    configured: bool,
 }
 
 /// As much of a definition as the caller may see.
@@ -101,7 +105,7 @@ pub(super) async fn list_agents(
     let list = api.service.agents.list(&tenant, &page).await?;
     let last = list.agents.last().filter(|_| !list.is_last);
     let next = last.map(|agent| Cursor::Agent(agent.definition.name.clone()));
-    let view = |agent| AgentView::new(&api, agent, viewer);
+    let view = |agent| AgentView::new(&api.service.agents, agent, viewer);
     Ok(Json(ListPage::with_cursor(
         list.agents.into_iter().map(view).collect(),
         next,
@@ -123,7 +127,7 @@ pub(super) async fn get_agent(
     query.finish()?;
     let name = known_name(&path)?;
     if let Some(agent) = api.service.agents.lookup(&tenant, name).await? {
-        return Ok(Json(AgentView::new(&api, agent, viewer)));
+        return Ok(Json(AgentView::new(&api.service.agents, agent, viewer)));
     }
     // The caller may list all of them.
     let similar = api.service.agents.similar(&tenant, name, |_| true).await?;
@@ -148,7 +152,7 @@ pub(super) async fn put_agent(
     query.finish()?;
     let definition = named(body, path.text("name"))?;
     let agent = api.service.agents.put(&tenant, definition).await?;
-    Ok(Json(AgentView::new(&api, agent, viewer)))
+    Ok(Json(AgentView::new(&api.service.agents, agent, viewer)))
 }
 
 /// Takes an agent's name away. Its versions stay, for the sessions that used them.
@@ -211,14 +215,14 @@ fn named(definition: AgentDefinition, name: &str) -> Result<AgentDefinition, Pro
     })
 }
 
-/// A definition that is read: of its fields callers may be shown two alone, and there are two more.
+/// A definition that is read: of its fields callers may be shown two alone, and there are three more.
 impl PartialSchema for AgentView {
     fn schema() -> RefOr<Schema> {
         let mut schema = AgentDefinition::schema();
         if let RefOr::T(Schema::Object(agent)) = &mut schema {
             agent.description = Some(
                 "The current version of an agent's definition. Of an agent that the operator has configured, only administrators see \
-                 more than its name, its description, its version and its time."
+                 more than its name, its description, its version, its time and that it is configured."
                     .to_owned(),
             );
             agent.additional_properties = None;
@@ -227,6 +231,10 @@ impl PartialSchema for AgentView {
                 "created_at".to_owned(),
                 instant("When the version was stored first.").into(),
             );
+            let configured = ObjectBuilder::new().schema_type(Type::Boolean).description(Some(
+                "True for an agent of a configuration file; absent for a stored one.",
+            ));
+            agent.properties.insert("configured".to_owned(), configured.into());
             agent.required = ["name", "description", "version", "created_at"]
                 .map(str::to_owned)
                 .into();
@@ -247,25 +255,25 @@ impl ToSchema for AgentView {
 
 impl AgentView {
     /// Shows all of an agent.
-    pub fn whole(agent: AgentRecord) -> Self {
-        Self {
-            definition: ShownDefinition::Whole(agent.definition),
-            version: agent.version,
-            created_at: agent.created_at,
-        }
+    pub fn whole(agents: &AgentDirectory, agent: AgentRecord) -> Self {
+        Self::new(agents, agent, IsAdministrator(true))
     }
 
-    fn new(api: &Api, agent: AgentRecord, viewer: IsAdministrator) -> Self {
-        if viewer.0 || !api.service.agents.is_configured(&agent) {
-            return Self::whole(agent);
-        }
-        Self {
-            definition: ShownDefinition::Brief {
+    fn new(agents: &AgentDirectory, agent: AgentRecord, viewer: IsAdministrator) -> Self {
+        let configured = agents.is_configured(&agent);
+        let definition = if viewer.0 || !configured {
+            ShownDefinition::Whole(agent.definition)
+        } else {
+            ShownDefinition::Brief {
                 name: agent.definition.name.clone(),
                 description: agent.definition.description.clone(),
-            },
+            }
+        };
+        Self {
+            definition,
             version: agent.version,
             created_at: agent.created_at,
+            configured,
         }
     }
 }

@@ -84,6 +84,7 @@ async fn configured_agents_are_shown_whole_to_administrators_alone(service: &Ser
         let get = async |path: &str| read(service.request(Method::GET, path).bearer_auth(&key)).await.ok();
         let own = get("/v1/agents/own").await;
         assert_eq!(own["system_prompt"], "Ours.", "a tenant's agents are its own");
+        assert_eq!(own.get("configured"), None);
         let (shown, listed) = (get("/v1/agents/demo").await, get("/v1/agents").await);
         assert_eq!(listed["data"], json!([shown, own]));
         let expected = if is_whole {
@@ -94,6 +95,7 @@ async fn configured_agents_are_shown_whole_to_administrators_alone(service: &Ser
                 "description": open["description"],
                 "version": open["version"],
                 "created_at": open["created_at"],
+                "configured": true,
             })
         };
         assert_eq!(shown, expected);

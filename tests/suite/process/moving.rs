@@ -77,6 +77,8 @@ async fn conversations_move_from_sqlite_to_postgres() {
         return;
     };
     let (old, new) = (Home::with_file(), Home::new(postgres.url()));
+    // Without keys, everybody is an administrator and sees it whole.
+    old.write("config/agents/of_a_file.toml", "model = 'demo/demo'\n");
     let (from, to) = (Service::start(&old).await, Service::start(&new).await);
     let agent = json!({"model": "demo/demo", "description": "ours", "tools": ["calculator"]});
     from.call(Method::PUT, "/v1/agents/ours", Some(agent)).await;
@@ -112,6 +114,11 @@ async fn conversations_move_from_sqlite_to_postgres() {
     assert_eq!(
         to.get("/v1/agents/ours").await["version"],
         from.get("/v1/agents/ours").await["version"]
+    );
+    let missing = to.call(Method::GET, "/v1/agents/of_a_file", None).await;
+    assert_eq!(
+        missing.1["code"], "agent_not_found",
+        "agents of files are no stored ones"
     );
     // Conversations go on, with all that was said.
     let next = json!({"thread": "support:17", "input": "What is 5 + 5?"});
