@@ -11,16 +11,13 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::address::{Protocol, SettingsError};
-use super::errors::error_of_response;
+use super::errors::{ERROR_BYTES, error_of_response};
 use super::retry::{Attempt, Failure, Retry};
 use super::settings::{CapSettings, ProviderSettings};
 use super::transport::{Incoming, Transport};
 use crate::agent::ports::{Model, ModelAddress, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use crate::clock::{Clock, Timestamp};
 use crate::ids::IdSource;
-
-/// The most bytes that are read of an error's body.
-const ERROR_BYTES: usize = 64 << 10;
 
 /// What the clients of all providers share.
 #[derive(Debug, Clone)]

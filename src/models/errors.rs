@@ -8,6 +8,8 @@ use crate::models::retry::Failure;
 
 /// The most characters of a message.
 const MESSAGE_CHARS: usize = 1_000;
+/// The most bytes that are read of an error; what is longer is cut, and so is no JSON. As values it would take many times its bytes.
+pub(super) const ERROR_BYTES: usize = 64 << 10;
 /// The most bytes of a kept body.
 const BODY_BYTES: usize = 4_096;
 
@@ -24,6 +26,7 @@ pub(super) fn error_of_response(status: u16, retry_after: Option<Duration>, body
 
 /// Returns the failure that an error inside an answer means.
 pub(super) fn error_of_frame(text: &str) -> Failure {
+    let text = capped(text, ERROR_BYTES);
     let details = match serde_json::from_str::<Value>(text) {
         Ok(value) => Details::of(&value),
         Err(_) => Details::default(),

@@ -12,6 +12,9 @@ use crate::json::Value;
 /// many times that of memory.
 const MOST: usize = 1 << 16;
 
+/// The most parts of an answer, and the most citations in it; with more it is refused. Each takes many times its bytes of an answer.
+pub(super) const MAX_PARTS: usize = 16_384;
+
 /// The fields of a JSON object, raw and in the order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Fields<'a>(Vec<(String, &'a RawValue)>);

@@ -7,14 +7,23 @@ use super::*;
 
 /// Half of what an async worker has; builds of tests need several times as much as optimised ones.
 const SMALL_STACK: usize = 1024 * 1024;
+/// What checking and rendering a prompt may hold at a time.
+const MAX_MEMORY: u64 = 16 * MAX_BYTES as u64;
 /// Far above what a rendering may take: builds of tests are not optimised, and share their machine.
 const LONG: Duration = Duration::from_mins(1);
 /// More than any form is allowed.
 const MAX_REPEAT: usize = 101;
 
 fn on_small_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let thread = std::thread::Builder::new().stack_size(SMALL_STACK).spawn(work);
-    thread.unwrap().join().unwrap()
+    let measured = move || {
+        let mut result = None;
+        let taken = allocation_counter::measure(|| result = Some(work()));
+        (result.unwrap(), taken.bytes_max)
+    };
+    let thread = std::thread::Builder::new().stack_size(SMALL_STACK).spawn(measured);
+    let (result, bytes) = thread.unwrap().join().unwrap();
+    assert!(bytes < MAX_MEMORY, "{bytes} bytes");
+    result
 }
 
 /// Forms that nest or go on, each with how often its part is repeated.

@@ -14,7 +14,7 @@ use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart};
 use crate::models::calls::{Beginning, Call, CallFault, CallMaker, extras};
-use crate::models::wire::{self, Fields};
+use crate::models::wire::{self, Fields, MAX_PARTS};
 use crate::usage::Usage;
 
 /// An answer in the making.
@@ -23,6 +23,8 @@ pub(super) struct Answer {
     blocks: Vec<Block>,
     /// The place of the latest block with each index; the index is a key only.
     places: HashMap<u64, usize>,
+    /// How many citations the blocks have.
+    citations: usize,
     calls: CallMaker,
     counts: Counts,
     usage: Usage,
@@ -48,6 +50,8 @@ pub(super) enum Fault {
     Call(CallFault),
     /// A piece of a call's input belongs to no block.
     StrayInput,
+    /// There are more blocks or citations than allowed.
+    TooManyBlocks(usize),
 }
 
 impl Answer {
@@ -56,6 +60,7 @@ impl Answer {
         Self {
             blocks: Vec::new(),
             places: HashMap::new(),
+            citations: 0,
             calls: CallMaker::new(ids, limit),
             counts: Counts::default(),
             usage: Usage::default(),
@@ -109,12 +114,14 @@ impl Answer {
         raw: &RawValue,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
+        self.room()?;
         let block = wire::object(raw).unwrap_or_default();
         let text = |name: &str| block.text(name).unwrap_or_default();
         match block.text("type").as_deref() {
             Some("text") => {
                 let citations = block.list("citations").unwrap_or_default();
-                let citations = citations.into_iter().map(citation).collect();
+                let citations: Vec<_> = citations.into_iter().map(citation).collect();
+                self.citations += citations.len();
                 self.open(index, Block::text(citations));
                 self.add_text(text("text"), events);
             }
@@ -160,6 +167,9 @@ impl Answer {
             Some(index) => self.places.get(&index).copied(),
             None => self.blocks.len().checked_sub(1),
         };
+        if place.is_none() || kind == "citations_delta" {
+            self.room()?;
+        }
         let Some(place) = place else {
             match kind.as_str() {
                 "text_delta" => self.open(index, Block::text(Vec::new())),
@@ -172,6 +182,7 @@ impl Answer {
         match (&mut self.blocks[place], kind.as_str()) {
             (Block::Text { text: known, .. }, "text_delta") => push_text(known, text("text"), events),
             (Block::Text { citations, .. }, "citations_delta") => {
+                self.citations += 1;
                 citations.extend(delta.get("citation").map(citation));
             }
             (Block::Thinking { text: known, .. }, "thinking_delta") => push_thinking(known, text("thinking"), events),
@@ -229,6 +240,15 @@ impl Answer {
             usage: self.usage,
             model: self.model,
             response_id: self.response_id,
+        }
+    }
+
+    fn room(&self) -> Result<(), Fault> {
+        let is_full = self.blocks.len().max(self.citations) >= MAX_PARTS;
+        if is_full {
+            Err(Fault::TooManyBlocks(MAX_PARTS))
+        } else {
+            Ok(())
         }
     }
 

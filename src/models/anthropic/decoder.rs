@@ -188,6 +188,7 @@ impl MessagesDecoder {
                     "",
                 );
             }
+            Fault::TooManyBlocks(limit) => return protocol(format!("the answer has more than {limit} blocks"), ""),
             Fault::Call(CallFault::Nameless) => "a tool call has no name",
             Fault::StrayInput => "a piece of a tool call belongs to no call",
         };

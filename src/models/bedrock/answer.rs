@@ -13,11 +13,8 @@ use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart};
 use crate::models::calls::{Beginning, Call, CallFault, CallMaker, extras};
-use crate::models::wire::{self, Fields};
+use crate::models::wire::{self, Fields, MAX_PARTS};
 use crate::usage::Usage;
-
-/// The most blocks and sources of an answer: what each of them costs us is many times its bytes.
-const MAX_BLOCKS: usize = 16_384;
 
 /// An answer in the making.
 #[derive(Debug)]
@@ -253,8 +250,8 @@ impl Answer {
 
     fn open(&mut self, index: Option<u64>, block: Block) -> Result<usize, Fault> {
         let place = self.blocks.len();
-        if place >= MAX_BLOCKS {
-            return Err(Fault::TooManyBlocks(MAX_BLOCKS));
+        if place >= MAX_PARTS {
+            return Err(Fault::TooManyBlocks(MAX_PARTS));
         }
         if let Some(index) = index {
             self.places.insert(index, place);
@@ -273,8 +270,8 @@ impl Answer {
     }
 
     fn cite(&mut self, place: usize, source: &RawValue) -> Result<(), Fault> {
-        if self.citations >= MAX_BLOCKS {
-            return Err(Fault::TooManyBlocks(MAX_BLOCKS));
+        if self.citations >= MAX_PARTS {
+            return Err(Fault::TooManyBlocks(MAX_PARTS));
         }
         self.citations += 1;
         if let Some(Block::Text { citations, .. }) = self.blocks.get_mut(place) {

@@ -12,11 +12,9 @@ use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart};
 use crate::models::calls::{Beginning, CallFault, CallMaker, extras};
-use crate::models::wire::{self, Fields};
+use crate::models::wire::{self, Fields, MAX_PARTS};
 use crate::usage::Usage;
 
-/// The most parts and sources of an answer: what each of them costs us is many times its bytes.
-const MAX_PARTS: usize = 16_384;
 /// The most characters of the provider's words on why an answer ended.
 const REASON_CHARS: usize = 500;
 

@@ -13,11 +13,20 @@ use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart};
-use crate::models::wire::{self, Fields};
+use crate::models::wire::{self, Fields, MAX_PARTS};
 use crate::usage::Usage;
 
 /// The most tools of the provider's own that are counted in an answer.
 const MAX_EXECUTED_TOOLS: u64 = 256;
+
+/// Why the pieces make no answer.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// There are more calls than allowed.
+    TooManyCalls,
+    /// There are more parts or citations than allowed.
+    TooManyParts(usize),
+}
 
 /// An answer in the making.
 #[derive(Debug)]
@@ -26,6 +35,8 @@ pub(super) struct Answer {
     calls: Calls,
     /// How many of the calls have their place among the parts.
     placed_calls: usize,
+    /// How many citations the texts have.
+    citations: usize,
     kept: KeptFields,
     /// Splits reasoning off the words; `None` where the words are the answer.
     think: Option<ThinkSplit>,
@@ -62,6 +73,7 @@ impl Answer {
             parts: Vec::new(),
             calls: Calls::new(ids, limit),
             placed_calls: 0,
+            citations: 0,
             kept: KeptFields::default(),
             think: None,
             executed_tools: BTreeMap::new(),
@@ -116,7 +128,7 @@ impl Answer {
         message: &Fields<'_>,
         whole: bool,
         events: &mut Vec<ModelEvent>,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), Fault> {
         self.kept.take(message, whole);
         self.add_reasoning(reasoning_words(message), events);
         if let Some(content) = message.get("content") {
@@ -128,7 +140,9 @@ impl Answer {
         self.add_citations(&message.list("annotations").unwrap_or_default());
         for (slot, item) in message.list("tool_calls").unwrap_or_default().into_iter().enumerate() {
             if let Some(item) = wire::object(item) {
-                self.calls.take(&item, slot, whole, events)?;
+                self.calls
+                    .take(&item, slot, whole, events)
+                    .map_err(|_: TooManyCalls| Fault::TooManyCalls)?;
             }
         }
         let executed = message.list("executed_tools").unwrap_or_default();
@@ -138,10 +152,16 @@ impl Answer {
             }
         }
         if let Some(function) = message.object("function_call") {
-            self.calls.take_legacy(&function, events)?;
+            self.calls
+                .take_legacy(&function, events)
+                .map_err(|_: TooManyCalls| Fault::TooManyCalls)?;
         }
         self.parts.extend((self.placed_calls..self.calls.len()).map(Part::Call));
         self.placed_calls = self.calls.len();
+        let parts = self.parts.len().max(self.citations).max(self.kept.blocks());
+        if parts > MAX_PARTS {
+            return Err(Fault::TooManyParts(MAX_PARTS));
+        }
         Ok(())
     }
 
@@ -282,6 +302,7 @@ impl Answer {
         if sources.is_empty() {
             return;
         }
+        self.citations += sources.len();
         let new = sources.iter().map(|source| Citation(RawJson::new(source.get())));
         let last = self.parts.iter_mut().rev().find_map(|part| match part {
             Part::Text { citations, .. } => Some(citations),

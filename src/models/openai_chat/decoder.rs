@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::answer::Answer;
+use super::answer::{Answer, Fault};
 use super::usage::read_usage;
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
@@ -165,11 +165,12 @@ impl ChatDecoder {
             let piece = choice.object("delta").map(|delta| (delta, whole));
             if let Some((message, whole)) = piece.or_else(|| Some((choice.object("message")?, true))) {
                 let taken = answer.take_message(&message, whole, events);
-                taken.map_err(|_| {
-                    protocol(
-                        format!("the answer has more than {} tool calls", self.caps.tool_calls),
-                        "",
-                    )
+                taken.map_err(|fault| {
+                    let (most, what) = match fault {
+                        Fault::TooManyCalls => (self.caps.tool_calls, "tool calls"),
+                        Fault::TooManyParts(most) => (most, "parts"),
+                    };
+                    protocol(format!("the answer has more than {most} {what}"), "")
                 })?;
             }
             if let Some(reason) = choice.filled("finish_reason") {

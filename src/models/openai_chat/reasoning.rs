@@ -87,6 +87,15 @@ impl KeptFields {
         })
     }
 
+    /// Returns how many blocks the longest list has.
+    pub(super) fn blocks(&self) -> usize {
+        let counts = self.0.iter().map(|(_, kept)| match kept {
+            Kept::Details(blocks) => blocks.len(),
+            Kept::Text(_) | Kept::Raw(_) => 0,
+        });
+        counts.max().unwrap_or_default()
+    }
+
     fn take_text(&mut self, name: &str, text: &str) {
         match self.slot(name, || Kept::Text(String::new())) {
             Kept::Text(known) => known.push_str(text),

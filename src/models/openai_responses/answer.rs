@@ -14,12 +14,17 @@ use super::reasoning::{Reasoning, Section};
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
-use crate::models::wire::{self, Fields};
+use crate::models::wire::{self, Fields, MAX_PARTS};
 use crate::usage::Usage;
 
-/// More calls than allowed.
+/// Why the pieces make no answer.
 #[derive(Debug)]
-pub(super) struct TooManyCalls;
+pub(super) enum Fault {
+    /// There are more calls than allowed.
+    TooManyCalls,
+    /// There are more items than allowed.
+    TooManyItems(usize),
+}
 
 /// An answer in the making.
 #[derive(Debug)]
@@ -84,7 +89,7 @@ impl Answer {
         event: &Fields<'_>,
         is_whole: bool,
         events: &mut Vec<ModelEvent>,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), Fault> {
         let Some((raw, item)) = event.get("item").and_then(|raw| Some((raw, wire::object(raw)?))) else {
             return Ok(());
         };
@@ -116,7 +121,7 @@ impl Answer {
         target: Target,
         said: Said,
         events: &mut Vec<ModelEvent>,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), Fault> {
         let (id, index) = (event.filled("item_id"), event.count("output_index"));
         let last = || self.slots.len().checked_sub(1);
         let found = self.find(id.as_deref(), index);
@@ -174,7 +179,7 @@ impl Answer {
     }
 
     /// Takes the list of all items. An empty one says nothing about what was announced.
-    pub(super) fn take_list(&mut self, list: &[&RawValue], events: &mut Vec<ModelEvent>) -> Result<(), TooManyCalls> {
+    pub(super) fn take_list(&mut self, list: &[&RawValue], events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let ids: HashSet<_> = list.iter().filter_map(|raw| wire::object(raw)?.filled("id")).collect();
         let mut places = Vec::new();
         let mut taken = HashSet::new();
@@ -233,12 +238,15 @@ impl Answer {
         named.or_else(|| self.by_index.get(&index?)).copied()
     }
 
-    fn begin(&mut self, item: Item) -> Result<usize, TooManyCalls> {
+    fn begin(&mut self, item: Item) -> Result<usize, Fault> {
         if matches!(item, Item::Call(_)) {
             if self.calls >= self.most_calls {
-                return Err(TooManyCalls);
+                return Err(Fault::TooManyCalls);
             }
             self.calls += 1;
+        }
+        if self.slots.len() >= MAX_PARTS {
+            return Err(Fault::TooManyItems(MAX_PARTS));
         }
         self.slots.push(Slot::new(item));
         Ok(self.slots.len() - 1)

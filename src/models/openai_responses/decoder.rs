@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::answer::{Answer, Said, Target, TooManyCalls};
+use super::answer::{Answer, Fault, Said, Target};
 use super::failure::{failure_of_event, failure_of_response};
 use super::message::Holds;
 use super::reasoning::Section;
@@ -145,7 +145,7 @@ impl ResponsesDecoder {
                 None => Ok(()),
             },
         };
-        taken.map_err(|_| self.too_many_calls())
+        taken.map_err(|fault| self.failure(&fault))
     }
 
     /// Takes the response that ends the answer; `status` is how, unless the response says otherwise.
@@ -168,16 +168,19 @@ impl ResponsesDecoder {
         let output = response.list("output").unwrap_or_default();
         let taken = answer.take_list(&output, events);
         events.extend(usage.map(ModelEvent::Usage));
-        taken.map_err(|_: TooManyCalls| self.too_many_calls())?;
+        taken.map_err(|fault| self.failure(&fault))?;
         let response = answer.finish(&self.provider, reason, usage.unwrap_or_default());
         let response = response.map_err(|_| protocol("a tool call has no name".to_owned(), ""))?;
         events.push(ModelEvent::Completed(Box::new(response)));
         Ok(())
     }
 
-    fn too_many_calls(&self) -> Failure {
-        let most = self.caps.tool_calls;
-        protocol(format!("the answer has more than {most} tool calls"), "")
+    fn failure(&self, fault: &Fault) -> Failure {
+        let (most, what) = match fault {
+            Fault::TooManyCalls => (self.caps.tool_calls, "tool calls"),
+            Fault::TooManyItems(most) => (*most, "items"),
+        };
+        protocol(format!("the answer has more than {most} {what}"), "")
     }
 }
 

@@ -4,6 +4,7 @@ mod bedrock;
 mod calls;
 mod decoder;
 mod gemini;
+mod memory;
 mod messages;
 mod network;
 mod parameters;

@@ -20,44 +20,25 @@ const STACK_BYTES: usize = 512 << 10;
 const LONGEST: Duration = Duration::from_secs(100);
 
 /// Makes the decoder of an answer that is a stream or one body.
-type Make = fn(Option<&str>) -> Box<dyn Decoder>;
+pub(super) type Make = fn(Option<&str>, CapSettings) -> Box<dyn Decoder>;
 
-const DECODERS: [(&str, Make); 5] = [
-    ("chat", |kind| {
-        let decoder = ChatDecoder::new("p", kind, CapSettings::default(), Arc::new(UuidV7Source));
+pub(super) const DECODERS: [(&str, Make); 5] = [
+    ("chat", |kind, caps| {
+        let decoder = ChatDecoder::new("p", kind, caps, Arc::new(UuidV7Source));
         Box::new(decoder.splitting_think_tags())
     }),
-    ("messages", |kind| {
-        Box::new(MessagesDecoder::new(
-            "p",
-            kind,
-            CapSettings::default(),
-            Arc::new(UuidV7Source),
-        ))
+    ("messages", |kind, caps| {
+        Box::new(MessagesDecoder::new("p", kind, caps, Arc::new(UuidV7Source)))
     }),
-    ("responses", |kind| {
-        Box::new(ResponsesDecoder::new(
-            "p",
-            kind,
-            CapSettings::default(),
-            Arc::new(UuidV7Source),
-        ))
+    ("responses", |kind, caps| {
+        Box::new(ResponsesDecoder::new("p", kind, caps, Arc::new(UuidV7Source)))
     }),
-    ("gemini", |kind| {
-        Box::new(GeminiDecoder::new(
-            "p",
-            kind,
-            CapSettings::default(),
-            Arc::new(UuidV7Source),
-        ))
+    ("gemini", |kind, caps| {
+        Box::new(GeminiDecoder::new("p", kind, caps, Arc::new(UuidV7Source)))
     }),
     // Its first byte tells the form of an answer.
-    ("converse", |_| {
-        Box::new(ConverseDecoder::new(
-            "p",
-            CapSettings::default(),
-            Arc::new(UuidV7Source),
-        ))
+    ("converse", |_, caps| {
+        Box::new(ConverseDecoder::new("p", caps, Arc::new(UuidV7Source)))
     }),
 ];
 
@@ -186,7 +167,7 @@ fn values() -> Vec<String> {
 
 /// Has an answer decoded, whatever comes of it.
 fn decode(make: Make, kind: Option<&str>, bytes: &[u8]) {
-    let mut decoder = make(kind);
+    let mut decoder = make(kind, CapSettings::default());
     let mut events = Vec::new();
     for piece in bytes.chunks(16 << 10) {
         if decoder.push(piece, &mut events).is_err() {
