@@ -36,6 +36,9 @@ pub(crate) const SLOW_PAUSE: Duration = Duration::from_millis(250);
 /// What precedes a probe's number in the words of the user.
 const PROBE: &[u8] = b"probe-";
 
+/// The bytes of a request that are looked at, from its end.
+const KEPT: usize = 4 << 10;
+
 /// How the paced provider speaks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
@@ -142,8 +145,11 @@ pub(crate) fn probe(number: u64) -> String {
     format!("What is the weather like? probe-{number}.")
 }
 
-async fn complete(State(shared): State<Arc<Shared>>, Path(provider): Path<String>, body: Bytes) -> Response {
-    let probe = probe_of(&body);
+async fn complete(State(shared): State<Arc<Shared>>, Path(provider): Path<String>, body: Body) -> Response {
+    let Ok(end) = end_of(body).await else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let probe = probe_of(&end);
     if let Some(probe) = probe {
         let arrival = Arrival {
             at: Instant::now(),
@@ -151,9 +157,7 @@ async fn complete(State(shared): State<Arc<Shared>>, Path(provider): Path<String
         };
         lock(&shared.arrivals).insert(probe, arrival);
     }
-    // Only what stands after the messages can say so; they may be megabytes.
-    let end = &body[body.len().saturating_sub(512)..];
-    if !contains(end, b"\"stream\":true") {
+    if !contains(&end, b"\"stream\":true") {
         return (
             [(header::CONTENT_TYPE, "application/json")],
             shared.frames.plain.clone(),
@@ -206,7 +210,20 @@ async fn wait_for_gate(gate: &watch::Sender<bool>) {
     let _ = gate.subscribe().wait_for(|open| *open).await;
 }
 
-/// Finds the number of the newest probe in a request: the last one in its text.
+/// Reads a request to its end and keeps the end alone. The newest words of the user stand there, and after them whether the answer is
+/// to be a stream; the messages before them may be megabytes.
+async fn end_of(body: Body) -> Result<Vec<u8>, axum::Error> {
+    let mut pieces = body.into_data_stream();
+    let mut end = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece?;
+        end.extend_from_slice(&piece[piece.len().saturating_sub(KEPT)..]);
+        end.drain(..end.len().saturating_sub(KEPT));
+    }
+    Ok(end)
+}
+
+/// Finds the number of the newest probe at the end of a request.
 fn probe_of(body: &[u8]) -> Option<u64> {
     let at = body.windows(PROBE.len()).rposition(|window| window == PROBE)?;
     let digits = body[at + PROBE.len()..].iter().take_while(|byte| byte.is_ascii_digit());

@@ -16,7 +16,8 @@ pub(super) fn read_document(
     origin: &dyn Fn(usize) -> Origin,
     settings: &mut Settings,
 ) -> Result<(), ConfigError> {
-    let origin = |offset: usize| origin(line_of(text, offset));
+    let ends_of_lines: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    let origin = |offset: usize| origin(1 + ends_of_lines.partition_point(|end| *end < offset));
     let document = DeTable::parse(text).map_err(|error| ConfigError::Syntax {
         origin: origin(error.span().map_or(0, |span| span.start)),
         problem: error.message().to_owned(),
@@ -141,9 +142,4 @@ impl Layer<'_> {
             })
         })
     }
-}
-
-fn line_of(text: &str, offset: usize) -> usize {
-    let before = text.as_bytes().iter().take(offset);
-    1 + before.filter(|byte| **byte == b'\n').count()
 }

@@ -9,8 +9,9 @@ use agent_runtime::board::{Board as _, LiveRun, RedisBoard, RedisBoardSettings, 
 use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 
-use super::server::{PrivateServer, board, free_port, settings, skip};
+use super::server::{PrivateServer, board, settings, skip};
 use super::{append, listed, lookup, new_run, new_session_id, new_tenant, open, until, with_step};
+use crate::support::ports::free_port;
 
 const EXPIRY: Duration = Duration::from_secs(3);
 

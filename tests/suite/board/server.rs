@@ -1,13 +1,15 @@
 //! Redis servers for tests: the shared one that the environment names, and private ones that a test may stop.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use agent_runtime::board::{RedisBoard, RedisBoardSettings};
 use agent_runtime::supervision::Supervisor;
+
+use crate::support::ports::free_port;
 
 /// A limit that a busy test machine keeps, and that a test can wait for.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
@@ -177,12 +179,6 @@ impl Drop for PrivateServer {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-/// Finds a port that nobody listens on.
-pub(super) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// Leaves a test out, unless servers are required.

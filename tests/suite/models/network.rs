@@ -14,6 +14,7 @@ use super::support::{
     Outcome, answered, ask, client, generated_id, impatient, model_of, provider, request, result, user,
 };
 use crate::support::model_server::{ModelServer, Piece, Reply};
+use crate::support::ports::RefusingAddress;
 
 const HELLO: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello\"}}]}\n\n";
 const END: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -281,9 +282,8 @@ async fn ask_at(url: String, name: &str) -> ModelError {
 
 #[tokio::test]
 async fn an_unreachable_provider_is_told_at_once_with_its_name_its_host_and_the_cause() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let refusing = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    let nobody = RefusingAddress::new();
+    let refusing = format!("http://{}", nobody.address());
     let plain = ModelServer::start(vec![]).await;
     let not_tls = plain.url("").replace("http:", "https:");
     // No host can have a name like this, so that no server of names has to say so.

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::binary::{GLANCE, Home, PATIENCE};
 use super::service::Service;
 use crate::board::server::PrivateServer;
-use crate::support::databases::TestDatabase;
+use crate::support::databases::{Engine, TestDatabase};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_configuration_in_force_is_explained() {
@@ -268,7 +268,7 @@ async fn a_check_waits_for_no_store_and_changes_none() {
         "{complaint}"
     );
 
-    let Some(database) = TestDatabase::postgres().await else {
+    let Some(database) = TestDatabase::empty(Engine::Postgres).await else {
         return;
     };
     // Each cause is told once, also where the driver's errors print theirs.

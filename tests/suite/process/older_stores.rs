@@ -39,7 +39,7 @@ async fn open(engine: Engine, role: &str) -> Option<Opened> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/0003");
     let (name, database) = match engine {
         Engine::Sqlite => ("sqlite", TestDatabase::sqlite()),
-        Engine::Postgres => ("postgres", TestDatabase::postgres().await?),
+        Engine::Postgres => ("postgres", TestDatabase::empty(engine).await?),
     };
     if let Some(path) = database.url().strip_prefix("sqlite://") {
         fs::create_dir_all(Path::new(path).parent().unwrap()).unwrap();

@@ -9,6 +9,7 @@ use super::binary::{GLANCE, Home, PATIENCE, Process};
 use super::service::{Service, read};
 use crate::end_to_end::on_every_store;
 use crate::support::databases::TestDatabase;
+use crate::support::ports::RefusingAddress;
 
 on_every_store!(the_greeting_is_true, a_store_of_a_newer_version_is_refused);
 
@@ -139,8 +140,9 @@ async fn a_health_check_tells_by_its_exit_code() {
     let complaint = home.fail(&["healthcheck", "--url", &missing]).await;
     assert!(complaint.contains("404") && complaint.contains(&missing), "{complaint}");
 
-    let url = format!("http://{}/healthz", service.address);
     service.stop().await;
+    let refusing = RefusingAddress::new();
+    let url = format!("http://{}/healthz", refusing.address());
     let complaint = home.fail(&["healthcheck", "--url", &url]).await;
     assert!(complaint.contains("can't be reached"), "{complaint}");
     let complaint = home.fail(&["healthcheck"]).await;

@@ -34,7 +34,7 @@ fn versions_of_the_schema() -> Vec<i64> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_may_start_at_once() {
     for engine in [Engine::Sqlite, Engine::Postgres] {
-        let Some(database) = TestDatabase::new(engine).await else {
+        let Some(database) = TestDatabase::empty(engine).await else {
             continue;
         };
         let opened = join_all((0..8).map(|_| open(database.url(), TestDatabase::settings()))).await;
@@ -74,7 +74,7 @@ async fn another_schema_is_refused(fixture: Fixture) {
             "{error:?}"
         );
     }
-    let empty = TestDatabase::new(database.engine).await.unwrap();
+    let empty = TestDatabase::empty(database.engine).await.unwrap();
     let error = open(empty.url(), unmigrated).await.unwrap_err();
     if let Some(path) = empty.url().strip_prefix("sqlite://") {
         let path = Path::new(path);

@@ -1,10 +1,14 @@
 //! A fresh database per test: a file for SQLite, a database of its own on the PostgreSQL server that the environment names.
 
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_runtime::store::StoreSettings;
+use agent_runtime::store::{StoreSettings, migrate};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, SqliteConnection};
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 /// The address of a superuser on a PostgreSQL server for tests.
@@ -30,11 +34,20 @@ pub(crate) struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// Makes an empty database; `None` when there is no server and none is required.
+    /// Makes a database for a store that is to be opened; `None` when there is no server and none is required. On PostgreSQL it has
+    /// the tables of this version already, for making them takes longer than most tests.
     pub(crate) async fn new(engine: Engine) -> Option<Self> {
         match engine {
             Engine::Sqlite => Some(Self::sqlite()),
             Engine::Postgres => Self::postgres().await,
+        }
+    }
+
+    /// Makes a database without tables; `None` when there is no server and none is required.
+    pub(crate) async fn empty(engine: Engine) -> Option<Self> {
+        match engine {
+            Engine::Sqlite => Some(Self::sqlite()),
+            Engine::Postgres => Some(Self::copy_of(server()?, "template1").await),
         }
     }
 
@@ -49,26 +62,23 @@ impl TestDatabase {
         }
     }
 
-    /// Makes a database on the server; `None` when there is none and none is required.
+    /// Makes a database with the tables of this version on the server; `None` when there is none and none is required.
     pub(crate) async fn postgres() -> Option<Self> {
-        let Some(server) = variable(SERVER) else {
-            assert!(variable(REQUIRE).is_none(), "{REQUIRE} is set and {SERVER} is not");
-            eprintln!("SKIPPED: {SERVER} names no PostgreSQL server");
-            return None;
-        };
+        static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+        let server = server()?;
+        let template = TEMPLATE.get_or_init(|| make_template(&server)).await;
+        Some(Self::copy_of(server, template).await)
+    }
+
+    async fn copy_of(server: String, template: &str) -> Self {
         let name = format!("test_{}", Uuid::now_v7().simple());
-        let mut connection = PgConnection::connect(&server).await.unwrap();
-        sqlx::raw_sql(AssertSqlSafe(format!("create database {name}")))
-            .execute(&mut connection)
-            .await
-            .unwrap();
-        connection.close().await.unwrap();
-        Some(Self {
+        execute_on(&server, &format!("create database {name} template {template}")).await;
+        Self {
             engine: Engine::Postgres,
             url: with_database(&server, &name),
             server: Some((server, name)),
             _folder: None,
-        })
+        }
     }
 
     /// Returns the address that a store is opened by.
@@ -163,18 +173,60 @@ impl Drop for TestDatabase {
                 .enable_all()
                 .build()
                 .unwrap();
-            runtime.block_on(async {
-                let mut connection = PgConnection::connect(&server).await.unwrap();
-                sqlx::raw_sql(AssertSqlSafe(format!("drop database {name} with (force)")))
-                    .execute(&mut connection)
-                    .await
-                    .unwrap();
-            });
+            runtime.block_on(execute_on(&server, &format!("drop database {name} with (force)")));
         });
         if dropping.join().is_err() {
             eprintln!("a test's database was left behind");
         }
     }
+}
+
+/// Returns the server's address; `None` when there is none and none is required.
+fn server() -> Option<String> {
+    let server = variable(SERVER);
+    if server.is_none() {
+        assert!(variable(REQUIRE).is_none(), "{REQUIRE} is set and {SERVER} is not");
+        eprintln!("SKIPPED: {SERVER} names no PostgreSQL server");
+    }
+    server
+}
+
+/// Makes the database from which those of tests are copied, unless the server has it from tests before. Its name tells by which
+/// migrations it was made.
+async fn make_template(server: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/postgres");
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let mut files: Vec<PathBuf> = files.collect();
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        fs::read(file).unwrap().hash(&mut hasher);
+    }
+    let template = format!("test_template_{:016x}", hasher.finish());
+
+    let mut connection = PgConnection::connect(server).await.unwrap();
+    // Another process may be making it.
+    sqlx::query("select pg_advisory_lock(7)")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let found = sqlx::query("select 1 from pg_database where datname = $1").bind(&template);
+    if found.fetch_optional(&mut connection).await.unwrap().is_none() {
+        // It has its name once it is whole.
+        let name = format!("{template}_{}", Uuid::now_v7().simple());
+        execute_on(server, &format!("create database {name}")).await;
+        migrate(&with_database(server, &name)).await.unwrap();
+        execute_on(server, &format!("alter database {name} rename to {template}")).await;
+    }
+    connection.close().await.unwrap();
+    template
+}
+
+async fn execute_on(server: &str, statement: &str) {
+    let mut connection = PgConnection::connect(server).await.unwrap();
+    let statement = sqlx::raw_sql(AssertSqlSafe(statement.to_owned()));
+    statement.execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
 }
 
 /// Reads a variable of the test's own environment.

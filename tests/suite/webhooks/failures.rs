@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use super::setup::{LOCAL, Service};
 use crate::support::gate::Gate;
 use crate::support::hostile::endless_prompt;
 use crate::support::logs::{CapturedLog, listen};
 use crate::support::mock_model::{MockModel, Reply};
+use crate::support::ports::RefusingAddress;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
 /// Every way of a receiver to fail, with what the caller reads.
@@ -119,12 +119,14 @@ async fn a_webhook_that_fails_fails_the_run_when_closed_and_is_passed_over_when_
 
 #[tokio::test]
 async fn a_receiver_that_is_not_there_is_a_failure() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let refusing = RefusingAddress::new();
     let service = Service::start(MockModel::echoing().await, &LOCAL).await;
     service
-        .attach(&format!("http://{address}/"), &["before_execution"], &json!({}))
+        .attach(
+            &format!("http://{}/", refusing.address()),
+            &["before_execution"],
+            &json!({}),
+        )
         .await;
     let failed = service.run("hi").await;
     assert_eq!(

@@ -12,7 +12,7 @@ use agent_runtime::webhooks::SenderSettings;
 use chrono::TimeDelta;
 
 use super::outbox_setup::{LOCAL_SENDER, Outbox, SETTINGS};
-use crate::support::wait::until;
+use crate::support::ports::RefusingAddress;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
 /// A receiver that answers the status it is told to.
@@ -258,16 +258,11 @@ async fn a_message_that_may_not_be_sent_as_it_stands_is_not_sent_otherwise() {
 async fn what_is_behind_a_failure_is_for_the_operator() {
     let outbox = Outbox::open().await;
     let _worker = outbox.work(LOCAL_SENDER);
-    // Nobody listens there once the receiver is gone.
-    let receiver = WebhookReceiver::content().await;
-    let url = receiver.url("/hooks?token=hunter2");
-    drop(receiver);
-    let id = outbox.write(&url).await;
-    until("somebody listens there", async || {
-        outbox.wake();
-        outbox.read(id).await.error.is_some()
-    })
-    .await;
+    let refusing = RefusingAddress::new();
+    let id = outbox
+        .write(&format!("http://{}/hooks?token=hunter2", refusing.address()))
+        .await;
+    outbox.wake();
     let record = outbox.until_attempted(id, 1).await;
     assert_eq!(record.error.as_deref(), Some("it can't be reached"));
 }
