@@ -57,6 +57,12 @@ impl Client {
         }
     }
 
+    /// Returns the same caller with connections of its own.
+    pub(crate) fn apart(&self) -> Result<Self> {
+        let http = reqwest::Client::builder().no_proxy().build()?;
+        Ok(Self { http, ..self.clone() })
+    }
+
     /// Returns the same caller with an API key.
     pub(crate) fn with_key(&self, key: &str) -> Self {
         Self {

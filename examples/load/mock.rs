@@ -27,11 +27,20 @@ pub(crate) const FAST: &str = "mock";
 pub(crate) const PACED: &str = "paced";
 /// Answers like the paced one, with [`SLOW_PAUSE`] before each token.
 pub(crate) const SLOW: &str = "slow";
+/// Answers at once, with one token of [`LARGE_TOKEN`] bytes.
+pub(crate) const LARGE: &str = "large";
+/// Asks at once for as many calls of the tool [`CALLED_TOOL`] as a step may have, and is content with any results.
+pub(crate) const CALLING: &str = "calling";
 /// Sends one token, then waits for the gate.
 pub(crate) const HELD: &str = "held";
 
 /// The pause of the slow provider.
 pub(crate) const SLOW_PAUSE: Duration = Duration::from_millis(250);
+
+/// The tool that the calling provider wants.
+pub(crate) const CALLED_TOOL: &str = "below";
+const CALLS: usize = 50;
+const LARGE_TOKEN: usize = 9_000_000;
 
 /// What precedes a probe's number in the words of the user.
 const PROBE: &[u8] = b"probe-";
@@ -61,6 +70,8 @@ pub(crate) struct MockModel {
 struct Shared {
     pace: Pace,
     frames: Frames,
+    large: Bytes,
+    calls: Bytes,
     gate: watch::Sender<bool>,
     arrivals: Mutex<HashMap<u64, Arrival>>,
     counter: Mutex<Option<WireCounter>>,
@@ -91,7 +102,9 @@ impl MockModel {
     pub(crate) async fn start(pace: Pace) -> Result<Self> {
         let shared = Arc::new(Shared {
             pace,
-            frames: Frames::new(pace.tokens),
+            frames: Frames::new(pace.tokens, "sunny "),
+            large: Frames::new(1, &"x".repeat(LARGE_TOKEN)).whole,
+            calls: calls(),
             gate: watch::Sender::new(false),
             arrivals: Mutex::default(),
             counter: Mutex::default(),
@@ -114,7 +127,7 @@ impl MockModel {
     /// Lists the providers with their base URLs.
     pub(crate) fn providers(&self) -> impl Iterator<Item = (&'static str, String)> {
         let address = self.address;
-        [FAST, PACED, SLOW, HELD]
+        [FAST, PACED, SLOW, LARGE, CALLING, HELD]
             .into_iter()
             .map(move |name| (name, format!("http://{address}/{name}/v1")))
     }
@@ -166,6 +179,9 @@ async fn complete(State(shared): State<Arc<Shared>>, Path(provider): Path<String
     }
     let answer = match provider.as_str() {
         FAST => Body::from(shared.frames.whole.clone()),
+        LARGE => Body::from(shared.large.clone()),
+        CALLING if contains(&end, b"\"role\":\"tool\"") => Body::from(shared.frames.whole.clone()),
+        CALLING => Body::from(shared.calls.clone()),
         PACED => slow_answer(shared.pace, shared, false, probe),
         HELD => slow_answer(shared.pace, shared, true, probe),
         SLOW => {
@@ -232,16 +248,10 @@ fn probe_of(body: &[u8]) -> Option<u64> {
 }
 
 impl Frames {
-    fn new(tokens: usize) -> Self {
-        let chunk = |delta: &Value, finish: &Value| {
-            frame(&json!({
-                "id": "chatcmpl-load", "object": "chat.completion.chunk", "created": 0, "model": "fast",
-                "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
-            }))
-        };
+    fn new(tokens: usize, token_text: &str) -> Self {
         let usage = json!({"prompt_tokens": 32, "completion_tokens": tokens, "total_tokens": 32 + tokens});
         let head = chunk(&json!({"role": "assistant", "content": ""}), &Value::Null);
-        let token = chunk(&json!({"content": "sunny "}), &Value::Null);
+        let token = chunk(&json!({"content": token_text}), &Value::Null);
         let mut tail = chunk(&json!({}), &json!("stop"));
         tail += &frame(&json!({
             "id": "chatcmpl-load", "object": "chat.completion.chunk", "created": 0, "model": "fast",
@@ -252,7 +262,7 @@ impl Frames {
             "id": "chatcmpl-load", "object": "chat.completion", "created": 0, "model": "fast",
             "choices": [{
                 "index": 0, "finish_reason": "stop",
-                "message": {"role": "assistant", "content": "sunny ".repeat(tokens)},
+                "message": {"role": "assistant", "content": token_text.repeat(tokens)},
             }],
             "usage": usage,
         });
@@ -264,6 +274,25 @@ impl Frames {
             plain: plain.to_string().into(),
         }
     }
+}
+
+/// An answer that asks for calls alone.
+fn calls() -> Bytes {
+    let call = |index: usize| {
+        let function = json!({"name": CALLED_TOOL, "arguments": "{\"task\":\"work\"}"});
+        json!({"index": index, "id": format!("call-{index}"), "type": "function", "function": function})
+    };
+    let calls: Vec<Value> = (0..CALLS).map(call).collect();
+    let delta = json!({"role": "assistant", "content": null, "tool_calls": calls});
+    let (all, tail) = (chunk(&delta, &Value::Null), chunk(&json!({}), &json!("tool_calls")));
+    format!("{all}{tail}data: [DONE]\n\n").into()
+}
+
+fn chunk(delta: &Value, finish: &Value) -> String {
+    frame(&json!({
+        "id": "chatcmpl-load", "object": "chat.completion.chunk", "created": 0, "model": "fast",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    }))
 }
 
 fn frame(data: &Value) -> String {

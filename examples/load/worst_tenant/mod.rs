@@ -1,15 +1,21 @@
 //! One tenant does its worst, in each of several ways, while another makes light requests: how much later those are answered, and
 //! what the worst costs in memory. Both have the limits of an operator who gives each tenant a part of what the service carries.
 
+mod receivers;
 mod slow_reader;
 mod ways;
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use reqwest::Method;
+use serde_json::json;
+use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::receivers::ContentReceiver;
 use self::ways::{Attacker, Done};
 use crate::client::{Ask, Client};
 use crate::mock::FAST;
@@ -18,28 +24,41 @@ use crate::sample::Sample;
 use crate::service::Launcher;
 
 /// What each tenant may do, and how large a session may get here: larger than by default, so that the worst one is worse.
-const SETTINGS: [(&str, &str); 6] = [
+const SETTINGS: [(&str, &str); 8] = [
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__REQUESTS_PER_SECOND", "200"),
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__LIGHT_RUNS", "16"),
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__QUEUED_RUNS", "200"),
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__READERS", "100"),
     ("AGENT_RUNTIME__STORE__MAX_SESSION_BYTES", "268435456"),
+    ("AGENT_RUNTIME__WEBHOOKS__ALLOW_HTTP", "true"),
+    ("AGENT_RUNTIME__WEBHOOKS__ALLOW_PRIVATE_ADDRESSES", "true"),
     ("AGENT_RUNTIME__LOG__FILTER", "error"),
 ];
 /// Callers of the tenant that is measured, each with one request at a time.
 const CALLERS: usize = 2;
 /// The pause between two requests of one of them.
 const PAUSE: Duration = Duration::from_millis(20);
+/// How much less than others the callers of the worst tenant get of a processor that is wanted by several.
+const YIELDING: i32 = 10;
 /// How long the worst goes on before it is measured.
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// What the light requests are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Light {
     /// A run of one answer, and reading it.
     Runs,
     /// A run by the queue, up to its end.
     Queued,
+    /// A run by the queue, up to the webhook that tells its end.
+    Told,
+}
+
+/// The tenant that is measured.
+#[derive(Debug, Clone)]
+struct Caller {
+    client: Client,
+    receiver: ContentReceiver,
 }
 
 /// Measures a tenant's light requests alone, and beside each way.
@@ -52,22 +71,24 @@ pub(crate) async fn measure(
     let light = launcher.make_key(url, "light").await?;
     let worst = launcher.make_key(url, "worst").await?;
     let service = launcher.start_with(url, &SETTINGS).await?;
-    let light = service.client.with_key(&light);
-    light.put_templated_agent().await?;
-    let attacker = Attacker::prepare(service.client.with_key(&worst), messages).await?;
-    let mut alone = Vec::new();
-    for kind in [Light::Runs, Light::Queued] {
+    let light = Caller {
+        client: service.client.with_key(&light),
+        receiver: ContentReceiver::start().await?,
+    };
+    light.client.put_templated_agent().await?;
+    let crowd = yielding_runtime()?;
+    let attacker = Attacker::prepare(service.client.apart()?.with_key(&worst), messages).await?;
+    let mut alone = HashMap::new();
+    for kind in Light::ALL {
         let sample = requests(&light, kind, window).await?;
         report.add(format!("light tenant, {}: alone", kind.name()), words(&sample));
-        alone.push(sample.percentile(99));
+        alone.insert(kind, sample.percentile(99));
     }
     for way in ways::all() {
-        let kind = if way.is_of_queue { Light::Queued } else { Light::Runs };
-        let before = alone[usize::from(way.is_of_queue)];
         let stop = CancellationToken::new();
-        let worst = attacker.begin(way, &stop);
+        let worst = attacker.begin(way, &stop, crowd.handle());
         tokio::time::sleep(WARM_UP).await;
-        let sample = requests(&light, kind, window).await;
+        let sample = requests(&light, way.against, window).await;
         stop.cancel();
         let done = worst.join_all().await;
         let sample = sample?;
@@ -77,22 +98,37 @@ pub(crate) async fn measure(
         ensure!(requests > 0, "nothing was done of: {}", way.name);
         let p99 = sample.percentile(99);
         report.aim(
-            format!("light tenant, {}: while another one {}", kind.name(), way.name),
+            format!("light tenant, {}: while another one {}", way.against.name(), way.name),
             format!(
                 "{} ({requests} requests of the other one, {successes} succeeded)",
                 words(&sample)
             ),
             "p99 at most twice that alone",
-            p99 <= 2 * before,
+            p99 <= 2 * alone[&way.against],
         );
         progress(&format!("memory by now: {}", megabytes(service.memory()?.peak)));
     }
-    for kind in [Light::Runs, Light::Queued] {
+    for kind in Light::ALL {
         let sample = requests(&light, kind, window).await?;
         report.add(format!("light tenant, {}: alone again", kind.name()), words(&sample));
     }
+    crowd.shutdown_background();
     service.stop().await?;
     memory(launcher, url, attacker, report).await
+}
+
+/// Starts threads for the callers of the worst tenant. They yield to those of the measured one, as if they were on a machine of their own:
+/// what they do themselves is not what is measured.
+fn yielding_runtime() -> Result<Runtime> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .on_thread_start(|| {
+            if let Err(error) = rustix::process::nice(YIELDING) {
+                progress(&format!("the callers of the worst tenant don't yield: {error}"));
+            }
+        })
+        .build()?;
+    Ok(runtime)
 }
 
 /// Measures what one reader of the large session costs, and many slow ones, each time in a fresh process.
@@ -126,15 +162,15 @@ async fn memory(launcher: &Launcher, url: &str, attacker: Attacker, report: &mut
 }
 
 /// Makes light requests for a while, each caller one after another. The pauses between do not count.
-async fn requests(client: &Client, kind: Light, window: Duration) -> Result<Sample> {
+async fn requests(light: &Caller, kind: Light, window: Duration) -> Result<Sample> {
     let began = Instant::now();
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
-        let client = client.clone();
+        let light = light.clone();
         callers.spawn(async move {
             let mut times = Vec::new();
             while began.elapsed() < window {
-                times.extend(kind.request(&client).await?);
+                times.extend(kind.request(&light).await?);
                 tokio::time::sleep(PAUSE).await;
             }
             anyhow::Ok(times)
@@ -148,31 +184,46 @@ async fn requests(client: &Client, kind: Light, window: Duration) -> Result<Samp
 }
 
 impl Light {
+    const ALL: [Self; 3] = [Self::Runs, Self::Queued, Self::Told];
+
     fn name(self) -> &'static str {
         match self {
             Self::Runs => "light runs and reads",
             Self::Queued => "queued runs",
+            Self::Told => "webhooks after queued runs",
         }
     }
 
     /// Makes one request or two, and returns how long each took.
-    async fn request(self, client: &Client) -> Result<Vec<Duration>> {
+    async fn request(self, Caller { client, receiver }: &Caller) -> Result<Vec<Duration>> {
         let ask = Ask {
             base: None,
             input: "What is the weather like?",
             provider: FAST,
         };
         let began = Instant::now();
-        if self == Self::Queued {
-            let run_id = client.enqueue(ask).await?;
-            client.ended(run_id).await?;
-            return Ok(vec![began.elapsed()]);
+        match self {
+            Self::Runs => {
+                let run = client.run(ask).await?;
+                let ran = began.elapsed();
+                let began = Instant::now();
+                client.first_message(run.session_id).await?;
+                Ok(vec![ran, began.elapsed()])
+            }
+            Self::Queued => {
+                let run_id = client.enqueue(ask).await?;
+                client.ended(run_id).await?;
+                Ok(vec![began.elapsed()])
+            }
+            Self::Told => {
+                let (url, arrival) = receiver.expect();
+                let mut body = ask.body("async");
+                body["webhook"] = json!({"url": url});
+                client.call(Method::POST, "/v1/runs", Some(&body)).await?;
+                arrival.await?;
+                Ok(vec![began.elapsed()])
+            }
         }
-        let run = client.run(ask).await?;
-        let ran = began.elapsed();
-        let began = Instant::now();
-        client.first_message(run.session_id).await?;
-        Ok(vec![ran, began.elapsed()])
     }
 }
 

@@ -1,17 +1,19 @@
 //! What the worst tenant does. Whatever is refused is tried again after a short pause, as by a client that heeds no `Retry-After`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::slow_reader;
+use super::{Light, receivers, slow_reader};
 use crate::client::{Ask, Client};
-use crate::mock::{FAST, SLOW};
+use crate::mock::{CALLED_TOOL, CALLING, FAST, LARGE, SLOW};
 use crate::report::progress;
 
 /// The bytes of each message of the large session.
@@ -20,6 +22,8 @@ const MESSAGE: usize = 9_000_000;
 const PAUSE: Duration = Duration::from_millis(5);
 /// The patterns of a schema: as many as one may have.
 const PATTERNS: usize = 200;
+/// The levels of agents below the one that leads.
+const LEVELS: usize = 4;
 /// The items of a list that a prompt goes through once for each of them.
 const ITEMS: usize = 200;
 
@@ -28,8 +32,8 @@ const ITEMS: usize = 200;
 pub(super) struct Way {
     /// What the tenant does, after "another one".
     pub(super) name: &'static str,
-    /// Whether it is aimed at runs of the queue.
-    pub(super) is_of_queue: bool,
+    /// What of others it is aimed at.
+    pub(super) against: Light,
     /// How many do it at once.
     callers: usize,
     kind: Kind,
@@ -48,13 +52,20 @@ enum Kind {
     LargeDifferences,
     LargeRequests,
     WrongKeys,
+    Subagents,
+    LargeOutput,
+    HangingReceivers,
 }
 
 /// Returns all ways.
 pub(super) fn all() -> Vec<Way> {
     let way = |name, callers, kind| Way {
         name,
-        is_of_queue: matches!(kind, Kind::Priorities),
+        against: match kind {
+            Kind::Priorities => Light::Queued,
+            Kind::HangingReceivers => Light::Told,
+            _ => Light::Runs,
+        },
         callers,
         kind,
     };
@@ -74,6 +85,13 @@ pub(super) fn all() -> Vec<Way> {
         way("compares large sessions", 16, Kind::LargeDifferences),
         way("continues large sessions", 16, Kind::LargeRequests),
         way("makes requests with keys that there are not", 16, Kind::WrongKeys),
+        way("has agents of four levels call 50 others each", 16, Kind::Subagents),
+        way("reads one run of 9 MB", 100, Kind::LargeOutput),
+        way(
+            "has its webhooks sent to a host that never answers",
+            16,
+            Kind::HangingReceivers,
+        ),
     ]
 }
 
@@ -92,6 +110,9 @@ pub(super) struct Attacker {
     client: Client,
     /// The session that each of the large messages continues; the last one has all.
     line: Vec<Uuid>,
+    /// The run with a large output.
+    large_run: Uuid,
+    hanging: SocketAddr,
 }
 
 impl Attacker {
@@ -109,14 +130,30 @@ impl Attacker {
             line.push(client.run(ask).await?.session_id);
             progress(&format!("message {} of {messages} of the large session", number + 1));
         }
-        Ok(Self { client, line })
+        for level in 0..=LEVELS {
+            let provider = if level < LEVELS { CALLING } else { FAST };
+            let mut agent = json!({"model": format!("{provider}/fast"), "tools": [], "max_depth": LEVELS});
+            if level < LEVELS {
+                agent["subagents"] = json!([{"agent": level_name(level + 1), "tool": CALLED_TOOL}]);
+            }
+            let path = format!("/v1/agents/{}", level_name(level));
+            client.call(Method::PUT, &path, Some(&agent)).await?;
+        }
+        let large_run = client.enqueue(Self::ask(LARGE)).await?;
+        client.ended(large_run).await?;
+        Ok(Self {
+            client,
+            line,
+            large_run,
+            hanging: receivers::start_hanging().await?,
+        })
     }
 
     /// Returns the same tenant at another process.
     pub(super) fn at(&self, client: &Client) -> Self {
         Self {
             client: client.with_key(self.client.key()),
-            line: self.line.clone(),
+            ..self.clone()
         }
     }
 
@@ -126,11 +163,11 @@ impl Attacker {
     }
 
     /// Does its worst until it is stopped.
-    pub(super) fn begin(&self, way: Way, stop: &CancellationToken) -> JoinSet<Done> {
+    pub(super) fn begin(&self, way: Way, stop: &CancellationToken, crowd: &Handle) -> JoinSet<Done> {
         let mut tasks = JoinSet::new();
         for _ in 0..way.callers {
             let (attacker, stop) = (self.clone(), stop.clone());
-            tasks.spawn(async move {
+            let acting = async move {
                 let mut done = Done::default();
                 while !stop.is_cancelled() {
                     done.requests += 1;
@@ -142,7 +179,8 @@ impl Attacker {
                     tokio::time::sleep(PAUSE).await;
                 }
                 done
-            });
+            };
+            tasks.spawn_on(acting, crowd);
         }
         tasks
     }
@@ -176,12 +214,7 @@ impl Attacker {
                 self.call(Method::POST, "/v1/runs", Some(body)).await
             }
             Kind::UnreadEvents => {
-                let ask = Ask {
-                    base: None,
-                    input: "What is the weather like?",
-                    provider: SLOW,
-                };
-                let run_id = client.enqueue(ask).await?;
+                let run_id = client.enqueue(Self::ask(SLOW)).await?;
                 let path = format!("/v1/runs/{run_id}/events");
                 slow_reader::read(client.base_url(), client.key(), &path).await
             }
@@ -224,22 +257,44 @@ impl Attacker {
                 client.with_key(&key).call(Method::GET, "/v1/runs", None).await?;
                 Ok(())
             }
+            Kind::Subagents => {
+                let run = json!({"agent": level_name(0), "input": "work"});
+                self.call(Method::POST, "/v1/runs", Some(run)).await
+            }
+            Kind::LargeOutput => {
+                let path = format!("/v1/runs/{}", self.large_run);
+                self.call(Method::GET, &path, None).await
+            }
+            Kind::HangingReceivers => {
+                let mut body = Self::run("async", FAST);
+                // To tell receivers apart by their addresses would make each run's one of its own.
+                body["webhook"] = json!({"url": format!("http://{}/{}", self.hanging, Uuid::now_v7())});
+                self.call(Method::POST, "/v1/runs", Some(body)).await
+            }
         }
     }
 
-    fn run(mode: &str, provider: &str) -> Value {
+    fn run(mode: &str, provider: &'static str) -> Value {
+        Self::ask(provider).body(mode)
+    }
+
+    fn ask(provider: &'static str) -> Ask<'static> {
         Ask {
             base: None,
             input: "What is the weather like?",
             provider,
         }
-        .body(mode)
     }
 
     async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<()> {
         self.client.call(method, path, body.as_ref()).await?;
         Ok(())
     }
+}
+
+/// Names the agent of a level; the first leads.
+fn level_name(level: usize) -> String {
+    format!("level{level}")
 }
 
 /// A schema with as many patterns as one may have.
