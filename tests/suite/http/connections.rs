@@ -9,7 +9,6 @@ use tokio::net::TcpStream;
 
 use super::service::Service;
 use crate::support::answer::read;
-use crate::support::test_app::GRACE;
 use crate::support::wait::until;
 
 /// A time limit that a test can wait for, and how the settings write it.
@@ -143,11 +142,7 @@ async fn probes_are_answered_when_streams_have_taken_all_connections() {
         assert!(answer.contains("retry-after: 1"), "{answer}");
     }
     drop(streams);
-    until("no connection becomes free", async || {
-        let request = b"GET /v1/runs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-        service.send_raw(request).await.starts_with("HTTP/1.1 200 OK")
-    })
-    .await;
+    service.until_free().await;
     service.finish().await;
 }
 
@@ -169,16 +164,13 @@ async fn a_peer_that_reads_nothing_is_given_up() {
     let limits = [
         ("http.request_timeout", SHORT_SETTING),
         ("http.max_body_bytes", "67108864"),
+        ("http.max_connections", "1"),
     ];
     let service = Service::start_with(&limits).await;
     let body = json!({"input": "x".repeat(10_000_000)});
     let mut stream = service.open_run(&body).await;
     service.until_counts((1, 1)).await;
-    // No grace period is needed to get rid of the connection.
-    let begun = Instant::now();
-    service.stop();
-    service.until_stopped().await;
-    assert!(begun.elapsed() < GRACE, "{:?}", begun.elapsed());
+    service.until_free().await;
     // The answer, which has the text twice, did not fit into the buffers of the connection.
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;

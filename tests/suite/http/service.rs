@@ -133,6 +133,15 @@ impl Service {
         .await;
     }
 
+    /// Waits until the service has a connection for one more request.
+    pub(super) async fn until_free(&self) {
+        until("no connection becomes free", async || {
+            let request = b"GET /v1/runs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+            self.send_raw(request).await.starts_with("HTTP/1.1 200 OK")
+        })
+        .await;
+    }
+
     /// Stops the service and checks that nothing is left over.
     pub(super) async fn finish(self) {
         self.http.finish().await;

@@ -72,6 +72,7 @@ async fn runs_are_made_and_looked_at(database: TestDatabase) {
 }
 
 async fn migrating_twice_changes_nothing(database: TestDatabase) {
+    database.remove_tables().await;
     let home = Home::new(database.url()).variable("AGENT_RUNTIME__STORE__MIGRATE", "false");
     let complaint = home.fail(&["serve"]).await;
     assert!(complaint.contains("agent-runtime migrate"), "{complaint}");

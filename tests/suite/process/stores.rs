@@ -41,6 +41,7 @@ fn named(stderr: &str) -> &str {
 }
 
 async fn reading_makes_no_store(database: TestDatabase) {
+    database.remove_tables().await;
     let home = Home::new(database.url());
     for command in READING {
         let complaint = home.fail(command).await;

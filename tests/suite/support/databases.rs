@@ -11,6 +11,8 @@ use tempfile::TempDir;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
+use super::wait::until;
+
 /// The address of a superuser on a PostgreSQL server for tests.
 const SERVER: &str = "AGENT_RUNTIME_TEST_POSTGRES_URL";
 /// When set, a missing server is a failure.
@@ -45,9 +47,17 @@ impl TestDatabase {
 
     /// Makes a database without tables; `None` when there is no server and none is required.
     pub(crate) async fn empty(engine: Engine) -> Option<Self> {
-        match engine {
-            Engine::Sqlite => Some(Self::sqlite()),
-            Engine::Postgres => Some(Self::copy_of(server()?, "template1").await),
+        let database = Self::new(engine).await?;
+        database.remove_tables().await;
+        Some(database)
+    }
+
+    /// Removes the tables that the database has had from the first.
+    pub(crate) async fn remove_tables(&self) {
+        if self.engine == Engine::Postgres {
+            self.execute("drop schema public cascade; create schema public")
+                .await
+                .unwrap();
         }
     }
 
@@ -67,23 +77,41 @@ impl TestDatabase {
         static TEMPLATE: OnceCell<String> = OnceCell::const_new();
         let server = server()?;
         let template = TEMPLATE.get_or_init(|| make_template(&server)).await;
-        Some(Self::copy_of(server, template).await)
-    }
-
-    async fn copy_of(server: String, template: &str) -> Self {
         let name = format!("test_{}", Uuid::now_v7().simple());
         execute_on(&server, &format!("create database {name} template {template}")).await;
-        Self {
+        Some(Self {
             engine: Engine::Postgres,
             url: with_database(&server, &name),
             server: Some((server, name)),
             _folder: None,
-        }
+        })
     }
 
     /// Returns the address that a store is opened by.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Returns the address for a process whose connections PostgreSQL is to know by a name.
+    pub(crate) fn url_for(&self, name: &str) -> String {
+        match self.engine {
+            Engine::Sqlite => self.url.clone(),
+            Engine::Postgres => {
+                let separator = if self.url.contains('?') { '&' } else { '?' };
+                format!("{}{separator}application_name={name}", self.url)
+            }
+        }
+    }
+
+    /// Waits until PostgreSQL has noticed that the process of this name is gone, and has done what that had sent before.
+    pub(crate) async fn until_disconnected(&self, name: &str) {
+        if self.engine == Engine::Postgres {
+            let count = format!("select count(*) from pg_stat_activity where application_name = '{name}'");
+            until("connections of a process that is gone", async || {
+                self.number(&count).await == 0
+            })
+            .await;
+        }
     }
 
     /// Settings that share the server with many other tests.

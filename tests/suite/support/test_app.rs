@@ -28,7 +28,7 @@ use super::mock_model::MockModel;
 use super::wait::until;
 
 /// How long a stopped service lets requests and runs end.
-pub(crate) const GRACE: Duration = Duration::from_secs(3);
+const GRACE: Duration = Duration::from_secs(3);
 
 /// A running service.
 #[derive(Debug)]

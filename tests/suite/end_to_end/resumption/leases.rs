@@ -170,7 +170,7 @@ async fn a_run_that_shall_end_is_not_taken_up_again(database: TestDatabase) {
             .await;
         let run = first.begin("wait", json!({"agent": "worker"})).await;
         gate.until_waiting(1).await;
-        first.vanish().await;
+        first.vanish(&world).await;
         gate.until_waiting(0).await;
         let asked = world.asked().len();
         // Nobody works on it, and it can be told all the same.
@@ -220,7 +220,7 @@ async fn steps_that_only_the_board_has_count_at_the_end(database: TestDatabase) 
             names.contains(&"step.completed")
         })
         .await;
-        first.vanish().await;
+        first.vanish(&world).await;
         world.tool_gate.until_waiting(0).await;
         for forget in [
             "delete from run_events",

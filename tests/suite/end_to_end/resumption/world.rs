@@ -8,6 +8,7 @@ use agent_runtime::app::Extensions;
 use agent_runtime::json::Value;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
+use uuid::Uuid;
 
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::fake_tool::{Behaviour, FakeTool};
@@ -41,6 +42,8 @@ pub(super) struct World {
 pub(super) struct Replica {
     app: TestApp,
     runtime: Runtime,
+    /// What PostgreSQL knows its connections by.
+    name: String,
 }
 
 impl World {
@@ -73,11 +76,12 @@ impl World {
         let tools = [&self.plain, &self.once, &self.again].map(|tool| Arc::clone(tool) as _);
         let extensions = Extensions { tools: tools.into() };
         let settings = [&SETTINGS, settings].concat();
-        let (url, mock) = (self.database.url().to_owned(), Arc::clone(&self.mock));
+        let name = format!("replica-{}", Uuid::now_v7());
+        let (url, mock) = (self.database.url_for(&name), Arc::clone(&self.mock));
         // What the service begins works on the threads of the process.
         let starting = runtime.spawn(async move { TestApp::start_extended(&url, &mock, &settings, extensions).await });
         let app = starting.await.unwrap();
-        Replica { app, runtime }
+        Replica { app, runtime, name }
     }
 
     /// Lets the leases of all processes expire.
@@ -101,23 +105,24 @@ impl World {
 impl Replica {
     /// Ends the process without a warning, and lets its leases expire.
     pub(super) async fn die(self, world: &World) {
-        self.vanish().await;
+        self.vanish(world).await;
         world.expire_leases().await;
     }
 
-    /// Ends the process without a warning.
-    pub(super) async fn vanish(self) {
-        let Self { app, runtime } = self;
+    /// Ends the process without a warning. What it had sent to the store is done by then.
+    pub(super) async fn vanish(self, world: &World) {
+        let Self { app, runtime, name } = self;
         let dying = tokio::task::spawn_blocking(move || {
             runtime.shutdown_timeout(DEATH);
         });
         dying.await.unwrap();
         drop(app);
+        world.database.until_disconnected(&name).await;
     }
 
     /// Stops the process in order, and checks that nothing is left over.
     pub(super) async fn finish(self) {
-        let Self { app, runtime } = self;
+        let Self { app, runtime, .. } = self;
         app.finish().await;
         runtime.shutdown_background();
     }
