@@ -27,7 +27,7 @@ pub(crate) const FAST: &str = "mock";
 pub(crate) const PACED: &str = "paced";
 /// Answers like the paced one, with [`SLOW_PAUSE`] before each token.
 pub(crate) const SLOW: &str = "slow";
-/// Answers at once, with one token of [`LARGE_TOKEN`] bytes.
+/// Answers at once, with [`LARGE_TOKENS`] tokens of a megabyte.
 pub(crate) const LARGE: &str = "large";
 /// Asks at once for as many calls of the tool [`CALLED_TOOL`] as a step may have, and is content with any results.
 pub(crate) const CALLING: &str = "calling";
@@ -40,7 +40,7 @@ pub(crate) const SLOW_PAUSE: Duration = Duration::from_millis(250);
 /// The tool that the calling provider wants.
 pub(crate) const CALLED_TOOL: &str = "below";
 const CALLS: usize = 50;
-const LARGE_TOKEN: usize = 9_000_000;
+const LARGE_TOKENS: usize = 9;
 
 /// What precedes a probe's number in the words of the user.
 const PROBE: &[u8] = b"probe-";
@@ -103,7 +103,7 @@ impl MockModel {
         let shared = Arc::new(Shared {
             pace,
             frames: Frames::new(pace.tokens, "sunny "),
-            large: Frames::new(1, &"x".repeat(LARGE_TOKEN)).whole,
+            large: Frames::new(LARGE_TOKENS, &"x".repeat(1_000_000)).whole,
             calls: calls(),
             gate: watch::Sender::new(false),
             arrivals: Mutex::default(),

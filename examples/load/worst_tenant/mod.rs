@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use reqwest::Method;
 use serde_json::json;
-use tokio::runtime::Runtime;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +86,7 @@ pub(crate) async fn measure(
     }
     for way in ways::all() {
         let stop = CancellationToken::new();
-        let worst = attacker.begin(way, &stop, crowd.handle());
+        let worst = attacker.begin(way, &stop, &crowd);
         tokio::time::sleep(WARM_UP).await;
         let sample = requests(&light, way.against, window).await;
         stop.cancel();
@@ -112,14 +112,13 @@ pub(crate) async fn measure(
         let sample = requests(&light, kind, window).await?;
         report.add(format!("light tenant, {}: alone again", kind.name()), words(&sample));
     }
-    crowd.shutdown_background();
     service.stop().await?;
     memory(launcher, url, attacker, report).await
 }
 
-/// Starts threads for the callers of the worst tenant. They yield to those of the measured one, as if they were on a machine of their own:
+/// Starts threads, which end with the process, for the callers of the worst tenant. They yield to those of the measured one, as if they were on a machine of their own:
 /// what they do themselves is not what is measured.
-fn yielding_runtime() -> Result<Runtime> {
+fn yielding_runtime() -> Result<Handle> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(|| {
@@ -128,7 +127,8 @@ fn yielding_runtime() -> Result<Runtime> {
             }
         })
         .build()?;
-    Ok(runtime)
+    // To drop it is an error here, also where something else fails.
+    Ok(Box::leak(Box::new(runtime)).handle().clone())
 }
 
 /// Measures what one reader of the large session costs, and many slow ones, each time in a fresh process.
