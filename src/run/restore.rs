@@ -112,7 +112,7 @@ impl RunService {
         .with_pause(active.pause())
         .with_spent(restored.spent)
         .with_record(RecordSize::new(self.settings.max_record_bytes));
-        let slot = Slot::of_root(self.settings.subagents, &self.subagent_slots);
+        let slot = Slot::of_root(self.settings.subagents, &self.subagent_slots, &active.tenant);
         if let Some(progress) = &restored.progress {
             control.record().add_progress(progress);
             slot.count_ended(progress);

@@ -130,7 +130,7 @@ pub struct RunService {
     /// Places for runs of the queue.
     pub(super) places: Arc<Semaphore>,
     /// Slots for subagents, beside one of each run.
-    pub(super) subagent_slots: Arc<Semaphore>,
+    pub(super) subagent_slots: Arc<FairShare>,
     /// Names this process in the queue.
     pub(super) worker: WorkerId,
     pub(super) lease_clock: LeaseClock,
@@ -159,7 +159,7 @@ impl RunService {
     pub fn new(ports: RunPorts, settings: RunSettings) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(settings.max_concurrent));
         let places = Arc::new(Semaphore::new(settings.queue.concurrency));
-        let subagent_slots = Arc::new(Semaphore::new(settings.subagents.max_concurrent));
+        let subagent_slots = FairShare::new(settings.subagents.max_concurrent);
         let looks = FairShare::new(shared_looks::AT_ONCE);
         Arc::new(Self {
             permits,

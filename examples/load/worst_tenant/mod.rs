@@ -24,11 +24,13 @@ use crate::sample::Sample;
 use crate::service::Launcher;
 
 /// What each tenant may do, and how large a session may get here: larger than by default, so that the worst one is worse.
-const SETTINGS: [(&str, &str); 8] = [
+const SETTINGS: [(&str, &str); 10] = [
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__REQUESTS_PER_SECOND", "200"),
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__LIGHT_RUNS", "16"),
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__QUEUED_RUNS", "200"),
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__READERS", "100"),
+    ("AGENT_RUNTIME__RUNS__SUBAGENT_CONCURRENCY", "4"),
+    ("AGENT_RUNTIME__RUNS__MAX_CONCURRENT_SUBAGENTS", "16"),
     ("AGENT_RUNTIME__STORE__MAX_SESSION_BYTES", "268435456"),
     ("AGENT_RUNTIME__WEBHOOKS__ALLOW_HTTP", "true"),
     ("AGENT_RUNTIME__WEBHOOKS__ALLOW_PRIVATE_ADDRESSES", "true"),

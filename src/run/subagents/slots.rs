@@ -2,7 +2,8 @@
 //!
 //! An execution that waits for agents below it does no work, so it lends its slot to one of them at a time. So an execution whose slot
 //! is lent never keeps another one waiting: each chain of waiting executions ends in one that works, and nobody waits for ever. A run's
-//! own execution lends too, so every run can have one subagent at work, however busy the process is.
+//! own execution lends too, so every run can have one subagent at work, however busy the process is. The slots of the process are shared
+//! fairly by tenants.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,13 +12,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::agent::Progress;
 use crate::agent::state::StepExecution;
+use crate::fair_share::{FairShare, Share};
 use crate::run::service::SubagentSettings;
+use crate::tenant::TenantId;
 
 /// The slots of a run.
 #[derive(Debug)]
 struct Slots {
     of_run: Arc<Semaphore>,
-    of_process: Arc<Semaphore>,
+    of_process: Arc<FairShare>,
+    tenant: TenantId,
     begun: AtomicUsize,
     max_begun: usize,
 }
@@ -41,7 +45,7 @@ enum Held {
     /// It is the execution's own.
     Own {
         _of_run: OwnedSemaphorePermit,
-        _of_process: OwnedSemaphorePermit,
+        _of_process: Share,
     },
 }
 
@@ -54,11 +58,12 @@ pub(super) struct NoneLeft {
 
 impl Slot {
     /// Makes the slot of a run's own execution.
-    pub(in crate::run) fn of_root(settings: SubagentSettings, of_process: &Arc<Semaphore>) -> Self {
+    pub(in crate::run) fn of_root(settings: SubagentSettings, of_process: &Arc<FairShare>, tenant: &TenantId) -> Self {
         let slots = Slots {
             // One more works in the slot that the run's own execution lends.
             of_run: Arc::new(Semaphore::new(settings.concurrency.saturating_sub(1))),
             of_process: Arc::clone(of_process),
+            tenant: tenant.clone(),
             begun: AtomicUsize::new(0),
             max_begun: settings.max,
         };
@@ -96,7 +101,7 @@ impl Slot {
     pub(super) async fn below(&self) -> Option<Self> {
         let own = async {
             let of_run = Arc::clone(&self.slots.of_run).acquire_owned().await.ok()?;
-            let of_process = Arc::clone(&self.slots.of_process).acquire_owned().await.ok()?;
+            let of_process = self.slots.of_process.take(&self.slots.tenant, 1).await;
             Some(Held::Own {
                 _of_run: of_run,
                 _of_process: of_process,

@@ -9,7 +9,6 @@ use tokio::net::TcpStream;
 
 use super::service::Service;
 use crate::support::answer::read;
-use crate::support::wait::until;
 
 /// A time limit that a test can wait for, and how the settings write it.
 const SHORT: Duration = Duration::from_millis(200);

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_runtime::json::Value;
+use agent_runtime::store::Scope;
 use reqwest::Method;
 use serde_json::json;
 
 use super::{end, leading, requests_of, results, session, steps_of, subagents};
 use crate::end_to_end::on_every_store;
+use crate::support::answer::{read, with_json};
 use crate::support::databases::TestDatabase;
 use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply};
@@ -21,6 +23,7 @@ on_every_store!(
     subagents_beyond_the_bound_of_a_run_are_errors_that_the_model_reads,
     few_slots_are_enough_for_any_levels_of_agents,
     no_more_subagents_work_at_once_than_there_are_slots,
+    a_tenant_leaves_slots_to_another,
     a_run_stops_before_its_record_becomes_too_large,
     a_run_with_many_levels_of_calls_is_cancelled_at_once,
 );
@@ -141,6 +144,54 @@ async fn no_more_subagents_work_at_once_than_there_are_slots(database: TestDatab
     };
     let (result, ()) = tokio::join!(running, watching);
     assert_eq!(end(&result).0, "completed");
+    app.finish().await;
+}
+
+async fn a_tenant_leaves_slots_to_another(database: TestDatabase) {
+    let (gate, other_gate) = (Gate::new(), Gate::new());
+    let (held, other_held) = (Arc::clone(&gate), Arc::clone(&other_gate));
+    let mock = MockModel::start(move |request| match request["model"].as_str().unwrap() {
+        "level1" => Reply::Held(Arc::clone(&held), "fine".to_owned()),
+        "other1" => Reply::Held(Arc::clone(&other_held), "fine".to_owned()),
+        _ => below(request, 8),
+    })
+    .await;
+    let app = start(&database, &mock, 1, &[("runs.max_concurrent_subagents", "4")]).await;
+    let (_, own) = app.make_key("default", &[Scope::Admin]).await;
+    let (_, other) = app.make_key("other", &[Scope::Admin]).await;
+    for (name, agent) in [
+        ("level1", json!({"model": "mock/other1"})),
+        (
+            "level0",
+            json!({"model": "mock/other0", "subagents": [{"agent": "level1", "tool": "below"}]}),
+        ),
+    ] {
+        let put = app
+            .request(Method::PUT, &format!("/v1/agents/{name}"))
+            .bearer_auth(&other);
+        read(with_json(put, &agent)).await.ok();
+    }
+    let run_as = async |secret: &str| {
+        let post = app.request(Method::POST, "/v1/runs").bearer_auth(secret);
+        read(with_json(post, &go())).await.ok()
+    };
+    let watching = async {
+        // One works in the slot that its run lends, the others in half of those of the process.
+        gate.until_waiting(3).await;
+        let second = run_as(&other);
+        let watching = async {
+            other_gate.until_waiting(2).await;
+            gate.until_waiting(3).await;
+            gate.open(8);
+            other_gate.open(8);
+        };
+        tokio::join!(second, watching).0
+    };
+    let (first, second) = tokio::join!(run_as(&own), watching);
+    for result in [first, second] {
+        assert_eq!(end(&result).0, "completed", "{result:#}");
+        assert_eq!(result["output_text"].as_str().unwrap().matches("fine").count(), 8);
+    }
     app.finish().await;
 }
 
