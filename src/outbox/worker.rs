@@ -122,6 +122,12 @@ impl OutboxWorker {
     /// Leases messages for that many slots. A host or a tenant that has its share gets more only while nothing is due for others. Some slots
     /// stay free for others even then, so that what becomes due for them need not wait.
     async fn lease(&self, free: usize) -> Result<Leased, StoreError> {
+        let now = self.ports.clock.now();
+        let terms = LeaseTerms {
+            worker: self.worker,
+            now,
+            until: now + self.ports.sender.timeout() + RECORD_PATIENCE + LEASE_MARGIN,
+        };
         let share = self.receivers.share();
         let busy = self.receivers.busy();
         let busy_hosts = Busy {
@@ -135,7 +141,7 @@ impl OutboxWorker {
             if limit == 0 {
                 break;
             }
-            let leased = self.lease_except(&except, limit).await?;
+            let leased = self.lease_except(&terms, &except, limit).await?;
             if !leased.due.is_empty() {
                 return Ok(leased);
             }
@@ -143,19 +149,13 @@ impl OutboxWorker {
         Ok(Leased::default())
     }
 
-    async fn lease_except(&self, busy: &Busy, limit: usize) -> Result<Leased, StoreError> {
-        let now = self.ports.clock.now();
-        let terms = LeaseTerms {
-            worker: self.worker,
-            now,
-            until: now + self.ports.sender.timeout() + RECORD_PATIENCE + LEASE_MARGIN,
-        };
+    async fn lease_except(&self, terms: &LeaseTerms, busy: &Busy, limit: usize) -> Result<Leased, StoreError> {
         let filter = DueFilter {
             limit: u32::try_from(limit).unwrap_or(u32::MAX),
             except_receivers: &busy.hosts,
             except_tenants: &busy.tenants,
         };
-        let due = self.ports.store.delivery_lease(&terms, filter).await?;
+        let due = self.ports.store.delivery_lease(terms, filter).await?;
         Ok(Leased {
             is_full: due.len() == limit,
             due,
