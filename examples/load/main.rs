@@ -82,6 +82,9 @@ struct Options {
     /// Measures only these.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
+    /// Measures only those ways of the worst tenant whose description has this text.
+    #[arg(long, default_value = "")]
+    way: String,
     /// Prints the table as Markdown.
     #[arg(long)]
     markdown: bool,
@@ -194,7 +197,7 @@ async fn on_postgres(
     // The last one, since its keys are asked for from then on.
     if options.wants(Part::WorstTenant) {
         let extent = (options.large_messages, options.window() / 2);
-        worst_tenant::measure(launcher, &url, extent, report).await?;
+        worst_tenant::measure(launcher, &url, extent, &options.way, report).await?;
     }
     Ok(())
 }

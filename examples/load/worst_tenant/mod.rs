@@ -26,7 +26,7 @@ use crate::service::Launcher;
 /// What each tenant may do, and how large a session may get here: larger than by default, so that the worst one is worse.
 const SETTINGS: [(&str, &str); 10] = [
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__REQUESTS_PER_SECOND", "200"),
-    ("AGENT_RUNTIME__LIMITS__EACH_TENANT__LIGHT_RUNS", "16"),
+    ("AGENT_RUNTIME__LIMITS__EACH_TENANT__LIGHT_RUNS", "4"),
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__QUEUED_RUNS", "200"),
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__READERS", "100"),
     ("AGENT_RUNTIME__RUNS__SUBAGENT_CONCURRENCY", "4"),
@@ -68,6 +68,7 @@ pub(crate) async fn measure(
     launcher: &Launcher,
     url: &str,
     (messages, window): (usize, Duration),
+    wanted: &str,
     report: &mut Report,
 ) -> Result<()> {
     let light = launcher.make_key(url, "light").await?;
@@ -86,7 +87,7 @@ pub(crate) async fn measure(
         report.add(format!("light tenant, {}: alone", kind.name()), words(&sample));
         alone.insert(kind, sample.percentile(99));
     }
-    for way in ways::all() {
+    for way in ways::all().into_iter().filter(|way| way.name.contains(wanted)) {
         let stop = CancellationToken::new();
         let worst = attacker.begin(way, &stop, &crowd);
         tokio::time::sleep(WARM_UP).await;

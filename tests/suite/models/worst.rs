@@ -17,7 +17,7 @@ use super::bedrock::support::frame;
 /// Less than any thread of the service has.
 const STACK_BYTES: usize = 512 << 10;
 /// What each answer may take on a slow machine; quadratic work would take hours.
-const LONGEST: Duration = Duration::from_secs(100);
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// Makes the decoder of an answer that is a stream or one body.
 pub(super) type Make = fn(Option<&str>, CapSettings) -> Box<dyn Decoder>;
@@ -152,15 +152,15 @@ fn places(name: &str) -> Vec<(&'static str, &'static str)> {
 fn values() -> Vec<String> {
     let many = |item: &str, count: usize| vec![item; count].join(",");
     vec![
-        "[".repeat(100_000) + &"]".repeat(100_000),
-        "{\"a\":".repeat(100_000) + "0" + &"}".repeat(100_000),
-        "[".repeat(300_000),
-        format!("[{}]", many("0", 200_000)),
-        format!("[{}]", many("{}", 100_000)),
-        format!("[{}]", many(r#"{"type":"text","text":"x"}"#, 20_000)),
-        format!("{{{}}}", many("\"\":0", 100_000)),
-        format!("\"{}\"", "\\u0000".repeat(50_000)),
-        "9".repeat(300_000),
+        "[".repeat(25_000) + &"]".repeat(25_000),
+        "{\"a\":".repeat(25_000) + "0" + &"}".repeat(25_000),
+        "[".repeat(75_000),
+        format!("[{}]", many("0", 50_000)),
+        format!("[{}]", many("{}", 25_000)),
+        format!("[{}]", many(r#"{"type":"text","text":"x"}"#, 5_000)),
+        format!("{{{}}}", many("\"\":0", 25_000)),
+        format!("\"{}\"", "\\u0000".repeat(12_500)),
+        "9".repeat(75_000),
         "1e999999999".to_owned(),
     ]
 }
