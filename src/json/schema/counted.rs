@@ -1,36 +1,45 @@
-//! A value whose reading is counted: it looks empty once more was read of it than is allowed, and what was found then is discarded.
+//! A value whose reading is counted: once more was read of it than is allowed, the check ends.
 //!
 //! So a check ends, whatever the schema makes of the value: a schema that refers to itself twice per level would otherwise look at the
-//! innermost of a hundred levels 2^100 times.
+//! innermost of a hundred levels 2^100 times. What does not fit is counted as well, by what the library holds of each error: it copies
+//! parts of the schema and of the way to the value into each, and a few thousand of them could take all memory.
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, SerdeJson, unique};
 
 use super::measure::Measure;
+use super::quoted;
 use crate::json::{self, Value};
 
-/// How many bytes of text cost as much as one check.
-const BYTES_PER_CHECK: usize = 64;
+/// How many bytes of text, or of memory, cost as much as one check.
+pub(super) const BYTES_PER_CHECK: usize = 64;
+/// What an error takes beside what it copies, and the name that it may quote.
+const BYTES_PER_ERROR: usize = 1024;
+/// What an index adds to the path of a value, at most.
+const INDEX_BYTES: usize = 10;
 
 /// What may still be read in one check of a value.
 #[derive(Debug)]
-pub(super) struct Allowance {
+pub(super) struct Allowance<'m> {
     /// In checks.
     left: Cell<usize>,
     /// In bytes of text that patterns may be matched against; unbounded without patterns.
     text_left: Cell<usize>,
-    is_spent: Cell<bool>,
-    /// What each value within the value may cost.
-    checks: usize,
-    /// How many patterns a name may be matched against.
-    name_patterns: usize,
+    /// What the schema makes of each value within the value.
+    measure: &'m Measure,
+    /// What each name of a member costs, in checks.
+    name: usize,
 }
 
-impl Allowance {
-    pub(super) fn new(checks: usize, matched_bytes: usize, measure: &Measure) -> Self {
+/// Why a check was ended.
+struct Spent;
+
+impl<'m> Allowance<'m> {
+    pub(super) fn new(checks: usize, matched_bytes: usize, measure: &'m Measure) -> Self {
         let text = if measure.patterns == 0 {
             usize::MAX
         } else {
@@ -39,31 +48,53 @@ impl Allowance {
         Self {
             left: Cell::new(checks),
             text_left: Cell::new(text),
-            is_spent: Cell::new(false),
-            checks: measure.checks,
-            name_patterns: measure.name_patterns,
+            measure,
+            name: 0,
         }
     }
 
-    pub(super) fn is_spent(&self) -> bool {
-        self.is_spent.get()
+    /// Counts names as if nothing fitted them: what is made of a name is read without the allowance.
+    pub(super) fn with_errors_of_names(self) -> Self {
+        let name = self.measure.name_checks.saturating_mul(self.error(0, 0));
+        Self { name, ..self }
     }
 
-    fn take(&self, from: &Cell<usize>, amount: usize) {
-        let left = from.get().checked_sub(amount);
-        from.set(left.unwrap_or(0));
-        if left.is_none() {
-            self.is_spent.set(true);
+    /// Does the work, unless it takes more than is allowed.
+    ///
+    /// The library can not be told to stop, and goes on to describe whatever it is shown. It holds no lock and nothing that outlives
+    /// the check, so its stack is unwound.
+    pub(super) fn spend<T>(&self, work: impl FnOnce(&Self) -> T) -> Option<T> {
+        match catch_unwind(AssertUnwindSafe(|| work(self))) {
+            Ok(result) => Some(result),
+            Err(cause) if cause.is::<Spent>() => None,
+            Err(cause) => resume_unwind(cause),
+        }
+    }
+
+    fn take(from: &Cell<usize>, amount: usize) {
+        match from.get().checked_sub(amount) {
+            Some(left) => from.set(left),
+            None => resume_unwind(Box::new(Spent)),
         }
     }
 
     fn charge(&self, checks: usize) {
-        self.take(&self.left, checks);
+        Self::take(&self.left, checks);
     }
 
     fn charge_text(&self, bytes: usize) {
-        self.take(&self.text_left, bytes);
+        Self::take(&self.text_left, bytes);
         self.charge(bytes / BYTES_PER_CHECK);
+    }
+
+    /// What an error costs about a value this many levels deep at a path this long, in checks.
+    fn error(&self, levels: usize, path: usize) -> usize {
+        let held = self.measure.held;
+        // On each level it may have got from one part to the next by a reference, and each of these is told.
+        let references = self.measure.height.saturating_mul(levels + 1);
+        let evaluation = held.pointer.saturating_mul(references);
+        let copied = path.saturating_add(held.text).saturating_add(held.denied);
+        evaluation.saturating_add(copied).saturating_add(BYTES_PER_ERROR) / BYTES_PER_CHECK
     }
 }
 
@@ -72,7 +103,10 @@ impl Allowance {
 pub(super) struct Counted<'a> {
     value: &'a Value,
     /// None for the name of a property, which was counted with its object.
-    allowance: Option<&'a Allowance>,
+    allowance: Option<&'a Allowance<'a>>,
+    levels: usize,
+    /// The bytes of the pointer to it.
+    path: usize,
 }
 
 /// Values of this kind.
@@ -93,29 +127,32 @@ impl Json for CountedJson {
         f(Counted {
             value: buffer,
             allowance: None,
+            levels: 0,
+            path: 0,
         })
     }
 }
 
 impl<'a> Counted<'a> {
-    pub(super) fn new(value: &'a Value, allowance: &'a Allowance) -> Self {
-        let allowance = Some(allowance);
-        Self { value, allowance }
-    }
-
-    /// Returns the value, or nothing once the allowance is spent.
-    fn seen(&self) -> &'a Value {
-        match self.allowance {
-            Some(allowance) if allowance.is_spent() => &Value::Null,
-            _ => self.value,
+    pub(super) fn new(value: &'a Value, allowance: &'a Allowance<'a>) -> Self {
+        Self {
+            value,
+            allowance: Some(allowance),
+            levels: 0,
+            path: 0,
         }
     }
 
-    fn within(&self, value: &'a Value) -> Self {
-        Self { value, ..*self }
+    fn within(&self, value: &'a Value, path: usize) -> Self {
+        Self {
+            value,
+            allowance: self.allowance,
+            levels: self.levels + 1,
+            path: self.path.saturating_add(path),
+        }
     }
 
-    fn charge(&self, checks: impl FnOnce(&Allowance) -> usize) {
+    fn charge(&self, checks: impl FnOnce(&Allowance<'_>) -> usize) {
         if let Some(allowance) = self.allowance {
             allowance.charge(checks(allowance));
         }
@@ -128,55 +165,59 @@ impl<'a> Node<'a, CountedJson> for Counted<'a> {
     type Number = <&'a Value as Node<'a, SerdeJson>>::Number;
 
     fn as_object(&self) -> Option<Members<'a>> {
-        let object = self.seen().as_object()?;
+        let object = self.value.as_object()?;
         Some(Members { node: *self, object })
     }
 
     fn as_array(&self) -> Option<Items<'a>> {
-        let items = self.seen().as_array()?;
+        let items = self.value.as_array()?;
         Some(Items { node: *self, items })
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
-        let text = self.seen().as_str()?;
+        let text = self.value.as_str()?;
         if let Some(allowance) = self.allowance {
             allowance.charge_text(text.len());
-            if allowance.is_spent() {
-                return None;
-            }
         }
         Some(Cow::Borrowed(text))
     }
 
     fn as_number(&self) -> Option<Self::Number> {
-        Node::<SerdeJson>::as_number(&self.seen())
+        Node::<SerdeJson>::as_number(&self.value)
     }
 
     fn as_boolean(&self) -> Option<bool> {
-        self.seen().as_bool()
+        self.value.as_bool()
     }
 
     fn is_null(&self) -> bool {
-        self.seen().is_null()
+        self.value.is_null()
     }
 
     fn json_type(&self) -> JsonType {
-        Node::<SerdeJson>::json_type(&self.seen())
+        Node::<SerdeJson>::json_type(&self.value)
     }
 
     fn string_length(&self) -> Option<u64> {
-        let text = self.seen();
+        let text = self.value;
         self.charge(|_| text.as_str().map_or(0, str::len) / BYTES_PER_CHECK);
         Node::<SerdeJson>::string_length(&text)
     }
 
     fn equals_value(&self, expected: &Value) -> bool {
         self.charge(|_| weight(expected));
-        Node::<SerdeJson>::equals_value(&self.seen(), expected)
+        Node::<SerdeJson>::equals_value(&self.value, expected)
     }
 
+    /// Gives each error little to copy: what it is about is found by its path. Only names have none, and no items that are too many.
     fn to_value(&self) -> Cow<'a, Value> {
-        Cow::Borrowed(self.seen())
+        self.charge(|allowance| allowance.error(self.levels, self.path));
+        match self.value {
+            Value::Array(_) => Cow::Owned(Value::Array(Vec::new())),
+            Value::Object(_) => Cow::Owned(Value::Object(json::Object::new())),
+            Value::String(text) => Cow::Owned(Value::from(quoted(text))),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Cow::Borrowed(self.value),
+        }
     }
 
     fn identity(&self) -> Option<NodeIdentity> {
@@ -203,8 +244,8 @@ impl<'a> Object<'a, CountedJson> for Members<'a> {
     fn get(&self, key: &String) -> Option<Counted<'a>> {
         let found = self.object.get(key);
         self.node
-            .charge(|allowance| if found.is_some() { allowance.checks } else { 1 });
-        found.map(|value| self.node.within(value))
+            .charge(|allowance| if found.is_some() { allowance.measure.checks } else { 1 });
+        found.map(|value| self.node.within(value, path_of(key)))
     }
 
     fn members(&self) -> MembersIter<'a> {
@@ -228,13 +269,10 @@ impl<'a> Iterator for MembersIter<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.members.next()?;
         if let Some(allowance) = self.node.allowance {
-            allowance.charge(allowance.checks);
-            allowance.charge_text(name.len().saturating_mul(allowance.name_patterns));
-            if allowance.is_spent() {
-                return None;
-            }
+            allowance.charge(allowance.measure.checks.saturating_add(allowance.name));
+            allowance.charge_text(name.len().saturating_mul(allowance.measure.name_patterns));
         }
-        Some((name, self.node.within(value)))
+        Some((name, self.node.within(value, path_of(name))))
     }
 }
 
@@ -279,12 +317,9 @@ impl<'a> Iterator for ItemsIter<'a> {
     fn next(&mut self) -> Option<Counted<'a>> {
         let value = self.items.next()?;
         if let Some(allowance) = self.node.allowance {
-            allowance.charge(allowance.checks);
-            if allowance.is_spent() {
-                return None;
-            }
+            allowance.charge(allowance.measure.checks);
         }
-        Some(self.node.within(value))
+        Some(self.node.within(value, INDEX_BYTES))
     }
 }
 
@@ -292,8 +327,16 @@ impl<'a> Iterator for ItemsIter<'a> {
 fn weight(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
-        Value::Object(members) => 1 + members.values().map(weight).sum::<usize>(),
+        Value::Object(members) => {
+            let of_names: usize = members.keys().map(|name| name.len() / BYTES_PER_CHECK).sum();
+            1 + of_names + members.values().map(weight).sum::<usize>()
+        }
         Value::String(text) => 1 + text.len() / BYTES_PER_CHECK,
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,
     }
+}
+
+/// What a name adds to the path of a value: each `~` and `/` of it takes two bytes.
+fn path_of(name: &str) -> usize {
+    1 + 2 * name.len()
 }

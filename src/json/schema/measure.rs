@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::held::Held;
 use super::{SchemaError, shortened};
 use crate::json::{Object, Value};
 
@@ -22,6 +23,9 @@ const MAX_UNEVALUATED_CHECKS: usize = 10_000;
 const MAX_PATTERNS: usize = 200;
 /// The most bytes of all patterns.
 const MAX_PATTERN_BYTES: usize = 8 * 1024;
+
+/// The most bytes of pointers to its parts and of what its `not`s deny: the library copies them all.
+pub(super) const MAX_COPIED: usize = 4 * 1024 * 1024;
 
 /// Keywords with a schema for the value itself.
 const SAME: [&str; 4] = ["not", "if", "then", "else"];
@@ -59,6 +63,10 @@ pub(super) struct Measure {
     pub(super) patterns: usize,
     /// The most patterns that a name is matched against each time that it is read, or 1.
     pub(super) name_patterns: usize,
+    /// The most checks of one name.
+    pub(super) name_checks: usize,
+    /// What is copied of it.
+    pub(super) held: Held,
 }
 
 /// What a part comes to.
@@ -93,6 +101,13 @@ pub(super) fn measure(schema: &Value) -> Result<Measure, SchemaError> {
     if is_deeper(schema, MAX_DEPTH) {
         return Err(too_much(&format!("it nests deeper than {MAX_DEPTH} levels")));
     }
+    let mut held = Held::default();
+    held.add(schema, 0);
+    if held.compiled > MAX_COPIED {
+        return Err(too_much(
+            "its names are too long, or its `not`s too large, for how many schemas it has within them",
+        ));
+    }
     let mut survey = Survey {
         root: schema,
         waiting: vec![schema],
@@ -103,6 +118,7 @@ pub(super) fn measure(schema: &Value) -> Result<Measure, SchemaError> {
     let mut measure = Measure {
         patterns: survey.patterns.len(),
         name_patterns: 1,
+        held,
         ..Measure::default()
     };
     let mut unevaluated = 0_usize;
@@ -111,6 +127,9 @@ pub(super) fn measure(schema: &Value) -> Result<Measure, SchemaError> {
         measure.checks = measure.checks.max(tally.checks);
         measure.height = measure.height.max(tally.height);
         measure.name_patterns = measure.name_patterns.max(survey.name_patterns(part)?);
+        if let Some(names) = part.get("propertyNames") {
+            measure.name_checks = measure.name_checks.max(survey.count(names, 0)?.checks);
+        }
         if is_unevaluated(part) {
             unevaluated = unevaluated.saturating_add(tally.checks);
         }

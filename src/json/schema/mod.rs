@@ -4,11 +4,13 @@
 //! reads of a value is counted.
 
 mod counted;
+mod held;
 mod measure;
 
 use std::fmt;
 
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 
 use self::counted::{Allowance, Counted, CountedJson};
 use self::measure::{Measure, measure};
@@ -22,7 +24,7 @@ const MAX_PATTERNS_SIZE: usize = 1024 * 1024;
 const MAX_PATTERN_SIZE: usize = 256 * 1024;
 /// The most checks that one value may take: less than a second.
 const MAX_CHECKS: usize = 20_000_000;
-/// The most checks to find out what does not fit: each may leave a description.
+/// The most checks to find out what does not fit, where each error counts as many as it takes memory.
 const MAX_DESCRIBED_CHECKS: usize = 200_000;
 /// The most bytes of text that patterns are matched against; the name of a member counts once for each pattern.
 const MAX_MATCHED_BYTES: usize = 32 * 1024;
@@ -30,8 +32,10 @@ const MAX_MATCHED_BYTES: usize = 32 * 1024;
 const MAX_LEVELS: usize = 600;
 /// Violations that are told; more would not help.
 const MAX_VIOLATIONS: usize = 5;
-/// The longest description of a violation, in characters: it may quote the value.
+/// The longest description of a violation, in characters.
 const MAX_VIOLATION_LENGTH: usize = 300;
+/// How much of a value it quotes, in characters: what is wrong with it is told after it.
+const MAX_QUOTED_LENGTH: usize = 100;
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -70,7 +74,15 @@ pub enum SchemaError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct SchemaViolations {
     violations: Vec<String>,
-    left_out: usize,
+    left_out: LeftOut,
+}
+
+/// How many more there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LeftOut {
+    Known(usize),
+    /// Nobody has counted them.
+    Unknown,
 }
 
 impl JsonSchema {
@@ -109,34 +121,40 @@ impl JsonSchema {
             return Err(SchemaViolations::one("it nests too deep to be checked"));
         }
         let allowance = Allowance::new(MAX_CHECKS, MAX_MATCHED_BYTES, &self.measure);
-        let is_valid = self.validator.is_valid(Counted::new(value, &allowance));
-        if allowance.is_spent() {
-            return Err(SchemaViolations::one(
+        match allowance.spend(|allowance| self.validator.is_valid(Counted::new(value, allowance))) {
+            None => Err(SchemaViolations::one(
                 "it takes too much work to check it: make it smaller",
-            ));
+            )),
+            Some(true) => Ok(()),
+            Some(false) => Err(self.violations(value)),
         }
-        if is_valid { Ok(()) } else { Err(self.violations(value)) }
     }
 
     fn violations(&self, value: &Value) -> SchemaViolations {
-        let allowance = Allowance::new(MAX_DESCRIBED_CHECKS, MAX_MATCHED_BYTES, &self.measure);
-        let mut errors = self.validator.iter_errors(Counted::new(value, &allowance));
-        if allowance.is_spent() {
-            return SchemaViolations::one("it does not fit, in more ways than can be named");
-        }
-        let violations = errors
-            .by_ref()
-            .take(MAX_VIOLATIONS)
-            .map(|error| {
-                let pointer = error.instance_path().as_str();
-                let place = if pointer.is_empty() { "(root)" } else { pointer };
-                format!("{place}: {}", shortened(&error.to_string()))
+        let allowance =
+            || Allowance::new(MAX_DESCRIBED_CHECKS, MAX_MATCHED_BYTES, &self.measure).with_errors_of_names();
+        let all = allowance().spend(|allowance| {
+            let mut errors = self.validator.iter_errors(Counted::new(value, allowance));
+            SchemaViolations {
+                violations: errors
+                    .by_ref()
+                    .take(MAX_VIOLATIONS)
+                    .map(|error| told(&error, value))
+                    .collect(),
+                left_out: LeftOut::Known(errors.count()),
+            }
+        });
+        let first = || {
+            allowance().spend(|allowance| {
+                let error = self.validator.validate(Counted::new(value, allowance)).err()?;
+                Some(SchemaViolations {
+                    violations: vec![told(&error, value)],
+                    left_out: LeftOut::Unknown,
+                })
             })
-            .collect();
-        SchemaViolations {
-            violations,
-            left_out: errors.count(),
-        }
+        };
+        all.or_else(|| first().flatten())
+            .unwrap_or_else(|| SchemaViolations::one("it does not fit, in more ways than can be named"))
     }
 }
 
@@ -144,7 +162,7 @@ impl SchemaViolations {
     fn one(words: &str) -> Self {
         Self {
             violations: vec![format!("(root): {words}")],
-            left_out: 0,
+            left_out: LeftOut::Known(0),
         }
     }
 }
@@ -153,8 +171,9 @@ impl fmt::Display for SchemaViolations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.violations.join("; "))?;
         match self.left_out {
-            0 => Ok(()),
-            count => write!(f, "; and {count} more"),
+            LeftOut::Known(0) => Ok(()),
+            LeftOut::Unknown => f.write_str("; there may be more"),
+            LeftOut::Known(count) => write!(f, "; and {count} more"),
         }
     }
 }
@@ -193,8 +212,29 @@ fn draft(schema: &Value) -> Draft {
     }
 }
 
+/// Tells what of a value does not fit, and where. The error itself holds nothing of the value.
+fn told(error: &ValidationError<'_>, value: &Value) -> String {
+    let pointer = error.instance_path().as_str();
+    let place = if pointer.is_empty() { "(root)" } else { pointer };
+    let quoted = quoted(&value.pointer(pointer).unwrap_or(&Value::Null).to_string());
+    let words = match error.kind() {
+        ValidationErrorKind::AdditionalItems { limit } => format!("{quoted} has more than {limit} items"),
+        ValidationErrorKind::UnevaluatedItems { .. } => error.to_string(),
+        _ => error.masked_with(quoted).to_string(),
+    };
+    format!("{}: {}", shortened(place), shortened(&words))
+}
+
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MAX_VIOLATION_LENGTH) {
+    cut(text, MAX_VIOLATION_LENGTH)
+}
+
+fn quoted(text: &str) -> String {
+    cut(text, MAX_QUOTED_LENGTH)
+}
+
+fn cut(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -238,6 +278,8 @@ mod tests {
         let values = json!(vec!["é".repeat(10_000); 9]);
         let message = check(&schema, &values).unwrap_err();
         assert!(message.len() < 5_000, "{}", message.len());
+        // What is wrong is told after what is quoted.
+        assert!(message.contains("é… is not of type \"integer\"; "), "{message}");
         assert!(message.ends_with("; and 4 more"), "{message}");
     }
 

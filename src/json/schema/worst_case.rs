@@ -1,9 +1,12 @@
 //! The worst that a caller can write: it is refused, or it is compiled and checked within bounds of stack, time and memory.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::counted::BYTES_PER_CHECK;
+use super::measure::MAX_COPIED;
 use super::*;
 
 /// What a blocking thread has; builds of tests need several times as much of it as optimised ones.
@@ -11,17 +14,36 @@ const STACK: usize = 2 * 1024 * 1024;
 /// Far above what anything here takes: builds of tests are not optimised, and share their machine.
 const LONG: Duration = Duration::from_mins(1);
 
-/// Does the work on little stack and in bounded time.
-fn bounded<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Does the work on little stack, in bounded time and memory.
+fn bounded<T: Send + 'static>(name: &str, memory: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
     let begun = Instant::now();
-    let thread = std::thread::Builder::new().stack_size(STACK).spawn(work).unwrap();
-    let result = thread.join().unwrap();
+    let measured = move || {
+        let mut result = None;
+        let taken = allocation_counter::measure(|| result = Some(work()));
+        (result.unwrap(), taken.bytes_max)
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(measured).unwrap();
+    let (result, bytes) = thread.join().unwrap();
     assert!(begun.elapsed() < LONG, "{name}: {:?}", begun.elapsed());
+    assert!(bytes < memory as u64, "{name}: {bytes} bytes, and not {memory}");
     result
 }
 
+/// Compiles a schema: its copies, and some times its parts.
 fn compile(name: &str, schema: Value) -> Result<JsonSchema, SchemaError> {
-    bounded(name, move || JsonSchema::compile(&schema))
+    let memory = MAX_COPIED + 64 * MAX_SCHEMA_BYTES + 4 * schema.to_string().len();
+    bounded(&format!("compiling {name}"), memory, move || {
+        JsonSchema::compile(&schema)
+    })
+}
+
+/// Checks a value and tells what does not fit: the errors, and the words with what they quote.
+fn check(name: &str, schema: &Arc<JsonSchema>, value: Value) -> Result<(), String> {
+    let memory = MAX_DESCRIBED_CHECKS * BYTES_PER_CHECK + 4 * value.to_string().len();
+    let schema = Arc::clone(schema);
+    bounded(&format!("checking {name}"), memory, move || {
+        schema.check(&value).map_err(|violations| violations.to_string())
+    })
 }
 
 /// A schema whose first definition uses the second, and so on.
@@ -150,11 +172,10 @@ fn the_longest_of_each_form_that_is_accepted_is_compiled_and_checked_within_boun
             let Ok(schema) = schema else {
                 panic!("{name} {longest}: {schema:?}")
             };
-            bounded(&format!("checks by {name} {longest}"), move || {
-                for value in values() {
-                    let _ = schema.check(&value);
-                }
-            });
+            let schema = Arc::new(schema);
+            for value in values() {
+                let _ = check(&format!("by {name} {longest}"), &schema, value);
+            }
         }
     }
 }
@@ -165,7 +186,7 @@ fn nests_of_references_need_little_stack() {
     let deep = |one: Value| (0..40).fold(one, |inner, _| json!({"items": inner}));
     let schema = compile("nests of references", chain(100, deep)).unwrap();
     let value = (0..120).fold(json!([1]), |value, _| json!([value]));
-    bounded("checks by nests", move || schema.check(&json!({"a": value})).is_ok());
+    let _ = check("by nests", &Arc::new(schema), json!({"a": value}));
 }
 
 #[test]
@@ -185,13 +206,11 @@ fn a_check_ends_whatever_the_schema_makes_of_the_value() {
     ] {
         let schema = compile(name, schema.clone()).unwrap();
         let value = (0..depth).fold(json!({}), |value, _| json!({"a": value}));
-        bounded(name, move || {
-            schema.check(&value).map_err(|violations| violations.to_string()).ok()
-        });
+        let _ = check(name, &Arc::new(schema), value);
     }
     for (name, schema) in [("a union", many), ("unique", wide)] {
-        let (schema, list) = (compile(name, schema).unwrap(), list.clone());
-        let told = bounded(name, move || schema.check(&list).unwrap_err().to_string());
+        let schema = Arc::new(compile(name, schema).unwrap());
+        let told = check(name, &schema, list.clone()).unwrap_err();
         assert!(told.len() < 5_000, "{told}");
     }
 }
@@ -200,11 +219,12 @@ fn a_check_ends_whatever_the_schema_makes_of_the_value() {
 fn patterns_are_matched_against_bounded_text() {
     // Each step of the match has as many states as the pattern allows.
     let slow = json!({"type": "object", "properties": {"a": {"pattern": "^([ab]*a[ab]{500})+$"}}});
-    let schema = compile("a slow pattern", slow).unwrap();
+    let schema = Arc::new(compile("a slow pattern", slow).unwrap());
     let text = "ab".repeat(MAX_MATCHED_BYTES / 2 - 10);
     let (fits, too_long) = (json!({"a": text}), json!({"a": text.repeat(2)}));
-    let told = bounded("a slow match", move || (schema.check(&fits), schema.check(&too_long)));
-    assert!(told.1.unwrap_err().to_string().contains("too much work"));
+    let _ = check("a slow match", &schema, fits);
+    let told = check("too long a match", &schema, too_long).unwrap_err();
+    assert!(told.contains("too much work"), "{told}");
     let many: Vec<Value> = (0..200)
         .map(|at| json!({"pattern": format!("^{at}[a-z]{{1,20}}$")}))
         .collect();
@@ -246,7 +266,7 @@ fn names_are_matched_against_bounded_patterns() {
         assert_eq!(schema.check(&value(5)), Ok(()), "{form}");
         let told = schema.check(&many).unwrap_err().to_string();
         // Where the first name ends the check, the words for the others are what is bounded.
-        let is_bounded = told.contains("too much work") || told.contains("more ways than can be named");
+        let is_bounded = told.contains("too much work") || told.ends_with("; there may be more");
         assert!(is_bounded, "{form}: {told}");
     }
     // Patterns that no name is tried against together cost a name nothing more.
@@ -288,4 +308,104 @@ fn schemas_of_daily_use_are_well_within_the_limits() {
         "date": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"}, "id": {"type": "string", "pattern": "^[a-z]-[0-9]+$"}}}}}});
     let schema = compile("dates", dated).unwrap();
     assert_eq!(schema.check(&json!({"all": dates})), Ok(()));
+}
+
+/// Each error holds a part of the schema, or the way to its value.
+#[test]
+fn what_errors_hold_is_bounded() {
+    let long = "n".repeat(30_000);
+    let of_items = |items: Value| json!({"type": "object", "properties": {"a": {"items": items}}});
+    let many = |item: Value| json!({"a": vec![item; 20_000]});
+    let texts: super::super::Object = (0..200).map(|at| (format!("{at:05000}"), json!(1))).collect();
+    let draft_7 = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object",
+        "properties": {"a": {"items": [{}], "additionalItems": false}}});
+    for (name, schema, value, words) in [
+        (
+            "required",
+            of_items(json!({"required": [long]})),
+            many(json!({})),
+            "/a/0: \"nnn",
+        ),
+        (
+            "pattern",
+            of_items(json!({"pattern": "a".repeat(8_000)})),
+            many(json!("b")),
+            "/a/0: \"b\" does not match",
+        ),
+        (
+            "path",
+            json!({"type": "object", "additionalProperties": {"items": {"type": "string"}}}),
+            json!({long.as_str(): vec![1; 20_000]}),
+            "…: 1 is not of type \"string\"; there may be more",
+        ),
+        (
+            "not",
+            of_items(json!({"not": {"enum": vec![1; 20_000]}})),
+            many(json!(1)),
+            "/a/0: {\"enum\":[1,1,",
+        ),
+        (
+            "names",
+            json!({"type": "object", "propertyNames": {"anyOf": vec![json!({"maxLength": 1}); 100]}}),
+            Value::Object(texts),
+            "…\" is not valid under any of the schemas",
+        ),
+        (
+            "items",
+            json!({"type": "object", "properties": {"a": {"unevaluatedItems": false}}}),
+            json!({"a": [vec![1; 20_000], 7, "n".repeat(1_000)]}),
+            "items are not allowed ('[]', '7', '\"nnn",
+        ),
+        (
+            "references",
+            json!({"type": "object", "required": ["z"], "properties": {(&long[..2_000]): {"anyOf": vec![json!({"$ref": "#"}); 2]}}}),
+            (0..40).fold(json!({}), |value, _| json!({(&long[..2_000]): value})),
+            "(root): ",
+        ),
+        ("items of draft 7", draft_7, many(json!(1)), "/a: [1,1,1,"),
+    ] {
+        let schema = Arc::new(compile(name, schema).unwrap());
+        let told = check(name, &schema, value).unwrap_err();
+        assert!(told.contains(words), "{name}: {told}");
+        assert!(told.len() < 5_000, "{name}: {told}");
+    }
+}
+
+/// The library gives each part the way to it, and remembers what a `not` denies.
+#[test]
+fn what_a_schema_copies_is_bounded() {
+    let tree = (0..40).fold(json!({}), |tree, _| json!({"": tree}));
+    let wide = json!({"anyOf": vec![json!({"type": "null"}); 1_500]});
+    for (name, schema) in [
+        ("long names", json!({"properties": {"n".repeat(30_000): wide}})),
+        ("a large not", json!({"not": {"const": vec![tree; 300]}})),
+        (
+            "not within not",
+            nested(40, |one| json!({"not": one, "const": vec![0; 400]})),
+        ),
+    ] {
+        let refused = compile(name, schema).unwrap_err().to_string();
+        assert!(
+            refused.contains("its names are too long, or its `not`s too large"),
+            "{name}: {refused}"
+        );
+    }
+}
+
+/// The library remembers what a value within the value is by a part that others refer to, if that took many references.
+#[test]
+fn what_a_check_remembers_is_bounded() {
+    let leaves = vec![json!({"$ref": "#/$defs/leaf"}); 17];
+    let mut definitions: super::super::Object =
+        (0..17).map(|at| (format!("d{at}"), json!({"allOf": leaves}))).collect();
+    definitions.insert("leaf".to_owned(), json!({}));
+    let all: Vec<Value> = (0..17).map(|at| json!({"$ref": format!("#/$defs/d{at}")})).collect();
+    let schema = json!({"type": "object", "$defs": definitions, "properties": {"a": {"items": {"allOf": all}}}});
+    let schema = Arc::new(compile("references", schema).unwrap());
+    assert_eq!(
+        check("references", &schema, json!({"a": vec![json!({}); 20_000]})),
+        Ok(())
+    );
+    let told = check("more references", &schema, json!({"a": vec![json!({}); 30_000]})).unwrap_err();
+    assert!(told.contains("too much work"), "{told}");
 }
