@@ -14,6 +14,7 @@ mod files;
 mod framed;
 mod names;
 mod parameters;
+mod room;
 mod structured;
 mod transport;
 mod turns;

@@ -199,6 +199,8 @@ pub struct CapSettings {
     pub response_bytes: usize,
     /// Tool calls of one answer.
     pub tool_calls: usize,
+    /// Parts and citations of one answer, and values in its blocks that come in pieces, together.
+    pub parts: usize,
 }
 
 impl Default for CapSettings {
@@ -207,6 +209,7 @@ impl Default for CapSettings {
             event_bytes: 8 << 20,
             response_bytes: 64 << 20,
             tool_calls: 256,
+            parts: 16_384,
         }
     }
 }

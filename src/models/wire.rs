@@ -6,14 +6,9 @@ use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::json::Value;
-
 /// The most fields of an object and the most items of a list; with more it is none. The least one takes a few bytes of an answer and
 /// many times that of memory.
 const MOST: usize = 1 << 16;
-
-/// The most parts of an answer, and the most citations in it; with more it is refused. Each takes many times its bytes of an answer.
-pub(super) const MAX_PARTS: usize = 16_384;
 
 /// The fields of a JSON object, raw and in the order of arrival.
 #[derive(Debug, Default)]
@@ -107,13 +102,13 @@ pub(super) fn list(raw: &RawValue) -> Option<Vec<&RawValue>> {
 
 /// Reads a list from its text.
 pub(super) fn parse_list(text: &str) -> Option<Vec<&RawValue>> {
-    let items: Items<'_> = serde_json::from_str(text).ok()?;
-    Some(items.0)
+    read_list(text).ok()
 }
 
-/// Reads any value; `None` if it is nested too deeply.
-pub(super) fn value(raw: &RawValue) -> Option<Value> {
-    serde_json::from_str(raw.get()).ok()
+/// Reads a list from its text, and tells why it is none.
+pub(super) fn read_list(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
+    let items: Items<'_> = serde_json::from_str(text)?;
+    Ok(items.0)
 }
 
 fn is_null(raw: &RawValue) -> bool {
@@ -225,6 +220,6 @@ mod tests {
     fn deep_nesting_is_harmless() {
         let deep = format!("{{\"a\": {}{}}}", "[".repeat(200_000), "]".repeat(200_000));
         let fields = Fields::parse(&deep).unwrap();
-        assert!(value(fields.get("a").unwrap()).is_none());
+        assert!(list(fields.get("a").unwrap()).is_some());
     }
 }

@@ -14,7 +14,9 @@ use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart};
 use crate::models::calls::{Beginning, Call, CallFault, CallMaker, extras};
-use crate::models::wire::{self, Fields, MAX_PARTS};
+use crate::models::room::{Full, Room};
+use crate::models::settings::CapSettings;
+use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
 /// An answer in the making.
@@ -23,8 +25,7 @@ pub(super) struct Answer {
     blocks: Vec<Block>,
     /// The place of the latest block with each index; the index is a key only.
     places: HashMap<u64, usize>,
-    /// How many citations the blocks have.
-    citations: usize,
+    room: Room,
     calls: CallMaker,
     counts: Counts,
     usage: Usage,
@@ -50,18 +51,18 @@ pub(super) enum Fault {
     Call(CallFault),
     /// A piece of a call's input belongs to no block.
     StrayInput,
-    /// There are more blocks or citations than allowed.
-    TooManyBlocks(usize),
+    /// There are more blocks and citations than allowed.
+    Full(Full),
 }
 
 impl Answer {
-    /// Makes an empty answer of at most `limit` calls.
-    pub(super) fn new(ids: Arc<dyn IdSource>, limit: usize) -> Self {
+    /// Makes an empty answer.
+    pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             blocks: Vec::new(),
             places: HashMap::new(),
-            citations: 0,
-            calls: CallMaker::new(ids, limit),
+            room: Room::new(caps.parts),
+            calls: CallMaker::new(ids, caps.tool_calls),
             counts: Counts::default(),
             usage: Usage::default(),
             stop_reason: None,
@@ -114,22 +115,21 @@ impl Answer {
         raw: &RawValue,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
-        self.room()?;
         let block = wire::object(raw).unwrap_or_default();
         let text = |name: &str| block.text(name).unwrap_or_default();
         match block.text("type").as_deref() {
             Some("text") => {
                 let citations = block.list("citations").unwrap_or_default();
-                let citations: Vec<_> = citations.into_iter().map(citation).collect();
-                self.citations += citations.len();
-                self.open(index, Block::text(citations));
+                self.room.take(citations.len()).map_err(Fault::Full)?;
+                let citations = citations.into_iter().map(citation).collect();
+                self.open(index, Block::text(citations))?;
                 self.add_text(text("text"), events);
             }
             Some("thinking") => {
-                self.open(index, Block::thinking(text("signature")));
+                self.open(index, Block::thinking(text("signature")))?;
                 self.add_thinking(text("thinking"), events);
             }
-            Some("redacted_thinking") => self.open(index, Block::Redacted(text("data"))),
+            Some("redacted_thinking") => self.open(index, Block::Redacted(text("data")))?,
             Some("tool_use") => {
                 let beginning = Beginning {
                     id: block.filled("id"),
@@ -139,9 +139,9 @@ impl Answer {
                     extras: extras(&block, &["type", "id", "name", "input"]),
                 };
                 let call = self.calls.begin(beginning, events).map_err(Fault::Call)?;
-                self.open(index, Block::Call(call));
+                self.open(index, Block::Call(call))?;
             }
-            Some(_) => self.open(index, Block::Opaque(Opaque::new(raw.get()))),
+            Some(_) => self.open(index, Block::Opaque(Opaque::new(raw.get())))?,
             // What has no type is no block, but its pieces may be.
             None => {}
         }
@@ -149,9 +149,10 @@ impl Answer {
     }
 
     /// Takes words that stand in no block.
-    pub(super) fn say(&mut self, words: String, events: &mut Vec<ModelEvent>) {
-        self.open(None, Block::text(Vec::new()));
+    pub(super) fn say(&mut self, words: String, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        self.open(None, Block::text(Vec::new()))?;
         self.add_text(words, events);
+        Ok(())
     }
 
     /// Takes a piece of a block; one without an index belongs to the latest block. Words that no block was opened for open one.
@@ -167,13 +168,10 @@ impl Answer {
             Some(index) => self.places.get(&index).copied(),
             None => self.blocks.len().checked_sub(1),
         };
-        if place.is_none() || kind == "citations_delta" {
-            self.room()?;
-        }
         let Some(place) = place else {
             match kind.as_str() {
-                "text_delta" => self.open(index, Block::text(Vec::new())),
-                "thinking_delta" => self.open(index, Block::thinking(String::new())),
+                "text_delta" => self.open(index, Block::text(Vec::new()))?,
+                "thinking_delta" => self.open(index, Block::thinking(String::new()))?,
                 "input_json_delta" => return Err(Fault::StrayInput),
                 _ => return Ok(()),
             }
@@ -182,14 +180,14 @@ impl Answer {
         match (&mut self.blocks[place], kind.as_str()) {
             (Block::Text { text: known, .. }, "text_delta") => push_text(known, text("text"), events),
             (Block::Text { citations, .. }, "citations_delta") => {
-                self.citations += 1;
+                self.room.take(1).map_err(Fault::Full)?;
                 citations.extend(delta.get("citation").map(citation));
             }
             (Block::Thinking { text: known, .. }, "thinking_delta") => push_thinking(known, text("thinking"), events),
             (Block::Thinking { signature, .. }, "signature_delta") => signature.push_str(&text("signature")),
             (Block::Call(call), "input_json_delta") => call.push(text("partial_json"), events),
             (Block::Opaque(block), "input_json_delta") => block.push_input(&text("partial_json")),
-            (Block::Opaque(block), _) => block.merge(delta),
+            (Block::Opaque(block), _) => block.merge(delta, &mut self.room).map_err(Fault::Full)?,
             // A piece of a kind that its block can't have.
             _ => {}
         }
@@ -243,20 +241,13 @@ impl Answer {
         }
     }
 
-    fn room(&self) -> Result<(), Fault> {
-        let is_full = self.blocks.len().max(self.citations) >= MAX_PARTS;
-        if is_full {
-            Err(Fault::TooManyBlocks(MAX_PARTS))
-        } else {
-            Ok(())
-        }
-    }
-
-    fn open(&mut self, index: Option<u64>, block: Block) {
+    fn open(&mut self, index: Option<u64>, block: Block) -> Result<(), Fault> {
+        self.room.take(1).map_err(Fault::Full)?;
         if let Some(index) = index {
             self.places.insert(index, self.blocks.len());
         }
         self.blocks.push(block);
+        Ok(())
     }
 
     fn add_text(&mut self, piece: String, events: &mut Vec<ModelEvent>) {

@@ -37,7 +37,7 @@ impl MessagesDecoder {
             body: Body::new(content_type, caps),
             saw_frame: false,
             saw_message: false,
-            answer: Some(Answer::new(ids, caps.tool_calls)),
+            answer: Some(Answer::new(ids, caps)),
         }
     }
 }
@@ -162,7 +162,7 @@ impl MessagesDecoder {
         let mut outcome = Ok(());
         // Some gateways answer with the words alone, and with nothing where there are none.
         if let Some(words) = words {
-            answer.say(words, events);
+            outcome = answer.say(words, events);
         }
         for block in blocks {
             outcome = outcome.and_then(|()| answer.begin(None, block, events));
@@ -188,7 +188,7 @@ impl MessagesDecoder {
                     "",
                 );
             }
-            Fault::TooManyBlocks(limit) => return protocol(format!("the answer has more than {limit} blocks"), ""),
+            Fault::Full(full) => return (*full).into(),
             Fault::Call(CallFault::Nameless) => "a tool call has no name",
             Fault::StrayInput => "a piece of a tool call belongs to no call",
         };

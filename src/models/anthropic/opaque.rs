@@ -1,7 +1,8 @@
 //! Keeps blocks that have no neutral form, such as those of the provider's own tools: verbatim unless they come in pieces.
 
 use crate::json::{Object, Value};
-use crate::models::wire::{self, Fields};
+use crate::models::room::{Full, Room};
+use crate::models::wire::Fields;
 
 /// A block in the making.
 #[derive(Debug)]
@@ -29,20 +30,26 @@ impl Opaque {
     }
 
     /// Adds a piece of a kind that nobody has told us of: texts grow, lists get longer, all else is set.
-    pub(super) fn merge(&mut self, delta: &Fields<'_>) {
-        let known = self
-            .merged
-            .get_or_insert_with(|| serde_json::from_str(&self.raw).unwrap_or_default());
+    pub(super) fn merge(&mut self, delta: &Fields<'_>, room: &mut Room) -> Result<(), Full> {
+        let known = match &mut self.merged {
+            Some(known) => known,
+            None => self.merged.insert(room.take_object(&self.raw)?),
+        };
         for (name, raw) in delta.iter().filter(|(name, _)| *name != "type") {
-            let Some(value) = wire::value(raw) else { continue };
+            let Some(value) = room.read(raw.get())? else { continue };
             match (known.get_mut(name), value) {
                 (Some(Value::String(known)), Value::String(text)) => known.push_str(&text),
-                (Some(Value::Array(known)), Value::Array(items)) => known.extend(items),
-                (_, value) => {
+                (Some(Value::Array(known)), Value::Array(items)) => {
+                    room.take_values(&items)?;
+                    known.extend(items);
+                }
+                (old, value) => {
+                    room.take_instead(old.as_deref(), &value)?;
                     known.insert(name.to_owned(), value);
                 }
             }
         }
+        Ok(())
     }
 
     /// Returns the JSON text of the block.
@@ -73,7 +80,9 @@ mod tests {
             block.push_input(piece);
         }
         for delta in deltas {
-            block.merge(&Fields::parse(delta).unwrap());
+            block
+                .merge(&Fields::parse(delta).unwrap(), &mut Room::new(100))
+                .unwrap();
         }
         block.finish()
     }

@@ -13,7 +13,9 @@ use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart};
 use crate::models::calls::{Beginning, Call, CallFault, CallMaker, extras};
-use crate::models::wire::{self, Fields, MAX_PARTS};
+use crate::models::room::{Full, Room};
+use crate::models::settings::CapSettings;
+use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
 /// An answer in the making.
@@ -22,7 +24,7 @@ pub(super) struct Answer {
     blocks: Vec<Block>,
     /// The place of the latest block with each index; the index is a key only.
     places: HashMap<u64, usize>,
-    citations: usize,
+    room: Room,
     calls: CallMaker,
     usage: Usage,
     stop_reason: Option<String>,
@@ -41,20 +43,20 @@ enum Block {
 pub(super) enum Fault {
     /// A call can't begin.
     Call(CallFault),
-    /// The answer has as many blocks or sources as it may have.
-    TooManyBlocks(usize),
+    /// There are more blocks and sources than allowed.
+    Full(Full),
     /// A piece of a call's input belongs to no block.
     StrayInput,
 }
 
 impl Answer {
-    /// Makes an empty answer of at most `limit` calls.
-    pub(super) fn new(ids: Arc<dyn IdSource>, limit: usize) -> Self {
+    /// Makes an empty answer.
+    pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             blocks: Vec::new(),
             places: HashMap::new(),
-            citations: 0,
-            calls: CallMaker::new(ids, limit),
+            room: Room::new(caps.parts),
+            calls: CallMaker::new(ids, caps.tool_calls),
             usage: Usage::default(),
             stop_reason: None,
         }
@@ -169,11 +171,13 @@ impl Answer {
         let place = self.place(index);
         match (place.and_then(|place| self.blocks.get_mut(place)), call) {
             (Some(Block::Call(known)), Some(call)) => known.push(call.text("input").unwrap_or_default(), events),
-            (Some(Block::Opaque(known)), _) => known.merge(delta),
+            (Some(Block::Opaque(known)), _) => {
+                known.merge(delta, &mut self.room).map_err(Fault::Full)?;
+            }
             (_, Some(_)) => return Err(Fault::StrayInput),
             (_, None) => {
                 let mut block = Opaque::new("{}");
-                block.merge(delta);
+                block.merge(delta, &mut self.room).map_err(Fault::Full)?;
                 self.open(index, Block::Opaque(block))?;
             }
         }
@@ -249,10 +253,8 @@ impl Answer {
     }
 
     fn open(&mut self, index: Option<u64>, block: Block) -> Result<usize, Fault> {
+        self.room.take(1).map_err(Fault::Full)?;
         let place = self.blocks.len();
-        if place >= MAX_PARTS {
-            return Err(Fault::TooManyBlocks(MAX_PARTS));
-        }
         if let Some(index) = index {
             self.places.insert(index, place);
         }
@@ -270,10 +272,7 @@ impl Answer {
     }
 
     fn cite(&mut self, place: usize, source: &RawValue) -> Result<(), Fault> {
-        if self.citations >= MAX_PARTS {
-            return Err(Fault::TooManyBlocks(MAX_PARTS));
-        }
-        self.citations += 1;
+        self.room.take(1).map_err(Fault::Full)?;
         if let Some(Block::Text { citations, .. }) = self.blocks.get_mut(place) {
             citations.push(Citation(RawJson::new(source.get())));
         }

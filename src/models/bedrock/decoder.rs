@@ -45,7 +45,7 @@ impl ConverseDecoder {
             form: Form::Unknown,
             received: 0,
             saw_message: false,
-            answer: Some(Answer::new(ids, caps.tool_calls)),
+            answer: Some(Answer::new(ids, caps)),
         }
     }
 }
@@ -190,7 +190,7 @@ impl ConverseDecoder {
                 let message = format!("the answer has more than {} tool calls", self.caps.tool_calls);
                 return protocol(message, "");
             }
-            Fault::TooManyBlocks(limit) => return protocol(format!("the answer has more than {limit} blocks"), ""),
+            Fault::Full(full) => return full.into(),
             Fault::Call(CallFault::Nameless) => "a tool call has no name",
             Fault::StrayInput => "a piece of a tool call belongs to no call",
         };

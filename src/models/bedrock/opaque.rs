@@ -1,7 +1,8 @@
 //! Keeps blocks that have no neutral form: verbatim when they come whole, put together when they come in pieces.
 
 use crate::json::{Object, Value};
-use crate::models::wire::{self, Fields};
+use crate::models::room::{Full, Room};
+use crate::models::wire::Fields;
 
 /// The most levels of a piece that are put together; what is deeper replaces what was there.
 const MAX_DEPTH: usize = 8;
@@ -24,15 +25,17 @@ impl Opaque {
     }
 
     /// Adds a piece: texts grow, lists get longer, objects are filled, all else is set.
-    pub(super) fn merge(&mut self, delta: &Fields<'_>) {
-        let known = self
-            .merged
-            .get_or_insert_with(|| serde_json::from_str(&self.raw).unwrap_or_default());
+    pub(super) fn merge(&mut self, delta: &Fields<'_>, room: &mut Room) -> Result<(), Full> {
+        let known = match &mut self.merged {
+            Some(known) => known,
+            None => self.merged.insert(room.take_object(&self.raw)?),
+        };
         for (name, raw) in delta.iter() {
-            if let Some(value) = wire::value(raw) {
-                add(known.entry(name).or_insert(Value::Null), value, MAX_DEPTH);
+            if let Some(value) = room.read(raw.get())? {
+                add(slot(known, name, room)?, value, MAX_DEPTH, room)?;
             }
         }
+        Ok(())
     }
 
     /// Returns the JSON text of the block.
@@ -50,21 +53,36 @@ impl Opaque {
     }
 }
 
-fn add(known: &mut Value, piece: Value, depth: usize) {
+/// Returns the place of a field, which is null where there was none.
+fn slot<'a>(known: &'a mut Object, name: &str, room: &mut Room) -> Result<&'a mut Value, Full> {
+    if !known.contains_key(name) {
+        room.take(1)?;
+    }
+    Ok(known.entry(name).or_insert(Value::Null))
+}
+
+fn add(known: &mut Value, piece: Value, depth: usize, room: &mut Room) -> Result<(), Full> {
     match (known, piece) {
         (Value::String(known), Value::String(text)) => known.push_str(&text),
-        (Value::Array(known), Value::Array(items)) => known.extend(items),
+        (Value::Array(known), Value::Array(items)) => {
+            room.take_values(&items)?;
+            known.extend(items);
+        }
         (Value::Object(known), Value::Object(fields)) if depth > 0 => {
             for (name, value) in fields {
-                add(known.entry(name).or_insert(Value::Null), value, depth - 1);
+                add(slot(known, &name, room)?, value, depth - 1, room)?;
             }
         }
         // A result begins as an object, and its pieces are lists of its content.
         (Value::Object(known), Value::Array(items)) if depth > 0 => {
-            add(known.entry("content").or_insert(Value::Null), Value::Array(items), 0);
+            add(slot(known, "content", room)?, Value::Array(items), 0, room)?;
         }
-        (known, value) => *known = value,
+        (known, value) => {
+            room.take_instead(Some(known), &value)?;
+            *known = value;
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -105,7 +123,9 @@ mod tests {
         ] {
             let mut block = Opaque::new(start);
             for delta in deltas {
-                block.merge(&Fields::parse(delta).unwrap());
+                block
+                    .merge(&Fields::parse(delta).unwrap(), &mut Room::new(100))
+                    .unwrap();
             }
             assert_eq!(block.finish(), expected);
         }

@@ -12,7 +12,9 @@ use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart};
 use crate::models::calls::{Beginning, CallFault, CallMaker, extras};
-use crate::models::wire::{self, Fields, MAX_PARTS};
+use crate::models::room::{Full, Room};
+use crate::models::settings::CapSettings;
+use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
 /// The most characters of the provider's words on why an answer ended.
@@ -23,6 +25,7 @@ const REASON_CHARS: usize = 500;
 pub(super) struct Answer {
     parts: Vec<ContentPart>,
     citations: Vec<Citation>,
+    room: Room,
     calls: CallMaker,
     counts: Counts,
     executed: Executed,
@@ -40,17 +43,18 @@ pub(super) struct Answer {
 pub(super) enum Fault {
     /// A call can't begin.
     Call(CallFault),
-    /// The answer has as many parts as it may have.
-    TooManyParts(usize),
+    /// There are more parts and citations than allowed.
+    Full(Full),
 }
 
 impl Answer {
-    /// Makes an empty answer of at most `max_calls` calls.
-    pub(super) fn new(ids: Arc<dyn IdSource>, max_calls: usize) -> Self {
+    /// Makes an empty answer.
+    pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             parts: Vec::new(),
             citations: Vec::new(),
-            calls: CallMaker::new(ids, max_calls),
+            room: Room::new(caps.parts),
+            calls: CallMaker::new(ids, caps.tool_calls),
             counts: Counts::default(),
             executed: Executed::default(),
             usage: Usage::default(),
@@ -205,9 +209,7 @@ impl Answer {
         for raw in quoted.into_iter().flatten().chain(found) {
             let citation = Citation(RawJson::new(raw.get()));
             if self.citations.last() != Some(&citation) {
-                if self.citations.len() >= MAX_PARTS {
-                    return Err(Fault::TooManyParts(MAX_PARTS));
-                }
+                self.room.take(1).map_err(Fault::Full)?;
                 self.citations.push(citation);
             }
         }
@@ -215,9 +217,7 @@ impl Answer {
     }
 
     fn push(&mut self, part: ContentPart) -> Result<(), Fault> {
-        if self.parts.len() >= MAX_PARTS {
-            return Err(Fault::TooManyParts(MAX_PARTS));
-        }
+        self.room.take(1).map_err(Fault::Full)?;
         self.parts.push(part);
         Ok(())
     }

@@ -37,7 +37,7 @@ impl GeminiDecoder {
             body: Body::new(content_type, caps),
             saw_frame: false,
             saw_answer: false,
-            answer: Some(Answer::new(ids, caps.tool_calls)),
+            answer: Some(Answer::new(ids, caps)),
         }
     }
 }
@@ -80,11 +80,13 @@ impl FrameDecoder for GeminiDecoder {
             return self.complete(events);
         }
         // The form of streams that were not asked for as events, and of some errors.
-        let chunks: Vec<&serde_json::value::RawValue> = match serde_json::from_str(body) {
-            Ok(chunks) => chunks,
-            Err(error) if error.is_eof() => return Err(truncated()),
-            Err(_) => return Err(protocol("the answer is not JSON".to_owned(), body)),
-        };
+        let chunks = wire::read_list(body).map_err(|error| {
+            if error.is_eof() {
+                truncated()
+            } else {
+                protocol("the answer is not JSON, or a list that is too long".to_owned(), body)
+            }
+        })?;
         self.saw_frame = !chunks.is_empty();
         for chunk in chunks {
             self.take_chunk(chunk.get(), events)?;
@@ -139,7 +141,7 @@ impl GeminiDecoder {
     fn failure(&self, fault: Fault, text: &str) -> Failure {
         let message = match fault {
             Fault::Call(CallFault::TooMany) => format!("the answer has more than {} tool calls", self.caps.tool_calls),
-            Fault::TooManyParts(limit) => format!("the answer has more than {limit} parts"),
+            Fault::Full(full) => return full.into(),
             Fault::Call(CallFault::Nameless) => return protocol("a tool call has no name".to_owned(), text),
         };
         protocol(message, "")

@@ -13,7 +13,9 @@ use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart};
-use crate::models::wire::{self, Fields, MAX_PARTS};
+use crate::models::room::{Full, Room};
+use crate::models::settings::CapSettings;
+use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
 /// The most tools of the provider's own that are counted in an answer.
@@ -24,8 +26,8 @@ const MAX_EXECUTED_TOOLS: u64 = 256;
 pub(super) enum Fault {
     /// There are more calls than allowed.
     TooManyCalls,
-    /// There are more parts or citations than allowed.
-    TooManyParts(usize),
+    /// There are more parts and citations than allowed.
+    Full(Full),
 }
 
 /// An answer in the making.
@@ -35,8 +37,7 @@ pub(super) struct Answer {
     calls: Calls,
     /// How many of the calls have their place among the parts.
     placed_calls: usize,
-    /// How many citations the texts have.
-    citations: usize,
+    room: Room,
     kept: KeptFields,
     /// Splits reasoning off the words; `None` where the words are the answer.
     think: Option<ThinkSplit>,
@@ -67,13 +68,13 @@ enum Part {
 }
 
 impl Answer {
-    /// Makes an empty answer of at most `limit` calls.
-    pub(super) fn new(ids: Arc<dyn IdSource>, limit: usize) -> Self {
+    /// Makes an empty answer.
+    pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             parts: Vec::new(),
-            calls: Calls::new(ids, limit),
+            calls: Calls::new(ids, caps.tool_calls),
             placed_calls: 0,
-            citations: 0,
+            room: Room::new(caps.parts),
             kept: KeptFields::default(),
             think: None,
             executed_tools: BTreeMap::new(),
@@ -129,15 +130,17 @@ impl Answer {
         whole: bool,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
-        self.kept.take(message, whole);
+        let before = self.parts.len();
+        self.kept.take(message, whole, &mut self.room).map_err(Fault::Full)?;
         self.add_reasoning(reasoning_words(message), events);
         if let Some(content) = message.get("content") {
-            self.take_content(content, whole, events);
+            self.take_content(content, whole, events).map_err(Fault::Full)?;
         }
         self.add_refusal(message.text("refusal").unwrap_or_default(), events);
         let images = message.list("images").unwrap_or_default();
         self.parts.extend(images.into_iter().filter_map(image).map(Part::Image));
-        self.add_citations(&message.list("annotations").unwrap_or_default());
+        self.add_citations(&message.list("annotations").unwrap_or_default())
+            .map_err(Fault::Full)?;
         for (slot, item) in message.list("tool_calls").unwrap_or_default().into_iter().enumerate() {
             if let Some(item) = wire::object(item) {
                 self.calls
@@ -158,11 +161,7 @@ impl Answer {
         }
         self.parts.extend((self.placed_calls..self.calls.len()).map(Part::Call));
         self.placed_calls = self.calls.len();
-        let parts = self.parts.len().max(self.citations).max(self.kept.blocks());
-        if parts > MAX_PARTS {
-            return Err(Fault::TooManyParts(MAX_PARTS));
-        }
-        Ok(())
+        self.room.take(self.parts.len() - before).map_err(Fault::Full)
     }
 
     /// Returns the whole answer.
@@ -209,7 +208,7 @@ impl Answer {
         }
     }
 
-    fn take_content(&mut self, content: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) {
+    fn take_content(&mut self, content: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), Full> {
         if let Some(text) = wire::text(content) {
             match &mut self.think {
                 Some(think) => {
@@ -220,9 +219,10 @@ impl Answer {
             }
         } else if let Some(items) = wire::list(content) {
             for item in items {
-                self.take_block(item, whole, events);
+                self.take_block(item, whole, events)?;
             }
         }
+        Ok(())
     }
 
     fn add_split(&mut self, split: Split, events: &mut Vec<ModelEvent>) {
@@ -230,20 +230,22 @@ impl Answer {
         self.add_text(split.text, events);
     }
 
-    fn take_block(&mut self, raw: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) {
+    fn take_block(&mut self, raw: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), Full> {
         let Some(block) = wire::object(raw) else {
-            return self.add_text(wire::text(raw).unwrap_or_default(), events);
+            self.add_text(wire::text(raw).unwrap_or_default(), events);
+            return Ok(());
         };
         match block.text("type").as_deref() {
             Some("text" | "output_text") | None if block.has("text") => {
                 self.add_text(block.text("text").unwrap_or_default(), events);
                 let sources = block.list("annotations").or_else(|| block.list("citations"));
-                self.add_citations(&sources.unwrap_or_default());
+                self.add_citations(&sources.unwrap_or_default())?;
             }
             Some("refusal") => self.add_refusal(block.text("refusal").unwrap_or_default(), events),
-            Some("thinking" | "reasoning") => self.add_thinking(raw, words(&block), whole, events),
+            Some("thinking" | "reasoning") => self.add_thinking(raw, words(&block), whole, events)?,
             _ => self.parts.push(Part::Opaque(raw.get().to_owned())),
         }
+        Ok(())
     }
 
     fn add_text(&mut self, piece: String, events: &mut Vec<ModelEvent>) {
@@ -282,11 +284,17 @@ impl Answer {
         events.push(ModelEvent::RefusalDelta { text: piece });
     }
 
-    fn add_thinking(&mut self, raw: &RawValue, piece: String, whole: bool, events: &mut Vec<ModelEvent>) {
+    fn add_thinking(
+        &mut self,
+        raw: &RawValue,
+        piece: String,
+        whole: bool,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), Full> {
         match self.parts.last_mut() {
             Some(Part::Thinking { words, block }) if !whole && block.continues_with(raw) => {
                 words.push_str(&piece);
-                block.merge(raw);
+                block.merge(raw, &mut self.room)?;
             }
             _ => self.parts.push(Part::Thinking {
                 words: piece.clone(),
@@ -296,13 +304,14 @@ impl Answer {
         if !piece.is_empty() {
             events.push(ModelEvent::ReasoningDelta { text: piece });
         }
+        Ok(())
     }
 
-    fn add_citations(&mut self, sources: &[&RawValue]) {
+    fn add_citations(&mut self, sources: &[&RawValue]) -> Result<(), Full> {
         if sources.is_empty() {
-            return;
+            return Ok(());
         }
-        self.citations += sources.len();
+        self.room.take(sources.len())?;
         let new = sources.iter().map(|source| Citation(RawJson::new(source.get())));
         let last = self.parts.iter_mut().rev().find_map(|part| match part {
             Part::Text { citations, .. } => Some(citations),
@@ -315,6 +324,7 @@ impl Answer {
                 citations: new.collect(),
             }),
         }
+        Ok(())
     }
 }
 

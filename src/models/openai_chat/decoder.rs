@@ -37,7 +37,7 @@ impl ChatDecoder {
             body: Body::new(content_type, caps),
             saw_frame: false,
             saw_choices: false,
-            answer: Some(Answer::new(ids, caps.tool_calls)),
+            answer: Some(Answer::new(ids, caps)),
         }
     }
 
@@ -166,11 +166,11 @@ impl ChatDecoder {
             if let Some((message, whole)) = piece.or_else(|| Some((choice.object("message")?, true))) {
                 let taken = answer.take_message(&message, whole, events);
                 taken.map_err(|fault| {
-                    let (most, what) = match fault {
-                        Fault::TooManyCalls => (self.caps.tool_calls, "tool calls"),
-                        Fault::TooManyParts(most) => (most, "parts"),
-                    };
-                    protocol(format!("the answer has more than {most} {what}"), "")
+                    let message = format!("the answer has more than {} tool calls", self.caps.tool_calls);
+                    match fault {
+                        Fault::TooManyCalls => protocol(message, ""),
+                        Fault::Full(full) => full.into(),
+                    }
                 })?;
             }
             if let Some(reason) = choice.filled("finish_reason") {

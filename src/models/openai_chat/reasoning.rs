@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::json::{Object, RawJson, Value};
 use crate::message::ProviderFields;
+use crate::models::room::{Full, Room};
 use crate::models::wire::{self, Fields};
 
 /// Texts that a stream sends in pieces.
@@ -50,7 +51,7 @@ enum Kept {
 
 impl KeptFields {
     /// Takes the fields of a message, or of a piece of one unless it is `whole`.
-    pub(super) fn take(&mut self, message: &Fields<'_>, whole: bool) {
+    pub(super) fn take(&mut self, message: &Fields<'_>, whole: bool, room: &mut Room) -> Result<(), Full> {
         for (name, raw) in message
             .iter()
             .filter(|(name, raw)| !NOT_KEPT.contains(name) && !is_empty(raw))
@@ -67,11 +68,12 @@ impl KeptFields {
                 && name == DETAILS
                 && let Some(items) = wire::list(raw)
             {
-                self.take_details(name, &items);
+                self.take_details(name, &items, room)?;
             } else {
                 *self.slot(name, || Kept::Raw(String::new())) = Kept::Raw(raw.get().to_owned());
             }
         }
+        Ok(())
     }
 
     /// Returns the fields, verbatim where they came in one piece; `None` if there are none.
@@ -87,15 +89,6 @@ impl KeptFields {
         })
     }
 
-    /// Returns how many blocks the longest list has.
-    pub(super) fn blocks(&self) -> usize {
-        let counts = self.0.iter().map(|(_, kept)| match kept {
-            Kept::Details(blocks) => blocks.len(),
-            Kept::Text(_) | Kept::Raw(_) => 0,
-        });
-        counts.max().unwrap_or_default()
-    }
-
     fn take_text(&mut self, name: &str, text: &str) {
         match self.slot(name, || Kept::Text(String::new())) {
             Kept::Text(known) => known.push_str(text),
@@ -103,19 +96,22 @@ impl KeptFields {
         }
     }
 
-    fn take_details(&mut self, name: &str, items: &[&RawValue]) {
+    fn take_details(&mut self, name: &str, items: &[&RawValue], room: &mut Room) -> Result<(), Full> {
         let kept = self.slot(name, || Kept::Details(Vec::new()));
         if !matches!(kept, Kept::Details(_)) {
             *kept = Kept::Details(Vec::new());
         }
-        let Kept::Details(blocks) = kept else { return };
+        let Kept::Details(blocks) = kept else { return Ok(()) };
         for item in items {
             let fits = blocks.last_mut().filter(|last| last.continues_with(item));
-            match fits {
-                Some(last) => last.merge(item),
-                None => blocks.push(Block::new(item)),
+            if let Some(last) = fits {
+                last.merge(item, room)?;
+            } else {
+                room.take(1)?;
+                blocks.push(Block::new(item));
             }
         }
+        Ok(())
     }
 
     fn slot(&mut self, name: &str, empty: impl FnOnce() -> Kept) -> &mut Kept {
@@ -168,13 +164,15 @@ impl Block {
     }
 
     /// Adds a piece.
-    pub(super) fn merge(&mut self, next: &RawValue) {
+    pub(super) fn merge(&mut self, next: &RawValue, room: &mut Room) -> Result<(), Full> {
         // A piece that is nested too deeply adds nothing; the block is read once all the same, not with each such piece.
-        let known = self
-            .merged
-            .get_or_insert_with(|| serde_json::from_str(&self.raw).unwrap_or_default());
-        if let Some(Value::Object(next)) = wire::value(next) {
-            merge_objects(known, next);
+        let known = match &mut self.merged {
+            Some(known) => known,
+            None => self.merged.insert(room.take_object(&self.raw)?),
+        };
+        match room.read(next.get())? {
+            Some(Value::Object(next)) => merge_objects(known, next, room),
+            _ => Ok(()),
         }
     }
 
@@ -223,7 +221,7 @@ fn is_empty(raw: &RawValue) -> bool {
 /// Texts of these names come in pieces; others are said once.
 const PIECES: [&str; 4] = ["text", "summary", "data", "thinking"];
 
-fn merge_objects(known: &mut Object, next: Object) {
+fn merge_objects(known: &mut Object, next: Object, room: &mut Room) -> Result<(), Full> {
     for (name, value) in next {
         match (known.get_mut(&name), value) {
             (Some(_), Value::Null) => {}
@@ -231,26 +229,32 @@ fn merge_objects(known: &mut Object, next: Object) {
                 known.push_str(&text);
             }
             (Some(Value::String(known)), Value::String(text)) if text.is_empty() && !known.is_empty() => {}
-            (Some(Value::Array(known)), Value::Array(items)) => merge_lists(known, items),
-            (_, value) => {
+            (Some(Value::Array(known)), Value::Array(items)) => merge_lists(known, items, room)?,
+            (old, value) => {
+                room.take_instead(old.as_deref(), &value)?;
                 known.insert(name, value);
             }
         }
     }
+    Ok(())
 }
 
 /// The texts of a thinking block are a list of blocks themselves.
-fn merge_lists(known: &mut Vec<Value>, items: Vec<Value>) {
+fn merge_lists(known: &mut Vec<Value>, items: Vec<Value>, room: &mut Room) -> Result<(), Full> {
     for item in items {
         match (known.last_mut(), item) {
             (Some(Value::Object(last)), Value::Object(item))
                 if last.get("type") == item.get("type") && is_text(&item) =>
             {
-                merge_objects(last, item);
+                merge_objects(last, item, room)?;
             }
-            (_, item) => known.push(item),
+            (_, item) => {
+                room.take_values([&item])?;
+                known.push(item);
+            }
         }
     }
+    Ok(())
 }
 
 fn is_text(block: &Object) -> bool {

@@ -14,7 +14,9 @@ use super::reasoning::{Reasoning, Section};
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
-use crate::models::wire::{self, Fields, MAX_PARTS};
+use crate::models::room::{Full, Room};
+use crate::models::settings::CapSettings;
+use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
 /// Why the pieces make no answer.
@@ -22,8 +24,8 @@ use crate::usage::Usage;
 pub(super) enum Fault {
     /// There are more calls than allowed.
     TooManyCalls,
-    /// There are more items than allowed.
-    TooManyItems(usize),
+    /// There are more items, parts of them and citations than allowed.
+    Full(Full),
 }
 
 /// An answer in the making.
@@ -37,6 +39,7 @@ pub(super) struct Answer {
     told: Told,
     calls: usize,
     most_calls: usize,
+    room: Room,
     model: Option<String>,
     response_id: Option<String>,
 }
@@ -62,8 +65,8 @@ pub(super) enum Said {
 }
 
 impl Answer {
-    /// Makes an empty answer of at most `most_calls` calls.
-    pub(super) fn new(ids: Arc<dyn IdSource>, most_calls: usize) -> Self {
+    /// Makes an empty answer.
+    pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             slots: Vec::new(),
             by_id: HashMap::new(),
@@ -71,7 +74,8 @@ impl Answer {
             listed: None,
             told: Told::new(ids),
             calls: 0,
-            most_calls,
+            most_calls: caps.tool_calls,
+            room: Room::new(caps.parts),
             model: None,
             response_id: None,
         }
@@ -111,7 +115,7 @@ impl Answer {
         } else if let Item::Call(call) = &mut self.slots[place].item {
             call.announce(&item, &mut self.told, events);
         }
-        Ok(())
+        self.count(place)
     }
 
     /// Takes words of an item that may not have been announced.
@@ -159,23 +163,23 @@ impl Answer {
             // Words of one kind for an item of another belong nowhere.
             _ => {}
         }
-        Ok(())
+        self.count(place)
     }
 
-    /// Takes a whole part of a message.
-    pub(super) fn take_part(&mut self, event: &Fields<'_>, events: &mut Vec<ModelEvent>) {
+    /// Takes a whole part of a message, or a source of its text.
+    pub(super) fn take_part(&mut self, event: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let index = event.count("content_index").unwrap_or_default();
-        if let (Some(message), Some(part)) = (self.message(event), event.get("part")) {
-            message.settle_part(index, part, events);
+        let Some(place) = self.find(event.filled("item_id").as_deref(), event.count("output_index")) else {
+            return Ok(());
+        };
+        if let Item::Message(message) = &mut self.slots[place].item {
+            if let Some(part) = event.get("part") {
+                message.settle_part(index, part, events);
+            } else if let Some(source) = event.get("annotation") {
+                message.cite(index, source);
+            }
         }
-    }
-
-    /// Takes a source of a text.
-    pub(super) fn take_citation(&mut self, event: &Fields<'_>) {
-        let index = event.count("content_index").unwrap_or_default();
-        if let (Some(message), Some(source)) = (self.message(event), event.get("annotation")) {
-            message.cite(index, source);
-        }
+        self.count(place)
     }
 
     /// Takes the list of all items. An empty one says nothing about what was announced.
@@ -200,6 +204,7 @@ impl Answer {
             places.push(place);
             self.name(place, id, None);
             self.slots[place].settle(raw, &item, &mut self.told, events);
+            self.count(place)?;
         }
         if !places.is_empty() {
             self.listed = Some(places);
@@ -245,9 +250,7 @@ impl Answer {
             }
             self.calls += 1;
         }
-        if self.slots.len() >= MAX_PARTS {
-            return Err(Fault::TooManyItems(MAX_PARTS));
-        }
+        self.room.take(1).map_err(Fault::Full)?;
         self.slots.push(Slot::new(item));
         Ok(self.slots.len() - 1)
     }
@@ -262,12 +265,10 @@ impl Answer {
         }
     }
 
-    fn message(&mut self, event: &Fields<'_>) -> Option<&mut Message> {
-        let place = self.find(event.filled("item_id").as_deref(), event.count("output_index"))?;
-        match &mut self.slots[place].item {
-            Item::Message(message) => Some(message),
-            _ => None,
-        }
+    /// Takes the room for what an item has got.
+    fn count(&mut self, place: usize) -> Result<(), Fault> {
+        let made = self.slots[place].item.take_made();
+        self.room.take(made).map_err(Fault::Full)
     }
 }
 

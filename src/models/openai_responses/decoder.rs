@@ -47,7 +47,7 @@ impl ResponsesDecoder {
             body: Body::new(content_type, caps),
             saw_frame: false,
             saw_response: false,
-            answer: Some(Answer::new(ids, caps.tool_calls)),
+            answer: Some(Answer::new(ids, caps)),
         }
     }
 }
@@ -128,14 +128,7 @@ impl ResponsesDecoder {
             "done" => return self.take_end(&response, "completed", events),
             "output_item.added" => answer.take_item(event, false, events),
             "output_item.done" => answer.take_item(event, true, events),
-            "content_part.done" => {
-                answer.take_part(event, events);
-                Ok(())
-            }
-            "output_text.annotation.added" => {
-                answer.take_citation(event);
-                Ok(())
-            }
+            "content_part.done" | "output_text.annotation.added" => answer.take_part(event, events),
             _ => match words_event(kind).and_then(|known| Some((event.text(known.field)?, known))) {
                 Some((text, known)) => {
                     let said = if known.is_whole { Said::Whole } else { Said::Piece };
@@ -176,11 +169,13 @@ impl ResponsesDecoder {
     }
 
     fn failure(&self, fault: &Fault) -> Failure {
-        let (most, what) = match fault {
-            Fault::TooManyCalls => (self.caps.tool_calls, "tool calls"),
-            Fault::TooManyItems(most) => (*most, "items"),
-        };
-        protocol(format!("the answer has more than {most} {what}"), "")
+        match fault {
+            Fault::Full(full) => (*full).into(),
+            Fault::TooManyCalls => {
+                let most = self.caps.tool_calls;
+                protocol(format!("the answer has more than {most} tool calls"), "")
+            }
+        }
     }
 }
 

@@ -76,6 +76,15 @@ impl Item {
         }
     }
 
+    /// Returns how many parts of it were made since it was last asked.
+    pub(super) fn take_made(&mut self) -> usize {
+        match self {
+            Self::Message(message) => message.take_made(),
+            Self::Reasoning(reasoning) => reasoning.take_made(),
+            Self::Call(_) | Self::Other => 0,
+        }
+    }
+
     /// Tells whether an announced item is of this kind.
     pub(super) fn fits(&self, item: &Fields<'_>) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(&Self::of(item))

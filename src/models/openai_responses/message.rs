@@ -1,6 +1,7 @@
 //! A message item in the making: texts, refusals and what else a message may hold, by place.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use serde_json::value::RawValue;
 
@@ -32,6 +33,8 @@ pub(super) enum Holds {
 pub(super) struct Message {
     parts: BTreeMap<(u64, Holds), Part>,
     extras: Option<String>,
+    /// How many parts and citations were made that nobody has counted yet.
+    made: usize,
 }
 
 #[derive(Debug, Default)]
@@ -45,19 +48,20 @@ struct Part {
 impl Message {
     /// Adds a piece of a part's words.
     pub(super) fn add(&mut self, place: (u64, Holds), piece: String, events: &mut Vec<ModelEvent>) {
-        self.parts.entry(place).or_default().words.add(&piece);
+        self.part(place).words.add(&piece);
         tell(place.1, piece, events);
     }
 
     /// Takes a part's whole words.
     pub(super) fn settle_words(&mut self, place: (u64, Holds), whole: String, events: &mut Vec<ModelEvent>) {
-        let rest = self.parts.entry(place).or_default().words.settle(whole);
+        let rest = self.part(place).words.settle(whole);
         tell(place.1, rest, events);
     }
 
     /// Adds a source of a text.
     pub(super) fn cite(&mut self, index: u64, source: &RawValue) {
-        let part = self.parts.entry((index, Holds::Text)).or_default();
+        self.made += 1;
+        let part = self.part((index, Holds::Text));
         part.citations.push(Citation(RawJson::new(source.get())));
     }
 
@@ -71,15 +75,17 @@ impl Message {
             _ => (Holds::Other, None),
         };
         let place = (index, holds);
-        let known = self.parts.entry(place).or_default();
+        let sources = part.list("annotations").unwrap_or_default();
+        let known = self.part(place);
         if holds == Holds::Other {
             raw.get().clone_into(&mut known.raw);
         }
-        let sources = part.list("annotations").unwrap_or_default();
+        let new = sources.len().saturating_sub(known.citations.len());
         if !sources.is_empty() {
             let sources = sources.into_iter().map(|source| Citation(RawJson::new(source.get())));
             known.citations = sources.collect();
         }
+        self.made += new;
         self.settle_words(place, words.unwrap_or_default(), events);
         place
     }
@@ -100,6 +106,11 @@ impl Message {
             .map(|(index, part)| self.settle_part(index, part, events))
             .collect();
         self.parts.retain(|place, _| places.binary_search(place).is_ok());
+    }
+
+    /// Returns how many parts and citations were made since it was last asked.
+    pub(super) fn take_made(&mut self) -> usize {
+        mem::take(&mut self.made)
     }
 
     /// Tells whether the model declines.
@@ -133,6 +144,13 @@ impl Message {
             content.push(part);
         }
         mark.is_some()
+    }
+
+    fn part(&mut self, place: (u64, Holds)) -> &mut Part {
+        self.parts.entry(place).or_insert_with(|| {
+            self.made += 1;
+            Part::default()
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! A reasoning item in the making: words for people, and the item itself, which only its provider can read.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use super::words::Words;
 use crate::agent::ports::ModelEvent;
@@ -32,12 +33,14 @@ const BETWEEN: &str = "\n\n";
 pub(super) struct Reasoning {
     paragraphs: BTreeMap<(Section, u64), Words>,
     has_spoken: bool,
+    /// How many paragraphs were made that nobody has counted yet.
+    made: usize,
 }
 
 impl Reasoning {
     /// Adds a piece of a paragraph.
     pub(super) fn add(&mut self, place: (Section, u64), piece: &str, events: &mut Vec<ModelEvent>) {
-        let words = self.paragraphs.entry(place).or_default();
+        let words = self.paragraph(place);
         let is_new = words.said().is_empty();
         words.add(piece);
         self.tell(is_new, piece, events);
@@ -45,7 +48,7 @@ impl Reasoning {
 
     /// Takes a whole paragraph.
     pub(super) fn settle_paragraph(&mut self, place: (Section, u64), whole: String, events: &mut Vec<ModelEvent>) {
-        let words = self.paragraphs.entry(place).or_default();
+        let words = self.paragraph(place);
         let is_new = words.said().is_empty();
         let rest = words.settle(whole);
         self.tell(is_new, &rest, events);
@@ -62,11 +65,23 @@ impl Reasoning {
         }
     }
 
+    /// Returns how many paragraphs were made since it was last asked.
+    pub(super) fn take_made(&mut self) -> usize {
+        mem::take(&mut self.made)
+    }
+
     /// Returns the words.
     pub(super) fn finish(self) -> String {
         let paragraphs = self.paragraphs.into_values().map(Words::finish);
         let paragraphs: Vec<_> = paragraphs.filter(|words| !words.is_empty()).collect();
         paragraphs.join(BETWEEN)
+    }
+
+    fn paragraph(&mut self, place: (Section, u64)) -> &mut Words {
+        self.paragraphs.entry(place).or_insert_with(|| {
+            self.made += 1;
+            Words::default()
+        })
     }
 
     fn tell(&mut self, is_new: bool, piece: &str, events: &mut Vec<ModelEvent>) {

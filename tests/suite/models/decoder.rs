@@ -344,7 +344,7 @@ fn answers_and_events_have_a_largest_size() {
     let caps = CapSettings {
         event_bytes: 200,
         response_bytes: 2_000,
-        tool_calls: 256,
+        ..CapSettings::default()
     };
     let long = format!("data: {}\n\n", HELLO.replace("hello", &"x".repeat(300)));
     let many = format!("data: {HELLO}\n\n").repeat(100);

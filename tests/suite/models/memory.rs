@@ -6,70 +6,180 @@ use allocation_counter::measure;
 use super::bedrock::support::frame;
 use super::worst::{DECODERS, Make};
 
+/// Those of the service, a 64th of each.
 const CAPS: CapSettings = CapSettings {
-    event_bytes: 1 << 20,
-    response_bytes: 8 << 20,
-    tool_calls: 256,
+    event_bytes: (8 << 20) / 64,
+    response_bytes: (64 << 20) / 64,
+    tool_calls: 256 / 64,
+    parts: 16_384 / 64,
 };
 /// The bytes of an answer are received, kept and put together to what it says.
 const PER_BYTE: u64 = 4;
-/// Blocks that come in pieces are merged as values, which take many times their bytes.
-const PER_MERGED_BYTE: u64 = 64;
-/// What the most parts, fields and items take that an answer may have, however short it is.
-const PARTS: u64 = 16 << 20;
+/// A part, a citation or a value of a block that comes in pieces, beside its bytes.
+const PER_PART: u64 = 1 << 10;
+/// The most fields of an object and items of a list that are read at a time, and what each takes until its event is read.
+const LIST: u64 = (1 << 16) * 256;
 
-/// Small frames of each protocol, of which an answer has as many as it may; `@` stands for the number of the frame.
-fn small_frames(name: &str) -> &'static [&'static str] {
+/// How many large events are sent: enough to tell what each adds to what stays.
+const EVENTS: usize = 3;
+
+/// Small frames of each protocol, of which an answer has as many as it may, the last of several ones again and again; `@` stands for the
+/// number of the frame.
+fn small_frames(name: &str) -> &'static [&'static [&'static str]] {
     match name {
         "chat" => &[
-            r#"{"choices":[{"delta":{"content":"x"}}]}"#,
-            r#"{"choices":[{"delta":{"content":"x","reasoning":"y"}}]}"#,
-            r#"{"choices":[{"delta":{"content":[{}]}}]}"#,
-            r#"{"choices":[{"delta":{"refusal":"x","images":[{"image_url":{"url":"data:image/png;base64,"}}]}}]}"#,
-            r#"{"choices":[{"delta":{"content":[{"type":"thinking","@":0}]}}]}"#,
-            r#"{"choices":[{"delta":{"content":[{"type":"thinking"},{"type":"@"}]}}]}"#,
-            r#"{"choices":[{"delta":{"reasoning_details":[{"type":"t","@":0}]}}]}"#,
-            r#"{"choices":[{"delta":{"reasoning_details":[{"type":"@"}]}}]}"#,
-            r#"{"choices":[{"delta":{"@":0}}]}"#,
-            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"x"}}]}}]}"#,
-            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"@":0}]}}]}"#,
-            r#"{"choices":[{"delta":{"annotations":[0,0,0,0]}}]}"#,
+            &[r#"{"choices":[{"delta":{"content":"x"}}]}"#],
+            &[r#"{"choices":[{"delta":{"content":"x","reasoning":"y"}}]}"#],
+            &[r#"{"choices":[{"delta":{"content":[{}]}}]}"#],
+            &[r#"{"choices":[{"delta":{"refusal":"x","images":[{"image_url":{"url":"data:image/png;base64,"}}]}}]}"#],
+            &[r#"{"choices":[{"delta":{"content":[{"type":"thinking","@":0}]}}]}"#],
+            &[r#"{"choices":[{"delta":{"content":[{"type":"thinking","a":[{"":0},{"":0},{"":0}]}]}}]}"#],
+            &[r#"{"choices":[{"delta":{"content":[{"type":"thinking"},{"type":"@"}]}}]}"#],
+            &[r#"{"choices":[{"delta":{"reasoning_details":[{"type":"t","@":0}]}}]}"#],
+            &[r#"{"choices":[{"delta":{"reasoning_details":[{"type":"t","a":[{"":0},{"":0},{"":0}]}]}}]}"#],
+            &[r#"{"choices":[{"delta":{"reasoning_details":[{"type":"@"}]}}]}"#],
+            &[r#"{"choices":[{"delta":{"@":0}}]}"#],
+            &[r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"x"}}]}}]}"#],
+            &[r#"{"choices":[{"delta":{"tool_calls":[{"index":@,"function":{"name":"f"}}]}}]}"#],
+            &[r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"@":0}]}}]}"#],
+            &[r#"{"choices":[{"delta":{"annotations":[0,0,0,0]}}]}"#],
         ],
         "messages" => &[
-            r#"{"type":"content_block_start","index":@,"content_block":{"type":"text","text":"x"}}"#,
-            r#"{"type":"content_block_start","content_block":{"type":"x"}}"#,
-            r#"{"type":"content_block_start","content_block":{"type":"thinking"}}"#,
-            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","citations":[0,0,0,0]}}"#,
-            r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"x"}}"#,
-            r#"{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"x"}}"#,
-            r#"{"type":"content_block_delta","delta":{"type":"citations_delta","citation":0}}"#,
+            &[r#"{"type":"content_block_start","index":@,"content_block":{"type":"text","text":"x"}}"#],
+            &[r#"{"type":"content_block_start","content_block":{"type":"x"}}"#],
+            &[r#"{"type":"content_block_start","content_block":{"type":"thinking"}}"#],
+            &[r#"{"type":"content_block_start","content_block":{"type":"tool_use","name":"f"}}"#],
+            &[r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","citations":[0,0,0,0]}}"#],
+            &[r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"x"}}"#],
+            &[r#"{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"x"}}"#],
+            &[
+                r#"{"type":"content_block_start","content_block":{"type":"text"}}"#,
+                r#"{"type":"content_block_delta","delta":{"type":"citations_delta","citation":0}}"#,
+            ],
+            &[
+                r#"{"type":"content_block_start","content_block":{"type":"x"}}"#,
+                r#"{"type":"content_block_delta","delta":{"type":"x","@":0}}"#,
+            ],
+            &[
+                r#"{"type":"content_block_start","content_block":{"type":"x"}}"#,
+                r#"{"type":"content_block_delta","delta":{"type":"x","a":[{"":0},{"":0},{"":0}]}}"#,
+            ],
         ],
         "gemini" => &[
-            r#"{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}"#,
-            r#"{"candidates":[{"content":{"parts":[{"text":"x","thought":true},{"text":"x"}]}}]}"#,
-            r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}"#,
-            r#"{"candidates":[{"content":{"parts":[{"x":0}]}}]}"#,
-            r#"{"candidates":[{"groundingMetadata":{"webSearchQueries":["@"]}}]}"#,
+            &[r#"{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}"#],
+            &[r#"{"candidates":[{"content":{"parts":[{"text":"x","thought":true},{"text":"x"}]}}]}"#],
+            &[r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}"#],
+            &[r#"{"candidates":[{"content":{"parts":[{"x":0}]}}]}"#],
+            &[r#"{"candidates":[{"groundingMetadata":{"webSearchQueries":["@"]}}]}"#],
         ],
         "converse" => &[],
         _ => &[
-            r#"{"type":"response.output_text.delta","item_id":"@","delta":"x"}"#,
-            r#"{"type":"response.output_text.delta","item_id":"a","content_index":@,"delta":"x"}"#,
-            r#"{"type":"response.output_text.delta","item_id":"a","delta":"x"}"#,
-            r#"{"type":"response.reasoning_summary_text.delta","item_id":"a","summary_index":@,"delta":"x"}"#,
-            r#"{"type":"response.output_item.added","item":{"type":"message","id":"@"}}"#,
-            r#"{"type":"response.output_item.added","item":{"type":"x","id":"@"}}"#,
-            r#"{"type":"response.output_item.done","item":{"type":"x","id":"@"}}"#,
-            r#"{"type":"response.output_item.done","item":{"type":"x"}}"#,
-            r#"{"type":"response.output_item.done","output_index":@,"item":{"type":"message"}}"#,
-            r#"{"type":"response.output_text.annotation.added","item_id":"a","content_index":@,"annotation":0}"#,
-            r#"{"type":"response.content_part.done","item_id":"a","content_index":@,"part":{"type":"output_text","text":"x"}}"#,
+            &[r#"{"type":"response.output_text.delta","item_id":"@","delta":"x"}"#],
+            &[r#"{"type":"response.output_text.delta","item_id":"a","content_index":@,"delta":"x"}"#],
+            &[r#"{"type":"response.output_text.delta","item_id":"a","delta":"x"}"#],
+            &[r#"{"type":"response.reasoning_summary_text.delta","item_id":"a","summary_index":@,"delta":"x"}"#],
+            &[r#"{"type":"response.output_item.added","item":{"type":"message","id":"@"}}"#],
+            &[r#"{"type":"response.output_item.added","item":{"type":"x","id":"@"}}"#],
+            &[r#"{"type":"response.output_item.done","item":{"type":"x","id":"@"}}"#],
+            &[r#"{"type":"response.output_item.done","item":{"type":"x"}}"#],
+            &[r#"{"type":"response.output_item.done","item":{"type":"function_call","name":"f"}}"#],
+            &[r#"{"type":"response.output_item.done","output_index":@,"item":{"type":"message"}}"#],
+            &[r#"{"type":"response.output_item.done","item":{"type":"message","content":[0,0,0,0,0,0,0,0]}}"#],
+            &[
+                r#"{"type":"response.output_item.added","item":{"type":"message","id":"a"}}"#,
+                r#"{"type":"response.output_text.annotation.added","item_id":"a","content_index":@,"annotation":0}"#,
+            ],
+            &[
+                r#"{"type":"response.output_item.added","item":{"type":"message","id":"a"}}"#,
+                r#"{"type":"response.content_part.done","item_id":"a","content_index":@,"part":{"type":"output_text"}}"#,
+            ],
         ],
     }
 }
 
+/// Where an answer of each protocol has a list or an object as large as it likes, in an event and in one body.
+fn places(name: &str) -> (&'static [(&'static str, &'static str)], (&'static str, &'static str)) {
+    match name {
+        "chat" => (
+            &[
+                (r#"{"choices":[{"delta":{"content":"#, "}}]}"),
+                (r#"{"choices":[{"delta":{"annotations":"#, "}}]}"),
+                (r#"{"choices":[{"delta":{"content":[{"type":"thinking","a":"#, "}]}}]}"),
+                (
+                    r#"{"choices":[{"delta":{"reasoning_details":[{"type":"t","a":"#,
+                    "}]}}]}",
+                ),
+                (r#"{"error":"#, "}"),
+            ],
+            (r#"{"choices":[{"message":{"content":"#, "}}]}"),
+        ),
+        "messages" => (
+            &[
+                (
+                    r#"{"type":"content_block_start","content_block":{"type":"text","citations":"#,
+                    "}}",
+                ),
+                (
+                    r#"{"type":"content_block_start","content_block":{"type":"x","a":"#,
+                    "}}",
+                ),
+                (r#"{"type":"message","content":"#, "}"),
+                (r#"{"error":"#, "}"),
+            ],
+            (r#"{"type":"message","content":"#, "}"),
+        ),
+        "gemini" => (
+            &[
+                (r#"{"candidates":[{"content":{"parts":"#, "}}]}"),
+                (r#"{"candidates":[{"citationMetadata":{"citations":"#, "}}]}"),
+                (r#"{"candidates":[{"groundingMetadata":{"webSearchQueries":"#, "}}]}"),
+                (r#"{"error":"#, "}"),
+            ],
+            (r#"[{"candidates":[]},"#, "]"),
+        ),
+        "converse" => (
+            &[],
+            (
+                r#"{"output":{"message":{"content":[{"citationsContent":{"citations":"#,
+                "}}]}}}",
+            ),
+        ),
+        _ => (
+            &[
+                (
+                    r#"{"type":"response.output_item.done","item":{"type":"message","content":"#,
+                    "}}",
+                ),
+                (
+                    r#"{"type":"response.output_item.done","item":{"type":"reasoning","summary":"#,
+                    "}}",
+                ),
+                (r#"{"type":"response.completed","response":{"output":"#, "}}"),
+                (
+                    r#"{"type":"response.failed","response":{"status":"failed","error":"#,
+                    "}}",
+                ),
+            ],
+            (r#"{"object":"response","output":"#, "}"),
+        ),
+    }
+}
+
+/// Returns values that are as dense, as deep and as long as an event may be.
+fn values() -> Vec<String> {
+    let room = CAPS.event_bytes - 200;
+    let many = |item: &str| vec![item; room / (item.len() + 1)].join(",");
+    vec![
+        format!("[{}]", many("0")),
+        format!("[{}]", many(r#"{"":0}"#)),
+        format!("{{{}}}", many(r#""":0"#)),
+        "[".repeat(room / 2) + &"]".repeat(room / 2),
+        format!("\"{}\"", "\\n".repeat(room / 2 - 1)),
+    ]
+}
+
 /// Has an answer decoded, whatever comes of it, and looks at the most bytes that were held at a time.
-fn decode(name: &str, shown: &str, make: Make, kind: Option<&str>, bytes: &[u8]) {
+fn decode(name: &str, shown: &str, make: Make, kind: Option<&str>, bytes: &[u8], beside: u64) {
     let taken = measure(|| {
         let mut decoder = make(kind, CAPS);
         let mut events = Vec::new();
@@ -81,11 +191,7 @@ fn decode(name: &str, shown: &str, make: Make, kind: Option<&str>, bytes: &[u8])
         }
         let _ = decoder.finish(&mut events);
     });
-    let is_merged = ["thinking", "reasoning_details"]
-        .iter()
-        .any(|word| shown.contains(word));
-    let per_byte = if is_merged { PER_MERGED_BYTE } else { PER_BYTE };
-    let most = per_byte * CAPS.response_bytes as u64 + PARTS;
+    let most = PER_BYTE * CAPS.response_bytes as u64 + PER_PART * CAPS.parts as u64 + beside;
     assert!(taken.bytes_max <= most, "{name} {shown}: {} bytes", taken.bytes_max);
 }
 
@@ -101,12 +207,31 @@ fn filled(frame: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
     bytes
 }
 
+fn nth(frames: &[&str], number: usize) -> String {
+    frames[number.min(frames.len() - 1)].replace('@', &number.to_string())
+}
+
+#[test]
+fn the_limits_are_those_of_the_service() {
+    let caps = CapSettings::default();
+    let ours = [CAPS.event_bytes, CAPS.response_bytes, CAPS.tool_calls, CAPS.parts];
+    let theirs = [caps.event_bytes, caps.response_bytes, caps.tool_calls, caps.parts];
+    assert_eq!(ours.map(|cap| cap * 64), theirs);
+}
+
 #[test]
 fn small_frames_without_end_take_bounded_memory() {
     for (name, make) in DECODERS {
-        for unit in small_frames(name) {
-            let bytes = filled(|number| format!("data: {}\n\n", unit.replace('@', &number.to_string())).into_bytes());
-            decode(name, unit, make, Some("text/event-stream"), &bytes);
+        for frames in small_frames(name) {
+            let bytes = filled(|number| format!("data: {}\n\n", nth(frames, number)).into_bytes());
+            decode(
+                name,
+                frames[frames.len() - 1],
+                make,
+                Some("text/event-stream"),
+                &bytes,
+                0,
+            );
         }
     }
 }
@@ -120,12 +245,54 @@ fn small_frames_of_aws_take_bounded_memory() {
         ("contentBlockDelta", r#"{"contentBlockIndex":0,"delta":{"x":{"@":0}}}"#),
         (
             "contentBlockDelta",
+            r#"{"contentBlockIndex":0,"delta":{"x":[{"":0},{"":0},{"":0}]}}"#,
+        ),
+        (
+            "contentBlockDelta",
             r#"{"contentBlockIndex":0,"delta":{"citation":{}}}"#,
         ),
         ("contentBlockStart", r#"{"contentBlockIndex":@,"start":{"x":{}}}"#),
+        (
+            "contentBlockStart",
+            r#"{"contentBlockIndex":@,"start":{"toolUse":{"name":"f"}}}"#,
+        ),
     ] {
         let headers = [(":message-type", "event"), (":event-type", event)];
-        let bytes = filled(|number| frame(&headers, &text.replace('@', &number.to_string())));
-        decode(name, text, make, None, &bytes);
+        let bytes = filled(|number| frame(&headers, &nth(&[text], number)));
+        decode(name, text, make, None, &bytes, 0);
+    }
+}
+
+#[test]
+fn large_lists_and_deep_and_long_values_take_bounded_memory() {
+    for (name, make) in DECODERS {
+        let (in_events, (before, after)) = places(name);
+        for value in values() {
+            let shown = |before: &str| format!("{before}{}", &value[..8]);
+            for (before, after) in in_events {
+                let bytes = format!("data: {before}{value}{after}\n\n").repeat(EVENTS);
+                let kind = Some("text/event-stream");
+                decode(name, &shown(before), make, kind, bytes.as_bytes(), LIST);
+            }
+            let body = format!("{before}{value}{after}");
+            let kind = Some("application/json");
+            decode(name, &shown(before), make, kind, body.as_bytes(), LIST);
+        }
+    }
+}
+
+#[test]
+fn large_values_in_events_of_aws_take_bounded_memory() {
+    let (name, make) = DECODERS[4];
+    for (event, before, after) in [
+        ("contentBlockStart", r#"{"contentBlockIndex":0,"start":"#, "}"),
+        ("contentBlockDelta", r#"{"contentBlockIndex":0,"delta":{"x":"#, "}}"),
+        ("messageStop", r#"{"stopReason":"#, "}"),
+    ] {
+        for value in values() {
+            let headers = [(":message-type", "event"), (":event-type", event)];
+            let bytes = frame(&headers, &format!("{before}{value}{after}")).repeat(EVENTS);
+            decode(name, &format!("{event} {}", &value[..8]), make, None, &bytes, LIST);
+        }
     }
 }

@@ -330,6 +330,7 @@ fn an_answer_is_bounded() {
         tool_calls: 2,
         event_bytes: 512,
         response_bytes: 1_024,
+        ..CapSettings::default()
     };
     let decode = |bytes: &[u8]| error(decode_with(caps, &[bytes])).1;
     let calls: Vec<_> = (0..3).map(|index| start(index, &tool_use("a"))).collect();
@@ -346,9 +347,9 @@ fn an_answer_is_bounded() {
     let many = stream_bytes(&vec![text_delta(0, "x"); 20]);
     assert_eq!(decode(&many), "the answer is larger than 1024 bytes");
     let blocks: Vec<_> = (0..16_385).map(|index| delta(index, &json!({"x": 1}))).collect();
-    assert_eq!(error(stream(&blocks)).1, "the answer has more than 16384 blocks");
+    assert_eq!(error(stream(&blocks)).1, "the answer has more than 16384 parts");
     let sources = vec![delta(0, &json!({"citation": 1})); 16_385];
-    assert_eq!(error(stream(&sources)).1, "the answer has more than 16384 blocks");
+    assert_eq!(error(stream(&sources)).1, "the answer has more than 16384 parts");
     let deep = format!("{{\"x\":{}1{}}}", "[".repeat(200_000), "]".repeat(200_000));
     let deep = format!("{{\"output\":{{\"message\":{{\"content\":[{deep}]}}}}}}");
     assert!(decode_with(CapSettings::default(), &[deep.as_bytes()]).1.is_ok());

@@ -225,6 +225,7 @@ fn answers_and_calls_have_a_largest_size() {
         event_bytes: 1_000,
         response_bytes: 2_000,
         tool_calls: 2,
+        ..CapSettings::default()
     };
     let run = |text: &str| error(decode_with(None, caps, &text.as_bytes().chunks(50).collect::<Vec<_>>())).1;
     let frame = |event: &Value| format!("data: {event}\n\n");

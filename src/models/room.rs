@@ -1,0 +1,122 @@
+//! Counts what an answer keeps apart: its parts, its citations, and the values of blocks that are put together from pieces. Each takes
+//! many times its bytes of an answer, however short it is, so an answer may have only so many of them together.
+
+use super::body::protocol;
+use super::retry::Failure;
+use crate::json::{Object, Value};
+
+/// What an answer may still keep.
+#[derive(Debug)]
+pub(super) struct Room {
+    limit: usize,
+    taken: usize,
+}
+
+/// An answer has more than it may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Full {
+    limit: usize,
+}
+
+impl Room {
+    /// Has room for so many.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, taken: 0 }
+    }
+
+    /// Takes the room for some more.
+    pub(super) fn take(&mut self, count: usize) -> Result<(), Full> {
+        self.taken = self.taken.saturating_add(count);
+        if self.taken > self.limit {
+            return Err(Full { limit: self.limit });
+        }
+        Ok(())
+    }
+
+    /// Takes the room for what values hold.
+    pub(super) fn take_values<'a>(&mut self, values: impl IntoIterator<Item = &'a Value>) -> Result<(), Full> {
+        self.take(values.into_iter().map(count).sum())
+    }
+
+    /// Takes the room for what a value holds more than the one that it replaces.
+    pub(super) fn take_instead(&mut self, old: Option<&Value>, new: &Value) -> Result<(), Full> {
+        self.take(count(new).saturating_sub(old.map_or(0, count)))
+    }
+
+    /// Reads an object and takes the room for what it holds; what is none, or is nested too deeply, is an empty one.
+    pub(super) fn take_object(&mut self, text: &str) -> Result<Object, Full> {
+        let Some(Value::Object(object)) = self.read(text)? else {
+            return Ok(Object::new());
+        };
+        self.take_values(object.values())?;
+        Ok(object)
+    }
+
+    /// Reads a value unless it alone has more in it than there may be; `None` if it is nested too deeply.
+    pub(super) fn read(&self, text: &str) -> Result<Option<Value>, Full> {
+        if most_values(text) > self.limit {
+            return Err(Full { limit: self.limit });
+        }
+        Ok(serde_json::from_str(text).ok())
+    }
+}
+
+impl From<Full> for Failure {
+    fn from(full: Full) -> Self {
+        protocol(format!("the answer has more than {} parts", full.limit), "")
+    }
+}
+
+/// Counts a value and those in it.
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(fields) => fields.values().map(count).sum(),
+        _ => 0,
+    }
+}
+
+/// Returns how many values a JSON text has at most, without reading them: each is the first one, or follows a bracket or a comma.
+fn most_values(text: &str) -> usize {
+    let (mut values, mut in_text, mut escaped) = (1, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_text,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_taken_until_there_is_none() {
+        let mut room = Room::new(3);
+        assert_eq!((room.take(2), room.take(1)), (Ok(()), Ok(())));
+        assert_eq!(room.take(1), Err(Full { limit: 3 }));
+        assert_eq!(Room::new(3).take(usize::MAX), Err(Full { limit: 3 }));
+    }
+
+    #[test]
+    fn values_are_counted_before_they_are_read() {
+        for (text, values) in [
+            ("0", 1),
+            (r#""[,{\",[""#, 1),
+            (r#""\\""#, 1),
+            ("[0,0]", 3),
+            (r#"{"a":[{"b":",,"},1]}"#, 5),
+        ] {
+            let value = Room::new(values).read(text).unwrap().unwrap();
+            assert_eq!((most_values(text), count(&value)), (values, values), "{text}");
+            assert!(Room::new(values - 1).read(text).is_err(), "{text}");
+        }
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        assert_eq!(Room::new(1_000).read(&deep), Ok(None));
+    }
+}
