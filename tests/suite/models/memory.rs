@@ -6,19 +6,20 @@ use allocation_counter::measure;
 use super::bedrock::support::frame;
 use super::worst::{DECODERS, Make};
 
-/// Those of the service, a 64th of each.
+/// Those of the service, a 128th of each.
 const CAPS: CapSettings = CapSettings {
-    event_bytes: (8 << 20) / 64,
-    response_bytes: (64 << 20) / 64,
-    tool_calls: 256 / 64,
-    parts: 16_384 / 64,
+    event_bytes: (8 << 20) / 128,
+    response_bytes: (64 << 20) / 128,
+    tool_calls: 256 / 128,
+    parts: 16_384 / 128,
 };
 /// The bytes of an answer are received, kept and put together to what it says.
 const PER_BYTE: u64 = 4;
 /// A part, a citation or a value of a block that comes in pieces, beside its bytes.
 const PER_PART: u64 = 1 << 10;
-/// The most fields of an object and items of a list that are read at a time, and what each takes until its event is read.
-const LIST: u64 = (1 << 16) * 256;
+/// The items of one list that is as large as an event may be, of two bytes each, and what each takes until its event is read. A list of
+/// more than 65536 items is none, so larger events take no more than twice that.
+const LIST: u64 = CAPS.event_bytes as u64 / 2 * 256;
 
 /// How many large events are sent: enough to tell what each adds to what stays.
 const EVENTS: usize = 3;
@@ -216,7 +217,7 @@ fn the_limits_are_those_of_the_service() {
     let caps = CapSettings::default();
     let ours = [CAPS.event_bytes, CAPS.response_bytes, CAPS.tool_calls, CAPS.parts];
     let theirs = [caps.event_bytes, caps.response_bytes, caps.tool_calls, caps.parts];
-    assert_eq!(ours.map(|cap| cap * 64), theirs);
+    assert_eq!(ours.map(|cap| cap * 128), theirs);
 }
 
 #[test]
