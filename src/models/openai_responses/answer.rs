@@ -110,12 +110,15 @@ impl Answer {
             None => self.begin(Item::of(&item))?,
         };
         self.name(place, id, index);
+        let slot = &mut self.slots[place];
         if is_whole {
-            self.slots[place].settle(raw, &item, &mut self.told, events);
-        } else if let Item::Call(call) = &mut self.slots[place].item {
+            let settled = slot.settle(raw, &item, &mut self.told, &mut self.room, events);
+            return settled.map_err(Fault::Full);
+        }
+        if let Item::Call(call) = &mut slot.item {
             call.announce(&item, &mut self.told, events);
         }
-        self.count(place)
+        Ok(())
     }
 
     /// Takes words of an item that may not have been announced.
@@ -203,8 +206,8 @@ impl Answer {
             taken.insert(place);
             places.push(place);
             self.name(place, id, None);
-            self.slots[place].settle(raw, &item, &mut self.told, events);
-            self.count(place)?;
+            let settled = self.slots[place].settle(raw, &item, &mut self.told, &mut self.room, events);
+            settled.map_err(Fault::Full)?;
         }
         if !places.is_empty() {
             self.listed = Some(places);

@@ -12,6 +12,7 @@ use crate::agent::ports::ModelEvent;
 use crate::agent::state::FinishReason;
 use crate::json::RawJson;
 use crate::message::{ContentPart, OpaquePart, ProviderFields, ReasoningPart};
+use crate::models::room::{Full, Room};
 use crate::models::wire::Fields;
 
 /// The place of an item in an answer.
@@ -54,14 +55,22 @@ impl Slot {
     }
 
     /// Takes the whole item.
-    pub(super) fn settle(&mut self, raw: &RawValue, item: &Fields<'_>, told: &mut Told, events: &mut Vec<ModelEvent>) {
+    pub(super) fn settle(
+        &mut self,
+        raw: &RawValue,
+        item: &Fields<'_>,
+        told: &mut Told,
+        room: &mut Room,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), Full> {
         self.whole = Some(raw.get().to_owned());
         match &mut self.item {
-            Item::Message(message) => message.settle(item, events),
+            Item::Message(message) => message.settle(item, room, events)?,
             Item::Reasoning(reasoning) => reasoning.settle(item, events),
             Item::Call(call) => call.settle(item, told, events),
             Item::Other => {}
         }
+        room.take(self.item.take_made())
     }
 }
 

@@ -10,6 +10,7 @@ use super::words::Words;
 use crate::agent::ports::ModelEvent;
 use crate::json::{RawJson, Value};
 use crate::message::{Citation, ContentPart, OpaquePart, ReasoningPart, TextPart};
+use crate::models::room::{Full, Room};
 use crate::models::wire::{self, Fields};
 
 /// Fields of a message that are read; others go back with it.
@@ -91,21 +92,32 @@ impl Message {
     }
 
     /// Takes the whole item. Parts that it does not have are dropped.
-    pub(super) fn settle(&mut self, item: &Fields<'_>, events: &mut Vec<ModelEvent>) {
+    pub(super) fn settle(
+        &mut self,
+        item: &Fields<'_>,
+        room: &mut Room,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), Full> {
         self.extras = unknown_fields(item, &KNOWN);
-        let Some(content) = item.get("content") else { return };
+        let Some(content) = item.get("content") else {
+            return Ok(());
+        };
         if let Some(text) = wire::text(content) {
-            return self.settle_words((0, Holds::Text), text, events);
+            self.settle_words((0, Holds::Text), text, events);
+            return Ok(());
         }
         let list = wire::list(content).unwrap_or_default();
         if list.is_empty() {
-            return;
+            return Ok(());
         }
-        let places: Vec<_> = (0..)
-            .zip(list)
-            .map(|(index, part)| self.settle_part(index, part, events))
-            .collect();
+        let mut places = Vec::new();
+        for (index, part) in (0..).zip(list) {
+            places.push(self.settle_part(index, part, events));
+            // Each part may have a long list of citations.
+            room.take(self.take_made())?;
+        }
         self.parts.retain(|place, _| places.binary_search(place).is_ok());
+        Ok(())
     }
 
     /// Returns how many parts and citations were made since it was last asked.

@@ -283,6 +283,31 @@ fn large_lists_and_deep_and_long_values_take_bounded_memory() {
 }
 
 #[test]
+fn lists_in_a_list_take_bounded_memory() {
+    const BYTES: usize = 2 << 20;
+    let (name, make) = DECODERS[2];
+    let caps = CapSettings {
+        event_bytes: BYTES,
+        response_bytes: BYTES,
+        ..CAPS
+    };
+    let part = format!(
+        r#"{{"type":"output_text","annotations":[{}]}}"#,
+        vec!["0"; 60_000].join(",")
+    );
+    let parts = vec![part.as_str(); BYTES / (part.len() + 1)].join(",");
+    let body = format!(r#"{{"object":"response","output":[{{"type":"message","content":[{parts}]}}]}}"#);
+    let taken = measure(|| {
+        let mut decoder = make(Some("application/json"), caps);
+        decoder.push(body.as_bytes(), &mut Vec::new()).unwrap();
+        let failure = decoder.finish(&mut Vec::new()).unwrap_err();
+        assert_eq!(failure.error.message, "the answer has more than 128 parts");
+    });
+    let most = PER_BYTE * BYTES as u64 + 2 * LIST;
+    assert!(taken.bytes_max <= most, "{name}: {} bytes", taken.bytes_max);
+}
+
+#[test]
 fn large_values_in_events_of_aws_take_bounded_memory() {
     let (name, make) = DECODERS[4];
     for (event, before, after) in [
