@@ -44,12 +44,20 @@ impl Room {
     }
 
     /// Reads an object and takes the room for what it holds; what is none, or is nested too deeply, is an empty one.
-    pub(super) fn take_object(&mut self, text: &str) -> Result<Object, Full> {
+    fn take_object(&mut self, text: &str) -> Result<Object, Full> {
         let Some(Value::Object(object)) = self.read(text)? else {
             return Ok(Object::new());
         };
         self.take_values(object.values())?;
         Ok(object)
+    }
+
+    /// Returns the block that its further pieces are added to. It is read from its text when the first of them comes.
+    pub(super) fn merged<'a>(&mut self, merged: &'a mut Option<Object>, text: &str) -> Result<&'a mut Object, Full> {
+        match merged {
+            Some(block) => Ok(block),
+            None => Ok(merged.insert(self.take_object(text)?)),
+        }
     }
 
     /// Reads a value unless it alone has more in it than there may be; `None` if it is nested too deeply.

@@ -31,10 +31,7 @@ impl Opaque {
 
     /// Adds a piece of a kind that nobody has told us of: texts grow, lists get longer, all else is set.
     pub(super) fn merge(&mut self, delta: &Fields<'_>, room: &mut Room) -> Result<(), Full> {
-        let known = match &mut self.merged {
-            Some(known) => known,
-            None => self.merged.insert(room.take_object(&self.raw)?),
-        };
+        let known = room.merged(&mut self.merged, &self.raw)?;
         for (name, raw) in delta.iter().filter(|(name, _)| *name != "type") {
             let Some(value) = room.read(raw.get())? else { continue };
             match (known.get_mut(name), value) {

@@ -26,10 +26,7 @@ impl Opaque {
 
     /// Adds a piece: texts grow, lists get longer, objects are filled, all else is set.
     pub(super) fn merge(&mut self, delta: &Fields<'_>, room: &mut Room) -> Result<(), Full> {
-        let known = match &mut self.merged {
-            Some(known) => known,
-            None => self.merged.insert(room.take_object(&self.raw)?),
-        };
+        let known = room.merged(&mut self.merged, &self.raw)?;
         for (name, raw) in delta.iter() {
             if let Some(value) = room.read(raw.get())? {
                 add(slot(known, name, room)?, value, MAX_DEPTH, room)?;

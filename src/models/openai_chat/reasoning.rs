@@ -166,10 +166,7 @@ impl Block {
     /// Adds a piece.
     pub(super) fn merge(&mut self, next: &RawValue, room: &mut Room) -> Result<(), Full> {
         // A piece that is nested too deeply adds nothing; the block is read once all the same, not with each such piece.
-        let known = match &mut self.merged {
-            Some(known) => known,
-            None => self.merged.insert(room.take_object(&self.raw)?),
-        };
+        let known = room.merged(&mut self.merged, &self.raw)?;
         match room.read(next.get())? {
             Some(Value::Object(next)) => merge_objects(known, next, room),
             _ => Ok(()),

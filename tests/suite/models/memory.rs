@@ -4,7 +4,7 @@ use agent_runtime::models::CapSettings;
 use allocation_counter::measure;
 
 use super::bedrock::support::frame;
-use super::worst::{DECODERS, Make};
+use super::worst::{DECODERS, Make, decode_within};
 
 /// Those of the service, a 128th of each.
 const CAPS: CapSettings = CapSettings {
@@ -181,17 +181,7 @@ fn values() -> Vec<String> {
 
 /// Has an answer decoded, whatever comes of it, and looks at the most bytes that were held at a time.
 fn decode(name: &str, shown: &str, make: Make, kind: Option<&str>, bytes: &[u8], beside: u64) {
-    let taken = measure(|| {
-        let mut decoder = make(kind, CAPS);
-        let mut events = Vec::new();
-        for piece in bytes.chunks(16 << 10) {
-            if decoder.push(piece, &mut events).is_err() {
-                return;
-            }
-            events.clear();
-        }
-        let _ = decoder.finish(&mut events);
-    });
+    let taken = measure(|| decode_within(CAPS, make, kind, bytes));
     let most = PER_BYTE * CAPS.response_bytes as u64 + PER_PART * CAPS.parts as u64 + beside;
     assert!(taken.bytes_max <= most, "{name} {shown}: {} bytes", taken.bytes_max);
 }

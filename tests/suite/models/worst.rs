@@ -167,7 +167,12 @@ fn values() -> Vec<String> {
 
 /// Has an answer decoded, whatever comes of it.
 fn decode(make: Make, kind: Option<&str>, bytes: &[u8]) {
-    let mut decoder = make(kind, CapSettings::default());
+    decode_within(CapSettings::default(), make, kind, bytes);
+}
+
+/// Has an answer decoded within limits, whatever comes of it.
+pub(super) fn decode_within(caps: CapSettings, make: Make, kind: Option<&str>, bytes: &[u8]) {
+    let mut decoder = make(kind, caps);
     let mut events = Vec::new();
     for piece in bytes.chunks(16 << 10) {
         if decoder.push(piece, &mut events).is_err() {

@@ -78,7 +78,9 @@ impl TestDatabase {
         let server = server()?;
         let template = TEMPLATE.get_or_init(|| make_template(&server)).await;
         let name = format!("test_{}", Uuid::now_v7().simple());
-        execute_on(&server, &format!("create database {name} template {template}")).await;
+        execute_on(&server, &format!("create database {name} template {template}"))
+            .await
+            .unwrap();
         Some(Self {
             engine: Engine::Postgres,
             url: with_database(&server, &name),
@@ -125,15 +127,11 @@ impl TestDatabase {
 
     /// Runs statements past the store.
     pub(crate) async fn execute(&self, sql: &str) -> Result<(), sqlx::Error> {
-        let statements = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
         match self.engine {
-            Engine::Postgres => {
-                let mut connection = PgConnection::connect(&self.url).await?;
-                statements.execute(&mut connection).await?;
-                connection.close().await
-            }
+            Engine::Postgres => execute_on(&self.url, sql).await,
             Engine::Sqlite => {
                 let mut connection = SqliteConnection::connect(&self.url).await?;
+                let statements = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
                 statements.execute(&mut connection).await?;
                 connection.close().await
             }
@@ -201,7 +199,8 @@ impl Drop for TestDatabase {
                 .enable_all()
                 .build()
                 .unwrap();
-            runtime.block_on(execute_on(&server, &format!("drop database {name} with (force)")));
+            let drop = format!("drop database {name} with (force)");
+            runtime.block_on(execute_on(&server, &drop)).unwrap();
         });
         if dropping.join().is_err() {
             eprintln!("a test's database was left behind");
@@ -242,19 +241,22 @@ async fn make_template(server: &str) -> String {
     if found.fetch_optional(&mut connection).await.unwrap().is_none() {
         // It has its name once it is whole.
         let name = format!("{template}_{}", Uuid::now_v7().simple());
-        execute_on(server, &format!("create database {name}")).await;
+        execute_on(server, &format!("create database {name}")).await.unwrap();
         migrate(&with_database(server, &name)).await.unwrap();
-        execute_on(server, &format!("alter database {name} rename to {template}")).await;
+        execute_on(server, &format!("alter database {name} rename to {template}"))
+            .await
+            .unwrap();
     }
     connection.close().await.unwrap();
     template
 }
 
-async fn execute_on(server: &str, statement: &str) {
-    let mut connection = PgConnection::connect(server).await.unwrap();
-    let statement = sqlx::raw_sql(AssertSqlSafe(statement.to_owned()));
-    statement.execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
+/// Runs statements on PostgreSQL, on a connection of their own.
+async fn execute_on(url: &str, sql: &str) -> Result<(), sqlx::Error> {
+    let mut connection = PgConnection::connect(url).await?;
+    let statements = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+    statements.execute(&mut connection).await?;
+    connection.close().await
 }
 
 /// Reads a variable of the test's own environment.
