@@ -1,6 +1,7 @@
 //! One tenant does its worst, in each of several ways, while another makes light requests: how much later those are answered, and
 //! what the worst costs in memory. Both have the limits of an operator who gives each tenant a part of what the service carries.
 
+mod busy_cores;
 mod receivers;
 mod slow_reader;
 mod ways;
@@ -15,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::busy_cores::BusyCores;
 use self::receivers::ContentReceiver;
 use self::ways::{Attacker, Done};
 use crate::client::{Ask, Client};
@@ -87,6 +89,17 @@ pub(crate) async fn measure(
         report.add(format!("light tenant, {}: alone", kind.name()), words(&sample));
         alone.insert(kind, sample.percentile(99));
     }
+    for kind in Light::ALL {
+        let _busy = BusyCores::start();
+        let sample = requests(&light, kind, window).await?;
+        report.add(
+            format!(
+                "light tenant, {}: alone, while a thread computes on each core",
+                kind.name()
+            ),
+            words(&sample),
+        );
+    }
     for way in ways::all().into_iter().filter(|way| way.name.contains(wanted)) {
         let stop = CancellationToken::new();
         let worst = attacker.begin(way, &stop, &crowd);
@@ -119,8 +132,8 @@ pub(crate) async fn measure(
     memory(launcher, url, attacker, report).await
 }
 
-/// Starts threads, which end with the process, for the callers of the worst tenant. They yield to those of the measured one, as if they were on a machine of their own:
-/// what they do themselves is not what is measured.
+/// Starts threads, which end with the process, for the callers of the worst tenant. They yield to those of the measured one, as if they
+/// were on a machine of their own: what they do themselves is not what is measured.
 fn yielding_runtime() -> Result<Handle> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -1,0 +1,34 @@
+//! Threads that compute all the time: what the light requests lose beside them, the machine costs them, and no tenant.
+
+use std::hint::spin_loop;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{available_parallelism, spawn};
+
+/// One computing thread for each core, until this is dropped.
+#[derive(Debug)]
+pub(super) struct BusyCores {
+    stop: Arc<AtomicBool>,
+}
+
+impl BusyCores {
+    pub(super) fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        for _ in 0..available_parallelism().map_or(1, NonZeroUsize::get) {
+            let stop = Arc::clone(&stop);
+            spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    spin_loop();
+                }
+            });
+        }
+        Self { stop }
+    }
+}
+
+impl Drop for BusyCores {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
