@@ -123,9 +123,10 @@ fn reject_lossy(variable: &str, value: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Finds the key that a variable means, or the path as far as it could be read.
+/// Finds the key that a variable means, or the path that no key has.
 fn resolve(name: &str, settings: &Settings) -> Result<KeyPath, KeyPath> {
     let mut path = KeyPath::new();
+    let mut is_known = true;
     for segment in name.split("__") {
         let known: Vec<&str> = match shape(&path) {
             Some(Shape::Section(keys)) => keys.to_vec(),
@@ -135,11 +136,9 @@ fn resolve(name: &str, settings: &Settings) -> Result<KeyPath, KeyPath> {
         let same = known.iter().find(|key| comparable(key) == comparable(segment));
         let key = same.map_or_else(|| segment.to_lowercase(), |key| (*key).to_owned());
         path.push(key);
-        if shape(&path).is_none() || segment.is_empty() {
-            return Err(path);
-        }
+        is_known &= shape(&path).is_some() && !segment.is_empty();
     }
-    Ok(path)
+    if is_known { Ok(path) } else { Err(path) }
 }
 
 fn comparable(name: &str) -> String {

@@ -48,7 +48,7 @@ pub(super) fn shape(path: &[String]) -> Option<Shape> {
 
 /// Proposes the key that an unknown one may stand for: a like one beside it, or the same elsewhere.
 pub(super) fn suggestion(path: &[String]) -> Option<String> {
-    let (name, table) = path.split_last()?;
+    let name = path.last()?;
     // The separators of variables are mistaken most often: HTTP_LISTEN for HTTP__LISTEN.
     let mut others = known_keys()
         .into_iter()
@@ -56,15 +56,29 @@ pub(super) fn suggestion(path: &[String]) -> Option<String> {
     if let Some(key) = others.find(|key| letters(key) == letters(path)) {
         return Some(dotted(&key));
     }
-    if let Some(Shape::Section(keys)) = shape(table)
-        && let Some(key) = nearest(name, keys.iter().copied())
-    {
-        let mut path = table.to_vec();
-        path.push(key.to_owned());
-        return Some(dotted(&path));
+    if let Some(key) = nearest_key(path) {
+        return Some(dotted(&key));
     }
     let mut same = known_keys().into_iter().filter(|key| key.last() == Some(name));
     same.next().map(|key| dotted(&key))
+}
+
+/// Finds the key of the innermost known section that is most like what stands below it.
+fn nearest_key(path: &[String]) -> Option<KeyPath> {
+    let known = (0..path.len()).rev().find(|end| shape(&path[..*end]).is_some())?;
+    let (table, unknown) = path.split_at(known);
+    let Some(Shape::Section(keys)) = shape(table) else {
+        return None;
+    };
+    let below = |key: &str| [table, &[key.to_owned()]].concat();
+    // One separator too many: BASE__URL for BASE_URL.
+    let whole = nearest(&unknown.join("_"), keys.iter().copied());
+    let sections = keys
+        .iter()
+        .filter(|key| shape(&below(key)).is_some_and(|shape| shape.is_table()));
+    whole
+        .or_else(|| nearest(unknown.first()?, sections.copied()))
+        .map(below)
 }
 
 /// Returns the letters and digits of a key.

@@ -84,6 +84,30 @@ fn a_mistyped_key_is_an_error_with_a_suggestion() {
              did you mean `http.listen`?",
         ),
         (
+            from_environment(&[("AGENT_RUNTIME__HTTP__MAX__CONNECTIONS", "5")]),
+            "environment AGENT_RUNTIME__HTTP__MAX__CONNECTIONS: unknown key `http.max.connections`, \
+             did you mean `http.max_connections`?",
+        ),
+        (
+            from_environment(&[("AGENT_RUNTIME__HTTP__MAX__CONECTIONS", "5")]),
+            "environment AGENT_RUNTIME__HTTP__MAX__CONECTIONS: unknown key `http.max.conections`, \
+             did you mean `http.max_connections`?",
+        ),
+        (
+            from_environment(&[("AGENT_RUNTIME__PROVIDERS__OPENAI__BASE__URL", "x")]),
+            "environment AGENT_RUNTIME__PROVIDERS__OPENAI__BASE__URL: unknown key `providers.openai.base.url`, \
+             did you mean `providers.openai.base_url`?",
+        ),
+        (
+            from_environment(&[("AGENT_RUNTIME__HTPP__MAX_CONECTIONS", "5")]),
+            "environment AGENT_RUNTIME__HTPP__MAX_CONECTIONS: unknown key `htpp.max_conections`, did you mean `http`?",
+        ),
+        (
+            from_environment(&[("AGENT_RUNTIME__STORE__URL_FILE__X", "x")]),
+            "environment AGENT_RUNTIME__STORE__URL_FILE__X: unknown key `store.url_file.x`, \
+             did you mean `store.url`?",
+        ),
+        (
             from_environment(&[("AGENT_RUNTIME__HTTP__LISTEN__X", "1")]),
             "environment AGENT_RUNTIME__HTTP__LISTEN__X: unknown key `http.listen.x`",
         ),
