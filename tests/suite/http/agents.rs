@@ -13,6 +13,7 @@ on_every_store! {
     an_agent_is_stored_shown_used_and_deleted,
     agents_are_listed_by_name_in_pages,
     configured_agents_are_shown_whole_to_administrators_alone,
+    sessions_show_the_prompt_and_the_response_format_of_a_configured_agent,
     files_of_agents_are_read_again,
     a_reload_with_a_faulty_file_changes_nothing,
     a_reload_without_the_directory_changes_nothing,
@@ -111,6 +112,37 @@ async fn configured_agents_are_shown_whole_to_administrators_alone(service: &Ser
     refused.assert_problem("invalid_field");
     assert_eq!(refused.json()["errors"][0]["pointer"], "/tools");
     assert!(!refused.text().contains("calculator"), "{}", refused.text());
+}
+
+async fn sessions_show_the_prompt_and_the_response_format_of_a_configured_agent(service: &Service) {
+    let format = json!({"type": "json_schema", "name": "answer", "schema": {"type": "object", "title": "Ours"}, "strict": false});
+    let text = "driver = 'scripted'\nmodel = 'mock/echo'\nsystem_prompt = 'Ours: {{ variables.a }}.'\ntools = ['calculator']\n\
+                script = [{ text = '{}' }]\n[response_format]\ntype = 'json_schema'\nname = 'answer'\n\
+                schema = { type = 'object', title = 'Ours' }\n";
+    std::fs::write(service.agents.path().join("shaped.toml"), text).unwrap();
+    assert_eq!(reload(service).await, ["demo", "shaped"]);
+    let (_, writer) = service.make_key("acme", &[Scope::RunsWrite]).await;
+    let (_, reader) = service.make_key("acme", &[Scope::SessionsRead]).await;
+    let (_, stranger) = service.make_key("other", &[Scope::SessionsRead]).await;
+    let request = service.request(Method::POST, "/v1/runs").bearer_auth(&writer);
+    let body = json!({"agent": "shaped", "input": "hi", "variables": {"a": "b"}});
+    let run = read(with_json(request, &body)).await.ok();
+    assert_eq!(run["output_value"], json!({}), "{run:#}");
+    let session = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
+    let get = async |path: &str, key: &str| read(service.request(Method::GET, path).bearer_auth(key)).await;
+    let agent = get("/v1/agents/shaped", &reader).await.ok();
+    assert_eq!(agent["configured"], true);
+    assert_eq!(
+        agent.get("system_prompt").or(agent.get("response_format")),
+        None,
+        "{agent:#}"
+    );
+    let shown = get(&session, &reader).await.ok();
+    let context = &shown["context_state"];
+    assert_eq!(context["system_prompt"], "Ours: {{ variables.a }}.", "{context:#}");
+    assert_eq!(context["response_format"], format);
+    assert!(!shown.to_string().contains("calculator"), "{shown:#}");
+    get(&session, &stranger).await.assert_problem("session_not_found");
 }
 
 /// Reloads and returns the names of the agents of files.
