@@ -343,3 +343,72 @@ fn too_much(words: &str) -> SchemaError {
         message: words.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super as schema;
+    use super::*;
+
+    /// Returns the rows of a table of limits, each as what is bounded and the most.
+    fn rows(page: &'static str) -> Vec<(&'static str, &'static str)> {
+        let (_, table) = page.split_once("| what is bounded | the most |").unwrap();
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+        rows.map(|row| row.trim_matches(['|', ' ']).split_once(" | ").unwrap())
+            .collect()
+    }
+
+    fn with_commas(number: usize) -> String {
+        if number < 1_000 {
+            return number.to_string();
+        }
+        format!("{},{:03}", with_commas(number / 1_000), number % 1_000)
+    }
+
+    #[test]
+    fn the_pages_have_the_limits_of_schemas_and_of_checks() {
+        let kib = |bytes: usize| format!("{} KiB", bytes >> 10);
+        let mib = |bytes: usize| format!("{} MiB", bytes >> 20);
+        let of_schemas = [
+            ("the schema as JSON", kib(schema::MAX_SCHEMA_BYTES)),
+            ("levels", with_commas(MAX_DEPTH)),
+            ("schemas within", with_commas(MAX_PARTS)),
+            ("checks of one value", with_commas(MAX_CHECKS)),
+            ("checks of all schemas", with_commas(MAX_UNEVALUATED_CHECKS)),
+            ("schemas that refer", with_commas(MAX_HEIGHT)),
+            (
+                "different patterns",
+                format!("{MAX_PATTERNS}, of together {}", kib(MAX_PATTERN_BYTES)),
+            ),
+            ("memory for copies", mib(MAX_COPIED)),
+            (
+                "memory of the compiled patterns",
+                format!(
+                    "{}, each an equal share of it and at most {}",
+                    mib(schema::MAX_PATTERNS_SIZE),
+                    kib(schema::MAX_PATTERN_SIZE)
+                ),
+            ),
+        ];
+        let of_checks = [
+            ("checks: what", with_commas(schema::MAX_CHECKS)),
+            ("text", kib(schema::MAX_MATCHED_BYTES)),
+            ("levels", with_commas(schema::MAX_LEVELS)),
+            ("checks to find out", with_commas(schema::MAX_DESCRIBED_CHECKS)),
+        ];
+        for (page, limits) in [
+            (
+                include_str!("../../../docs/problems/invalid_response_format.md"),
+                &of_schemas[..],
+            ),
+            (include_str!("../../../docs/problems/run-errors.md"), &of_checks[..]),
+        ] {
+            let rows = rows(page);
+            assert_eq!(rows.len(), limits.len(), "{rows:#?}");
+            for ((what, most), (begin, limit)) in rows.into_iter().zip(limits) {
+                assert!(what.starts_with(begin), "{what}, and not {begin}");
+                let most = most.split(" | ").next().unwrap();
+                assert_eq!(most, limit, "{what}");
+            }
+        }
+    }
+}

@@ -316,6 +316,16 @@ mod tests {
     }
 
     #[test]
+    fn how_deep_a_value_may_nest_depends_on_its_schema() {
+        // With the innermost one 21 schemas apply to each value within the value.
+        let schema = (0..20).fold(json!({}), |inner, _| json!({"allOf": [inner]}));
+        let value = |levels: usize| (1..levels).fold(json!(1), |value, _| json!([value]));
+        assert_eq!(check(&schema, &value(MAX_LEVELS / 21)), Ok(()));
+        let told = check(&schema, &value(MAX_LEVELS / 21 + 1)).unwrap_err();
+        assert_eq!(told, "(root): it nests too deep to be checked");
+    }
+
+    #[test]
     fn a_pattern_can_not_run_for_ever() {
         let schema = json!({"type": "string", "pattern": "^(a+)+$"});
         let hostile = format!("{}!", "a".repeat(50_000));

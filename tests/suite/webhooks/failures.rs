@@ -13,6 +13,10 @@ use crate::support::mock_model::{MockModel, Reply};
 use crate::support::ports::RefusingAddress;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
+fn answered_schema(schema: &Value) -> Value {
+    json!({"response_format": {"type": "json_schema", "name": "a", "schema": schema}})
+}
+
 /// Every way of a receiver to fail, with what the caller reads.
 fn ways() -> Vec<(Reaction, &'static str)> {
     let json = Reaction::Json;
@@ -21,6 +25,7 @@ fn ways() -> Vec<(Reaction, &'static str)> {
         .map(|at| (format!("k{at}"), json!(1)))
         .collect::<serde_json::Map<_, _>>()
         .into();
+    let deep = (0..49).fold(json!({}), |schema, _| json!({"not": schema}));
     vec![
         (Reaction::Status(500, "hunter2".into()), "it answered with status 500"),
         (Reaction::Status(404, String::new()), "it answered with status 404"),
@@ -57,6 +62,14 @@ fn ways() -> Vec<(Reaction, &'static str)> {
         (
             json(json!({"system_prompt": endless_prompt(900)})),
             "its answer can't be used: system_prompt: ",
+        ),
+        (
+            json(answered_schema(&json!({"type": "array"}))),
+            "its answer can't be used: response_format: the schema must have \"type\": \"object\"",
+        ),
+        (
+            json(answered_schema(&json!({"type": "object", "allOf": [deep]}))),
+            "its answer can't be used: response_format: the schema can't be used: it nests deeper than 48 levels",
         ),
         (
             json(
@@ -114,6 +127,27 @@ async fn a_webhook_that_fails_fails_the_run_when_closed_and_is_passed_over_when_
         .count();
     assert_eq!(passed_over, ways().len(), "{log}");
     assert!(!log.contains("hunter2"), "{log}");
+    service.app.finish().await;
+}
+
+#[tokio::test]
+async fn a_response_format_that_is_no_valid_schema_fails_the_run_also_when_open() {
+    let service = Service::start(MockModel::echoing().await, &LOCAL).await;
+    let answer = answered_schema(&json!({"type": "object", "properties": {"a": {"type": "moon"}}}));
+    let receiver = WebhookReceiver::start(move |_| Reaction::Json(answer.clone())).await;
+    for policy in ["closed", "open"] {
+        let more = json!({"on_failure": policy});
+        service.attach(&receiver.url("/"), &["before_step"], &more).await;
+        let failed = service.run("hi").await;
+        assert_eq!(
+            (&failed["status"], &failed["error"]["code"]),
+            (&json!("failed"), &json!("response_format_invalid")),
+            "{policy}: {failed:#}"
+        );
+        let message = failed["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with("the schema is not valid: "), "{policy}: {message}");
+    }
+    assert_eq!(service.mock.requests().len(), 0);
     service.app.finish().await;
 }
 
