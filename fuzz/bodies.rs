@@ -1,8 +1,10 @@
 //! What is done with arbitrary bytes, by the fuzz targets and with random ones by the test suite. Bytes may be refused; they must
-//! not make anything panic, and what is read must be written as it can be read again.
+//! not make anything panic, and what is read must be written as it can be read again. Prompts, schemas and answers of models take
+//! bounded time and memory; that they need little stack is shown where these are called on a small one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use agent_runtime::agent::state::{AgentState, StateAddition};
 use agent_runtime::agent::{AnswerShape, check_prompt, render_prompt};
@@ -16,6 +18,17 @@ use agent_runtime::models::openai_chat::ChatDecoder;
 use agent_runtime::models::openai_responses::ResponsesDecoder;
 use agent_runtime::models::{CapSettings, Decoder, SseDecoder};
 use agent_runtime::store::{EncodedSegment, Payload};
+
+/// Far above what any bytes may take: neither builds of tests nor those of fuzzers are fast.
+const LONG: Duration = Duration::from_mins(1);
+/// What a prompt may hold at a time beside itself: some times the most bytes of one.
+const PROMPT_MEMORY: usize = 16 << 20;
+/// What a schema and the check of a value by it may hold at a time beside the value.
+const SCHEMA_MEMORY: usize = 24 << 20;
+/// What a decoder of answers may hold at a time, whatever it was sent.
+const DECODER_MEMORY: usize = 64 << 10;
+/// What JSON takes in memory for each of its bytes: an item of a list is written in two of them, an object in four.
+const PER_BYTE: usize = 256;
 
 /// The state of an agent, as JSON; tells whether it was read.
 pub(crate) fn agent_state(bytes: &[u8]) -> bool {
@@ -60,15 +73,18 @@ pub(crate) fn segment(bytes: &[u8]) -> bool {
 pub(crate) fn sse(bytes: &[u8]) {
     const LIMIT: usize = 256;
     let [size, rest @ ..] = bytes else { return };
-    let mut decoder = SseDecoder::new(LIMIT);
-    let mut events = Vec::new();
-    let pieces = rest.chunks(usize::from(*size).max(1));
-    let whole = pieces
-        .map(|piece| decoder.push(piece, &mut events))
-        .all(|pushed| pushed.is_ok());
-    if whole {
-        events.extend(decoder.finish());
-    }
+    let events = bounded(DECODER_MEMORY + PER_BYTE * bytes.len(), || {
+        let mut decoder = SseDecoder::new(LIMIT);
+        let mut events = Vec::new();
+        let pieces = rest.chunks(usize::from(*size).max(1));
+        let whole = pieces
+            .map(|piece| decoder.push(piece, &mut events))
+            .all(|pushed| pushed.is_ok());
+        if whole {
+            events.extend(decoder.finish());
+        }
+        events
+    });
     // A byte that is not UTF-8 becomes a character of three.
     assert!(events.iter().all(|event| event.data.len() <= 3 * LIMIT));
 }
@@ -109,9 +125,12 @@ pub(crate) fn prompt(bytes: &[u8]) {
         ("a".to_owned(), Value::from(items)),
         ("b".to_owned(), Value::from("text ".repeat(1_000))),
     ]);
-    // Whether it is a prompt is not the question.
-    let _ = check_prompt(&template);
-    if let Ok(prompt) = render_prompt(&template, &variables, &Object::new()) {
+    let rendered = bounded(PROMPT_MEMORY + 2 * template.len(), || {
+        // Whether it is a prompt is not the question.
+        let _ = check_prompt(&template);
+        render_prompt(&template, &variables, &Object::new())
+    });
+    if let Ok(prompt) = rendered {
         // Without a tag it is shown as it is.
         assert!(prompt.len() <= 1 << 20 || prompt == template);
     }
@@ -135,26 +154,48 @@ pub(crate) fn schema(bytes: &[u8]) {
         schema,
         strict: false,
     };
-    let size = AnswerShape::check_size(&format);
-    match AnswerShape::of(&format) {
-        Ok(shape) => {
-            assert!(size.is_ok());
-            // Whether it fits is not the question.
-            let _ = shape.read(&value.to_string());
+    let value = value.to_string();
+    bounded(SCHEMA_MEMORY + PER_BYTE * bytes.len(), || {
+        let size = AnswerShape::check_size(&format);
+        match AnswerShape::of(&format) {
+            Ok(shape) => {
+                assert!(size.is_ok());
+                // Whether it fits is not the question.
+                let _ = shape.read(&value);
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
         }
-        Err(error) => assert!(!error.to_string().is_empty()),
-    }
+    });
 }
 
 fn answer<D: Decoder>(bytes: &[u8], decoder: impl Fn(Option<&'static str>) -> D) {
     let [size, rest @ ..] = bytes else { return };
     for content_type in [None, Some("text/event-stream"), Some("application/json")] {
-        let mut decoder = decoder(content_type);
-        let mut events = Vec::new();
-        let mut pieces = rest.chunks(usize::from(*size).max(1));
-        if pieces.try_for_each(|piece| decoder.push(piece, &mut events)).is_ok() {
-            // Whether it is an answer is not the question.
-            let _ = decoder.finish(&mut events);
-        }
+        bounded(DECODER_MEMORY + PER_BYTE * bytes.len(), || {
+            let mut decoder = decoder(content_type);
+            let mut events = Vec::new();
+            let is_read = rest.chunks(usize::from(*size).max(1)).all(|piece| {
+                events.clear();
+                decoder.push(piece, &mut events).is_ok()
+            });
+            if is_read {
+                // Whether it is an answer is not the question.
+                let _ = decoder.finish(&mut events);
+            }
+        });
     }
+}
+
+/// Does the work in bounded time and memory. It counts what this thread has allocated.
+fn bounded<T>(most: usize, work: impl FnOnce() -> T) -> T {
+    let begun = Instant::now();
+    let mut result = None;
+    let taken = allocation_counter::measure(|| result = Some(work()));
+    assert!(
+        taken.bytes_max <= most as u64,
+        "{} bytes, and not {most}",
+        taken.bytes_max
+    );
+    assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+    result.unwrap()
 }

@@ -3,7 +3,7 @@
 use agent_runtime::models::CapSettings;
 use allocation_counter::measure;
 
-use super::bedrock::support::frame;
+use super::small_frames::{SMALL_FRAMES_OF_AWS, of_aws, small_frames};
 use super::worst::{DECODERS, Make, decode_within};
 
 /// Those of the service, a 128th of each.
@@ -23,80 +23,6 @@ const LIST: u64 = CAPS.event_bytes as u64 / 2 * 256;
 
 /// How many large events are sent: enough to tell what each adds to what stays.
 const EVENTS: usize = 3;
-
-/// Small frames of each protocol, of which an answer has as many as it may, the last of several ones again and again; `@` stands for the
-/// number of the frame.
-fn small_frames(name: &str) -> &'static [&'static [&'static str]] {
-    match name {
-        "chat" => &[
-            &[r#"{"choices":[{"delta":{"content":"x"}}]}"#],
-            &[r#"{"choices":[{"delta":{"content":"x","reasoning":"y"}}]}"#],
-            &[r#"{"choices":[{"delta":{"content":[{}]}}]}"#],
-            &[r#"{"choices":[{"delta":{"refusal":"x","images":[{"image_url":{"url":"data:image/png;base64,"}}]}}]}"#],
-            &[r#"{"choices":[{"delta":{"content":[{"type":"thinking","@":0}]}}]}"#],
-            &[r#"{"choices":[{"delta":{"content":[{"type":"thinking","a":[{"":0},{"":0},{"":0}]}]}}]}"#],
-            &[r#"{"choices":[{"delta":{"content":[{"type":"thinking"},{"type":"@"}]}}]}"#],
-            &[r#"{"choices":[{"delta":{"reasoning_details":[{"type":"t","@":0}]}}]}"#],
-            &[r#"{"choices":[{"delta":{"reasoning_details":[{"type":"t","a":[{"":0},{"":0},{"":0}]}]}}]}"#],
-            &[r#"{"choices":[{"delta":{"reasoning_details":[{"type":"@"}]}}]}"#],
-            &[r#"{"choices":[{"delta":{"@":0}}]}"#],
-            &[r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"x"}}]}}]}"#],
-            &[r#"{"choices":[{"delta":{"tool_calls":[{"index":@,"function":{"name":"f"}}]}}]}"#],
-            &[r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"@":0}]}}]}"#],
-            &[r#"{"choices":[{"delta":{"annotations":[0,0,0,0]}}]}"#],
-        ],
-        "messages" => &[
-            &[r#"{"type":"content_block_start","index":@,"content_block":{"type":"text","text":"x"}}"#],
-            &[r#"{"type":"content_block_start","content_block":{"type":"x"}}"#],
-            &[r#"{"type":"content_block_start","content_block":{"type":"thinking"}}"#],
-            &[r#"{"type":"content_block_start","content_block":{"type":"tool_use","name":"f"}}"#],
-            &[r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","citations":[0,0,0,0]}}"#],
-            &[r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"x"}}"#],
-            &[r#"{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"x"}}"#],
-            &[
-                r#"{"type":"content_block_start","content_block":{"type":"text"}}"#,
-                r#"{"type":"content_block_delta","delta":{"type":"citations_delta","citation":0}}"#,
-            ],
-            &[
-                r#"{"type":"content_block_start","content_block":{"type":"x"}}"#,
-                r#"{"type":"content_block_delta","delta":{"type":"x","@":0}}"#,
-            ],
-            &[
-                r#"{"type":"content_block_start","content_block":{"type":"x"}}"#,
-                r#"{"type":"content_block_delta","delta":{"type":"x","a":[{"":0},{"":0},{"":0}]}}"#,
-            ],
-        ],
-        "gemini" => &[
-            &[r#"{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}"#],
-            &[r#"{"candidates":[{"content":{"parts":[{"text":"x","thought":true},{"text":"x"}]}}]}"#],
-            &[r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}"#],
-            &[r#"{"candidates":[{"content":{"parts":[{"x":0}]}}]}"#],
-            &[r#"{"candidates":[{"groundingMetadata":{"webSearchQueries":["@"]}}]}"#],
-        ],
-        "converse" => &[],
-        _ => &[
-            &[r#"{"type":"response.output_text.delta","item_id":"@","delta":"x"}"#],
-            &[r#"{"type":"response.output_text.delta","item_id":"a","content_index":@,"delta":"x"}"#],
-            &[r#"{"type":"response.output_text.delta","item_id":"a","delta":"x"}"#],
-            &[r#"{"type":"response.reasoning_summary_text.delta","item_id":"a","summary_index":@,"delta":"x"}"#],
-            &[r#"{"type":"response.output_item.added","item":{"type":"message","id":"@"}}"#],
-            &[r#"{"type":"response.output_item.added","item":{"type":"x","id":"@"}}"#],
-            &[r#"{"type":"response.output_item.done","item":{"type":"x","id":"@"}}"#],
-            &[r#"{"type":"response.output_item.done","item":{"type":"x"}}"#],
-            &[r#"{"type":"response.output_item.done","item":{"type":"function_call","name":"f"}}"#],
-            &[r#"{"type":"response.output_item.done","output_index":@,"item":{"type":"message"}}"#],
-            &[r#"{"type":"response.output_item.done","item":{"type":"message","content":[0,0,0,0,0,0,0,0]}}"#],
-            &[
-                r#"{"type":"response.output_item.added","item":{"type":"message","id":"a"}}"#,
-                r#"{"type":"response.output_text.annotation.added","item_id":"a","content_index":@,"annotation":0}"#,
-            ],
-            &[
-                r#"{"type":"response.output_item.added","item":{"type":"message","id":"a"}}"#,
-                r#"{"type":"response.content_part.done","item_id":"a","content_index":@,"part":{"type":"output_text"}}"#,
-            ],
-        ],
-    }
-}
 
 /// Where an answer of each protocol has a list or an object as large as it likes, in an event and in one body.
 fn places(name: &str) -> (&'static [(&'static str, &'static str)], (&'static str, &'static str)) {
@@ -230,26 +156,8 @@ fn small_frames_without_end_take_bounded_memory() {
 #[test]
 fn small_frames_of_aws_take_bounded_memory() {
     let (name, make) = DECODERS[4];
-    for (event, text) in [
-        ("contentBlockDelta", r#"{"contentBlockIndex":@,"delta":{"text":"x"}}"#),
-        ("contentBlockDelta", r#"{"contentBlockIndex":0,"delta":{"text":"x"}}"#),
-        ("contentBlockDelta", r#"{"contentBlockIndex":0,"delta":{"x":{"@":0}}}"#),
-        (
-            "contentBlockDelta",
-            r#"{"contentBlockIndex":0,"delta":{"x":[{"":0},{"":0},{"":0}]}}"#,
-        ),
-        (
-            "contentBlockDelta",
-            r#"{"contentBlockIndex":0,"delta":{"citation":{}}}"#,
-        ),
-        ("contentBlockStart", r#"{"contentBlockIndex":@,"start":{"x":{}}}"#),
-        (
-            "contentBlockStart",
-            r#"{"contentBlockIndex":@,"start":{"toolUse":{"name":"f"}}}"#,
-        ),
-    ] {
-        let headers = [(":message-type", "event"), (":event-type", event)];
-        let bytes = filled(|number| frame(&headers, &nth(&[text], number)));
+    for (event, text) in SMALL_FRAMES_OF_AWS {
+        let bytes = filled(|number| of_aws(event, &nth(&[text], number)));
         decode(name, text, make, None, &bytes, 0);
     }
 }
@@ -306,8 +214,7 @@ fn large_values_in_events_of_aws_take_bounded_memory() {
         ("messageStop", r#"{"stopReason":"#, "}"),
     ] {
         for value in values() {
-            let headers = [(":message-type", "event"), (":event-type", event)];
-            let bytes = frame(&headers, &format!("{before}{value}{after}")).repeat(EVENTS);
+            let bytes = of_aws(event, &format!("{before}{value}{after}")).repeat(EVENTS);
             decode(name, &format!("{event} {}", &value[..8]), make, None, &bytes, LIST);
         }
     }

@@ -12,6 +12,7 @@ mod recordings;
 mod request;
 mod responses;
 mod scripted;
+pub(crate) mod small_frames;
 mod sse;
 mod support;
 mod thinker;

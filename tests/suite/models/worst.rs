@@ -12,7 +12,7 @@ use agent_runtime::models::openai_chat::ChatDecoder;
 use agent_runtime::models::openai_responses::ResponsesDecoder;
 use agent_runtime::models::{CapSettings, Decoder};
 
-use super::bedrock::support::frame;
+use super::small_frames::of_aws;
 
 /// Less than any thread of the service has.
 const STACK_BYTES: usize = 512 << 10;
@@ -235,8 +235,7 @@ fn nested_long_and_many_values_are_bounded_in_events_of_aws() {
     on_a_small_stack(move || {
         for (name, before, after) in EVENTS {
             for value in values() {
-                let headers = [(":message-type", "event"), (":event-type", name)];
-                let event = frame(&headers, &format!("{before}{value}{after}"));
+                let event = of_aws(name, &format!("{before}{value}{after}"));
                 let start = Instant::now();
                 decode(converse, None, &event.repeat(2));
                 assert!(

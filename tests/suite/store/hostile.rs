@@ -1,29 +1,41 @@
-//! Arbitrary and damaged bytes against every decoder, prompts and schemas: the bodies of the fuzz targets.
+//! Arbitrary and damaged bytes against every decoder, prompts and schemas: the bodies of the fuzz targets, which bound time and memory,
+//! on small stacks.
 
 use std::fs;
+use std::panic;
 use std::path::Path;
+use std::thread;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use crate::models::small_frames::{SMALL_FRAMES_OF_AWS, of_aws, small_frames};
+
 #[path = "../../../fuzz/bodies.rs"]
 mod bodies;
+
+/// Half of what an async worker has; builds of tests need several times as much as optimised ones.
+const PROMPT_STACK: usize = 1 << 20;
+/// What a blocking thread has, where values are checked by schemas.
+const SCHEMA_STACK: usize = 2 << 20;
+/// Less than any thread of the service has.
+const STREAM_STACK: usize = 512 << 10;
 
 /// Tells whether the bytes were read.
 type StoredBody = fn(&[u8]) -> bool;
 
 const STORED_BODIES: [StoredBody; 3] = [bodies::agent_state, bodies::state_addition, bodies::segment];
 
-const BODIES: [fn(&[u8]); 8] = [
+const STREAM_BODIES: [fn(&[u8]); 6] = [
     bodies::sse,
     bodies::openai_chat,
     bodies::anthropic,
     bodies::openai_responses,
     bodies::gemini,
-    bodies::prompt,
     bodies::bedrock,
-    bodies::schema,
 ];
+
+const OTHER_BODIES: [fn(&[u8]); 2] = [bodies::prompt, bodies::schema];
 
 fn golden(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)).unwrap()
@@ -201,6 +213,61 @@ fn schema_and_value() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// A stream of small frames of any protocol, with numbers and values that don't belong there, and cut anywhere.
+fn stream() -> impl Strategy<Value = Vec<u8>> {
+    let protocols = ["chat", "messages", "responses", "gemini"].into_iter();
+    let of_sse = protocols.flat_map(|name| small_frames(name).iter().copied().flatten());
+    let of_sse = of_sse.map(|frame| ("", *frame));
+    let number = prop::sample::select(vec!["0", "1", "2", "65536", "4294967295", "18446744073709551615", "-1"]);
+    let value = prop::sample::select(vec![
+        r#""x""#.to_owned(),
+        "null".to_owned(),
+        "1e999".to_owned(),
+        "[".repeat(200) + &"]".repeat(200),
+        "[".repeat(500),
+        format!("[{}]", vec!["0"; 500].join(",")),
+        format!("[{}]", vec![r#"{"":0}"#; 100].join(",")),
+        format!("\"{}\"", "\\n".repeat(500)),
+    ]);
+    let repeat = prop_oneof![6 => Just(1_usize), 1 => 1..100_usize];
+    let piece = |frames: Vec<(&'static str, &'static str)>| {
+        let parts = (
+            prop::sample::select(frames),
+            number.clone(),
+            value.clone(),
+            repeat.clone(),
+        );
+        let pieces = parts.prop_map(|((event, frame), number, value, repeat)| {
+            let text = frame
+                .replace('@', number)
+                .replacen(r#""x""#, &value, 1)
+                .replacen(":0", &format!(":{value}"), 1);
+            let bytes = if event.is_empty() {
+                format!("data: {text}\n\n").into_bytes()
+            } else {
+                of_aws(event, &text)
+            };
+            bytes.repeat(repeat)
+        });
+        prop::collection::vec(pieces, 0..10)
+    };
+    let pieces = prop_oneof![4 => piece(of_sse.collect()), 1 => piece(SMALL_FRAMES_OF_AWS.to_vec())];
+    (any::<u8>(), pieces, any::<Index>(), any::<bool>()).prop_map(|(size, pieces, end, is_cut)| {
+        let mut bytes = [vec![size], pieces.concat()].concat();
+        if is_cut {
+            bytes.truncate(end.index(bytes.len()));
+        }
+        bytes
+    })
+}
+
+/// Has the bodies read the bytes where there is no more stack than this.
+fn on_a_stack(size: usize, bodies: &'static [fn(&[u8])], bytes: Vec<u8>) {
+    let work = move || bodies.iter().for_each(|body| body(&bytes));
+    let thread = thread::Builder::new().stack_size(size).spawn(work).unwrap();
+    thread.join().unwrap_or_else(|cause| panic::resume_unwind(cause));
+}
+
 #[test]
 fn what_is_stored_is_read_by_the_bodies() {
     for (number, (body, bytes)) in stored().into_iter().enumerate() {
@@ -222,7 +289,7 @@ fn deeply_nested_and_bloated_bytes_are_refused() {
         for body in STORED_BODIES {
             assert!(!body(&bytes));
         }
-        for body in BODIES {
+        for body in STREAM_BODIES.iter().chain(&OTHER_BODIES) {
             body(&bytes);
         }
     }
@@ -236,19 +303,24 @@ proptest! {
         for body in STORED_BODIES {
             body(&bytes);
         }
-        for body in BODIES {
+        for body in STREAM_BODIES.iter().chain(&OTHER_BODIES) {
             body(&bytes);
         }
     }
 
     #[test]
-    fn no_prompt_exhausts_the_stack_or_the_time(bytes in template()) {
-        bodies::prompt(&bytes);
+    fn no_prompt_exhausts_the_stack_the_memory_or_the_time(bytes in template()) {
+        on_a_stack(PROMPT_STACK, &[bodies::prompt], bytes);
     }
 
     #[test]
-    fn no_schema_exhausts_the_stack_or_the_time(bytes in schema_and_value()) {
-        bodies::schema(&bytes);
+    fn no_schema_exhausts_the_stack_the_memory_or_the_time(bytes in schema_and_value()) {
+        on_a_stack(SCHEMA_STACK, &[bodies::schema], bytes);
+    }
+
+    #[test]
+    fn no_stream_exhausts_the_stack_the_memory_or_the_time(bytes in stream()) {
+        on_a_stack(STREAM_STACK, &STREAM_BODIES, bytes);
     }
 
     #[test]
