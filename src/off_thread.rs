@@ -1,6 +1,7 @@
 //! Work that keeps a thread busy for a while: it is done beside the async workers, a few pieces at a time, shared fairly by the tenants that
 //! it is done for.
 
+use std::borrow::Borrow as _;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 use std::thread::available_parallelism;
@@ -42,7 +43,99 @@ pub async fn by_size<T: Send + 'static>(tenant: &TenantId, bytes: u64, work: imp
     }
 }
 
-/// Tells whether work on so many bytes is done on a thread of its own.
-pub fn is_large(bytes: u64) -> bool {
+/// Does work on a borrowed value of so many bytes, as [`by_size`] does: on a copy where they are many. So copying it must cost little beside
+/// the work: what is large in it is shared, or text.
+pub async fn by_size_of<V, T>(
+    tenant: &TenantId,
+    bytes: u64,
+    value: &V,
+    work: impl FnOnce(&V) -> T + Send + 'static,
+) -> T
+where
+    V: ToOwned<Owned: Send + 'static> + Sync + ?Sized,
+    T: Send + 'static,
+{
+    if is_large(bytes) {
+        let copy = value.to_owned();
+        off_thread(tenant, move || work(copy.borrow())).await
+    } else {
+        work(value)
+    }
+}
+
+fn is_large(bytes: u64) -> bool {
     bytes > SMALL
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::AssertUnwindSafe;
+    use std::sync::mpsc;
+    use std::thread::{ThreadId, current};
+
+    use futures_util::FutureExt as _;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    fn tenant(name: &str) -> TenantId {
+        name.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn large_work_alone_is_done_on_another_thread() {
+        fn thread_of(value: &str) -> (String, ThreadId) {
+            (value.to_owned(), current().id())
+        }
+        let (tenant, here) = (tenant("sizes"), current().id());
+        for (bytes, is_here) in [(0, true), (SMALL, true), (SMALL + 1, false), (u64::MAX, false)] {
+            let thread = by_size(&tenant, bytes, || current().id()).await;
+            let (value, of_copy) = by_size_of(&tenant, bytes, "value", thread_of).await;
+            assert_eq!((thread == here, of_copy == here), (is_here, is_here), "{bytes}");
+            assert_eq!(value, "value");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_tenant_leaves_half_of_the_processors_to_others_until_its_work_has_ended() {
+        let (begun, mut begins) = unbounded_channel();
+        let mut releases = Vec::new();
+        let mut work = || {
+            let (release, released) = mpsc::channel::<()>();
+            releases.push(release);
+            let begun = begun.clone();
+            tokio::spawn(async move {
+                let work = move || {
+                    begun.send(()).unwrap();
+                    released.recv()
+                };
+                off_thread(&tenant("busy"), work).await
+            })
+        };
+        let half = available_parallelism().map_or(2, NonZeroUsize::get).max(2) / 2;
+        let at_work: Vec<_> = (0..half).map(|_| work()).collect();
+        for _ in 0..half {
+            begins.recv().await.unwrap();
+        }
+        // What its callers wait for no longer goes on.
+        for given_up in at_work {
+            given_up.abort();
+            assert!(given_up.await.is_err_and(|error| error.is_cancelled()));
+        }
+        let waiting = work();
+        tokio::task::yield_now().await;
+        off_thread(&tenant("other"), || ()).await;
+        assert!(begins.try_recv().is_err(), "the tenant has more than half");
+        releases.clear();
+        assert!(waiting.await.unwrap().is_err());
+        begins.recv().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_panic_reaches_the_caller() {
+        let tenant = tenant("panics");
+        let panicking = off_thread::<()>(&tenant, || panic!("a fault"));
+        let panic = AssertUnwindSafe(panicking).catch_unwind().await.unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"a fault"));
+    }
 }

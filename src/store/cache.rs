@@ -13,10 +13,11 @@ use super::error::{CommitError, StoreError};
 use super::retention::SessionRemoval;
 use super::traits::{Commit, Store};
 use super::turns::Turns;
-use super::weight::Weight;
+use super::weight::{Weight, commit_bytes};
 use crate::clock::{Clock, Timestamp};
 use crate::fair_share::{FairShare, Share};
 use crate::ids::SessionId;
+use crate::off_thread::by_size_of;
 use crate::session::{Bundle, History, check_parts};
 use crate::tenant::TenantId;
 
@@ -177,9 +178,9 @@ impl Sessions {
 
     /// Publishes a session and keeps its bundle and those of its subagents, since they are likely to be continued.
     pub async fn commit(&self, commit: &Commit) -> Result<Published, CommitError> {
-        for draft in std::iter::once(&commit.draft).chain(&commit.children) {
-            check_parts(draft, self.max_part_bytes)?;
-        }
+        let max_bytes = self.max_part_bytes;
+        let check = move |commit: &Commit| commit.drafts().try_for_each(|draft| check_parts(draft, max_bytes));
+        by_size_of(&commit.tenant, commit_bytes(commit), commit, check).await?;
         let seen = self.look(&commit.tenant);
         let committed = self.store.session_commit(commit).await?;
         for child in committed.children {

@@ -6,7 +6,10 @@ use super::codec::{EncodeError, Payload, encode_delivery, encode_events};
 use super::new_run::NewRun;
 use super::rows::{LeaseKey, StoredTime, stored_count};
 use super::traits::RunEnd;
+use super::weight::{end_bytes, events_bytes};
+use crate::off_thread::by_size_of;
 use crate::record::{NewDelivery, RunEvent, ThreadName};
+use crate::tenant::TenantId;
 
 /// The values of the rows that the end of a run writes.
 #[derive(Debug)]
@@ -29,8 +32,13 @@ pub(crate) struct NewEvents {
 }
 
 impl NewEnd {
+    /// Encodes the end of a run, beside the async workers if it is large.
+    pub(crate) async fn make(tenant: &TenantId, end: &RunEnd) -> Result<Self, EncodeError> {
+        by_size_of(tenant, end_bytes(end), end, Self::new).await
+    }
+
     /// Encodes the end of a run.
-    pub(crate) fn new(end: &RunEnd) -> Result<Self, EncodeError> {
+    pub(super) fn new(end: &RunEnd) -> Result<Self, EncodeError> {
         let deliveries = end.deliveries.iter();
         let deliveries = deliveries.map(|delivery| Ok((delivery.clone(), encode_delivery(&delivery.body)?)));
         Ok(Self {
@@ -55,8 +63,13 @@ impl NewEnd {
 }
 
 impl NewEvents {
+    /// Encodes events, beside the async workers if they are large; none where there are none.
+    pub(crate) async fn make(tenant: &TenantId, events: &[Arc<RunEvent>]) -> Result<Option<Self>, EncodeError> {
+        by_size_of(tenant, events_bytes(events), events, Self::new).await
+    }
+
     /// Encodes events; none where there are none.
-    pub(crate) fn new(events: &[Arc<RunEvent>]) -> Result<Option<Self>, EncodeError> {
+    fn new(events: &[Arc<RunEvent>]) -> Result<Option<Self>, EncodeError> {
         let (Some(first), Some(last)) = (events.first(), events.last()) else {
             return Ok(None);
         };

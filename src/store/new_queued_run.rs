@@ -7,6 +7,7 @@ use super::queue::{IdempotencyKey, IfBusy, LeaseTerms, NewQueuedRun};
 use super::rows::StoredTime;
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
+use crate::off_thread::by_size_of;
 use crate::record::{RunRecord, RunStatus, RunSummary, ThreadName};
 use crate::tenant::TenantId;
 
@@ -31,9 +32,11 @@ pub(crate) struct NewQueueRow {
 }
 
 impl NewQueueRow {
-    /// Encodes a run, which is at work already when it is leased at once.
-    pub(crate) fn new(run: &NewQueuedRun) -> Result<Self, StoreError> {
-        prepare(run).map_err(|error| StoreError::Failed {
+    /// Encodes a run, beside the async workers if what is asked of it is large. It is at work already when it is leased at once.
+    pub(crate) async fn make(run: &NewQueuedRun) -> Result<Self, StoreError> {
+        let bytes = run.request.len() as u64;
+        let prepared = by_size_of(&run.tenant, bytes, run, prepare).await;
+        prepared.map_err(|error| StoreError::Failed {
             operation: OPERATION,
             source: error.into(),
         })

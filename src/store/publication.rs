@@ -11,9 +11,9 @@ use super::new_end::NewEnd;
 use super::new_run::NewRun;
 use super::queue::ThreadMove;
 use super::traits::{Commit, Committed, ConflictPolicy};
+use super::weight::commit_bytes;
 use crate::ids::SessionId;
-use crate::off_thread::{is_large, off_thread};
-use crate::record::content_weight;
+use crate::off_thread::by_size_of;
 use crate::session::{
     BranchPosition, Bundle, BundleDraft, EnvironmentState, Hash, History, RootHashInput, SessionHead, StoredContext,
     hash_segment, root_hash,
@@ -86,12 +86,7 @@ struct BundleStates {
 impl Publications {
     /// Validates, hashes and encodes a commit, beside the async workers if it is large.
     pub(crate) async fn make(commit: &Commit) -> Result<Self, StoreError> {
-        if !is_large(new_bytes(commit)) {
-            return Self::new(commit);
-        }
-        // Its messages are shared, so that this copies little.
-        let copy = commit.clone();
-        off_thread(&commit.tenant, move || Self::new(&copy)).await
+        by_size_of(&commit.tenant, commit_bytes(commit), commit, Self::new).await
     }
 
     fn new(commit: &Commit) -> Result<Self, StoreError> {
@@ -133,13 +128,6 @@ impl Publication {
             history: self.bundle.history,
         }
     }
-}
-
-/// Returns about how many bytes the messages have that a commit adds. The rest is bounded to little.
-fn new_bytes(commit: &Commit) -> u64 {
-    let drafts = std::iter::once(&commit.draft).chain(&commit.children);
-    let messages = drafts.flat_map(BundleDraft::new_messages);
-    messages.map(|message| content_weight(&message.content) as u64).sum()
 }
 
 fn prepare_all(commit: &Commit) -> Result<Publications, DraftFault> {

@@ -1,6 +1,7 @@
 //! The storage traits. Names are `noun_verb`; a lookup answers `None` for what is not there or belongs to another tenant.
 
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -241,6 +242,13 @@ pub struct Commit {
     /// The sessions of the run's subagents and of theirs: of the same run, each with an id of its own. One that continues a session
     /// which others continue, too, opens a branch.
     pub children: Vec<BundleDraft>,
+}
+
+impl Commit {
+    /// Iterates over the sessions that it publishes, the run's own first.
+    pub(super) fn drafts(&self) -> impl Iterator<Item = &BundleDraft> {
+        iter::once(&self.draft).chain(&self.children)
+    }
 }
 
 /// How a run ended: what is written of it, all in the transaction of its end.

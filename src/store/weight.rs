@@ -1,15 +1,19 @@
-//! How much memory a bundle or the definition of an agent takes. An estimate from the sizes of its parts, within a factor of two; it asks no allocator.
+//! How much memory a bundle, the definition of an agent, or what is to be written takes. An estimate from the sizes of its parts, within a
+//! factor of two; it asks no allocator.
 //!
 //! JSON in memory may take a hundred times the bytes of its text, so the text's length tells nothing.
 
 use std::sync::Arc;
 
-use super::traits::AgentRecord;
-use crate::agent::AgentDefinition;
+use super::traits::{AgentRecord, Commit, RunEnd};
+use crate::agent::hooks::ToolDecision;
+use crate::agent::state::{AgentStep, ErrorList, StateAddition, ToolExecution};
+use crate::agent::{AgentDefinition, JournalEntry};
 use crate::json::{Object, RawJson, Value};
-use crate::message::{ContentPart, MediaSource, Message};
+use crate::message::{ContentPart, MediaSource, Message, ProviderFields};
 use crate::model_ref::ResponseFormat;
-use crate::session::{Bundle, EnvironmentState, Overrides, StoredContext};
+use crate::record::{RunEvent, StepRecord, SubagentRecord, ToolExecutionRecord, event_weight};
+use crate::session::{Bundle, BundleDraft, EnvironmentState, Overrides, StoredContext};
 
 /// What an allocation costs beside its bytes: rounding up, and the allocator's own notes.
 const ALLOCATION: usize = 16;
@@ -70,6 +74,99 @@ impl AgentRecord {
     }
 }
 
+/// Weighs what is checked, hashed and encoded of a commit. States that are its parent's are not.
+pub(super) fn commit_bytes(commit: &Commit) -> u64 {
+    let drafts: u64 = commit.drafts().map(draft_bytes).sum();
+    drafts + commit.run.as_ref().map_or(0, end_bytes)
+}
+
+fn draft_bytes(draft: &BundleDraft) -> u64 {
+    let parent = draft.parent.as_deref();
+    let is_shared = |parent: &Bundle| Arc::ptr_eq(&parent.environment, &draft.environment);
+    let environment = parent.is_none_or(|parent| !is_shared(parent) && parent.environment != draft.environment);
+    let context = parent.is_none_or(|parent| *parent.context != draft.context.stored);
+    let environment = environment.then(|| environment_bytes(&draft.environment));
+    let context = context.then(|| context_bytes(&draft.context.stored));
+    let states = environment.unwrap_or_default() + context.unwrap_or_default() + object(&draft.context.metadata);
+    messages_bytes(draft.new_messages()) + states as u64
+}
+
+/// Weighs what is encoded of the end of a run.
+pub(super) fn end_bytes(end: &RunEnd) -> u64 {
+    let record = &end.record;
+    let signal = record.stop_signal.as_ref();
+    let signal = signal.map_or(0, |signal| text(&signal.message) + object(&signal.context));
+    let deliveries: usize = end.deliveries.iter().map(|delivery| text(&delivery.body)).sum();
+    let rest = record.value.as_ref().map_or(0, value) + signal + deliveries;
+    messages_bytes(&record.output) + steps_bytes(&end.steps) + events_bytes(&end.events) + rest as u64
+}
+
+/// Weighs events.
+pub(super) fn events_bytes(events: &[Arc<RunEvent>]) -> u64 {
+    events.iter().map(|event| event_weight(&event.payload) as u64).sum()
+}
+
+fn steps_bytes(steps: &[StepRecord]) -> u64 {
+    steps.iter().map(step_bytes).sum()
+}
+
+fn step_bytes(step: &StepRecord) -> u64 {
+    let executions = &step.tool_executions;
+    let own = size_of::<StepRecord>() + slots::<ToolExecutionRecord>(executions.capacity()) + errors(&step.errors);
+    let below = executions.iter().filter_map(|execution| execution.subagent.as_deref());
+    let below = below.map(|subagent| size_of::<SubagentRecord>() as u64 + steps_bytes(&subagent.steps));
+    own as u64 + messages_bytes(&step.messages) + below.sum::<u64>()
+}
+
+/// Weighs what is encoded of an entry of a journal.
+pub(super) fn entry_bytes(entry: &JournalEntry) -> u64 {
+    match entry {
+        JournalEntry::SubagentBegun { .. } | JournalEntry::CallBegun { .. } => 0,
+        JournalEntry::Reached(addition) => addition_bytes(addition),
+        JournalEntry::Answered { step, addition, .. } => agent_step_bytes(step) + addition_bytes(addition),
+        JournalEntry::CallDecided { tool_use, addition, .. } => {
+            let decision = match &tool_use.decision {
+                ToolDecision::Execute => 0,
+                ToolDecision::Block { reason } => text(reason),
+                ToolDecision::Supply { content } => parts(content),
+            };
+            (text(&tool_use.call.arguments) + decision) as u64 + addition_bytes(addition)
+        }
+        JournalEntry::CallEnded {
+            execution, addition, ..
+        } => execution_bytes(execution) + addition_bytes(addition),
+    }
+}
+
+fn addition_bytes(addition: &StateAddition) -> u64 {
+    let state = addition.state();
+    let context = state.context();
+    let format = format_bytes(&context.response_format) + overrides_bytes(&context.overrides);
+    let own = text(&context.system_prompt) + format + object(&context.metadata);
+    let steps: u64 = state.steps().map(agent_step_bytes).sum();
+    messages_bytes(state.stored_messages()) + own as u64 + steps
+}
+
+fn agent_step_bytes(step: &AgentStep) -> u64 {
+    let response = step.response.as_ref();
+    let response = response.map_or(0, |response| {
+        parts(&response.content) + provider_fields(response.provider_fields.as_ref())
+    });
+    let own = size_of::<AgentStep>() + response + step.value.as_ref().map_or(0, value) + errors(&step.errors);
+    let executions: u64 = step.tool_executions.iter().map(execution_bytes).sum();
+    messages_bytes(&step.output_messages) + own as u64 + executions
+}
+
+fn execution_bytes(execution: &ToolExecution) -> u64 {
+    let own = size_of::<ToolExecution>() + text(&execution.call.arguments) + parts(&execution.content);
+    let below = execution.trace.subagent.iter().flat_map(|subagent| &subagent.steps);
+    own as u64 + below.map(|done| agent_step_bytes(&done.step)).sum::<u64>()
+}
+
+fn errors(errors: &ErrorList) -> usize {
+    errors.iter().map(|error| text(&error.message)).sum()
+}
+
 fn environment_bytes(state: &EnvironmentState) -> usize {
     let maps = [&state.variables, &state.resources];
     let maps: usize = maps.into_iter().map(|map| map_bytes(map.len(), map)).sum();
@@ -77,10 +174,6 @@ fn environment_bytes(state: &EnvironmentState) -> usize {
 }
 
 fn context_bytes(context: &StoredContext) -> usize {
-    let format = match &context.response_format {
-        ResponseFormat::JsonSchema { name, schema, .. } => text(name) + value(schema),
-        ResponseFormat::Text | ResponseFormat::JsonObject => 0,
-    };
     let model = context.model.as_ref().map_or(0, |model| {
         allocated(model.provider().len()) + allocated(model.model().len())
     });
@@ -88,9 +181,16 @@ fn context_bytes(context: &StoredContext) -> usize {
         + ALLOCATION
         + model
         + text(&context.system_prompt)
-        + format
+        + format_bytes(&context.response_format)
         + overrides_bytes(&context.overrides)
         + object(&context.other)
+}
+
+fn format_bytes(format: &ResponseFormat) -> usize {
+    match format {
+        ResponseFormat::JsonSchema { name, schema, .. } => text(name) + value(schema),
+        ResponseFormat::Text | ResponseFormat::JsonObject => 0,
+    }
 }
 
 fn overrides_bytes(overrides: &Overrides) -> usize {
@@ -106,15 +206,12 @@ fn overrides_bytes(overrides: &Overrides) -> usize {
         + texts.map(text).sum::<usize>()
 }
 
-fn messages_bytes<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
+fn messages_bytes<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> u64 {
+    let messages = messages.into_iter();
     messages.map(|message| message_bytes(message) as u64).sum()
 }
 
 fn message_bytes(message: &Message) -> usize {
-    let fields = message.provider_fields.as_ref().map_or(0, |given| {
-        let entries = given.fields.iter().map(|(name, json)| text(name) + raw(json));
-        text(&given.provider) + slots::<(String, RawJson)>(given.fields.capacity()) + entries.sum::<usize>()
-    });
     size_of::<Message>()
         + ALLOCATION
         + HISTORY_PLACE
@@ -122,8 +219,15 @@ fn message_bytes(message: &Message) -> usize {
         + message.tags.section.as_str().len()
         + ALLOCATION
         + parts(&message.content)
-        + fields
+        + provider_fields(message.provider_fields.as_ref())
         + object(&message.metadata)
+}
+
+fn provider_fields(given: Option<&ProviderFields>) -> usize {
+    given.map_or(0, |given| {
+        let entries = given.fields.iter().map(|(name, json)| text(name) + raw(json));
+        text(&given.provider) + slots::<(String, RawJson)>(given.fields.capacity()) + entries.sum::<usize>()
+    })
 }
 
 fn parts(content: &Vec<ContentPart>) -> usize {

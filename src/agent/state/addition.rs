@@ -94,6 +94,11 @@ impl AgentState {
 }
 
 impl StateAddition {
+    /// Returns the later state with the new messages and steps only.
+    pub fn state(&self) -> &AgentState {
+        &self.state
+    }
+
     /// Returns the state that comes of the earlier one.
     pub fn onto(self, earlier: AgentState) -> Result<AgentState, AdditionGap> {
         let Self {

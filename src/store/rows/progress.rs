@@ -30,19 +30,29 @@ from_row!(JournalRow {
     payload,
 });
 
+impl JournalRow {
+    /// Returns the bytes of its entry, uncompressed.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.stored().length()
+    }
+
+    fn stored(&self) -> StoredPayload<'_> {
+        StoredPayload {
+            schema_version: self.schema_version,
+            encoding: self.encoding,
+            bytes: &self.payload,
+        }
+    }
+}
+
 impl TryFrom<JournalRow> for JournalRecord {
     type Error = StoreError;
 
     fn try_from(row: JournalRow) -> Result<Self, StoreError> {
         let name = RowName::new("run_journal", &format_args!("{}/{}", row.run_id, row.sequence));
-        let stored = StoredPayload {
-            schema_version: row.schema_version,
-            encoding: row.encoding,
-            bytes: &row.payload,
-        };
         Ok(Self {
             sequence: name.count("sequence", row.sequence)?,
-            entry: decode_journal_entry(stored).map_err(|error| name.undecodable("payload", error))?,
+            entry: decode_journal_entry(row.stored()).map_err(|error| name.undecodable("payload", error))?,
             scope: row.scope,
         })
     }

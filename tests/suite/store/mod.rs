@@ -34,6 +34,7 @@ mod due;
 mod held;
 mod hostile;
 mod keys;
+mod large_writes;
 mod lists;
 mod model;
 mod model_check;

@@ -20,7 +20,7 @@ const OPERATION: &str = "record run";
 
 /// Stores the end of a run that publishes nothing.
 pub(crate) async fn run_record(engine: &impl Engine, tenant: &TenantId, end: &RunEnd) -> Result<Recorded, StoreError> {
-    let end = NewEnd::new(end).map_err(|error| StoreError::Failed {
+    let end = NewEnd::make(tenant, end).await.map_err(|error| StoreError::Failed {
         operation: OPERATION,
         source: error.into(),
     })?;

@@ -47,7 +47,7 @@ struct RunExists;
 /// Accepts a run. A repeated attempt whose first one took effect is answered as that one was.
 pub(super) async fn run_enqueue(engine: &impl Engine, run: &NewQueuedRun) -> Result<Enqueued, StoreError> {
     loop {
-        match engine.run_insert(NewQueueRow::new(run)?).await? {
+        match engine.run_insert(NewQueueRow::make(run).await?).await? {
             Attempt::Accepted { is_leased, interrupted } => {
                 let lease = is_leased.then(|| lease_of(run));
                 return Ok(Enqueued::Accepted { lease, interrupted });

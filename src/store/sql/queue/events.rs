@@ -38,10 +38,12 @@ pub(super) async fn event_append<E: Engine>(
     lease: &Lease,
     events: &[Arc<RunEvent>],
 ) -> Result<bool, StoreError> {
-    let new = NewEvents::new(events).map_err(|error| StoreError::Failed {
-        operation: APPEND,
-        source: error.into(),
-    })?;
+    let new = NewEvents::make(&lease.tenant, events)
+        .await
+        .map_err(|error| StoreError::Failed {
+            operation: APPEND,
+            source: error.into(),
+        })?;
     let Some(new) = new else {
         return is_leased(engine, lease).await;
     };

@@ -2,12 +2,14 @@
 
 use super::lease::is_leased;
 use crate::ids::RunId;
+use crate::off_thread::{by_size, by_size_of};
 use crate::store::codec::{EncodeError, Payload, encode_journal_entry};
 use crate::store::error::StoreError;
 use crate::store::queue::{JournalRecord, Lease};
 use crate::store::rows::{JournalRow, stored_count};
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
+use crate::store::weight::entry_bytes;
 use crate::tenant::TenantId;
 
 const APPEND: &str = "append to journal";
@@ -21,10 +23,8 @@ pub(super) async fn journal_append<E: Engine>(
     if entries.is_empty() {
         return is_leased(engine, lease).await;
     }
-    let payloads: Result<Vec<Payload>, EncodeError> = entries
-        .iter()
-        .map(|record| encode_journal_entry(&record.entry))
-        .collect();
+    let bytes = entries.iter().map(|record| entry_bytes(&record.entry)).sum();
+    let payloads = by_size_of(&lease.tenant, bytes, entries, encode).await;
     let payloads = payloads.map_err(|error| StoreError::Failed {
         operation: APPEND,
         source: error.into(),
@@ -64,5 +64,12 @@ pub(super) async fn journal_read(
         .bind(run_id.as_uuid())
         .fetch_all(engine)
         .await?;
-    rows.into_iter().map(JournalRecord::try_from).collect()
+    let bytes = rows.iter().map(JournalRow::bytes).sum();
+    let decode = || rows.into_iter().map(JournalRecord::try_from).collect();
+    by_size(tenant, bytes, decode).await
+}
+
+fn encode(entries: &[JournalRecord]) -> Result<Vec<Payload>, EncodeError> {
+    let entries = entries.iter();
+    entries.map(|record| encode_journal_entry(&record.entry)).collect()
 }
