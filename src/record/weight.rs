@@ -1,10 +1,10 @@
-//! About how much memory an event takes. An estimate, since it is asked for with every event.
+//! About how much memory events, records and messages take. An estimate, since it is asked for with every event and every request to a model.
 
 use super::event::RunEventPayload;
 use super::run::{RunRecord, RunSummary};
 use crate::agent::AgentEvent;
 use crate::json::{Object, Value};
-use crate::message::{ContentPart, MediaSource};
+use crate::message::{Citation, ContentPart, MediaSource, Message};
 
 /// What an event weighs besides its text.
 const EVENT_BYTES: usize = 512;
@@ -20,7 +20,7 @@ pub fn event_weight(payload: &RunEventPayload) -> usize {
         RunEventPayload::Completed(record)
         | RunEventPayload::Stopped(record)
         | RunEventPayload::Failed(record)
-        | RunEventPayload::Cancelled(record) => weight_of_record(record),
+        | RunEventPayload::Cancelled(record) => record_weight(record),
         RunEventPayload::Started(summary) => weight_of_summary(summary),
         RunEventPayload::Resumed { .. } | RunEventPayload::SessionCommitted { .. } => 0,
     };
@@ -31,7 +31,7 @@ fn text_of_event(event: &AgentEvent) -> usize {
     match event {
         AgentEvent::MessageDelta { text, .. } | AgentEvent::ReasoningDelta { text, .. } => text.len(),
         AgentEvent::ToolCallDelta { arguments, .. } => arguments.len(),
-        AgentEvent::ToolCallCompleted { arguments, content, .. } => arguments.len() + content_weight(content),
+        AgentEvent::ToolCallCompleted { arguments, content, .. } => arguments.len() + weight_of_content(content),
         AgentEvent::SubagentEvent { event, .. } => EVENT_BYTES + text_of_event(event),
         AgentEvent::ModelResponded { error, .. } => error.as_ref().map_or(0, |error| error.message.len()),
         AgentEvent::StateChanged { hook, metadata, .. } => hook.len() + weight_of_object(metadata),
@@ -54,9 +54,10 @@ fn text_of_event(event: &AgentEvent) -> usize {
     }
 }
 
-fn weight_of_record(record: &RunRecord) -> usize {
+/// Estimates how many bytes of memory a record takes.
+pub fn record_weight(record: &RunRecord) -> usize {
     let messages = record.output.iter();
-    let weights = messages.map(|message| RECORD_BYTES + content_weight(&message.content));
+    let weights = messages.map(|message| RECORD_BYTES + message_weight(message));
     let signal = record.stop_signal.as_ref();
     weight_of_summary(&record.summary)
         + weights.sum::<usize>()
@@ -85,31 +86,54 @@ fn weight_of_value(value: &Value) -> usize {
     }
 }
 
-/// Returns the bytes of a content's words, pictures and documents.
-pub fn content_weight(parts: &[ContentPart]) -> usize {
-    parts.iter().map(text_of_part).sum()
+/// Estimates how many bytes of memory a message takes.
+pub fn message_weight(message: &Message) -> usize {
+    let fields = message.provider_fields.iter().flat_map(|given| &given.fields);
+    let fields = fields.map(|(name, json)| ENTRY_BYTES + name.len() + json.as_str().len());
+    ENTRY_BYTES + weight_of_content(&message.content) + fields.sum::<usize>() + weight_of_object(&message.metadata)
+}
+
+fn weight_of_content(parts: &[ContentPart]) -> usize {
+    parts.iter().map(|part| ENTRY_BYTES + text_of_part(part)).sum()
 }
 
 fn text_of_part(part: &ContentPart) -> usize {
     match part {
-        ContentPart::Text(part) => part.text.len(),
+        ContentPart::Text(part) => {
+            let citations = part
+                .citations
+                .iter()
+                .map(|Citation(json)| ENTRY_BYTES + json.as_str().len());
+            part.text.len() + length(part.signature.as_ref()) + citations.sum::<usize>()
+        }
         ContentPart::Refusal { text } => text.len(),
-        ContentPart::Image(part) => text_of_source(&part.source),
-        ContentPart::Document(part) => text_of_source(&part.source),
-        ContentPart::ToolCall(call) => call.arguments.len(),
-        ContentPart::ToolResult(result) => content_weight(&result.content),
-        ContentPart::Reasoning(part) => part.text.len() + part.encrypted.as_ref().map_or(0, String::len),
+        ContentPart::Image(part) => text_of_source(&part.source) + length(part.detail.as_ref()),
+        ContentPart::Document(part) => text_of_source(&part.source) + length(part.name.as_ref()),
+        ContentPart::ToolCall(call) => {
+            call.id.len() + call.name.len() + call.arguments.len() + length(call.signature.as_ref())
+        }
+        ContentPart::ToolResult(result) => {
+            result.call_id.len() + result.name.len() + weight_of_content(&result.content)
+        }
+        ContentPart::Reasoning(part) => {
+            let others = [&part.signature, &part.encrypted, &part.id];
+            part.text.len() + others.into_iter().map(|other| length(other.as_ref())).sum::<usize>()
+        }
         ContentPart::Opaque(part) => part.raw.as_str().len(),
-        ContentPart::Unknown(_) => RECORD_BYTES,
+        ContentPart::Unknown(json) => weight_of_value(json),
     }
 }
 
 fn text_of_source(source: &MediaSource) -> usize {
     match source {
         MediaSource::Url { url } => url.len(),
-        MediaSource::Base64 { data, .. } => data.len(),
+        MediaSource::Base64 { media_type, data } => media_type.len() + data.len(),
         MediaSource::ProviderFile { provider, file_id } => provider.len() + file_id.len(),
     }
+}
+
+fn length(text: Option<&String>) -> usize {
+    text.map_or(0, String::len)
 }
 
 #[cfg(test)]
@@ -149,6 +173,50 @@ mod tests {
             let event = json!({"type": name, "data": data});
             let event: RunEventPayload = serde_json::from_value(event).unwrap();
             assert!(event_weight(&event) > long.len(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_message_weighs_at_least_the_texts_that_it_holds() {
+        let long = "x".repeat(100_000);
+        let text = |part: Value| json!({"content": [part]});
+        let source = json!({"kind": "base64", "media_type": "image/png", "data": long});
+        for message in [
+            json!({"provider_fields": {"provider": "p", "fields": [["reasoning_details", long]]}}),
+            json!({"metadata": {"a": [{"b": long}]}}),
+            text(json!({"type": "text", "text": long})),
+            text(json!({"type": "text", "text": "", "signature": long})),
+            text(json!({"type": "text", "text": "", "citations": [long]})),
+            text(json!({"type": "text", "text": "", "citations": vec!["{}"; 2_000]})),
+            text(json!({"type": "image", "source": source})),
+            text(json!({"type": "document", "source": source, "name": "a"})),
+            text(json!({"type": "document", "source": {"kind": "url", "url": "u"}, "name": long})),
+            text(json!({"type": "tool_call", "id": "c", "name": "n", "arguments": long})),
+            text(json!({"type": "tool_call", "id": "c", "name": "n", "arguments": "{}", "signature": long})),
+            text(
+                json!({"type": "tool_result", "call_id": "c", "name": "n", "content": [{"type": "refusal", "text": long}]}),
+            ),
+            text(json!({"type": "reasoning", "text": long})),
+            text(json!({"type": "reasoning", "text": "", "signature": long})),
+            text(json!({"type": "reasoning", "text": "", "encrypted": long})),
+            text(json!({"type": "opaque", "provider": "p", "raw": long})),
+            text(json!({"type": "hologram", "depth": [long]})),
+            json!({"content": vec![json!({"type": "text", "text": ""}); 2_000]}),
+        ] {
+            let mut whole = json!({
+                "id": "01a2029f-3aaa-7738-ac15-a93ea52f3917", "role": "assistant", "content": [],
+                "created_at": "2026-01-02T03:04:05Z",
+            });
+            let fields = message.as_object().unwrap().clone();
+            whole.as_object_mut().unwrap().extend(fields);
+            let bytes = whole.to_string().len();
+            let weight = message_weight(&serde_json::from_value(whole).unwrap());
+            let least = bytes - 256;
+            assert!(
+                (least..200_000).contains(&weight),
+                "{weight} of {bytes}: {:.200}",
+                message.to_string()
+            );
         }
     }
 }

@@ -7,8 +7,10 @@ use futures_util::stream::{self, StreamExt as _};
 
 use crate::agent::ports::{Model, ModelRequest, ModelStream, StructuredOutput};
 use crate::fair_share::FairShare;
+use crate::json::{Object, estimated_length};
+use crate::model_ref::ResponseFormat;
 use crate::off_thread::by_size;
-use crate::record::content_weight;
+use crate::record::message_weight;
 use crate::tenant::TenantId;
 
 /// Up to how many bytes a request waits for no room: the runs at work bound those.
@@ -58,8 +60,16 @@ impl Model for SharingModel {
 
 /// Returns about how many bytes a request has.
 fn weight(request: &ModelRequest) -> usize {
-    let messages = request.messages.iter();
-    request.system.len() + messages.map(|message| content_weight(&message.content)).sum::<usize>()
+    let messages = request.messages.iter().map(|message| message_weight(message));
+    let tools = request.tools.iter();
+    let tools = tools.map(|tool| tool.name.len() + tool.description.len() + estimated_length(&tool.parameters));
+    let format = match &request.response_format {
+        ResponseFormat::JsonSchema { schema, .. } => estimated_length(schema),
+        ResponseFormat::Text | ResponseFormat::JsonObject => 0,
+    };
+    let of_providers = request.provider_tools.values().flatten();
+    let of_providers = of_providers.flat_map(Object::values).map(estimated_length);
+    request.system.len() + messages.sum::<usize>() + tools.sum::<usize>() + of_providers.sum::<usize>() + format
 }
 
 #[cfg(test)]
@@ -67,15 +77,16 @@ mod tests {
     use std::thread::{self, ThreadId};
 
     use chrono::DateTime;
+    use serde_json::json;
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::agent::ports::ModelEvent;
+    use crate::agent::ports::{ModelEvent, ToolSpec};
     use crate::ids::{MessageId, UuidV7Source};
-    use crate::message::{Message, Role};
+    use crate::json::{RawJson, Value};
+    use crate::message::{Message, ProviderFields, Role};
     use crate::model_parameters::ToolChoice;
-    use crate::model_ref::ResponseFormat;
 
     /// What a model was asked: on which thread, and how it is made to answer.
     type Asked = (ThreadId, oneshot::Sender<()>);
@@ -97,18 +108,12 @@ mod tests {
         }
     }
 
-    fn request(bytes: usize) -> ModelRequest {
+    fn saying(text: String) -> ModelRequest {
         let id = MessageId::generate(&UuidV7Source);
         ModelRequest {
             model: "m".to_owned(),
             system: "".into(),
-            messages: [Arc::new(Message::text(
-                id,
-                Role::User,
-                "x".repeat(bytes),
-                DateTime::UNIX_EPOCH,
-            ))]
-            .into(),
+            messages: [Arc::new(Message::text(id, Role::User, text, DateTime::UNIX_EPOCH))].into(),
             tools: [].into(),
             provider_tools: Arc::default(),
             tool_choice: ToolChoice::Auto,
@@ -116,6 +121,12 @@ mod tests {
             max_output_tokens: None,
             parameters: Arc::default(),
         }
+    }
+
+    /// A request that weighs so much.
+    fn request(bytes: usize) -> ModelRequest {
+        let rest = weight(&saying(String::new()));
+        saying("x".repeat(bytes - rest))
     }
 
     struct Setup {
@@ -188,5 +199,57 @@ mod tests {
         }
         assert_eq!(setup.room.taken(), 0);
         answer.closed().await;
+    }
+
+    #[test]
+    fn a_request_weighs_at_least_the_texts_that_it_holds() {
+        let long = || "x".repeat(100_000);
+        let tool = |description, parameters| {
+            let name = "t".to_owned();
+            let (idempotent, timeout) = (false, None);
+            let tool = ToolSpec {
+                name,
+                description,
+                parameters,
+                idempotent,
+                timeout,
+            };
+            Arc::from([tool])
+        };
+        let changes: [&dyn Fn(&mut ModelRequest); 6] = [
+            &|request| request.system = long().into(),
+            &|request| request.tools = tool(long(), json!({})),
+            &|request| request.tools = tool(String::new(), json!({"properties": {"a": {"enum": [long()]}}})),
+            &|request| {
+                request.provider_tools = Arc::new(serde_json::from_value(json!({"p": [{"a": long()}]})).unwrap());
+            },
+            &|request| request.response_format = json_schema(json!({"description": long()})),
+            &|request| {
+                let provider = "p".to_owned();
+                let fields = vec![("reasoning_details".to_owned(), RawJson::new(long()))];
+                let message = Message {
+                    provider_fields: Some(ProviderFields { provider, fields }),
+                    ..(*request.messages[0]).clone()
+                };
+                request.messages = [Arc::new(message)].into();
+            },
+        ];
+        for (place, change) in changes.iter().enumerate() {
+            let mut request = saying(String::new());
+            change(&mut request);
+            assert!(
+                (100_000..110_000).contains(&weight(&request)),
+                "{place}: {}",
+                weight(&request)
+            );
+        }
+    }
+
+    fn json_schema(schema: Value) -> ResponseFormat {
+        ResponseFormat::JsonSchema {
+            name: "shape".to_owned(),
+            schema,
+            strict: true,
+        }
     }
 }

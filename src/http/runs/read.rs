@@ -20,7 +20,7 @@ use crate::ids::RunId;
 use crate::json::json_length;
 use crate::model_ref::ModelRef;
 use crate::off_thread::by_size;
-use crate::record::{RunRecord, RunSummaryView, RunView, StepRecord, ThreadName, content_weight};
+use crate::record::{RunRecord, RunSummaryView, RunView, StepRecord, ThreadName, record_weight};
 use crate::store::{Page, RunFilter, TimeRange};
 use crate::tenant::TenantId;
 
@@ -126,7 +126,7 @@ pub(super) async fn show(
     run: Arc<RunRecord>,
     head: (StatusCode, HeaderMap),
 ) -> Result<Response, Problem> {
-    let words: usize = run.output.iter().map(|message| content_weight(&message.content)).sum();
+    let words = record_weight(&run);
     let counted = Arc::clone(&run);
     let bytes = by_size(tenant, words as u64, move || cost(&counted)).await;
     let (run, room) = if let Some(room) = api.in_flight.try_take(tenant, bytes) {
