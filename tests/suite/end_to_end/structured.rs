@@ -172,17 +172,17 @@ async fn formats_that_can_not_be_used_are_refused(database: TestDatabase) {
     let endless = endless_schemas().map(|(schema, words)| (named("a", schema), words));
     for (format, words) in unusable.into_iter().chain(endless) {
         let agent = json!({"model": "mock/m", "response_format": format});
+        let hook = json!({"name": "context_config", "config": {"response_format": format}});
+        let hooked = json!({"model": "mock/m", "hooks": [hook]});
+        let run = json!({"agent": "echo", "input": "go", "response_format": format});
         let import = json!({"agent": "echo", "context_state": {"response_format": format}});
-        for answer in [
-            app.put("/v1/agents/bad", &agent).await,
-            app.post(
-                "/v1/runs",
-                &json!({"agent": "echo", "input": "go", "response_format": format}),
-            )
-            .await,
-            app.post("/v1/sessions", &import).await,
+        for (answer, code) in [
+            (app.put("/v1/agents/bad", &agent).await, "invalid_response_format"),
+            (app.put("/v1/agents/bad", &hooked).await, "invalid_hook"),
+            (app.post("/v1/runs", &run).await, "invalid_response_format"),
+            (app.post("/v1/sessions", &import).await, "invalid_response_format"),
         ] {
-            answer.assert_problem("invalid_response_format");
+            answer.assert_problem(code);
             assert!(
                 answer.json()["detail"].as_str().unwrap().contains(words),
                 "{}",

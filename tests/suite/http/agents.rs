@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::service::Service;
 use crate::support::answer::{read, with_json};
-use crate::support::hostile::endless_prompt;
+use crate::support::hostile::{endless_agents, endless_prompt};
 
 on_every_store! {
     an_agent_is_stored_shown_used_and_deleted,
@@ -211,7 +211,12 @@ async fn files_of_agents_are_read_again(service: &Service) {
 async fn a_reload_with_a_faulty_file_changes_nothing(service: &Service) {
     let before = service.get("/v1/agents").await;
     let endless = format!("model = 'mock/echo'\nsystem_prompt = '{}'", endless_prompt(5_000));
-    for (text, told) in [
+    let schemas = endless_agents("mock/echo");
+    let schemas = schemas.each_ref().map(|(text, _)| {
+        let told = "bad.toml: the agent \"bad\" can't work: response_format: the schema can't be used: ";
+        (text.as_str(), told)
+    });
+    let faulty = [
         ("model = 7", "bad.toml: line 1: `model`: "),
         (
             &endless,
@@ -222,7 +227,8 @@ async fn a_reload_with_a_faulty_file_changes_nothing(service: &Service) {
             "bad.toml: the agent \"bad\" can't work: no provider is named \"nobody\"",
         ),
         ("name = 'demo'\nmodel = 'mock/echo'", "both define the agent \"demo\""),
-    ] {
+    ];
+    for (text, told) in faulty.into_iter().chain(schemas) {
         std::fs::write(service.agents.path().join("bad.toml"), text).unwrap();
         // Of two files, the good one is not taken over either.
         std::fs::write(service.agents.path().join("good.toml"), "model = 'mock/echo'").unwrap();

@@ -11,6 +11,7 @@ use super::binary::{GLANCE, Home, PATIENCE};
 use super::service::Service;
 use crate::board::server::PrivateServer;
 use crate::support::databases::{Engine, TestDatabase};
+use crate::support::hostile::endless_agents;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_configuration_in_force_is_explained() {
@@ -122,7 +123,9 @@ async fn a_value_that_makes_no_sense_is_told_with_its_key() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_agent_file_is_told_with_its_key() {
-    for (text, told) in [
+    let endless = endless_agents("demo/demo");
+    let endless = endless.each_ref().map(|(text, told)| (text.as_str(), *told));
+    let wrong = [
         ("name = 'x'\nmodel = 'demo/demo'\ntols = ['calculator']", "tols"),
         (
             "name = 'x'\nmodel = 'demo/demo'\n[budget]\nmax_steps = 'many'",
@@ -144,7 +147,8 @@ async fn a_wrong_agent_file_is_told_with_its_key() {
             "name = 'x'\nmodel = 'demo/demo'\nsystem_prompt = '{{ open'",
             "x.toml: the agent \"x\" can't work",
         ),
-    ] {
+    ];
+    for (text, told) in wrong.into_iter().chain(endless) {
         let home = Home::with_file();
         home.write("config/agents/x.toml", text);
         let complaint = home.fail(&["serve"]).await;

@@ -38,3 +38,12 @@ pub(crate) fn endless_schemas() -> [(Value, &'static str); 5] {
         (patterns, "pattern"),
     ]
 }
+
+/// Files of agents whose answers have such schemas.
+pub(crate) fn endless_agents(model: &str) -> [(String, &'static str); 5] {
+    endless_schemas().map(|(schema, words)| {
+        let format = json!({"type": "json_schema", "name": "a", "schema": schema});
+        let agent = json!({"model": model, "response_format": format});
+        (toml::to_string(&agent).unwrap(), words)
+    })
+}

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::setup::{LOCAL, Service};
 use crate::support::gate::Gate;
-use crate::support::hostile::endless_prompt;
+use crate::support::hostile::{endless_prompt, endless_schemas};
 use crate::support::logs::{CapturedLog, listen};
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::ports::RefusingAddress;
@@ -26,7 +26,9 @@ fn ways() -> Vec<(Reaction, &'static str)> {
         .collect::<serde_json::Map<_, _>>()
         .into();
     let deep = (0..49).fold(json!({}), |schema, _| json!({"not": schema}));
-    vec![
+    let refused = "its answer can't be used: response_format: the schema can't be used: ";
+    let endless = endless_schemas().map(|(schema, _)| (json(answered_schema(&schema)), refused));
+    let ways = [
         (Reaction::Status(500, "hunter2".into()), "it answered with status 500"),
         (Reaction::Status(404, String::new()), "it answered with status 404"),
         (Reaction::Status(202, String::new()), "it answered with status 202"),
@@ -37,7 +39,7 @@ fn ways() -> Vec<(Reaction, &'static str)> {
         (Reaction::Hang, "it did not answer in time"),
         (Reaction::HangInside, "it did not answer in time"),
         (Reaction::Break, "the connection to it broke"),
-        (ok(&"x".repeat(2000)), "its answer has more than 1024 bytes"),
+        (ok(&"x".repeat(70_000)), "its answer has more than 65536 bytes"),
         (
             ok(" "),
             "its answer can't be used: it is no JSON: EOF while parsing a value at line 1 column 1",
@@ -77,7 +79,8 @@ fn ways() -> Vec<(Reaction, &'static str)> {
             ),
             "its answer can't be used: messages: its content is not one or more texts, images and documents",
         ),
-    ]
+    ];
+    ways.into_iter().chain(endless).collect()
 }
 
 #[tokio::test]
@@ -86,7 +89,7 @@ async fn a_webhook_that_fails_fails_the_run_when_closed_and_is_passed_over_when_
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
     let _listening = listen(subscriber);
-    let settings = [&LOCAL[..], &[("webhooks.max_response_bytes", "1024")]].concat();
+    let settings = [&LOCAL[..], &[("webhooks.max_response_bytes", "65536")]].concat();
     let service = Service::start(MockModel::echoing().await, &settings).await;
     for (reaction, expected) in ways() {
         let shown = format!("{reaction:?}");
