@@ -1,13 +1,19 @@
 //! Limits: ceilings and lists of what may be used, for every tenant, for one tenant and for a key, which nothing gets around.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use agent_runtime::limits::RunLimits;
 use agent_runtime::store::Scope;
+use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::on_every_store;
 use crate::support::answer::{Answer, read, with_json};
 use crate::support::databases::TestDatabase;
+use crate::support::gate::Gate;
 use crate::support::gated::id;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
@@ -25,6 +31,9 @@ on_every_store!(
     a_queued_run_is_bound_by_the_limits_of_its_key,
     a_queued_run_is_bound_by_the_limits_when_it_begins,
 );
+
+/// How long a run may take that is to be cut after a second.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Calls the calculator until a user has said "enough".
 fn insatiable(request: &Value) -> Reply {
@@ -117,7 +126,8 @@ async fn a_ceiling_of_tokens_bounds_each_answer_whatever_the_run_s_parameters_sa
 async fn what_asks_for_no_more_is_cut_to_the_ceiling(database: TestDatabase) {
     let (_mock, app) = start(&database, &[("limits.each_tenant.max_steps", "3")]).await;
     put_calc(&app).await;
-    let definition = json!({"model": "mock/m", "tools": ["calculator"], "budget": {"max_steps": 40}});
+    let budget = json!({"max_steps": 40, "max_seconds": 3_600});
+    let definition = json!({"model": "mock/m", "tools": ["calculator"], "budget": budget});
     app.put_agent("eager", definition).await;
     for (agent, budget, steps) in [
         // Nothing is said, the agent says more, the request says less.
@@ -134,6 +144,18 @@ async fn what_asks_for_no_more_is_cut_to_the_ceiling(database: TestDatabase) {
             "{agent}"
         );
     }
+    app.finish().await;
+
+    // A model that never answers.
+    let gate = Gate::new();
+    let mock = MockModel::start(move |_| Reply::Held(Arc::clone(&gate), "late".to_owned())).await;
+    let app = TestApp::start_bare(database.url(), &mock, &[("limits.each_tenant.max_seconds", "1")]).await;
+    let cut = ["calc", "eager"].map(async |agent| {
+        let run = app.run_with(json!({"agent": agent, "input": "go"}));
+        let result = timeout(PATIENCE, run).await.expect("no ceiling binds the run");
+        assert_eq!(result["stop_reason"], "time_limit_reached", "{agent}");
+    });
+    join_all(cut).await;
     app.finish().await;
 }
 

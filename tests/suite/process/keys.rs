@@ -45,13 +45,39 @@ async fn until_closed(request: impl Fn() -> RequestBuilder) {
 async fn limits_are_made_with_a_key_and_shown(database: TestDatabase) {
     let home = Home::new(database.url());
     let create = ["keys", "create", "--tenant", "acme", "--label", "narrow"];
-    let limits = ["--max-steps", "3", "--max-cost", "0.5", "--models", "openai/*,demo/*"];
-    let ended = home.run(&[&create[..], &limits].concat()).await;
+    let limits = [
+        ["--max-steps", "3"],
+        ["--max-tokens", "4"],
+        ["--max-seconds", "5"],
+        ["--max-cost", "0.5"],
+        ["--agents", "support-*,demo"],
+        ["--models", "openai/*,demo/*"],
+        ["--providers", "openai,demo"],
+    ];
+    let ended = home.run(&[&create[..], limits.as_flattened()].concat()).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let listed = home.run(&["keys", "list"]).await.stdout;
-    let expected = r#"narrow  {"max_steps":3,"max_cost":0.5,"models":["openai/*","demo/*"]}"#;
-    assert!(listed.contains(expected), "{listed}");
-    for bad in [["--max-steps", "0"], ["--max-cost", "-1"], ["--models", "a b"]] {
+    let (_, shown) = listed.split_once("narrow  ").unwrap();
+    let shown: Value = serde_json::from_str(shown.lines().next().unwrap()).unwrap();
+    let expected = json!({
+        "max_steps": 3,
+        "max_tokens": 4,
+        "max_seconds": 5,
+        "max_cost": 0.5,
+        "agents": ["support-*", "demo"],
+        "models": ["openai/*", "demo/*"],
+        "providers": ["openai", "demo"],
+    });
+    assert_eq!(shown, expected, "{listed}");
+    for bad in [
+        ["--max-steps", "0"],
+        ["--max-tokens", "0"],
+        ["--max-seconds", "0"],
+        ["--max-cost", "-1"],
+        ["--agents", "a b"],
+        ["--models", "a b"],
+        ["--providers", "a b"],
+    ] {
         let ended = home.run(&[&create[..], &bad].concat()).await;
         assert_eq!(ended.code, Some(2), "{bad:?}: {}", ended.stderr);
     }
