@@ -76,6 +76,9 @@ async fn a_proxy_does_not_open_the_service_to_others() {
         ("x-forwarded-host", "agents.example"),
         ("x-forwarded-proto", "https"),
         ("x-real-ip", "192.0.2.1"),
+        ("via", "1.1 proxy.example"),
+        ("true-client-ip", "192.0.2.1"),
+        ("cf-connecting-ip", "192.0.2.1"),
     ] {
         let request = service.request(Method::GET, "/v1/runs").header(name, value);
         let answer = read(request).await;
