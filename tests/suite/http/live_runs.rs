@@ -1,5 +1,7 @@
 //! Runs at work: seen by others, left by their callers, too many at once.
 
+use std::time::Duration;
+
 use agent_runtime::board::{Board as _, RedisBoard, RedisBoardSettings};
 use agent_runtime::ids::{RunId, UuidV7Source};
 use agent_runtime::store::Scope;
@@ -10,6 +12,7 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::service::{MAX_RUNS, Service};
@@ -226,6 +229,38 @@ async fn a_run_is_found_as_soon_as_its_caller_knows_it() {
     service.finish().await;
 }
 
+/// Far more waits than looks that go on at once.
+const WAITS: u64 = 100;
+
+/// How long something may take that has no clock to wait for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The runtime's clock, standing still. It would jump to the next timer as soon as nobody has anything to do, so somebody always has.
+struct StoppedClock(JoinHandle<()>);
+
+impl StoppedClock {
+    fn new() -> Self {
+        tokio::time::pause();
+        Self(tokio::spawn(async {
+            loop {
+                tokio::task::yield_now().await;
+            }
+        }))
+    }
+
+    /// Lets others do something.
+    async fn look_away(&self) {
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn go_on(self) {
+        self.0.abort();
+        tokio::time::resume();
+    }
+}
+
 #[tokio::test]
 async fn waits_for_unknown_runs_keep_no_other_tenant_waiting() {
     let Some(server) = PrivateServer::start() else { return };
@@ -241,23 +276,31 @@ async fn waits_for_unknown_runs_keep_no_other_tenant_waiting() {
         service.request(Method::GET, &path).bearer_auth(key).send()
     };
     // A tenth of them begin in a year, if their ids were believed.
-    let ids = (0_u64..100).map(|number| {
+    let ids = (0_u64..WAITS).map(|number| {
         let ahead = if number % 10 == 0 { 31_536_000 } else { 0 };
         let seconds = Utc::now().timestamp().cast_unsigned() + ahead;
         Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, 0)).to_string()
     });
-    let waits = join_all(ids.map(|id| wait(&many, &id)));
-    let other = async {
+    let mut waits = std::pin::pin!(join_all(ids.map(|id| wait(&many, &id))));
+    let before = misses(&server);
+    let stopped = StoppedClock::new();
+    let beside = async {
+        // All of them have looked, far more than may look at once, and none of them ends.
+        let begun = std::time::Instant::now();
+        while misses(&server) < before + WAITS {
+            assert!(begun.elapsed() < PATIENCE, "they wait for each other");
+            stopped.look_away().await;
+        }
         for _ in 0..3 {
             let shown = wait(&one, run["run_id"].as_str().unwrap()).await.unwrap();
             assert_eq!(shown.status(), 200);
         }
     };
-    let mut waits = std::pin::pin!(waits);
     tokio::select! {
-        () = other => (),
-        answers = &mut waits => panic!("the other tenant waits longer than all of them: {}", answers.len()),
+        () = beside => (),
+        answers = &mut waits => panic!("{} waits end while the clock stands still", answers.len()),
     }
+    stopped.go_on();
     for answer in waits.await {
         assert_eq!(answer.unwrap().status(), 404);
     }
