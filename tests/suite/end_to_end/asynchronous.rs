@@ -1,5 +1,6 @@
 //! Runs in the background: accepted at once, waited for, followed, stopped and cancelled.
 
+use agent_runtime::store::Scope;
 use futures_util::StreamExt as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -8,7 +9,8 @@ use super::on_every_store;
 use crate::support::answer::{read, with_json};
 use crate::support::databases::TestDatabase;
 use crate::support::gated::{GatedApp, id, numbers, request};
-use crate::support::test_app::sse_data;
+use crate::support::mock_model::{MockModel, last_user_text};
+use crate::support::test_app::{TestApp, sse_data};
 use crate::support::wait::until;
 
 on_every_store!(
@@ -22,7 +24,8 @@ on_every_store!(
     a_cancelled_run_publishes_nothing,
     runs_that_have_not_begun_are_stopped_and_cancelled,
     a_run_that_somebody_waits_for_is_stopped_as_well,
-    what_runs_show_of_how_they_are_kept
+    what_runs_show_of_how_they_are_kept,
+    a_priority_counts_among_all_tenants_where_it_is_global
 );
 
 /// Checks that the session of a run is there, or reserved.
@@ -380,4 +383,45 @@ async fn what_runs_show_of_how_they_are_kept(database: TestDatabase) {
         );
     }
     app.finish().await;
+}
+
+/// Has runs of two tenants wait, and returns their inputs in the order in which a worker takes them.
+async fn order_of_tenants(database: &TestDatabase, settings: &[(&str, &str)]) -> Vec<String> {
+    let mock = MockModel::echoing().await;
+    let settings = [&[("queue.role", "api")], settings].concat();
+    let api = TestApp::start_bare(database.url(), &mock, &settings).await;
+    for (tenant, runs) in [
+        ("early", [("early", 0), ("early, too", 0)]),
+        ("late", [("late", 0), ("late, but urgent", 9)]),
+    ] {
+        let (_, key) = api.make_key(tenant, &[Scope::Admin]).await;
+        let send = async |method: Method, path: &str, body: &Value| {
+            let answer = read(with_json(api.request(method, path).bearer_auth(&key), body)).await;
+            assert!(answer.status.is_success(), "{}", answer.text());
+        };
+        send(Method::PUT, "/v1/agents/echo", &json!({"model": "mock/m"})).await;
+        for (text, priority) in runs {
+            let body = request("async", text, json!({"priority": priority}));
+            send(Method::POST, "/v1/runs", &body).await;
+        }
+    }
+    api.finish().await;
+    let worker = TestApp::start_bare(database.url(), &mock, &[("queue.concurrency", "1")]).await;
+    until("not all runs begin", async || mock.requests().len() == 4).await;
+    worker.until_idle().await;
+    worker.finish().await;
+    mock.requests().iter().map(last_user_text).collect()
+}
+
+async fn a_priority_counts_among_all_tenants_where_it_is_global(database: TestDatabase) {
+    let in_turn = ["early", "late, but urgent", "early, too", "late"];
+    assert_eq!(order_of_tenants(&database, &[]).await, in_turn);
+    assert_eq!(
+        order_of_tenants(&database, &[("queue.priority", "tenant")]).await,
+        in_turn
+    );
+    assert_eq!(
+        order_of_tenants(&database, &[("queue.priority", "global")]).await,
+        ["late, but urgent", "early", "late", "early, too"]
+    );
 }
