@@ -1,6 +1,14 @@
 //! Sessions that a caller removes: what is refused, what goes along, and what is left for those that continue them.
 
-use agent_runtime::store::{CommitError, ConflictPolicy, SessionRemoval, ThreadExpectation};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::clock::SystemClock;
+use agent_runtime::store::{Commit, CommitError, ConflictPolicy, SessionRemoval, Sessions, ThreadExpectation};
+use futures_util::future::join_all;
+use futures_util::poll;
+use tokio::time::timeout;
 
 use super::super::fixtures::{Fixture, now, session_id, tenant};
 use super::super::subagents::{family, subagent};
@@ -13,7 +21,14 @@ on_both_engines!(
     a_session_in_use_is_refused,
     sessions_of_others_are_not_found,
     a_removed_rival_is_a_conflict_as_long_as_it_is_continued,
+    a_small_removal_goes_between_the_steps_of_a_large_one,
 );
+
+/// Sessions that go in three steps or more.
+const LARGE: usize = 350;
+
+/// Far longer than a removal takes that waits for no other.
+const AT_ONCE: Duration = Duration::from_secs(20);
 
 async fn remove(fixture: &Fixture, id: agent_runtime::ids::SessionId, descendants: bool) -> SessionRemoval {
     fixture
@@ -168,4 +183,39 @@ async fn a_removed_rival_is_a_conflict_as_long_as_it_is_continued(fixture: Fixtu
     let published = fixture.publish(&late).await;
     assert_eq!(published.head.position, rival.head.position);
     fixture.assert_whole(&published, 2).await;
+}
+
+async fn a_small_removal_goes_between_the_steps_of_a_large_one(fixture: Fixture) {
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 0, Arc::new(SystemClock));
+    let root = fixture.root(&["root"]).await;
+    join_all((1..LARGE).map(|_| fixture.child(&root, &["child"]))).await;
+    let other = tenant("other");
+    let commit = Commit {
+        tenant: other.clone(),
+        ..fixture.commit(None, &["root"])
+    };
+    let small = fixture.publish(&commit).await;
+    let left = async |of: &str| fixture.count(&format!("sessions where tenant = '{of}'")).await;
+    let remove = async |of, id| {
+        let turn = sessions.removal_turn(of).await;
+        sessions.remove(turn, of, id, true).await.unwrap()
+    };
+
+    // It goes on when it is polled and at no other time: one step for each poll, at most.
+    let mut large = pin!(remove(&fixture.tenant, root.head.session_id));
+    let all = left(fixture.tenant.as_str()).await;
+    while left(fixture.tenant.as_str()).await == all {
+        assert!(poll!(large.as_mut()).is_pending(), "it goes in one step");
+    }
+    let removal = timeout(AT_ONCE, remove(&other, small.head.session_id)).await;
+    let removal = removal.expect("the small removal waits for the large one");
+    assert!(matches!(removal, SessionRemoval::Removed(_)), "{removal:?}");
+    assert_eq!(left("other").await, 0);
+    assert!(left(fixture.tenant.as_str()).await > 0, "the large removal has ended");
+
+    let SessionRemoval::Removed(figures) = large.await else {
+        panic!("it stays")
+    };
+    assert_eq!(figures.sessions, LARGE as u64);
+    assert_eq!(left(fixture.tenant.as_str()).await, 0);
 }
