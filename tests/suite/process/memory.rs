@@ -1,4 +1,4 @@
-//! What readers cost who do not read: the memory of the process, as the kernel tells it.
+//! What readers cost who do not read, and runs that ask for much: the memory of the process, as the kernel tells it.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use agent_runtime::store::open;
 use agent_runtime::tenant::TenantId;
 use futures_util::future::join_all;
 use reqwest::Method;
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -17,6 +18,7 @@ use super::binary::{Home, PATIENCE};
 use super::service::Service;
 use crate::store::fixtures::Fixture;
 use crate::support::databases::TestDatabase;
+use crate::support::mock_model::{MockModel, Reply};
 
 const MEGABYTE: u64 = 1 << 20;
 /// What a process takes beside what is bounded: stacks, buffers, the caches of the store, and what the allocator has not given back, of
@@ -42,14 +44,17 @@ async fn store_line(count: usize, bytes: usize) -> (TestDatabase, Vec<Arc<Bundle
 
 /// Text that can't be compressed much.
 fn noise(seed: usize, bytes: usize) -> String {
+    const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
     let mut state = 0x9e37_79b9_7f4a_7c15 ^ (seed as u64 + 1);
-    let mut next = || {
+    let mut text = Vec::with_capacity(bytes + 8);
+    while text.len() < bytes {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        char::from(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"[(state >> 58) as usize])
-    };
-    (0..bytes).map(|_| next()).collect()
+        text.extend_from_slice(&state.to_le_bytes().map(|byte| LETTERS[usize::from(byte % 64)]));
+    }
+    text.truncate(bytes);
+    String::from_utf8(text).unwrap()
 }
 
 /// Returns the most memory that the process ever had.
@@ -146,15 +151,20 @@ async fn slow_readers_of_a_large_session_take_no_more_than_the_bytes_in_flight()
 
 #[tokio::test]
 async fn callers_who_read_no_events_take_no_more_than_the_bytes_in_flight() {
-    const RUNS: usize = 20;
-    const BYTES: usize = 500_000;
+    // Each has an end of its own, which has the text twice: more than the system takes from a process for one connection. Together they
+    // are far more than what is allowed.
+    const RUNS: usize = 60;
+    const BYTES: usize = 1_500_000;
+    // What reads take that go on at once, before there is room for what they have found: four of one tenant, each with the text as it is
+    // stored, as JSON, in the record and in the event.
+    const READS: u64 = 4 * 8 * BYTES as u64;
     let (database, line) = store_line(RUNS, BYTES).await;
     let budget = 16 * MEGABYTE;
     let home = Home::new(database.url()).variable("AGENT_RUNTIME__HTTP__MAX_BYTES_IN_FLIGHT", &budget.to_string());
     let service = Service::start(&home).await;
     let at_rest = peak(&service);
     let mut callers = Vec::new();
-    for _ in 0..10 {
+    for _ in 0..2 {
         let ask = line.iter().map(|bundle| {
             let path = format!("/v1/runs/{}/events", bundle.head.run_id.unwrap());
             let service = &service;
@@ -165,7 +175,7 @@ async fn callers_who_read_no_events_take_no_more_than_the_bytes_in_flight() {
     until_at_rest(&service).await;
     let taken = peak(&service) - at_rest;
     assert!(
-        taken < budget / 2 + SLACK,
+        taken < budget / 2 + READS + SLACK,
         "{taken} bytes for {} callers",
         callers.len()
     );
@@ -221,5 +231,52 @@ async fn readers_of_the_end_of_one_run_share_it_in_memory() {
     let readers = timeout(4 * PATIENCE, join_all(readers)).await.unwrap();
     let of_all = peak(&service) - of_one;
     assert!(of_all < SLACK, "{of_all} bytes for {} readers", readers.len());
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_of_many_levels_of_agents_takes_memory_by_its_record() {
+    const LEVELS: usize = 4;
+    /// Each answer asks for so many agents of the next level, and those of the last level answer with as many bytes.
+    const CALLS: usize = 50;
+    const TASK: usize = 2 << 10;
+    let record = 8 * MEGABYTE;
+    let call = |number| {
+        let arguments = json!({"task": noise(number, TASK)}).to_string();
+        (format!("c{number}"), "below".to_owned(), arguments)
+    };
+    let (calls, words): (Vec<_>, _) = ((0..CALLS).map(call).collect(), noise(CALLS, CALLS * TASK));
+    let last = format!("level{LEVELS}");
+    let mock = MockModel::start(move |request| {
+        let messages = request["messages"].as_array().unwrap();
+        match request["model"].as_str().unwrap() {
+            model if model == last => Reply::text(&words),
+            _ if messages.iter().any(|message| message["role"] == "tool") => Reply::text("done"),
+            _ => Reply::ToolCalls(calls.clone()),
+        }
+    });
+    let mock = mock.await;
+    let home = Home::with_file()
+        .with_mock(&mock)
+        .variable("AGENT_RUNTIME__RUNS__MAX_SUBAGENTS", "600")
+        .variable("AGENT_RUNTIME__RUNS__MAX_RECORD_BYTES", &record.to_string())
+        .variable("AGENT_RUNTIME__BOARD__MAX_RUN_EVENT_BYTES", &MEGABYTE.to_string());
+    for level in 0..=LEVELS {
+        let below =
+            (level < LEVELS).then(|| format!("subagents = [{{ agent = 'level{}', tool = 'below' }}]", level + 1));
+        let agent = format!(
+            "model = 'mock/level{level}'\nmax_depth = {LEVELS}\n{}\n",
+            below.unwrap_or_default()
+        );
+        home.write(&format!("config/agents/level{level}.toml"), &agent);
+    }
+    let service = Service::start(&home).await;
+    let at_rest = peak(&service);
+    let body = json!({"agent": "level0", "input": "go"});
+    let (_, result) = service.call(Method::POST, "/v1/runs", Some(body)).await;
+    let taken = peak(&service) - at_rest;
+    assert_eq!(result["stop_reason"], "stop_requested", "{result:#}");
+    // What is recorded is there several times when it is stored: in the steps, in the sessions of all agents, as JSON and compressed.
+    assert!(taken < 10 * record + SLACK, "{taken} bytes");
     service.stop().await;
 }
