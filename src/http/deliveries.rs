@@ -42,6 +42,7 @@ pub(super) struct DeliveryView {
     /// How often it was sent.
     attempts: u32,
     /// The status of the last answer.
+    #[schema(minimum = 100, maximum = 999)]
     response_status: Option<u16>,
     /// Why the last attempt failed.
     error: Option<String>,

@@ -10,7 +10,7 @@ use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
 
 use super::codes::ProblemCode as Code;
-use super::described_schemas::complete_schemas;
+use super::described_schemas::{complete_schemas, size_integers};
 
 /// Whatever is asked for.
 const ALWAYS: &[Code] = &[
@@ -112,7 +112,7 @@ pub(super) fn complete(description: &mut OpenApi) {
             } else {
                 operation.parameters.get_or_insert_default().push(pretty().into());
             }
-            operation.parameters.iter_mut().flatten().for_each(require_value);
+            operation.parameters.iter_mut().flatten().for_each(complete_parameter);
             tell_problems(operation, is_open);
         }
     }
@@ -205,10 +205,19 @@ fn tell_problems(operation: &mut Operation, is_open: bool) {
     }
 }
 
-/// A header that may be left out is never null.
-fn require_value(parameter: &mut RefOr<Parameter>) {
-    if let RefOr::T(parameter) = parameter
-        && let Some(RefOr::T(Schema::Object(object))) = &mut parameter.schema
+fn complete_parameter(parameter: &mut RefOr<Parameter>) {
+    if let RefOr::T(Parameter {
+        schema: Some(schema), ..
+    }) = parameter
+    {
+        require_value(schema);
+        size_integers(schema);
+    }
+}
+
+/// A parameter that may be left out is never null.
+fn require_value(schema: &mut RefOr<Schema>) {
+    if let RefOr::T(Schema::Object(object)) = schema
         && let SchemaType::Array(kinds) = &mut object.schema_type
     {
         let kind = kinds.iter().find(|kind| **kind != Type::Null).cloned();

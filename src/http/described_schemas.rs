@@ -95,13 +95,13 @@ fn capitalised(tag: &str) -> String {
     capitalised.collect()
 }
 
-/// Gives integers that name no format the one of 64 bits.
-fn size_integers(schema: &mut RefOr<Schema>) {
+/// Gives all integers within the schema a size.
+pub(super) fn size_integers(schema: &mut RefOr<Schema>) {
     let RefOr::T(schema) = schema else { return };
     match schema {
         Schema::Object(object) => {
-            if object.format.is_none() && is_integer(&object.schema_type) {
-                object.format = Some(SchemaFormat::KnownFormat(KnownFormat::Int64));
+            if is_integer(&object.schema_type) {
+                size_integer(object);
             }
             object.properties.values_mut().for_each(size_integers);
             if let Some(AdditionalProperties::RefOr(values)) = object.additional_properties.as_deref_mut() {
@@ -116,6 +116,20 @@ fn size_integers(schema: &mut RefOr<Schema>) {
         Schema::OneOf(union) => union.items.iter_mut().for_each(size_integers),
         Schema::AllOf(whole) => whole.items.iter_mut().for_each(size_integers),
         _ => (),
+    }
+}
+
+/// Gives an integer that names no format the one of 64 bits. So is one of 32 bits without a sign, for which there is no format: only
+/// these have a lower bound and no upper one.
+fn size_integer(integer: &mut Object) {
+    let int32 = SchemaFormat::KnownFormat(KnownFormat::Int32);
+    let is_unsigned = integer.minimum.is_some() && integer.maximum.is_none();
+    if integer.format == Some(int32) && is_unsigned {
+        integer.format = None;
+        integer.maximum = Some(u32::MAX.into());
+    }
+    if integer.format.is_none() {
+        integer.format = Some(SchemaFormat::KnownFormat(KnownFormat::Int64));
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) struct ProblemBody {
     /// The title of the code.
     title: &'static str,
     /// The status of the response.
-    #[schema(value_type = u16)]
+    #[schema(value_type = u16, minimum = 400, maximum = 599)]
     status: u16,
     /// What happened this time.
     detail: String,

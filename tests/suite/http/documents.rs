@@ -180,6 +180,14 @@ fn the_description_is_what_makers_of_clients_need() {
         assert!(name.chars().all(|c| c.is_ascii_alphanumeric()), "{name}");
         assert!(!name.contains("View") && !name.contains("Arc"), "{name}");
     }
+    each_schema("", &description, &mut |place, schema| {
+        // One without a sign has more values than the format of 32 bits.
+        let bounds = ["minimum", "maximum"].map(|bound| schema[bound].is_number());
+        assert!(
+            schema["format"] != "int32" || bounds != [true, false],
+            "{place} may be larger"
+        );
+    });
     each_schema("", schemas, &mut |place, schema| {
         let is_integer = schema["type"] == "integer";
         assert!(!is_integer || schema["format"].is_string(), "{place} has no size");
