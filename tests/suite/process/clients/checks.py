@@ -3,8 +3,8 @@
 Events of a stream: the description has the form of what an event's line `data` holds, and schemathesis
 takes the form of the event with all its lines.
 
-Idempotency keys: each request that fits the description has one of its own, or it would only be refused as
-another one under the same key.
+Requests that fit the description are changed where they would come no further: an idempotency key is sent once,
+agents and sessions that are not there are named once, and an agent has one model.
 
 A check in place of positive_data_acceptance, which knows statuses alone: a request that fits the
 description is refused only for what no schema can say, by name and in words.
@@ -17,6 +17,8 @@ from schemathesis import GenerationMode
 
 # What is named is not there: names and ids are random.
 NOT_FOUND = {"agent_not_found", "delivery_not_found", "run_not_found", "session_not_found", "thread_not_found"}
+# The fields of bodies that name such things.
+NAMES = ("agent", "base_session_id")
 # Other refusals: the code, the field, and what its message begins with. Where a problem names no field, its
 # detail is the message.
 REFUSALS = [
@@ -24,15 +26,16 @@ REFUSALS = [
     ("nul_character", ".*", "NUL characters can't be stored"),
     ("invalid_cursor", "cursor", "not a cursor of this list"),
     ("invalid_parameter", "metadata", "not a JSON object"),
+    ("invalid_header", "if-none-match", "only visible ASCII characters, and at least one"),
     ("invalid_field", "/webhook/url", "it is no URL such as https://"),
     # To a schema 13.0 is an integer, and integers have no end.
     ("invalid_field", ".*", "invalid type: floating point"),
     ("invalid_field", ".*", "an integer of more than 64 bits would be rounded"),
     # What a field must be, given others.
-    ("invalid_field", "/model", "an agent has either a model or models"),
     ("invalid_field", "/name", "not the name in the path"),
     ("invalid_field", "/script", "only the scripted driver plays a script"),
     ("invalid_field", "/script", "the scripted driver needs at least one step"),
+    ("invalid_field", "/input", "no message is in the section `messages`"),
     ("invalid_field", "/thread", "the thread says where the run begins"),
     ("invalid_field", "/if_busy", "only a run on a `thread` can meet another one there"),
     ("invalid_field", "/compiler", "without the section `messages` the model would not read what it is asked"),
@@ -44,12 +47,24 @@ REFUSALS = [
     # A message to a run at work is one, of the user.
     ("invalid_field", r"/input/0/role", "only a message of the user can steer a run"),
     ("too_many_messages", "/input", "2 messages, and at most 1 are allowed"),
+    # What the agent and the service have.
+    ("invalid_field", "/tools", 'the agent "demo" has no tool'),
+    ("invalid_field", "/parameters/tool_choice", "the tool_choice is "),
+    ("invalid_field", "/parameters/tool_choice", "only the driver tool_calling takes a tool_choice"),
+    ("invalid_field", "/provider_tools", "no provider is named "),
+    ("invalid_field", "/provider_tools", "a tool of "),
+    ("invalid_field", "/subagents", "two tools would be named "),
+    ("invalid_field", "/subagents", "0 can't be given the tool "),
+    ("unknown_hook", None, "no hook is named "),
+    ("unknown_tool", None, "no tool is named "),
+    ("model_not_configured", None, 'the provider "openai" has no API key'),
     # What providers take.
     ("invalid_history", None, "the messages can't be used: "),
     ("invalid_response_format", None, 'response_format: the schema must have "type": "object"'),
 ]
 
-used_keys = set()
+# Keys and fields that were sent.
+sent = set()
 
 
 @schemathesis.hook
@@ -64,10 +79,24 @@ def before_load_schema(context, raw_schema):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    key = (case.headers or {}).get("Idempotency-Key")
-    if key in used_keys and is_valid(case):
-        case.headers["Idempotency-Key"] = f"key-{len(used_keys)}"
-    used_keys.add((case.headers or {}).get("Idempotency-Key"))
+    if not is_valid(case):
+        return
+    headers, body = case.headers or {}, case.body
+    if "Idempotency-Key" in headers:
+        if headers["Idempotency-Key"] in sent:
+            headers["Idempotency-Key"] = f"key-{len(sent)}"
+        sent.add(headers["Idempotency-Key"])
+    if not isinstance(body, dict):
+        return
+    for name in NAMES:
+        if name in sent:
+            body.pop(name, None)
+        elif name in body:
+            sent.add(name)
+    is_agent = case.operation.label == "PUT /v1/agents/{name}"
+    if is_agent and bool(body.get("model")) == bool(body.get("models")):
+        body.pop("models", None)
+        body["model"] = "demo/demo"
 
 
 @schemathesis.check
