@@ -159,23 +159,24 @@ mod tests {
     #[tokio::test]
     async fn large_requests_of_a_tenant_wait_until_earlier_ones_are_answered_and_hold_no_other_tenant() {
         const LARGE: usize = 400 << 10;
-        let mut setup = Setup::new(1 << 20);
+        let mut setup = Setup::new(2 * LARGE);
         let first = setup.ask("one", LARGE);
         let (thread, answer) = setup.asked.recv().await.unwrap();
         assert_ne!(thread, thread::current().id());
 
-        // The tenant has more than it leaves, so its next one waits; another tenant's does not, nor does a small one.
+        // The tenant has as much as it leaves, so its next one waits; another tenant's does not. Then the room is full, and a small one passes.
         let second = setup.ask("one", LARGE);
         tokio::task::yield_now().await;
         let other = setup.ask("two", LARGE);
         let (_, answer_other) = setup.asked.recv().await.unwrap();
-        answer_other.send(()).unwrap();
-        drop(other.await.unwrap());
+        assert_eq!(setup.room.taken(), 2 * LARGE);
         let small = setup.ask("one", SMALL);
-        let (thread, answer_small) = setup.asked.recv().await.unwrap();
+        let (thread, answer_small) = setup.asked.try_recv().unwrap();
         assert_eq!(thread, thread::current().id());
         answer_small.send(()).unwrap();
         drop(small.await.unwrap());
+        answer_other.send(()).unwrap();
+        drop(other.await.unwrap());
         assert!(setup.asked.try_recv().is_err());
 
         // A word is enough: the rest of the answer, which does not come, holds no room.

@@ -89,5 +89,11 @@ mod tests {
         assert_eq!(wanted(), 1);
         drop(third);
         assert_eq!(wanted(), 0);
+        // Nothing is left of one who leaves as the last.
+        let only = turns.take("a").await;
+        let mut last = Box::pin(turns.take("a"));
+        assert!(last.as_mut().now_or_never().is_none());
+        drop((only, last));
+        assert_eq!(wanted(), 0);
     }
 }
