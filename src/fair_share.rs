@@ -1,7 +1,8 @@
 //! An amount that tenants share fairly: bytes in flight, reads at a time. It decides who goes next and nothing else.
 //!
 //! A tenant that has taken something takes no more than it leaves: alone, half of the total. Among those that wait, the tenant that has taken
-//! least goes next, and of several the one whose turn is longest ago. What takes no large part of the total passes what finds no room.
+//! least goes next, and of several the one whose turn is longest ago. An amount of up to an eighth of the total may pass a larger one that
+//! does not fit, until as much as the total has passed it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::tenant::TenantId;
 
-/// Up to what part of the total an amount passes another one that finds no room.
+/// Up to what part of the total an amount may pass another one that does not fit.
 const SMALL: usize = 8;
 
 /// An amount that tenants share.
@@ -33,6 +34,8 @@ pub struct Share {
 #[derive(Debug, Default)]
 struct State {
     taken: usize,
+    /// How much has passed the one that goes next since the last one went.
+    passed: usize,
     /// Counts up with each turn.
     turns: u64,
     /// Those that have taken something, or wait.
@@ -140,8 +143,8 @@ impl FairShare {
 }
 
 impl State {
-    /// Takes out the waiter that goes next, and counts what it takes. One that finds too little room keeps the others waiting that want
-    /// much as well; those that want little pass it.
+    /// Takes out the waiter that goes next, and counts what it takes. One that does not fit keeps the others waiting that want much as
+    /// well; those that want little pass it, until so much has passed that it would wait for ever.
     fn next(&mut self, total: usize) -> Option<(TenantId, Waiter)> {
         let taken = self.taken;
         let left = total.saturating_sub(taken);
@@ -159,12 +162,15 @@ impl State {
         let mut ready = ready.into_iter();
         let goes = |(amount, ..): &(usize, &TenantId, &mut Queue)| has_room(*amount);
         let first = ready.next()?;
-        let next = if goes(&first) {
+        let (amount, tenant, queue) = if goes(&first) {
+            self.passed = 0;
             first
         } else {
-            ready.find(|one| one.0 * SMALL <= total && goes(one))?
+            let may_pass = |amount: usize| amount * SMALL <= total && self.passed + amount <= total;
+            let passing = ready.find(|one| may_pass(one.0) && goes(one))?;
+            self.passed += passing.0;
+            passing
         };
-        let (amount, tenant, queue) = next;
         let (tenant, waiter) = (tenant.clone(), queue.waiting.pop_front()?);
         self.turns += 1;
         queue.turn = self.turns;
@@ -359,6 +365,29 @@ mod tests {
         drop((slow, passing));
         assert!((&mut large).now_or_never().is_some());
         drop(other);
+    }
+
+    #[tokio::test]
+    async fn small_amounts_that_never_end_keep_no_large_one_waiting() {
+        let shares = FairShare::new(256);
+        let small = |number: usize| shares.take(&tenant(&format!("t{number}")), 32).now_or_never();
+        let mut held: VecDeque<_> = (0..7).map(|number| small(number).unwrap()).collect();
+        let patient = tenant("patient");
+        let mut large = Box::pin(shares.take(&patient, 40));
+        assert!((&mut large).now_or_never().is_none());
+        // As much as the total passes it; what comes then waits behind it.
+        let mut passed = 0;
+        while let Some(share) = small(7 + passed) {
+            held.push_back(share);
+            drop(held.pop_front());
+            passed += 1;
+            assert!(passed < 100, "the large one waits for ever");
+        }
+        // One that came in the same turn may go first as well.
+        assert!([8, 9].contains(&passed), "{passed}");
+        drop(held.pop_front());
+        assert!((&mut large).now_or_never().is_some());
+        assert_eq!(shares.lock().passed, 0);
     }
 
     #[tokio::test]
