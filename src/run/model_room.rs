@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 
-use crate::agent::ports::{Model, ModelRequest, ModelStream, StructuredOutput};
+use crate::agent::ports::{Model, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use crate::fair_share::FairShare;
 use crate::json::{Object, estimated_length};
 use crate::model_ref::ResponseFormat;
@@ -44,11 +44,14 @@ impl Model for SharingModel {
         let (model, tenant, room) = (Arc::clone(&self.model), self.tenant.clone(), Arc::clone(&self.room));
         let answer = async move {
             let share = room.take(&tenant, bytes).await;
-            let mut answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
-            // Until then it may be sent again.
-            let first = answer.next().await;
-            drop(share);
-            stream::iter(first).chain(answer)
+            let answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
+            let mut share = Some(share);
+            answer.inspect(move |event| {
+                // A request that has only been counted may be sent again.
+                if !matches!(event, Ok(ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. })) {
+                    drop(share.take());
+                }
+            })
         };
         stream::once(answer).flatten().boxed()
     }
@@ -82,16 +85,17 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::agent::ports::{ModelEvent, ToolSpec};
+    use crate::agent::ports::ToolSpec;
     use crate::ids::{MessageId, UuidV7Source};
     use crate::json::{RawJson, Value};
     use crate::message::{Message, ProviderFields, Role};
     use crate::model_parameters::ToolChoice;
+    use crate::usage::Usage;
 
     /// What a model was asked: on which thread, and how it is made to answer.
     type Asked = (ThreadId, oneshot::Sender<()>);
 
-    /// A model that says one word when it is told to, and ends when it is told again.
+    /// A model that tells what it has used at once, one word when it is told to, and no more.
     #[derive(Debug)]
     struct OnDemand(UnboundedSender<Asked>);
 
@@ -104,7 +108,8 @@ mod tests {
                 let text = "word".to_owned();
                 Ok(ModelEvent::TextDelta { text })
             };
-            stream::once(word).chain(stream::pending()).boxed()
+            let used = stream::iter([Ok(ModelEvent::Usage(Usage::default()))]);
+            used.chain(stream::once(word)).chain(stream::pending()).boxed()
         }
     }
 
@@ -150,7 +155,7 @@ mod tests {
             let tenant: TenantId = tenant.parse().unwrap();
             let mut answer = SharingModel::wrap(Arc::clone(&self.model), &tenant, &self.room).stream(request(bytes));
             tokio::spawn(async move {
-                answer.next().await.unwrap().unwrap();
+                while !matches!(answer.next().await.unwrap(), Ok(ModelEvent::TextDelta { .. })) {}
                 answer
             })
         }
