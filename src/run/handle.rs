@@ -140,6 +140,11 @@ impl RunHandle {
         }
     }
 
+    /// Tells whether the run had ended when it was accepted, since an earlier request with the same key began it.
+    pub fn has_ended(&self) -> bool {
+        self.accepted.summary.status.is_terminal()
+    }
+
     /// Waits for the end of the run. Where this process ends before a run that goes on elsewhere, returns the run as it stands.
     pub async fn result(self) -> Result<Arc<RunRecord>, StoreError> {
         let Self {

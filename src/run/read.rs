@@ -134,7 +134,7 @@ impl RunService {
             }
             // Its output may be large, so it is read as for those who wait: once for all who ask at the same time.
             let run_id = RunId::from_uuid(session_id.as_uuid());
-            let run = self.run_wait(tenant, run_id, Duration::ZERO).await?;
+            let run = self.run_look(tenant, run_id).await?;
             let of_run = run.map(|run| run.summary.session_id);
             Ok(Refusal::UnknownSession { session_id, of_run })
         };

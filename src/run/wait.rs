@@ -71,6 +71,17 @@ impl RunService {
         }
     }
 
+    /// Reads a run as it stands. All who ask at the same time share one look.
+    pub(super) async fn run_look(
+        &self,
+        tenant: &TenantId,
+        run_id: RunId,
+    ) -> Result<Option<Arc<RunRecord>>, StoreError> {
+        let place = self.waiting_looks.place((tenant.clone(), run_id));
+        let seen = place.see(tenant, Instant::now(), self.look_at(tenant, run_id)).await;
+        seen.value.map_err(|error| StoreError::shared(&error))
+    }
+
     /// Waits for the end of a run. Returns the run as it stands when this process ends and lets go of it, and `None` when it is gone
     /// without an end.
     pub(super) async fn end_of(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Arc<RunRecord>>, StoreError> {

@@ -57,10 +57,13 @@ pub(in crate::http) async fn create_run(
     let mode = request.mode;
     let handle = api.service.runs.start(tenant.clone(), request).await?;
     let is_replay = handle.is_replay;
-    // Those who repeat a request wait for its run as other readers do.
-    let reader = (is_replay && mode != RunMode::Async)
-        .then(|| api.take_reader(&tenant))
-        .transpose()?;
+    // Those who repeat a request wait for its run, or follow it, as other readers do.
+    let reads = match mode {
+        RunMode::Sync => !handle.has_ended(),
+        RunMode::Stream => true,
+        RunMode::Async => false,
+    };
+    let reader = (is_replay && reads).then(|| api.take_reader(&tenant)).transpose()?;
     let mut response = match mode {
         RunMode::Sync => result(&api, &tenant, handle.result().await?).await.into_response(),
         RunMode::Async => accepted(&api, &tenant, handle.detach()).await.into_response(),

@@ -127,6 +127,15 @@ async fn a_tenant_has_so_many_readers(database: TestDatabase) {
     app.gate.open(1);
     assert!(reader.text().await.unwrap().contains("run.completed"));
     assert_eq!(get_as(&app, &own, &wait).await.status, StatusCode::OK);
+    // Nor does a caller wait who repeats the request for a run that has ended.
+    let next = post_as(&app, &own, &request("async", "wait", json!({}))).await.json();
+    app.gate.until_waiting(1).await;
+    let next = format!("/v1/runs/{}/events", id(&next));
+    let reader = app.request(Method::GET, &next).bearer_auth(&own).send().await.unwrap();
+    assert_refused(&get_as(&app, &own, &events).await, "too_many_readers");
+    assert_eq!(keyed(&app, &own, true).await.json()["status"], "completed");
+    drop(reader);
+    app.gate.open(1);
     app.finish().await;
 }
 

@@ -1,10 +1,15 @@
 //! The id of a run where a session's is wanted, and the reverse: the caller is told of the other.
 
+use std::time::{Duration, Instant};
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::service::Service;
+use crate::board::server::PrivateServer;
 use crate::support::answer::{Answer, read, with_json};
+use crate::support::databases::{Engine, TestDatabase};
+use crate::support::gated::GatedApp;
 
 on_every_store! {
     the_id_of_a_run_leads_to_its_session,
@@ -77,4 +82,22 @@ async fn the_id_of_a_session_leads_to_its_run(service: &Service) {
             assert_told(&answer, "run_not_found", &detail);
         }
     }
+}
+
+#[tokio::test]
+async fn a_replica_waits_for_no_run_to_say_that_a_session_is_not_there() {
+    let (Some(database), Some(redis)) = (TestDatabase::new(Engine::Postgres).await, PrivateServer::start()) else {
+        return;
+    };
+    let app = GatedApp::start(&database, &[("board.url", &redis.url())]).await;
+    // A run that another replica has just begun is waited for as long as a second. A machine that is busy may be as slow now and then.
+    let path = format!("/v1/sessions/{NOWHERE}");
+    let mut is_quick = false;
+    for _ in 0..5 {
+        let began = Instant::now();
+        app.try_get(&path).await.assert_problem("session_not_found");
+        is_quick |= began.elapsed() < Duration::from_secs(1);
+    }
+    assert!(is_quick);
+    app.finish().await;
 }
