@@ -17,7 +17,8 @@ use crate::tenant::TenantId;
 /// whose waiting runs are limited.
 pub(super) async fn run_insert(store: &PostgresStore, row: NewQueueRow) -> Result<Attempt, StoreError> {
     if row.thread.is_some() || row.max_waiting.is_some() {
-        let turn = acceptance_turn(store, &row).await;
+        let waiting = async { Ok::<_, sqlx::Error>(acceptance_turn(store, &row).await) };
+        let turn = in_time(waiting).await.map_err(store_error(OPERATION))?;
         return store
             .transact(OPERATION, move |connection| {
                 Box::pin(async move {
@@ -90,8 +91,8 @@ macro_rules! lease_picked {
 /// `slot` has the next turns, and `chosen` the runs that get them: of each tenant as many as it has slots, those of the highest priority.
 /// The runs that lose their slots get the turns of those that took them, so a tenant's turns stay what they were.
 ///
-/// A planner takes a computed limit for a tenth of the queue. The limits of `$4` cut nothing off: they say that there are few, so that
-/// the updates go by the primary keys.
+/// A planner takes a computed limit for a tenth of the queue. The further `limit $4` removes no row: it tells the planner that there are
+/// few, so that the updates go by the primary keys.
 const LEASE_NEXT: &str = concat!(
     "with suspect as materialized (
         select tenant, run_id from run_queue where leased_until < $1 and attempts >= $6
