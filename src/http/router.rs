@@ -35,24 +35,25 @@ pub struct Interface {
 pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
     let api = api(state, limits);
     let rated = from_fn_with_state(Arc::clone(&api), limit_rate);
+    // Nobody may ask for the description: each part of it goes before the next part is made.
+    let served = |described: OpenApiRouter<Arc<Api>>| described.split_for_parts().0;
     // Who calls is found out first, and then how often.
-    let scoped = |routes: OpenApiRouter<Arc<Api>>, scope| {
+    let scoped = |routes: Router<Arc<Api>>, scope| {
         routes
             .route_layer(rated.clone())
             .route_layer(from_fn_with_state((Arc::clone(&api), scope), require_scope))
     };
     let counted = from_fn_with_state(Arc::clone(&api), count_bytes);
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
-    let routes = OpenApiRouter::<Arc<Api>>::new()
-        .merge(scoped(reading().route_layer(counted), Scope::SessionsRead))
-        .merge(scoped(streaming(), Scope::SessionsRead))
-        .merge(scoped(writing(), Scope::RunsWrite))
-        .merge(scoped(administration(), Scope::Admin))
-        .merge(open())
+    let routes = Router::new()
+        .merge(scoped(served(reading()).route_layer(counted), Scope::SessionsRead))
+        .merge(scoped(served(streaming()), Scope::SessionsRead))
+        .merge(scoped(served(writing()), Scope::RunsWrite))
+        .merge(scoped(served(administration()), Scope::Admin))
+        .merge(served(open()))
         .route_layer(timed)
-        .merge(scoped(running(), Scope::RunsWrite))
-        .merge(scoped(following(), Scope::SessionsRead));
-    let (routes, _) = routes.split_for_parts();
+        .merge(scoped(served(running()), Scope::RunsWrite))
+        .merge(scoped(served(following()), Scope::SessionsRead));
     guarded(routes.merge(documentation()), api)
 }
 

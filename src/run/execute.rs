@@ -50,7 +50,8 @@ impl RunService {
         } else {
             Some(self.admit(&tenant)?)
         };
-        let plan = self.plan(&tenant, request).await?;
+        // What planning takes is not held while the run is at work.
+        let plan = Box::pin(self.plan(&tenant, request)).await?;
         let Some(permit) = permit.filter(|_| !plan.is_queued()) else {
             return self.accept(plan).await;
         };

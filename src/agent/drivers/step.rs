@@ -97,7 +97,8 @@ pub(super) async fn carry_out(
             journal.answered(&step, started_at, &state);
         }
         let pending = PendingStep::new(step, started_at);
-        return make_calls(ports, state, pending, signal, hook_failure).await;
+        // Few steps make calls: the others need no room for that.
+        return Box::pin(make_calls(ports, state, pending, signal, hook_failure)).await;
     }
     let is_final = signal.is_none() && hook_failure.is_none() && !step.is_paused();
     if is_final && step.errors.is_empty() {

@@ -70,7 +70,8 @@ impl HookStack {
         let mut context = context;
         let concerned = self.hooks.iter().filter(|(_, hook)| hook.points().contains(&point));
         for (_, hook) in concerned {
-            match call_hook(&**hook, context.clone()).await {
+            // Most executions have no hooks, and need no room for calling them.
+            match Box::pin(call_hook(&**hook, context.clone())).await {
                 Ok(next) => {
                     let changed = changed_fields(&context, &next);
                     if let Some(field) = changed.iter().find(|field| !is_permitted(point, **field)) {

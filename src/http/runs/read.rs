@@ -136,7 +136,7 @@ pub(super) async fn show(
         let run_id = run.summary.run_id;
         drop(run);
         let room = api.in_flight.take(tenant, bytes).await;
-        (read(api, tenant, run_id, Duration::ZERO).await?, room)
+        (Box::pin(read(api, tenant, run_id, Duration::ZERO)).await?, room)
     };
     let view = move || RunView::from(Arc::unwrap_or_clone(run));
     let view = by_size(tenant, words as u64, view).await;
