@@ -102,7 +102,7 @@ fn warn_of_missing_keys(app: &App) {
 /// Waits for a signal and lets runs finish within the grace; at a second signal it cancels them.
 async fn end_runs(app: &App, mut signals: StopSignals, stop: &CancellationToken, grace: Duration) {
     signals.next().await;
-    let runs = app.runs.at_work();
+    let runs = app.runs.active_runs();
     tracing::info!(
         runs,
         shutdown_grace = ?grace,

@@ -240,8 +240,9 @@ impl RunService {
         alone + leased
     }
 
-    /// Takes no more runs and lets those at work finish within the grace; what was leased and has not begun is handed back. In the middle of it, runs of the queue that keep their steps
-    /// are handed back after the step that they are in; at its end all runs of the queue are handed back, and the others cancelled.
+    /// Takes no more runs and lets those at work finish within the grace; what was leased and has not begun is handed back. In the middle of
+    /// it, runs of the queue that keep their steps are handed back after the step that they are in; at its end all runs of the queue are
+    /// handed back, and the others cancelled.
     pub async fn shut_down(&self, grace: Duration) {
         self.permits.close();
         self.places.close();
@@ -260,18 +261,13 @@ impl RunService {
         }
     }
 
-    /// Returns how many runs are at work in this process.
-    pub fn at_work(&self) -> usize {
-        self.tasks.len()
-    }
-
     async fn cut_runs(&self) {
-        let runs = self.at_work();
+        let runs = self.active_runs();
         tracing::warn!(runs, "handing back and cancelling runs that outlast the shutdown grace");
         self.cancellation.cancel();
         self.handover.departure.cancel();
         if timeout(LAST_WORDS, self.tasks.wait()).await.is_err() {
-            tracing::error!(runs = self.at_work(), "runs did not end when they were cancelled");
+            tracing::error!(runs = self.active_runs(), "runs did not end when they were cancelled");
         }
     }
 }

@@ -143,7 +143,8 @@ impl DriverPorts {
         Message::new(MessageId::generate(&*self.ids), role, content, self.now())
     }
 
-    /// Makes the message of an answer; its usage includes what failed attempts have used, which its context does not. One without content makes none: providers refuse empty messages.
+    /// Makes the message of an answer. Its `context_tokens` leave out what failed attempts have used. Returns `None` for an answer without
+    /// content, since providers refuse empty messages.
     pub fn assistant_message(&self, response: &ModelResponse, failed: Usage) -> Option<Arc<Message>> {
         if response.content.is_empty() && response.provider_fields.is_none() {
             return None;

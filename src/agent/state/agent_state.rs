@@ -305,8 +305,8 @@ impl AgentState {
     }
 }
 
-/// Settings, which are told no time. They are made with a state, before its execution begins, or by hooks, which have no clock:
-/// [`start_execution`](AgentState::start_execution) and [`HookStack`](crate::agent::hooks::HookStack) note the time then.
+/// Settings. They do not change `updated_at`, since they are made before an execution begins or by hooks, which have no clock:
+/// [`start_execution`](AgentState::start_execution) and [`HookStack`](crate::agent::hooks::HookStack) set it afterwards.
 impl AgentState {
     /// Sets the agent that started this one.
     #[must_use]

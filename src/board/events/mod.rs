@@ -219,7 +219,7 @@ impl EventLogs {
         self.live_weight.fetch_add(after, Ordering::Relaxed);
         let weight = self.live_weight.fetch_sub(before, Ordering::Relaxed) - before;
         let max = self.settings.max_live_event_bytes;
-        // What made it higher has gone.
+        // The weight is below the limit again, so the next shedding begins at the limit.
         if weight < max && self.shed_above.load(Ordering::Relaxed) > max {
             self.shed_above.store(max, Ordering::Relaxed);
         }
