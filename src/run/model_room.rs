@@ -92,7 +92,7 @@ mod tests {
     use crate::model_parameters::ToolChoice;
     use crate::usage::Usage;
 
-    /// What a model was asked: on which thread, and how it is made to answer.
+    /// What a model was asked, once its answer is waited for: on which thread, and how it is made to answer.
     type Asked = (ThreadId, oneshot::Sender<()>);
 
     /// A model that tells what it has used at once, one word when it is told to, and no more.
@@ -101,9 +101,10 @@ mod tests {
 
     impl Model for OnDemand {
         fn stream(&self, _request: ModelRequest) -> ModelStream {
-            let (answer, told) = oneshot::channel();
-            self.0.send((thread::current().id(), answer)).unwrap();
+            let (asked, thread) = (self.0.clone(), thread::current().id());
             let word = async move {
+                let (answer, told) = oneshot::channel();
+                asked.send((thread, answer)).unwrap();
                 told.await.unwrap();
                 let text = "word".to_owned();
                 Ok(ModelEvent::TextDelta { text })
@@ -176,6 +177,7 @@ mod tests {
         let (_, answer_other) = setup.asked.recv().await.unwrap();
         assert_eq!(setup.room.taken(), 2 * LARGE);
         let small = setup.ask("one", SMALL);
+        tokio::task::yield_now().await;
         let (thread, answer_small) = setup.asked.try_recv().unwrap();
         assert_eq!(thread, thread::current().id());
         answer_small.send(()).unwrap();
