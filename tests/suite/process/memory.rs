@@ -89,18 +89,26 @@ async fn until_at_rest(service: &Service) {
 /// Asks for something and reads how the response begins, and then no more. One that is refused for want of room tries again.
 async fn begin_reading(service: &Service, path: &str) -> TcpStream {
     loop {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.set_recv_buffer_size(4_096).unwrap();
-        let mut stream = socket.connect(service.address.parse().unwrap()).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", service.address);
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut begin = [0; 12];
-        stream.read_exact(&mut begin).await.unwrap();
-        match &begin {
-            b"HTTP/1.1 200" => return stream,
-            b"HTTP/1.1 503" => sleep(Duration::from_millis(100)).await,
-            _ => panic!("{}", String::from_utf8_lossy(&begin)),
+        if let Some(stream) = try_reading(service, path).await {
+            return stream;
         }
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Asks for something and reads how the response begins, and then no more; `None` if it is refused for want of room.
+async fn try_reading(service: &Service, path: &str) -> Option<TcpStream> {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut stream = socket.connect(service.address.parse().unwrap()).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", service.address);
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).await.unwrap();
+    match &begin {
+        b"HTTP/1.1 200" => Some(stream),
+        b"HTTP/1.1 503" => None,
+        _ => panic!("{}", String::from_utf8_lossy(&begin)),
     }
 }
 
@@ -144,6 +152,13 @@ async fn slow_readers_of_a_large_session_take_no_more_than_the_bytes_in_flight()
     let of_ten = peak(&service) - at_rest;
     // One tenant has half of the room.
     assert!(of_ten < budget / 2 + SLACK, "{of_ten} bytes");
+    // Far more than there is room for: some of them are refused.
+    let many = join_all((0..80).map(|_| try_reading(&service, &path)));
+    let many = timeout(4 * PATIENCE, many).await.unwrap();
+    until_at_rest(&service).await;
+    let of_many = peak(&service) - at_rest;
+    assert!(of_many < budget + SLACK, "{of_many} bytes");
+    drop(many);
     // What they held is given back with their connections.
     assert!(read_whole(&service, &path).await > (COUNT * BYTES) as u64);
     service.stop().await;
