@@ -28,6 +28,8 @@ const OPERATIONS: [&str; 9] = [
 
 const WAITING: &str = "select count(*) from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'";
+const AT_WORK: &str = "select count(*) from pg_stat_activity
+    where datname = current_database() and backend_type = 'client backend' and state <> 'idle' and pid <> pg_backend_pid()";
 
 /// Performs it; returns the error with its causes.
 async fn perform(fixture: &Fixture, operation: &str) -> Result<(), String> {
@@ -78,6 +80,11 @@ async fn whatever_waits_for_an_answer_gives_up_and_works_afterwards() {
     };
     let mut rival = PgConnection::connect(fixture.database.url()).await.unwrap();
     for operation in OPERATIONS {
+        // A statement that was given up goes on in the server, and would meet the locks halfway.
+        until("nothing is at work in the server", async || {
+            fixture.database.number(AT_WORK).await == 0
+        })
+        .await;
         let mut locking = rival.begin().await.unwrap();
         let lock = "lock table runs, sessions, run_queue, threads, idempotency_keys, webhook_deliveries";
         sqlx::raw_sql(lock).execute(&mut *locking).await.unwrap();
