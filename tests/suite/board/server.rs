@@ -127,9 +127,9 @@ impl PrivateServer {
         self.try_command(words).unwrap().0
     }
 
-    /// Sends a command and returns the text that it answers.
+    /// Sends a command and returns the text that it answers. A server whose role changes closes its connections, and answers nothing.
     pub(crate) fn text(&self, words: &[&str]) -> String {
-        self.try_command(words).unwrap().1
+        self.try_command(words).map_or_else(|_| String::new(), |(_, text)| text)
     }
 
     /// Returns the first line of an answer, and the text that follows if it is one.
