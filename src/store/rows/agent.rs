@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{RowName, StoredTime, from_row};
+use super::{PayloadRow, RowName, StoredTime, from_row};
 use crate::session::Hash;
-use crate::store::codec::{StoredPayload, decode_definition};
+use crate::store::codec::decode_definition;
 use crate::store::error::StoreError;
 use crate::store::traits::AgentRecord;
 
@@ -13,16 +13,12 @@ use crate::store::traits::AgentRecord;
 pub(crate) struct AgentRow {
     version: Vec<u8>,
     created_at: StoredTime,
-    schema_version: i16,
-    encoding: i16,
-    payload: Vec<u8>,
+    payload: PayloadRow,
 }
 
 from_row!(AgentRow {
     version,
-    created_at,
-    schema_version,
-    encoding,
+    created_at;
     payload
 });
 
@@ -33,12 +29,7 @@ impl TryFrom<AgentRow> for AgentRecord {
         let version = Hash::try_from(row.version.as_slice()).map_err(|error| {
             RowName::new("agent_versions", &format_args!("{:?}", row.version)).corrupt("version", error)
         })?;
-        let stored = StoredPayload {
-            schema_version: row.schema_version,
-            encoding: row.encoding,
-            bytes: &row.payload,
-        };
-        let definition = decode_definition(stored)
+        let definition = decode_definition(row.payload.stored())
             .map_err(|error| RowName::new("agent_versions", &version).undecodable("payload", error))?;
         Ok(Self {
             definition: Arc::new(definition),

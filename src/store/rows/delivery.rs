@@ -2,11 +2,11 @@
 
 use uuid::Uuid;
 
-use super::{RowName, StoredTime, from_row};
+use super::{PayloadRow, RowName, StoredTime, from_row};
 use crate::agent::WebhookEvent;
 use crate::ids::{DeliveryId, RunId};
 use crate::record::{DeliveryRecord, DeliveryStatus};
-use crate::store::codec::{StoredPayload, decode_delivery};
+use crate::store::codec::decode_delivery;
 use crate::store::error::StoreError;
 use crate::store::outbox::DueDelivery;
 use crate::tenant::ParseTenantError;
@@ -71,55 +71,28 @@ impl TryFrom<DeliveryRow> for DeliveryRecord {
 /// A delivery with its message.
 #[derive(Debug)]
 pub(crate) struct DueDeliveryRow {
-    delivery: DeliveryRow,
-    message: MessageRow,
-}
-
-#[derive(Debug)]
-struct MessageRow {
     tenant: String,
-    schema_version: i16,
-    encoding: i16,
-    payload: Vec<u8>,
+    delivery: DeliveryRow,
+    payload: PayloadRow,
 }
 
-from_row!(MessageRow {
-    tenant,
-    schema_version,
-    encoding,
-    payload,
+from_row!(DueDeliveryRow {
+    tenant;
+    delivery,
+    payload
 });
-
-impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for DueDeliveryRow
-where
-    DeliveryRow: sqlx::FromRow<'r, R>,
-    MessageRow: sqlx::FromRow<'r, R>,
-{
-    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            delivery: DeliveryRow::from_row(row)?,
-            message: MessageRow::from_row(row)?,
-        })
-    }
-}
 
 impl TryFrom<DueDeliveryRow> for DueDelivery {
     type Error = StoreError;
 
     fn try_from(row: DueDeliveryRow) -> Result<Self, StoreError> {
         let name = RowName::new("webhook_deliveries", &row.delivery.delivery_id);
-        let message = row.message;
-        let stored = StoredPayload {
-            schema_version: message.schema_version,
-            encoding: message.encoding,
-            bytes: &message.payload,
-        };
         Ok(Self {
-            tenant: message
+            tenant: row
                 .tenant
                 .parse()
                 .map_err(|error: ParseTenantError| name.corrupt("tenant", error))?,
-            body: decode_delivery(stored).map_err(|error| name.undecodable("payload", error))?,
+            body: decode_delivery(row.payload.stored()).map_err(|error| name.undecodable("payload", error))?,
             record: row.delivery.try_into()?,
         })
     }

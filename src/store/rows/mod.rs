@@ -3,6 +3,7 @@
 mod agent;
 mod delivery;
 mod key;
+mod payload;
 mod payload_size;
 mod progress;
 mod queue;
@@ -16,6 +17,7 @@ mod time;
 pub(crate) use self::agent::AgentRow;
 pub(crate) use self::delivery::{DeliveryRow, DueDeliveryRow};
 pub(crate) use self::key::{KeyRow, scopes_text};
+use self::payload::PayloadRow;
 pub(crate) use self::payload_size::PayloadSizeRow;
 pub(crate) use self::progress::{EventsRow, JournalRow, SteeringRow};
 pub(crate) use self::queue::{LeaseKey, LeasedRunRow, RenewedLeaseRow, UnreadableRun};
@@ -30,16 +32,19 @@ use super::codec::DecodeError;
 use super::error::StoreError;
 use crate::session::Hash;
 
-/// Reads the named columns of either engine's row into the fields of the same names.
+/// Reads the named columns of either engine's row into the fields of the same names. The parts after a `;` read their own columns.
 macro_rules! from_row {
-    ($name:ty { $($field:ident),+ $(,)? }) => {
-        from_row!(@engine sqlx::postgres::PgRow, $name { $($field),+ });
-        from_row!(@engine sqlx::sqlite::SqliteRow, $name { $($field),+ });
+    ($name:ty { $($field:ident),* $(,)? $(; $($part:ident),+ $(,)?)? }) => {
+        from_row!(@engine sqlx::postgres::PgRow, $name { $($field),*; $($($part),+)? });
+        from_row!(@engine sqlx::sqlite::SqliteRow, $name { $($field),*; $($($part),+)? });
     };
-    (@engine $row:ty, $name:ty { $($field:ident),+ }) => {
+    (@engine $row:ty, $name:ty { $($field:ident),*; $($part:ident),* }) => {
         impl<'r> sqlx::FromRow<'r, $row> for $name {
             fn from_row(row: &'r $row) -> Result<Self, sqlx::Error> {
-                Ok(Self { $($field: sqlx::Row::try_get(row, stringify!($field))?,)+ })
+                Ok(Self {
+                    $($field: sqlx::Row::try_get(row, stringify!($field))?,)*
+                    $($part: sqlx::FromRow::from_row(row)?,)*
+                })
             }
         }
     };

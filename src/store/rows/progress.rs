@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{RowName, from_row};
+use super::{PayloadRow, RowName, from_row};
 use crate::record::{RunEvent, SteeringMessage, SteeringStatus};
-use crate::store::codec::{StoredPayload, decode_events, decode_journal_entry, decode_steering};
+use crate::store::codec::{decode_events, decode_journal_entry, decode_steering};
 use crate::store::error::StoreError;
 use crate::store::queue::{JournalRecord, SteeringRecord};
 
@@ -16,32 +16,20 @@ pub(crate) struct JournalRow {
     run_id: Uuid,
     sequence: i64,
     scope: String,
-    schema_version: i16,
-    encoding: i16,
-    payload: Vec<u8>,
+    payload: PayloadRow,
 }
 
 from_row!(JournalRow {
     run_id,
     sequence,
-    scope,
-    schema_version,
-    encoding,
-    payload,
+    scope;
+    payload
 });
 
 impl JournalRow {
     /// Returns the bytes of its entry, uncompressed.
     pub(crate) fn bytes(&self) -> u64 {
-        self.stored().length()
-    }
-
-    fn stored(&self) -> StoredPayload<'_> {
-        StoredPayload {
-            schema_version: self.schema_version,
-            encoding: self.encoding,
-            bytes: &self.payload,
-        }
+        self.payload.stored().length()
     }
 }
 
@@ -52,7 +40,7 @@ impl TryFrom<JournalRow> for JournalRecord {
         let name = RowName::new("run_journal", &format_args!("{}/{}", row.run_id, row.sequence));
         Ok(Self {
             sequence: name.count("sequence", row.sequence)?,
-            entry: decode_journal_entry(row.stored()).map_err(|error| name.undecodable("payload", error))?,
+            entry: decode_journal_entry(row.payload.stored()).map_err(|error| name.undecodable("payload", error))?,
             scope: row.scope,
         })
     }
@@ -62,30 +50,18 @@ impl TryFrom<JournalRow> for JournalRecord {
 #[derive(Debug)]
 pub(crate) struct EventsRow {
     run_id: Uuid,
-    schema_version: i16,
-    encoding: i16,
-    payload: Vec<u8>,
+    payload: PayloadRow,
 }
 
 from_row!(EventsRow {
-    run_id,
-    schema_version,
-    encoding,
-    payload,
+    run_id;
+    payload
 });
 
 impl EventsRow {
     /// Returns the bytes of its events, uncompressed.
-    pub(crate) fn length(&self) -> u64 {
-        self.stored().length()
-    }
-
-    fn stored(&self) -> StoredPayload<'_> {
-        StoredPayload {
-            schema_version: self.schema_version,
-            encoding: self.encoding,
-            bytes: &self.payload,
-        }
+    pub(crate) fn bytes(&self) -> u64 {
+        self.payload.stored().length()
     }
 }
 
@@ -93,7 +69,7 @@ impl TryFrom<EventsRow> for Vec<Arc<RunEvent>> {
     type Error = StoreError;
 
     fn try_from(row: EventsRow) -> Result<Self, StoreError> {
-        decode_events(row.stored())
+        decode_events(row.payload.stored())
             .map_err(|error| RowName::new("run_events", &row.run_id).undecodable("payload", error))
     }
 }
@@ -102,18 +78,14 @@ impl TryFrom<EventsRow> for Vec<Arc<RunEvent>> {
 #[derive(Debug)]
 pub(crate) struct SteeringRow {
     message_key: String,
-    schema_version: i16,
-    encoding: i16,
-    payload: Vec<u8>,
+    payload: PayloadRow,
     status: String,
 }
 
 from_row!(SteeringRow {
     message_key,
-    schema_version,
-    encoding,
-    payload,
-    status,
+    status;
+    payload
 });
 
 impl SteeringRow {
@@ -137,12 +109,8 @@ impl TryFrom<SteeringRow> for SteeringRecord {
     type Error = StoreError;
 
     fn try_from(row: SteeringRow) -> Result<Self, StoreError> {
-        let stored = StoredPayload {
-            schema_version: row.schema_version,
-            encoding: row.encoding,
-            bytes: &row.payload,
-        };
-        let message = decode_steering(stored).map_err(|error| row.name().undecodable("payload", error))?;
+        let message =
+            decode_steering(row.payload.stored()).map_err(|error| row.name().undecodable("payload", error))?;
         Ok(Self {
             status: row.status()?,
             message: SteeringMessage {

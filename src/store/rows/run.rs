@@ -175,18 +175,7 @@ from_row!(OutputRow {
     output
 });
 
-impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for RunRecordRow
-where
-    RunSummaryRow: sqlx::FromRow<'r, R>,
-    OutputRow: sqlx::FromRow<'r, R>,
-{
-    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            summary: RunSummaryRow::from_row(row)?,
-            output: OutputRow::from_row(row)?,
-        })
-    }
-}
+from_row!(RunRecordRow { ; summary, output });
 
 impl RunRecordRow {
     /// Returns the bytes of its output as JSON.

@@ -28,50 +28,35 @@ from_row!(SegmentRow<'r> {
 /// How large a segment is.
 #[derive(Debug)]
 pub(crate) struct SegmentSizeRow {
-    segment: SegmentPlaceRow,
-    payload: PayloadSizeRow,
-}
-
-#[derive(Debug)]
-struct SegmentPlaceRow {
     branch_id: Uuid,
     position: i64,
     first_index: i64,
     message_count: i32,
+    payload: PayloadSizeRow,
 }
 
-from_row!(SegmentPlaceRow {
+from_row!(SegmentSizeRow {
     branch_id,
     position,
     first_index,
-    message_count,
+    message_count;
+    payload
 });
-
-impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for SegmentSizeRow
-where
-    SegmentPlaceRow: sqlx::FromRow<'r, R>,
-    PayloadSizeRow: sqlx::FromRow<'r, R>,
-{
-    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            segment: SegmentPlaceRow::from_row(row)?,
-            payload: PayloadSizeRow::from_row(row)?,
-        })
-    }
-}
 
 impl SegmentSizeRow {
     /// Returns the size of the segment.
     pub(crate) fn size(&self) -> Result<SegmentSize, StoreError> {
-        let row = &self.segment;
-        let name = RowName::new("history_segments", &format_args!("{}/{}", row.branch_id, row.position));
+        let name = RowName::new(
+            "history_segments",
+            &format_args!("{}/{}", self.branch_id, self.position),
+        );
         Ok(SegmentSize {
             place: BranchPosition {
-                branch_id: BranchId::from_uuid(row.branch_id),
-                position: name.count("position", row.position)?,
+                branch_id: BranchId::from_uuid(self.branch_id),
+                position: name.count("position", self.position)?,
             },
-            first_index: name.count("first_index", row.first_index)?,
-            message_count: name.count("message_count", i64::from(row.message_count))?,
+            first_index: name.count("first_index", self.first_index)?,
+            message_count: name.count("message_count", i64::from(self.message_count))?,
             bytes: self.payload.bytes(),
         })
     }

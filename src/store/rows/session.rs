@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{RowName, StoredTime, from_row};
+use super::{PayloadRow, RowName, StoredTime, from_row};
 use crate::ids::{BranchId, RunId, SessionId};
 use crate::session::{BranchPosition, Bundle, EnvironmentState, Hash, History, SessionHead, StoredContext};
 use crate::store::codec::{
@@ -119,18 +119,7 @@ from_row!(StatesRow {
     context_payload,
 });
 
-impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for BundleRow
-where
-    SessionRow: sqlx::FromRow<'r, R>,
-    StatesRow: sqlx::FromRow<'r, R>,
-{
-    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            head: SessionRow::from_row(row)?,
-            states: StatesRow::from_row(row)?,
-        })
-    }
-}
+from_row!(BundleRow { ; head, states });
 
 impl BundleRow {
     /// Returns the bytes of the states as JSON.
@@ -220,26 +209,18 @@ from_row!(PlaceRow {
 pub(crate) struct StateRow {
     pub(crate) hash: Vec<u8>,
     pub(crate) kind: String,
-    schema_version: i16,
-    encoding: i16,
-    payload: Vec<u8>,
+    payload: PayloadRow,
 }
 
 from_row!(StateRow {
     hash,
-    kind,
-    schema_version,
-    encoding,
+    kind;
     payload
 });
 
 impl StateRow {
     /// Returns the state as it is stored.
     pub(crate) fn stored(&self) -> StoredPayload<'_> {
-        StoredPayload {
-            schema_version: self.schema_version,
-            encoding: self.encoding,
-            bytes: &self.payload,
-        }
+        self.payload.stored()
     }
 }

@@ -85,7 +85,7 @@ pub(super) async fn event_read(
         && let Some(row) = rows.try_next().await.map_err(&failed)?
     {
         let row: EventsRow = row.read().map_err(&failed)?;
-        bytes += row.length();
+        bytes += row.bytes();
         for event in Vec::try_from(row)? {
             let event: Arc<RunEvent> = event;
             // Rows overlap where an attempt whose answer was lost was repeated.
