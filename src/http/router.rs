@@ -35,7 +35,7 @@ pub struct Interface {
 pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
     let api = api(state, limits);
     let rated = from_fn_with_state(Arc::clone(&api), limit_rate);
-    // Nobody may ask for the description: each part of it goes before the next part is made.
+    // The description of a part is dropped before the next part is made, so that little memory is taken: it is made again when it is read.
     let served = |described: OpenApiRouter<Arc<Api>>| described.split_for_parts().0;
     // Who calls is found out first, and then how often.
     let scoped = |routes: Router<Arc<Api>>, scope| {
