@@ -10,6 +10,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use futures_util::TryFutureExt as _;
 use utoipa::openapi::PathItem;
 
 use super::Api;
@@ -97,8 +98,8 @@ pub(super) async fn limit_time(State(api): State<Arc<Api>>, request: Request, ne
 }
 
 /// Ends work that takes too long.
-pub(super) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Problem> {
-    tokio::time::timeout(limit, work).await.map_err(|_| {
+pub(super) fn within<T>(limit: Duration, work: impl Future<Output = T>) -> impl Future<Output = Result<T, Problem>> {
+    tokio::time::timeout(limit, work).map_err(|_| {
         Problem::new(ProblemCode::AnswerTimeout, "the service took too long to answer").with_retry_after(RETRY_AFTER)
     })
 }

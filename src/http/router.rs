@@ -39,9 +39,8 @@ pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
     let served = |described: OpenApiRouter<Arc<Api>>| described.split_for_parts().0;
     // Who calls is found out first, and then how often.
     let scoped = |routes: Router<Arc<Api>>, scope| {
-        routes
-            .route_layer(rated.clone())
-            .route_layer(from_fn_with_state((Arc::clone(&api), scope), require_scope))
+        let known = from_fn_with_state((Arc::clone(&api), scope), require_scope);
+        routes.route_layer((known, rated.clone()))
     };
     let counted = from_fn_with_state(Arc::clone(&api), count_bytes);
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
@@ -76,15 +75,17 @@ fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
     })
 }
 
-/// Puts around routes what every request passes.
+/// Puts around routes what every request passes, the outermost first. Layers that are added one by one copy all below them, each for each request.
 fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
     let router = routes
         .fallback(route_not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(CatchPanicLayer::custom(answer_panic))
-        .layer(from_fn_with_state(Arc::clone(&api), limit_head))
-        .layer(from_fn_with_state(Arc::clone(&api), observe))
-        .layer(from_fn(indent))
+        .layer((
+            from_fn(indent),
+            from_fn_with_state(Arc::clone(&api), observe),
+            from_fn_with_state(Arc::clone(&api), limit_head),
+            CatchPanicLayer::custom(answer_panic),
+        ))
         .with_state(Arc::clone(&api));
     Interface { router, api }
 }

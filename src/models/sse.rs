@@ -2,6 +2,8 @@
 
 use std::mem;
 
+use memchr::memchr2;
+
 /// One server-sent event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseEvent {
@@ -59,7 +61,7 @@ impl SseDecoder {
             self.after_cr = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
-        while let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+        while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             self.extend_line(&bytes[..end])?;
             self.end_line(events);
             let ended_by_cr = bytes[end] == b'\r';
@@ -133,11 +135,10 @@ impl SseDecoder {
     fn dispatch(&mut self, events: &mut Vec<SseEvent>) {
         let event = SseEvent {
             name: mem::take(&mut self.name),
-            data: lossy(&self.data),
+            data: lossy_owned(mem::take(&mut self.data)),
             id: self.id.take(),
             retry: self.retry.take(),
         };
-        self.data.clear();
         if mem::take(&mut self.has_data) {
             events.push(event);
         }
@@ -146,6 +147,11 @@ impl SseDecoder {
 
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// As [`lossy`], without a copy of bytes that are UTF-8, as nearly all are.
+fn lossy_owned(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| lossy(error.as_bytes()))
 }
 
 #[cfg(test)]

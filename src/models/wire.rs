@@ -1,5 +1,6 @@
 //! Reads a provider's JSON without believing in it: fields stay raw until asked for, and a field of the wrong type is an absent one.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
@@ -9,10 +10,12 @@ use serde_json::value::RawValue;
 /// The most fields of an object and the most items of a list; with more it is none. The least one takes a few bytes of an answer and
 /// many times that of memory.
 const MOST: usize = 1 << 16;
+/// The fields that nearly all objects of a stream have room in.
+const USUAL: usize = 8;
 
 /// The fields of a JSON object, raw and in the order of arrival.
 #[derive(Debug, Default)]
-pub(super) struct Fields<'a>(Vec<(String, &'a RawValue)>);
+pub(super) struct Fields<'a>(Vec<(Borrowed<'a>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
     /// Reads an object; `None` if the text is anything else.
@@ -22,13 +25,13 @@ impl<'a> Fields<'a> {
 
     /// Returns a field that is there and not null; of two with one name, the last.
     pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {
-        let found = self.0.iter().rev().find(|(key, _)| key == name);
+        let found = self.0.iter().rev().find(|(key, _)| key.0 == name);
         found.map(|(_, raw)| *raw).filter(|raw| !is_null(raw))
     }
 
     /// Tells whether there is a field of this name, null or not.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(key, _)| key == name)
+        self.0.iter().any(|(key, _)| key.0 == name)
     }
 
     /// Tells whether there is nothing that is not null.
@@ -45,6 +48,12 @@ impl<'a> Fields<'a> {
     /// Returns a text.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.get(name).and_then(text)
+    }
+
+    /// Returns a text that is only looked at; it is copied where characters of it are escaped.
+    pub(super) fn borrowed_text(&self, name: &str) -> Option<Cow<'a, str>> {
+        let text: Borrowed<'a> = serde_json::from_str(self.get(name)?.get()).ok()?;
+        Some(text.0)
     }
 
     /// Returns a text that is not empty.
@@ -71,10 +80,14 @@ impl<'a> Fields<'a> {
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.0
             .iter()
-            .map(|(key, raw)| (key.as_str(), *raw))
+            .map(|(key, raw)| (key.0.as_ref(), *raw))
             .filter(|(_, raw)| !is_null(raw))
     }
 }
+
+/// A string, borrowed from the text unless characters of it are escaped.
+#[derive(Debug, serde::Deserialize)]
+struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The fields of an object to be written, in their order.
 pub(super) struct Map<'a>(pub(super) &'a [(&'a str, Box<RawValue>)]);
@@ -143,7 +156,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::new();
+                let mut fields = Vec::with_capacity(USUAL);
                 while let Some(entry) = map.next_entry()? {
                     if fields.len() == MOST {
                         return Err(A::Error::custom("too many fields"));
@@ -205,6 +218,19 @@ mod tests {
             (None, Some(2), Some(u64::MAX))
         );
         assert!(Fields::parse("[1]").is_none() && Fields::parse("{").is_none());
+    }
+
+    #[test]
+    fn what_is_only_looked_at_is_copied_where_it_is_escaped() {
+        let fields = Fields::parse(r#"{"plain": "x", "\u0061b": "y\nz", "n": 1}"#).unwrap();
+        let plain = fields.borrowed_text("plain").unwrap();
+        assert!(matches!(plain, Cow::Borrowed("x")), "{plain:?}");
+        assert_eq!(
+            fields.borrowed_text("ab").as_deref(),
+            Some("y\nz"),
+            "its name is escaped, too"
+        );
+        assert_eq!((fields.borrowed_text("n"), fields.borrowed_text("none")), (None, None));
     }
 
     #[test]

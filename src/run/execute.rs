@@ -56,7 +56,8 @@ impl RunService {
             return self.accept(plan).await;
         };
         let (handle, live) = self.open(&plan).await?;
-        self.tasks.spawn(Arc::clone(self).execute(plan, live, permit));
+        // What a task holds is copied each time that its stage changes.
+        self.tasks.spawn(Box::pin(Arc::clone(self).execute(plan, live, permit)));
         Ok(handle)
     }
 
@@ -124,7 +125,8 @@ impl RunService {
             .export(plan, &ended.record.summary, state, children, &*restored.environment)
             .await
         {
-            Ok(exported) => self.publish(plan, live, exported, ended).await,
+            // Not held by the many runs that are still at work.
+            Ok(exported) => Box::pin(self.publish(plan, live, exported, ended)).await,
             Err(failure) => Performed::Ended(ended.failing(&failure)),
         }
     }

@@ -117,7 +117,7 @@ impl Answer {
     ) -> Result<(), Fault> {
         let block = wire::object(raw).unwrap_or_default();
         let text = |name: &str| block.text(name).unwrap_or_default();
-        match block.text("type").as_deref() {
+        match block.borrowed_text("type").as_deref() {
             Some("text") => {
                 let citations = block.list("citations").unwrap_or_default();
                 self.room.take(citations.len()).map_err(Fault::Full)?;

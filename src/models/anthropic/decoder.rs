@@ -150,7 +150,7 @@ impl MessagesDecoder {
     }
 
     fn take_message(&mut self, message: &Fields<'_>, text: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let is_message = message.text("type").as_deref() == Some("message") && message.has("content");
+        let is_message = message.borrowed_text("type").as_deref() == Some("message") && message.has("content");
         let words = message.text("content").filter(|_| is_message);
         let blocks = match message.list("content") {
             Some(blocks) => blocks,

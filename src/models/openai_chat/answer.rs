@@ -235,7 +235,7 @@ impl Answer {
             self.add_text(wire::text(raw).unwrap_or_default(), events);
             return Ok(());
         };
-        match block.text("type").as_deref() {
+        match block.borrowed_text("type").as_deref() {
             Some("text" | "output_text") | None if block.has("text") => {
                 self.add_text(block.text("text").unwrap_or_default(), events);
                 let sources = block.list("annotations").or_else(|| block.list("citations"));

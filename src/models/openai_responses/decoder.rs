@@ -90,7 +90,8 @@ impl FrameDecoder for ResponsesDecoder {
 
     fn finish_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
         let response = read_object(body)?;
-        let is_response = response.text("object").as_deref() == Some("response") || response.list("output").is_some();
+        let is_response =
+            response.borrowed_text("object").as_deref() == Some("response") || response.list("output").is_some();
         let says = |name: &str| response.text(name).as_deref() == Some("error");
         if !is_response && (response.has_error() || says("object") || says("type")) {
             return Err(failure_of_event(body));

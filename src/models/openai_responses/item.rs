@@ -77,7 +77,7 @@ impl Slot {
 impl Item {
     /// Makes the item that an announcement is of.
     pub(super) fn of(item: &Fields<'_>) -> Self {
-        match item.text("type").as_deref() {
+        match item.borrowed_text("type").as_deref() {
             Some("message") => Self::Message(Message::default()),
             Some("reasoning") => Self::Reasoning(Reasoning::default()),
             Some("function_call") => Self::Call(Call::default()),

@@ -69,7 +69,7 @@ impl Message {
     /// Takes a whole part and returns its place.
     pub(super) fn settle_part(&mut self, index: u64, raw: &RawValue, events: &mut Vec<ModelEvent>) -> (u64, Holds) {
         let part = wire::object(raw).unwrap_or_default();
-        let (holds, words) = match part.text("type").as_deref() {
+        let (holds, words) = match part.borrowed_text("type").as_deref() {
             Some("output_text" | "text") => (Holds::Text, part.text("text")),
             Some("refusal") => (Holds::Refusal, part.text("refusal")),
             Some("reasoning_text" | "summary_text") => (Holds::Reasoning, part.text("text")),

@@ -35,7 +35,7 @@ impl RunService {
     /// A caller that goes away meanwhile gets what it would have got a moment later: its handle is dropped.
     pub(in crate::run) async fn accept(self: &Arc<Self>, plan: RunPlan) -> Result<RunHandle, Refusal> {
         let service = Arc::clone(self);
-        let accepting = self.tasks.spawn(async move { service.accept_surely(plan).await });
+        let accepting = self.tasks.spawn(Box::pin(service.accept_surely(plan)));
         accepting.await.unwrap_or(Err(Refusal::ShuttingDown))
     }
 
@@ -139,8 +139,8 @@ impl RunService {
             moves_thread: run.if_busy != IfBusy::Fork,
             is_taken_over: false,
         };
-        self.tasks
-            .spawn(Arc::clone(self).attempt(leased, terms.until, Some(Box::new(plan)), Some(place)));
+        let attempt = Arc::clone(self).attempt(leased, terms.until, Some(Box::new(plan)), Some(place));
+        self.tasks.spawn(Box::pin(attempt));
     }
 
     /// Finds the run of an earlier request with the key, before anything else is asked of a repeated one.

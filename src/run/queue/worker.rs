@@ -59,7 +59,7 @@ impl RunService {
             let is_full = leased.len() == places.len();
             for (leased, place) in leased.into_iter().zip(places) {
                 let isolated = is_suspect(&leased).then(|| service.quarantine.enter());
-                let attempt = Arc::clone(&service).attempt(leased, terms.until, None, Some(place));
+                let attempt = Box::pin(Arc::clone(&service).attempt(leased, terms.until, None, Some(place)));
                 service.tasks.spawn(async move {
                     attempt.await;
                     drop(isolated);

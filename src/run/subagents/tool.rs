@@ -109,12 +109,12 @@ impl SubagentTool {
         if matches!(begun, Begun::Anew { .. }) {
             called.tell_started();
         }
-        let working = async move {
+        let working = Box::pin(async move {
             match begun {
                 Begun::Anew { state, input } => agent_loop.run(state, input).await,
                 Begun::Again { state, pending } => agent_loop.resume(state, pending.map(|pending| *pending)).await,
             }
-        };
+        });
         // A task of its own, so that levels of agents do not stand on one stack. It goes with the execution that waits for it.
         let working = AbortOnDropHandle::new(self.service.tasks.spawn(working));
         called.end(working.await.ok())

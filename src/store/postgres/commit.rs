@@ -125,10 +125,10 @@ impl SessionWriter for PostgresStore {
                 return answer(self, publications, published).await;
             }
             let pool = self.pool.clone();
-            let work = async move {
+            let work = Box::pin(async move {
                 let published = in_time(publish_all(&pool, &publications)).await;
                 (publications, published)
-            };
+            });
             // No caller cancels it: a transaction that is given up as it begins would stay open on its connection.
             let (publications, published) = self.tasks.spawn(work).await.map_err(task_error(OPERATION))?;
             answer(self, publications, published).await

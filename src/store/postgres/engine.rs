@@ -104,8 +104,7 @@ impl Engine for PostgresStore {
         F: for<'c> FnOnce(Connection<'c>) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static,
     {
         let pool = self.pool.clone();
-        // No caller cancels it: a transaction that is given up as it begins would stay open on its connection.
-        let task = self.tasks.spawn(in_time(async move {
+        let work = Box::pin(async move {
             let mut transaction = pool.begin().await?;
             match work(Connection::Postgres(&mut transaction)).await? {
                 Ended::Kept(value) => transaction.commit().await.map(|()| value),
@@ -115,7 +114,9 @@ impl Engine for PostgresStore {
                 }
                 Ended::Undone(value) => transaction.rollback().await.map(|()| value),
             }
-        }));
+        });
+        // No caller cancels it: a transaction that is given up as it begins would stay open on its connection.
+        let task = self.tasks.spawn(in_time(work));
         Box::pin(async move {
             task.await
                 .map_err(task_error(operation))?

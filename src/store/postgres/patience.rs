@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::timeout;
 
 /// Longer than a sound server takes for a statement or a whole transaction.
@@ -12,17 +12,20 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits for an operation. One that is given up may have taken effect, as one whose answer was lost; what it leaves on its connection is
 /// the pool's affair.
-pub(super) async fn in_time<T, E: From<sqlx::Error>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-    within(PATIENCE, work).await
+pub(super) fn in_time<T, E: From<sqlx::Error>>(
+    work: impl Future<Output = Result<T, E>>,
+) -> impl Future<Output = Result<T, E>> {
+    within(PATIENCE, work)
 }
 
 /// Waits for an operation that has a limit of its own.
-pub(super) async fn within<T, E: From<sqlx::Error>>(
+pub(super) fn within<T, E: From<sqlx::Error>>(
     limit: Duration,
     work: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    let done = timeout(limit, work).await;
-    done.unwrap_or_else(|elapsed| Err(sqlx::Error::Io(elapsed.into()).into()))
+) -> impl Future<Output = Result<T, E>> {
+    // An `async fn` would hold the operation three times over: as its argument, and as what each of the two waits for.
+    let done = timeout(limit, work);
+    done.map(|done| done.unwrap_or_else(|elapsed| Err(sqlx::Error::Io(elapsed.into()).into())))
 }
 
 /// Waits for each row.
