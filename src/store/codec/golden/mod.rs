@@ -185,13 +185,19 @@ fn what_is_written_now_is_the_newest_version() {
 }
 
 #[test]
-fn a_compressed_payload_of_the_first_version_is_read() {
-    let stored = Payload {
-        schema_version: 1,
-        encoding: 1,
-        bytes: read("messages-v1.json.zst"),
-    };
-    (KINDS[0].check)(1, stored.as_stored());
+fn a_payload_of_each_encoding_is_read() {
+    for (encoding, name) in [
+        (0, "messages-v1.json"),
+        (1, "messages-v1.json.zst"),
+        (2, "messages-v1.json.dictionary_1.zst"),
+    ] {
+        let stored = Payload {
+            schema_version: 1,
+            encoding,
+            bytes: read(name),
+        };
+        (KINDS[0].check)(1, stored.as_stored());
+    }
 }
 
 #[test]
