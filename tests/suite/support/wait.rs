@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Waits for a condition; fails after twenty seconds and says what was missing.
-pub(crate) async fn until(missing: &str, condition: impl AsyncFn() -> bool) {
+pub(crate) async fn until(missing: &str, mut condition: impl AsyncFnMut() -> bool) {
     let reached = async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
