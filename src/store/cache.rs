@@ -164,12 +164,11 @@ impl Sessions {
         if held.first_index() == 0 {
             return Ok(Some(bundle));
         }
-        // No memory holds more messages than that.
-        let missing = u32::try_from(held.first_index()).unwrap_or(u32::MAX);
-        let Some(earlier) = self.store.message_list(tenant, session_id, 0, missing).await? else {
+        let missing = 0..held.first_index() as u64;
+        let Some(earlier) = self.store.message_list(tenant, session_id, missing).await? else {
             return Ok(None);
         };
-        let history: History = earlier.messages.into_iter().chain(held.iter().cloned()).collect();
+        let history: History = earlier.into_iter().chain(held.iter().cloned()).collect();
         Ok(Some(Arc::new(Bundle {
             history,
             ..(*bundle).clone()

@@ -64,7 +64,7 @@ pub use self::retention::{
 };
 pub use self::threads::{ThreadExpectation, ThreadPage, ThreadPlace, ThreadPut, ThreadStore};
 pub use self::traits::{
-    AgentList, AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, MessagePage, Recorded, RunEnd,
-    RunReader, RunWriter, SegmentSize, SessionReader, SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault,
+    AgentList, AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, Recorded, RunEnd, RunReader,
+    RunWriter, SegmentList, SegmentSize, SessionReader, SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault,
     VerifyReport,
 };

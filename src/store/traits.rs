@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::iter;
+use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -92,23 +93,24 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
     /// Returns the bytes of a session's states as JSON, without reading them; 0 when there is no such session.
     fn states_size<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, u64>;
 
-    /// Lists the segments that hold any of `limit` messages from an index on, oldest first, without reading them: the first 256.
+    /// Lists the segments that hold any of `limit` messages from an index on, oldest first, without reading them: the first 256. Takes
+    /// one round trip where there are any.
     fn segment_list<'a>(
         &'a self,
         tenant: &'a TenantId,
         session_id: SessionId,
         from: u64,
         limit: u32,
-    ) -> StoreFuture<'a, Option<Vec<SegmentSize>>>;
+    ) -> StoreFuture<'a, Option<SegmentList>>;
 
-    /// Reads messages by their index in the whole history, oldest first, touching only the segments that hold them.
+    /// Reads messages by their index in the whole history, which has all of them, oldest first and in one round trip, touching only
+    /// the segments that hold them.
     fn message_list<'a>(
         &'a self,
         tenant: &'a TenantId,
         session_id: SessionId,
-        from: u64,
-        limit: u32,
-    ) -> StoreFuture<'a, Option<MessagePage>>;
+        indexes: Range<u64>,
+    ) -> StoreFuture<'a, Option<Vec<Arc<Message>>>>;
 
     /// Reads the messages that the session itself added.
     fn new_message_list<'a>(
@@ -301,13 +303,11 @@ pub enum ConflictPolicy {
     Reject,
 }
 
-/// Some messages of a history.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MessagePage {
-    /// The messages, oldest first.
-    pub messages: Vec<Arc<Message>>,
-    /// The index of the first of them.
-    pub from: u64,
+/// Some segments of a history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentList {
+    /// The segments, oldest first.
+    pub segments: Vec<SegmentSize>,
     /// The number of messages in the whole history.
     pub total: u64,
 }

@@ -100,8 +100,8 @@ pub(in crate::http) async fn diff_sessions(
             complete: left.is_last() && right.is_last() && is_cut == [false, false],
             diff: BundleDiff {
                 shared_messages: shared,
-                left_messages: left.messages.messages,
-                right_messages: right.messages.messages,
+                left_messages: left.messages,
+                right_messages: right.messages,
                 context: states.context,
                 environment: states.environment,
             },
@@ -154,10 +154,13 @@ impl Pair<'_> {
         loop {
             let left = store.segment_list(self.tenant, left_id, shared, u32::MAX).await?;
             let right = store.segment_list(self.tenant, right_id, shared, u32::MAX).await?;
-            let (left, right) = (left.unwrap_or_default(), right.unwrap_or_default());
+            let (Some(left), Some(right)) = (left, right) else {
+                return Ok(shared);
+            };
             let same = left
+                .segments
                 .iter()
-                .zip(&right)
+                .zip(&right.segments)
                 .take_while(|(left, right)| left.place == right.place);
             match same.last().map(|(segment, _)| segment.end()) {
                 Some(end) if end > shared => shared = end,
@@ -195,7 +198,7 @@ impl Pair<'_> {
 
 /// Counts the messages that both pages begin with.
 fn shared_messages([left, right]: &[Page; 2]) -> u64 {
-    let pairs = left.messages.messages.iter().zip(&right.messages.messages);
+    let pairs = left.messages.iter().zip(&right.messages);
     pairs.take_while(|(left, right)| left == right).count() as u64
 }
 

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::stream::{Page, PageReader};
+use super::stream::PageReader;
 use super::view::{Include, SessionView, found};
 use super::{etag, stream};
 use crate::fair_share::Share;
@@ -173,9 +173,8 @@ impl MessagePlace {
             .read(self.from, self.limit)
             .await?;
         let (page, share) = found(api, tenant, session_id, page).await?;
-        let Page { messages: page, .. } = by_size(tenant, page.bytes as u64, move || page.cut()).await;
-        let end = page.from + page.messages.len() as u64;
-        let next = (end < page.total && !page.messages.is_empty()).then_some(Cursor::Message(end));
+        let page = by_size(tenant, page.bytes as u64, move || page.cut()).await;
+        let next = (!page.is_last()).then(|| Cursor::Message(page.end()));
         let list = MessageList {
             page: ListPage::with_cursor(page.messages, next),
             from: page.from,

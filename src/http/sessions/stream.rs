@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::mem::take;
+use std::ops::Range;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -17,7 +18,7 @@ use crate::ids::SessionId;
 use crate::json::{count_reaching, json_length};
 use crate::message::Message;
 use crate::off_thread::by_size;
-use crate::store::{MessagePage, SegmentSize};
+use crate::store::SegmentSize;
 use crate::tenant::TenantId;
 
 /// About how many bytes are encoded at a stretch.
@@ -32,19 +33,24 @@ pub(super) struct PageReader {
     session_id: SessionId,
     /// The sizes of the segments that come next, as far as they are listed.
     listed: VecDeque<SegmentSize>,
+    /// The number of all messages, once there is a list.
+    total: u64,
 }
 
 /// Messages of whole stored segments.
 pub(super) struct Page {
-    pub(super) messages: MessagePage,
+    pub(super) messages: Vec<Arc<Message>>,
+    /// The index of the first of them.
+    pub(super) from: u64,
+    /// The number of messages in the whole history.
+    pub(super) total: u64,
     /// The bytes of those segments as JSON.
     pub(super) bytes: usize,
 }
 
 /// What the next page reads.
 pub(super) struct Plan {
-    from: u64,
-    count: u32,
+    indexes: Range<u64>,
     /// The bytes of its segments as JSON.
     bytes: usize,
     /// The bytes that reading it takes.
@@ -54,14 +60,19 @@ pub(super) struct Plan {
 impl Page {
     /// Tells whether no messages follow.
     pub(super) fn is_last(&self) -> bool {
-        self.messages.from + self.messages.messages.len() as u64 == self.messages.total
+        self.end() == self.total
+    }
+
+    /// Returns the index after the last of the messages.
+    pub(super) fn end(&self) -> u64 {
+        self.from + self.messages.len() as u64
     }
 
     /// Leaves the messages up to the one with which they reach the bytes of a page.
     pub(super) fn cut(mut self) -> Self {
-        let messages = &mut self.messages.messages;
-        let count = count_reaching(PAGE_BYTES, messages.iter().map(|message| json_length(&**message)));
-        messages.truncate(count);
+        let lengths = self.messages.iter().map(|message| json_length(&**message));
+        let count = count_reaching(PAGE_BYTES, lengths);
+        self.messages.truncate(count);
         self
     }
 }
@@ -73,6 +84,7 @@ impl PageReader {
             tenant: tenant.clone(),
             session_id,
             listed: VecDeque::new(),
+            total: 0,
         }
     }
 
@@ -103,8 +115,10 @@ impl PageReader {
             let Some(listed) = listed else {
                 return Ok(None);
             };
-            self.listed = listed.into();
+            self.listed = listed.segments.into();
+            self.total = listed.total;
         }
+        let from = from.min(self.total);
         let (mut bytes, mut cost, mut end) = (0, 0_usize, from);
         while bytes < PAGE_BYTES as u64
             && let Some(segment) = self.listed.pop_front()
@@ -114,10 +128,8 @@ impl PageReader {
             cost = cost.saturating_add(of_segment);
             end = segment.end();
         }
-        let count = u32::try_from(end.saturating_sub(from)).unwrap_or(u32::MAX);
         Ok(Some(Plan {
-            from,
-            count: count.min(limit),
+            indexes: from..end.min(from.saturating_add(limit.into())).min(self.total),
             bytes: to_usize(bytes),
             cost,
         }))
@@ -126,16 +138,12 @@ impl PageReader {
     /// Reads what was planned, for which there must be room.
     pub(super) async fn load(&self, plan: Plan) -> Result<Option<Page>, Problem> {
         let store = &self.api.service.store;
-        let page = store.message_list(&self.tenant, self.session_id, plan.from, plan.count);
-        let Some(messages) = page.await? else {
-            return Ok(None);
-        };
-        if messages.messages.is_empty() && messages.from < messages.total {
-            let words = format!("segments of the session {} are missing", self.session_id);
-            return Err(Problem::internal(words));
-        }
-        Ok(Some(Page {
+        let from = plan.indexes.start;
+        let messages = store.message_list(&self.tenant, self.session_id, plan.indexes).await?;
+        Ok(messages.map(|messages| Page {
             messages,
+            from,
+            total: self.total,
             bytes: plan.bytes,
         }))
     }
@@ -189,9 +197,9 @@ impl Messages {
     pub(super) fn new(reader: PageReader, first: Page, share: Share) -> Self {
         Self {
             reader,
-            total: first.messages.total,
+            total: first.total,
             next: 0,
-            page: first.messages.messages.into(),
+            page: first.messages.into(),
             left: first.bytes,
             share: Some(share),
             is_over: false,
@@ -246,7 +254,7 @@ impl Messages {
             io::Error::other(cause.unwrap_or_else(|| problem.code().as_str().to_owned()))
         })?;
         let (page, share) = page.ok_or_else(|| io::Error::other("the session was removed meanwhile"))?;
-        self.page = page.messages.messages.into();
+        self.page = page.messages.into();
         self.left = page.bytes;
         self.share = Some(share);
         Ok(())

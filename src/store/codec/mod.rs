@@ -19,7 +19,7 @@ pub(crate) use self::documents::{
     decode_context, decode_definition, decode_environment, decode_output, decode_steps, encode_context,
     encode_definition, encode_environment, encode_output, encode_steps,
 };
-pub(crate) use self::history::{HistoryBuilder, StoredSegment};
+pub(crate) use self::history::{HistoryBuilder, HistoryGap, StoredSegment};
 pub(crate) use self::journal::{
     decode_events, decode_journal_entry, decode_request, decode_steering, encode_events, encode_journal_entry,
     encode_request, encode_steering,

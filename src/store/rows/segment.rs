@@ -32,6 +32,8 @@ pub(crate) struct SegmentSizeRow {
     position: i64,
     first_index: i64,
     message_count: i32,
+    /// The number of messages of the session that it was looked for from.
+    pub(crate) total: i64,
     payload: PayloadSizeRow,
 }
 
@@ -39,7 +41,8 @@ from_row!(SegmentSizeRow {
     branch_id,
     position,
     first_index,
-    message_count;
+    message_count,
+    total;
     payload
 });
 

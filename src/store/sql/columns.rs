@@ -26,7 +26,7 @@ pub(crate) use run_columns;
 macro_rules! segment_condition {
     () => {
         "h.tenant = $1 and h.branch_id = s.branch_id and h.position >= s.position and h.position <= s.last_position \
-         and h.first_index < $5 and h.first_index + h.message_count > $4"
+         and h.first_index < $4 and h.first_index + h.message_count > $3"
     };
 }
 pub(crate) use segment_condition;

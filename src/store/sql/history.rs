@@ -1,5 +1,7 @@
-//! Reading histories: bundles in two statements, messages by their index. What lies before the wanted messages is not read: the
+//! Reading histories: bundles in two statements, messages by their index in one. What lies before the wanted messages is not read: the
 //! segment that holds the first of them is searched for, by halves, in the order of their key.
+//!
+//! Each statement finds the place of the session itself. Once a session is removed, its place may become another's.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,12 +15,10 @@ use crate::ids::SessionId;
 use crate::message::Message;
 use crate::off_thread::by_size;
 use crate::session::{Bundle, History};
-use crate::store::codec::HistoryBuilder;
+use crate::store::codec::{HistoryBuilder, HistoryGap};
 use crate::store::error::StoreError;
-use crate::store::rows::{
-    BundleParts, BundleRow, PayloadSizeRow, PlaceRow, RowName, SegmentRow, SegmentSizeRow, stored_count,
-};
-use crate::store::traits::{MessagePage, SegmentSize};
+use crate::store::rows::{BundleParts, BundleRow, PayloadSizeRow, RowName, SegmentRow, SegmentSizeRow, stored_count};
+use crate::store::traits::SegmentList;
 use crate::tenant::TenantId;
 
 const BUNDLE: &str = concat!(
@@ -33,7 +33,7 @@ const BUNDLE: &str = concat!(
     where s.tenant = $1 and s.session_id = $2"
 );
 
-/// The segments that lead to the place `$2`, `$3` and hold any of the indexes from `$4` to before `$5`; the engine adds the join.
+/// The segments that lead to the session `$2` and hold any of the indexes from `$3` to before `$4`; the engine adds the join.
 ///
 /// `line` goes back to the branch that holds the first index. `search` finds, in each of its branches, the last segment that begins
 /// at or before that index, and halves the places left each time. Unsorted, since sorting would carry the payloads through the
@@ -42,22 +42,24 @@ macro_rules! segments {
     ($columns:literal) => {
         concat!(
             "with recursive line (branch_id, last_position, first_index) as (
-        select $2, $3,
-            (select o.first_index from history_segments o where o.tenant = $1 and o.branch_id = $2 and o.position = 0)
+        select p.branch_id, p.position,
+            (select o.first_index from history_segments o
+            where o.tenant = $1 and o.branch_id = p.branch_id and o.position = 0)
+        from sessions p where p.tenant = $1 and p.session_id = $2
         union all
         select b.parent_branch_id, b.parent_position,
             (select o.first_index from history_segments o
             where o.tenant = $1 and o.branch_id = b.parent_branch_id and o.position = 0)
         from line join history_branches b on b.tenant = $1 and b.branch_id = line.branch_id
-        where b.parent_branch_id is not null and line.first_index > $4
+        where b.parent_branch_id is not null and line.first_index > $3
     ), search (branch_id, last_position, position, rest) as (
-        select branch_id, last_position, cast(0 as bigint), case when $4 > 0 then last_position else 0 end from line
+        select branch_id, last_position, cast(0 as bigint), case when $3 > 0 then last_position else 0 end from line
         union all
         select s.branch_id, s.last_position,
             coalesce(
                 (select h.position from history_segments h
                 where h.tenant = $1 and h.branch_id = s.branch_id and h.position = s.position + (s.rest + 1) / 2
-                    and h.first_index <= $4),
+                    and h.first_index <= $3),
                 s.position),
             s.rest / 2
         from search s
@@ -73,10 +75,11 @@ macro_rules! segments {
 const SEGMENTS: &str =
     segments!("h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding, h.payload");
 
-/// The sizes of the same segments.
+/// The sizes of the same segments, each with the number of all messages.
 const SEGMENT_SIZES: &str = segments!(
     "h.branch_id, h.position, h.first_index, h.message_count, h.encoding,
-        cast(length(h.payload) as bigint) as stored_bytes, substr(h.payload, 1, 18) as beginning"
+        cast(length(h.payload) as bigint) as stored_bytes, substr(h.payload, 1, 18) as beginning,
+        (select message_count from sessions where tenant = $1 and session_id = $2) as total"
 );
 
 /// Loads a bundle with the messages that running it needs.
@@ -89,17 +92,12 @@ pub(super) async fn bundle_load(
         return Ok(None);
     };
     let needed = parts.head.history_start..parts.head.message_count;
-    let place = PlaceRow {
-        branch_id: parts.head.position.branch_id.as_uuid(),
-        position: stored_count(parts.head.position.position),
-        message_count: stored_count(parts.head.message_count),
-    };
-    let columns = stored_count(needed.start)..i64::MAX;
-    let segments = read_segments(engine, tenant, place, columns).await?;
-    let history = by_size(tenant, segments.bytes(), || segments.into_history(needed))
-        .await
-        .map_err(|gap| RowName::new("sessions", &session_id).corrupt("message_count", gap))?;
-    Ok(Some(parts.with_history(history)))
+    // Whatever comes after the last one would be a fault.
+    let segments = read_segments(engine, tenant, session_id, needed.start..u64::MAX).await?;
+    match by_size(tenant, segments.bytes(), || segments.into_history(needed)).await {
+        Ok(history) => Ok(Some(parts.with_history(history))),
+        Err(gap) => removed_or(gap, engine, tenant, session_id).await,
+    }
 }
 
 /// Loads a session with its states.
@@ -156,21 +154,29 @@ pub(super) async fn segment_list<E: Engine>(
     session_id: SessionId,
     from: u64,
     limit: u32,
-) -> Result<Option<Vec<SegmentSize>>, StoreError> {
-    let Some(place) = place_lookup(engine, tenant, session_id).await? else {
-        return Ok(None);
-    };
+) -> Result<Option<SegmentList>, StoreError> {
     let mut select = Statement::new("list segments", SEGMENT_SIZES)
         .bind(tenant.as_str())
-        .bind(place.branch_id)
-        .bind(place.position)
+        .bind(session_id.as_uuid())
         .bind(stored_count(from))
         .bind(stored_count(from.saturating_add(u64::from(limit))));
     E::push_segments_join(&mut select);
     select.push(" order by h.first_index, h.message_count limit 256");
     let rows: Vec<SegmentSizeRow> = select.fetch_all(engine).await?;
-    let sizes = rows.iter().map(SegmentSizeRow::size);
-    sizes.collect::<Result<_, _>>().map(Some)
+    let total = match rows.first() {
+        Some(row) => row.total,
+        None => match place_lookup(engine, tenant, session_id).await? {
+            Some(place) => place.message_count,
+            None => return Ok(None),
+        },
+    };
+    let name = RowName::new("sessions", &session_id);
+    let total = name.count("message_count", total)?;
+    if rows.is_empty() && limit > 0 && from < total {
+        return Err(name.corrupt("message_count", HistoryGap));
+    }
+    let segments = rows.iter().map(SegmentSizeRow::size).collect::<Result<_, _>>()?;
+    Ok(Some(SegmentList { segments, total }))
 }
 
 /// Reads messages by their index.
@@ -178,26 +184,29 @@ pub(super) async fn message_list(
     engine: &impl Engine,
     tenant: &TenantId,
     session_id: SessionId,
-    from: u64,
-    limit: u32,
-) -> Result<Option<MessagePage>, StoreError> {
-    let Some(place) = place_lookup(engine, tenant, session_id).await? else {
-        return Ok(None);
-    };
-    let name = RowName::new("sessions", &session_id);
-    let total = name.count("message_count", place.message_count)?;
-    let from = from.min(total);
-    let indexes = from..from.saturating_add(u64::from(limit)).min(total);
-    let messages = if indexes.is_empty() {
-        Vec::new()
-    } else {
-        let columns = stored_count(indexes.start)..stored_count(indexes.end);
-        read_segments(engine, tenant, place, columns)
-            .await?
-            .into_range(indexes)
-            .map_err(|gap| name.corrupt("message_count", gap))?
-    };
-    Ok(Some(MessagePage { messages, from, total }))
+    indexes: Range<u64>,
+) -> Result<Option<Vec<Arc<Message>>>, StoreError> {
+    if indexes.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    let segments = read_segments(engine, tenant, session_id, indexes.clone()).await?;
+    match segments.into_range(indexes) {
+        Ok(messages) => Ok(Some(messages)),
+        Err(gap) => removed_or(gap, engine, tenant, session_id).await,
+    }
+}
+
+/// Answers where segments are missing: either the session was removed meanwhile, or that is a fault.
+async fn removed_or<T>(
+    gap: HistoryGap,
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+) -> Result<Option<T>, StoreError> {
+    match place_lookup(engine, tenant, session_id).await? {
+        None => Ok(None),
+        Some(_) => Err(RowName::new("sessions", &session_id).corrupt("message_count", gap)),
+    }
 }
 
 /// Reads the messages that the session itself added.
@@ -218,19 +227,18 @@ pub(super) async fn new_message_list(
     Ok((!builder.is_empty()).then(|| builder.into_messages()))
 }
 
-/// Decodes the segments of the line that hold any of the indexes.
+/// Decodes the segments of the line that hold any of the indexes; none where there is no such session.
 async fn read_segments<E: Engine>(
     engine: &E,
     tenant: &TenantId,
-    place: PlaceRow,
-    indexes: Range<i64>,
+    session_id: SessionId,
+    indexes: Range<u64>,
 ) -> Result<HistoryBuilder, StoreError> {
     let mut select = Statement::new("load history", SEGMENTS)
         .bind(tenant.as_str())
-        .bind(place.branch_id)
-        .bind(place.position)
-        .bind(indexes.start)
-        .bind(indexes.end);
+        .bind(session_id.as_uuid())
+        .bind(stored_count(indexes.start))
+        .bind(stored_count(indexes.end));
     E::push_segments_join(&mut select);
     history_read(engine, tenant, select).await
 }

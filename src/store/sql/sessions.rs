@@ -1,5 +1,6 @@
 //! Reading sessions: the trait, and the small statements that more than one file needs.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::columns::session_columns;
@@ -13,7 +14,7 @@ use crate::store::error::StoreError;
 use crate::store::query::{Page, SessionFilter};
 use crate::store::retention::Ancestor;
 use crate::store::rows::{PlaceRow, SessionRow};
-use crate::store::traits::{MessagePage, SegmentSize, SessionReader, StoreFuture, VerifyReport};
+use crate::store::traits::{SegmentList, SessionReader, StoreFuture, VerifyReport};
 use crate::tenant::TenantId;
 
 impl<E: Engine> SessionReader for E {
@@ -61,7 +62,7 @@ impl<E: Engine> SessionReader for E {
         session_id: SessionId,
         from: u64,
         limit: u32,
-    ) -> StoreFuture<'a, Option<Vec<SegmentSize>>> {
+    ) -> StoreFuture<'a, Option<SegmentList>> {
         Box::pin(history::segment_list(self, tenant, session_id, from, limit))
     }
 
@@ -69,10 +70,9 @@ impl<E: Engine> SessionReader for E {
         &'a self,
         tenant: &'a TenantId,
         session_id: SessionId,
-        from: u64,
-        limit: u32,
-    ) -> StoreFuture<'a, Option<MessagePage>> {
-        Box::pin(history::message_list(self, tenant, session_id, from, limit))
+        indexes: Range<u64>,
+    ) -> StoreFuture<'a, Option<Vec<Arc<Message>>>> {
+        Box::pin(history::message_list(self, tenant, session_id, indexes))
     }
 
     fn new_message_list<'a>(

@@ -9,9 +9,14 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::Registry;
 
 use super::service::Service;
 use crate::support::answer::{Answer, read, with_json};
+use crate::support::databases::TestDatabase;
+use crate::support::logs::listen;
+use crate::support::statements::Statements;
 use crate::support::test_app::TestApp;
 
 on_every_store! {
@@ -78,6 +83,37 @@ async fn a_long_history_is_read_whole_and_in_pages(service: &Service) {
         }
         assert_eq!(paged, *messages, "{limit}");
     }
+}
+
+// One thread, so that the subscriber of this thread sees all of the driver's work.
+#[tokio::test(flavor = "current_thread")]
+async fn a_page_of_messages_takes_two_statements_and_each_that_follows_one() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let service = Service::start_on(database, &[]).await;
+    let mut session = service.post("/v1/sessions", &history(&[10; 4])).await.ok()["session_id"].clone();
+    for _ in 0..3 {
+        let body = json!({"input": "x".repeat(PAGE), "base_session_id": session});
+        session = service.run_with(body).await["session_id"].clone();
+    }
+    let path = format!("/v1/sessions/{}", session.as_str().unwrap());
+    let statements = Statements::of(&["sessions", "history_segments"]);
+    let _listening = listen(Registry::default().with(statements.clone()));
+    for (request, expected, what) in [
+        ("/messages?limit=3", 2, "the sizes of its segments and their messages"),
+        ("/messages?from=5", 2, "the same from an index on"),
+        ("/messages?from=10", 2, "nothing, and that there is the session"),
+        (
+            "",
+            6,
+            "the states, their size, the sizes of all segments and three pages",
+        ),
+    ] {
+        service.get(&format!("{path}{request}")).await;
+        assert_eq!(statements.taken(), expected, "{what}");
+    }
+    service.finish().await;
 }
 
 /// Compares two sessions. Returns the numbers of messages that both, only the left one and only the right one have, and whether that is

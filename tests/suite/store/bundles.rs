@@ -201,7 +201,8 @@ async fn other_tenants_see_nothing(fixture: Fixture) {
     let (store, other) = (&fixture.store, tenant("other"));
     assert_eq!(store.bundle_load(&other, id).await.unwrap(), None);
     assert_eq!(store.session_lookup(&other, id).await.unwrap(), None);
-    assert_eq!(store.message_list(&other, id, 0, 10).await.unwrap(), None);
+    assert_eq!(store.segment_list(&other, id, 0, 1).await.unwrap(), None);
+    assert_eq!(store.message_list(&other, id, 0..1).await.unwrap(), None);
     assert_eq!(store.new_message_list(&other, id).await.unwrap(), None);
     assert_eq!(store.session_verify(&other, id).await.unwrap(), None);
     let page = Page {
@@ -277,27 +278,33 @@ async fn messages_are_read_by_index(fixture: Fixture) {
     for bundle in [&root, &child, &fork] {
         let all: Vec<_> = bundle.history.iter().cloned().collect();
         let id = bundle.head.session_id;
-        for from in 0..=all.len() + 1 {
-            for limit in 0..4 {
-                let page = fixture
-                    .store
-                    .message_list(&fixture.tenant, id, from as u64, limit)
-                    .await
-                    .unwrap()
-                    .unwrap();
-                let start = from.min(all.len());
-                let end = (start + limit as usize).min(all.len());
-                assert_eq!(page.messages, all[start..end]);
-                assert_eq!((page.from, page.total), (start as u64, all.len() as u64));
+        let total = all.len() as u64;
+        let list = async |from, limit| {
+            let listed = fixture.store.segment_list(&fixture.tenant, id, from, limit).await;
+            listed.unwrap().unwrap()
+        };
+        for from in 0..=all.len() {
+            for end in from + 1..=all.len() {
+                let indexes = from as u64..end as u64;
+                let limit = u32::try_from(end - from).unwrap();
+                let page = fixture.store.message_list(&fixture.tenant, id, indexes.clone()).await;
+                assert_eq!(page.unwrap().unwrap(), all[from..end]);
+                let listed = list(indexes.start, limit).await;
+                let ends = listed.segments.first().zip(listed.segments.last());
+                let around = ends.map(|(first, last)| first.first_index <= indexes.start && indexes.end <= last.end());
+                assert_eq!((listed.total, around), (total, Some(true)), "{indexes:?}");
+                for segment in listed.segments {
+                    assert!(
+                        segment.first_index < indexes.end && indexes.start < segment.end(),
+                        "{segment:?}"
+                    );
+                }
             }
         }
-        let far = fixture
-            .store
-            .message_list(&fixture.tenant, id, u64::MAX, u32::MAX)
-            .await
-            .unwrap()
-            .unwrap();
-        assert!(far.messages.is_empty());
+        for from in [total, total + 1, u64::MAX] {
+            let listed = list(from, u32::MAX).await;
+            assert_eq!((listed.segments, listed.total), (Vec::new(), total));
+        }
     }
     let added = fixture
         .store

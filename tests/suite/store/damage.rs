@@ -125,10 +125,15 @@ async fn a_missing_segment_is_no_shorter_history(fixture: Fixture) {
         );
         let page = fixture
             .store
-            .message_list(&fixture.tenant, bundle.head.session_id, 0, 9)
+            .message_list(&fixture.tenant, bundle.head.session_id, 0..2)
             .await;
         assert!(matches!(page.unwrap_err(), StoreError::Corrupt { .. }));
     }
+    let listed = fixture
+        .store
+        .segment_list(&fixture.tenant, child.head.session_id, 1, 9)
+        .await;
+    assert!(matches!(listed.unwrap_err(), StoreError::Corrupt { .. }));
     assert_eq!(fixture.load(root.head.session_id).await, *root);
 }
 

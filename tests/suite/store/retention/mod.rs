@@ -102,13 +102,8 @@ impl Fixture {
     pub(super) async fn assert_whole(&self, bundle: &Bundle, messages: usize) {
         let id = bundle.head.session_id;
         assert_eq!(self.load(id).await, *bundle);
-        let page = self
-            .store
-            .message_list(&self.tenant, id, 0, u32::MAX)
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!((page.messages.len(), page.total), (messages, messages as u64));
+        let all = self.store.message_list(&self.tenant, id, 0..messages as u64).await;
+        assert_eq!(all.unwrap().unwrap().len(), messages);
         let report = self.store.session_verify(&self.tenant, id).await.unwrap().unwrap();
         assert_eq!(report.faults, []);
         assert_eq!(report.sessions + report.removed, bundle.head.depth + 1);

@@ -53,7 +53,11 @@ async fn a_session_goes_with_its_family_and_its_run(fixture: Fixture) {
         assert_eq!(fixture.store.session_lookup(&fixture.tenant, id).await.unwrap(), None);
         assert_eq!(fixture.store.session_verify(&fixture.tenant, id).await.unwrap(), None);
         assert_eq!(
-            fixture.store.message_list(&fixture.tenant, id, 0, 9).await.unwrap(),
+            fixture.store.segment_list(&fixture.tenant, id, 0, 9).await.unwrap(),
+            None
+        );
+        assert_eq!(
+            fixture.store.message_list(&fixture.tenant, id, 0..1).await.unwrap(),
             None
         );
     }
