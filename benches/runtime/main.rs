@@ -1,7 +1,7 @@
 //! Benchmarks of the parts, and of a whole run with the scripted model:
 //!
-//!     scripts/with-servers cargo bench
-//!     cargo bench -- codec
+//!     scripts/with-servers cargo bench --profile dist
+//!     cargo bench --profile dist -- codec
 //!
 //! Times here are of one thread that waits for each operation. What the service carries under load, `examples/load` measures.
 
