@@ -146,5 +146,7 @@ async fn administer(server: &PgConnectOptions, statement: String) {
 
 #[expect(clippy::print_stderr, reason = "a missing half must not go unnoticed")]
 fn left_out() {
-    eprintln!("!!! LEFT OUT: PostgreSQL, since {SERVER} is not set; run scripts/with-servers cargo bench --profile dist");
+    eprintln!(
+        "!!! LEFT OUT: PostgreSQL, since {SERVER} is not set; run scripts/with-servers cargo bench --profile dist"
+    );
 }

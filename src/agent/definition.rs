@@ -214,7 +214,7 @@ impl AgentDefinition {
                 return Err(format!("the most tools of one provider are {MAX_PROVIDER_TOOLS}"));
             }
             if tools.iter().any(Object::is_empty) {
-                return Err(format!("a tool of {provider} has no fields"));
+                return Err(format!("a tool of the provider {provider:?} has no fields"));
             }
             let names = tools.iter().filter_map(|tool| tool.get("name")?.as_str());
             let subagents: Vec<_> = self.subagents.iter().map(SubagentConfig::tool_name).collect();
