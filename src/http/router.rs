@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::handler::Handler;
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
-use axum::routing::{any, get};
+use axum::routing::{MethodRouter, any, get};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi as _;
+use utoipa::openapi::HttpMethod;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use utoipa_axum::{PathItemExt as _, routes};
 
 use super::auth::require_scope;
 use super::described::complete;
@@ -35,8 +37,6 @@ pub struct Interface {
 pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
     let api = api(state, limits);
     let rated = from_fn_with_state(Arc::clone(&api), limit_rate);
-    // The description of a part is dropped before the next part is made, so that little memory is taken: it is made again when it is read.
-    let served = |described: OpenApiRouter<Arc<Api>>| described.split_for_parts().0;
     // Who calls is found out first, and then how often.
     let scoped = |routes: Router<Arc<Api>>, scope| {
         let known = from_fn_with_state((Arc::clone(&api), scope), require_scope);
@@ -45,21 +45,20 @@ pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
     let counted = from_fn_with_state(Arc::clone(&api), count_bytes);
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
     let routes = Router::new()
-        .merge(scoped(served(reading()).route_layer(counted), Scope::SessionsRead))
-        .merge(scoped(served(streaming()), Scope::SessionsRead))
-        .merge(scoped(served(writing()), Scope::RunsWrite))
-        .merge(scoped(served(administration()), Scope::Admin))
-        .merge(served(open()))
+        .merge(scoped(reading().route_layer(counted), Scope::SessionsRead))
+        .merge(scoped(streaming(), Scope::SessionsRead))
+        .merge(scoped(writing(), Scope::RunsWrite))
+        .merge(scoped(administration(), Scope::Admin))
+        .merge(open())
         .route_layer(timed)
-        .merge(scoped(served(running()), Scope::RunsWrite))
-        .merge(scoped(served(following()), Scope::SessionsRead));
+        .merge(scoped(running(), Scope::RunsWrite))
+        .merge(scoped(following(), Scope::SessionsRead));
     guarded(routes.merge(documentation()), api)
 }
 
 /// Makes the interface of a process that answers probes only.
 pub fn probe_interface(state: HttpState, limits: &HttpLimits) -> Interface {
-    let (routes, _) = open().split_for_parts();
-    guarded(routes.route("/{*path}", any(no_api_here)), api(state, limits))
+    guarded(open().route("/{*path}", any(no_api_here)), api(state, limits))
 }
 
 fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
@@ -92,78 +91,82 @@ fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
 
 /// Returns the description of the interface (OpenAPI 3.1).
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    let routes = reading()
-        .merge(streaming())
-        .merge(writing())
-        .merge(administration())
-        .merge(open())
-        .merge(running())
-        .merge(following());
     let mut description = ApiDescription::openapi();
-    description.merge(routes.into_openapi());
+    description.merge(described().into_openapi());
     complete(&mut description);
     description
 }
 
-/// Takes as long as a run does.
-fn running() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new().routes(routes!(runs::create_run))
+/// Makes the routes of each part, and all of them with their description. That is large and seldom read, so serving does not make it.
+macro_rules! parts {
+    ($($(#[$words:meta])* $part:ident: $($module:ident::$handler:ident),+;)+) => {
+        $($(#[$words])*
+        fn $part() -> Router<Arc<Api>> {
+            let router = Router::new();
+            $(let path = routes!(@path [path()] of $module::$handler);
+            let methods = routes!(@path [methods()] of $module::$handler);
+            let router = router.route(&path, answered(&methods, &$module::$handler));)+
+            router
+        })+
+
+        fn described() -> OpenApiRouter<Arc<Api>> {
+            OpenApiRouter::new()$($(.routes(routes!($module::$handler)))+)+
+        }
+    };
 }
 
-/// Waits for runs.
-fn following() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .routes(routes!(runs::get_run))
-        .routes(routes!(runs::follow_run))
+/// Answers requests of some methods.
+fn answered<T: 'static>(methods: &[HttpMethod], handler: &impl Handler<T, Arc<Api>>) -> MethodRouter<Arc<Api>> {
+    methods.iter().fold(MethodRouter::new(), |router, method| {
+        router.on(method.to_method_filter(), handler.clone())
+    })
 }
 
-fn writing() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .routes(routes!(runs::stop_run))
-        .routes(routes!(runs::cancel_run))
-        .routes(routes!(runs::steer_run))
-        .routes(routes!(sessions::import_session))
-        .routes(routes!(threads::put_thread, threads::delete_thread))
-        .routes(routes!(deliveries::redeliver))
-}
+parts! {
+    /// Takes as long as a run does.
+    running: runs::create_run;
 
-fn reading() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .routes(routes!(runs::list_runs))
-        .routes(routes!(sessions::list_sessions))
-        .routes(routes!(sessions::list_lineage))
-        .routes(routes!(sessions::list_children))
-        .routes(routes!(sessions::verify_session))
-        .routes(routes!(threads::list_threads))
-        .routes(routes!(threads::get_thread))
-        .routes(routes!(deliveries::list_deliveries))
-        .routes(routes!(deliveries::get_delivery))
-        .routes(routes!(agents::list_agents))
-        .routes(routes!(agents::get_agent))
-}
+    /// Waits for runs.
+    following: runs::get_run, runs::follow_run;
 
-/// Counts its bytes itself, as it reads them.
-fn streaming() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .routes(routes!(runs::list_steps))
-        .routes(routes!(sessions::get_session))
-        .routes(routes!(sessions::diff_sessions))
-        .routes(routes!(sessions::list_messages))
-        .routes(routes!(threads::list_thread_messages))
-}
+    writing:
+        runs::stop_run,
+        runs::cancel_run,
+        runs::steer_run,
+        sessions::import_session,
+        threads::put_thread,
+        threads::delete_thread,
+        deliveries::redeliver;
 
-fn administration() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .routes(routes!(agents::put_agent, agents::delete_agent))
-        .routes(routes!(agents::reload_agents))
-        .routes(routes!(sessions::delete_session))
-}
+    reading:
+        runs::list_runs,
+        sessions::list_sessions,
+        sessions::list_lineage,
+        sessions::list_children,
+        sessions::verify_session,
+        threads::list_threads,
+        threads::get_thread,
+        deliveries::list_deliveries,
+        deliveries::get_delivery,
+        agents::list_agents,
+        agents::get_agent;
 
-/// Needs no key.
-fn open() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .routes(routes!(health::healthz))
-        .routes(routes!(health::readyz))
+    /// Counts its bytes itself, as it reads them.
+    streaming:
+        runs::list_steps,
+        sessions::get_session,
+        sessions::diff_sessions,
+        sessions::list_messages,
+        threads::list_thread_messages;
+
+    administration:
+        agents::put_agent,
+        agents::delete_agent,
+        agents::reload_agents,
+        sessions::delete_session;
+
+    /// Needs no key.
+    open: health::healthz, health::readyz;
 }
 
 /// Needs no key, and describes the others.
