@@ -16,6 +16,7 @@ pub mod tenant;
 pub mod usage;
 
 pub mod fair_share;
+mod http_client;
 pub mod off_thread;
 
 pub mod session;

@@ -23,14 +23,15 @@ const PLAIN: &[&str] = &[
 /// What each module may import besides plain values and itself. Anything else is a layering fault.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("fair_share", &[]),
+    ("http_client", &[]),
     ("off_thread", &["fair_share"]),
     ("session", &[]),
     ("agent", &["off_thread", "session"]),
     ("record", &["agent", "session"]),
-    ("models", &["agent", "session"]),
+    ("models", &["agent", "http_client", "session"]),
     ("tools", &["agent", "session"]),
     ("environment", &["agent", "session"]),
-    ("webhooks", &["agent", "off_thread", "session"]),
+    ("webhooks", &["agent", "http_client", "off_thread", "session"]),
     (
         "store",
         &["agent", "fair_share", "off_thread", "record", "session", "supervision"],
@@ -77,7 +78,8 @@ const OWNED_CRATES: &[(&str, &[&str])] = &[
     ("axum_server", &["http"]),
     ("governor", &["run"]),
     ("redis", &["board"]),
-    ("reqwest", &["models", "webhooks"]),
+    ("reqwest", &["http_client", "models", "webhooks"]),
+    ("rustls", &["http_client"]),
     ("sqlx", &["store"]),
     ("utoipa_axum", &["http"]),
     ("utoipa_swagger_ui", &["http"]),

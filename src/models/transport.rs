@@ -9,20 +9,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use reqwest::redirect::Policy;
-use reqwest::{Client, Url};
+use reqwest::{Client, Proxy, Url};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::retry::Failure;
 use super::settings::{ClientSettings, TimeoutSettings};
 use crate::agent::ports::{ModelError, ModelErrorClass};
 use crate::clock::Timestamp;
+use crate::http_client::client_builder;
 use crate::retry_after::parse_retry_after;
 
 /// The HTTP client could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("the HTTP client for model providers can't be made")]
-pub struct TransportError(#[source] reqwest::Error);
+pub struct TransportError(#[source] Box<dyn Error + Send + Sync>);
 
 /// The process's client of model providers.
 #[derive(Debug)]
@@ -32,19 +32,10 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Makes the client. It follows no redirect, since keys and prompts belong to the configured host alone.
+    /// Makes the client.
     pub fn new(settings: &ClientSettings) -> Result<Self, TransportError> {
-        let mut builder = Client::builder()
-            .connect_timeout(settings.timeouts.connect)
-            .redirect(Policy::none())
-            .tcp_nodelay(true)
-            .user_agent(concat!("agent-runtime/", env!("CARGO_PKG_VERSION")))
-            .no_proxy();
-        if let Some(proxy) = &settings.proxy {
-            builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(TransportError)?);
-        }
         Ok(Self {
-            client: builder.build().map_err(TransportError)?,
+            client: client(settings).map_err(TransportError)?,
             timeouts: settings.timeouts,
         })
     }
@@ -68,6 +59,15 @@ impl Transport {
             total,
         })
     }
+}
+
+fn client(settings: &ClientSettings) -> Result<Client, Box<dyn Error + Send + Sync>> {
+    let builder = client_builder()?.connect_timeout(settings.timeouts.connect);
+    let builder = match &settings.proxy {
+        Some(proxy) => builder.proxy(Proxy::all(proxy)?),
+        None => builder,
+    };
+    Ok(builder.build()?)
 }
 
 /// An answer whose body is still coming.

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 
 pub use self::endpoint::{Endpoint, EndpointFault};
 use self::resolver::{GuardedResolver, NotPublic};
 pub use self::signature::{SigningKeyError, SigningKeys};
 use crate::clock::Timestamp;
+use crate::http_client::client_builder;
 use crate::retry_after::parse_retry_after;
 
 /// What bounds a sender.
@@ -53,7 +53,7 @@ impl Default for SenderSettings {
 /// The HTTP client could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("the HTTP client for webhooks can't be made")]
-pub struct SenderError(#[source] reqwest::Error);
+pub struct SenderError(#[source] Box<dyn Error + Send + Sync>);
 
 /// One message on its way. Sent again, it keeps its id and gets a new time.
 #[derive(Debug, Clone, Copy)]
@@ -133,23 +133,8 @@ pub struct WebhookSender {
 impl WebhookSender {
     /// Makes a sender.
     pub fn new(settings: SenderSettings) -> Result<Self, SenderError> {
-        let resolver = GuardedResolver {
-            allow_private_addresses: settings.allow_private_addresses,
-        };
-        let client = Client::builder()
-            .connect_timeout(settings.connect_timeout)
-            // A proxy would resolve names in our place, and out of our sight.
-            .no_proxy()
-            .dns_resolver(Arc::new(resolver))
-            .redirect(Policy::none())
-            // The limit counts what is read, so nothing may grow after it was read.
-            .no_gzip()
-            .tcp_nodelay(true)
-            .user_agent(concat!("agent-runtime/", env!("CARGO_PKG_VERSION")));
-        Ok(Self {
-            client: client.build().map_err(SenderError)?,
-            settings,
-        })
+        let client = client(&settings).map_err(SenderError)?;
+        Ok(Self { client, settings })
     }
 
     /// Checks an address as far as that is possible before its name is resolved.
@@ -196,6 +181,19 @@ impl WebhookSender {
             body,
         })
     }
+}
+
+/// It takes no proxy, which would resolve names in our place, and out of our sight.
+fn client(settings: &SenderSettings) -> Result<Client, Box<dyn Error + Send + Sync>> {
+    let resolver = GuardedResolver {
+        allow_private_addresses: settings.allow_private_addresses,
+    };
+    let builder = client_builder()?
+        .connect_timeout(settings.connect_timeout)
+        .dns_resolver(Arc::new(resolver))
+        // The limit counts what is read, so nothing may grow after it was read.
+        .no_gzip();
+    Ok(builder.build()?)
 }
 
 /// Returns the headers of the specification.
