@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use agent_runtime::models::{ProviderKind, ProviderSettings};
 use agent_runtime::usage::Usage;
@@ -21,19 +22,19 @@ pub(super) struct Recording {
     pub(super) exchanges: Vec<Exchange>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct Exchange {
     pub(super) request: RecordedRequest,
     pub(super) response: RecordedResponse,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct RecordedRequest {
     pub(super) path: String,
     pub(super) body: Value,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct RecordedResponse {
     pub(super) status: u16,
     pub(super) content_type: String,
@@ -142,6 +143,13 @@ pub(super) fn exchanges(wire: &Wire) -> Vec<(String, Exchange)> {
 
 /// Returns the exchanges whose path, without its query, is wanted.
 pub(super) fn exchanges_where(wanted: impl Fn(&str) -> bool) -> Vec<(String, Exchange)> {
+    // Some tests want them hundreds of times.
+    static ALL: LazyLock<Vec<(String, Exchange)>> = LazyLock::new(all_exchanges);
+    let wanted = ALL.iter().filter(|(_, exchange)| wanted(exchange.request.plain_path()));
+    wanted.cloned().collect()
+}
+
+fn all_exchanges() -> Vec<(String, Exchange)> {
     let names = std::fs::read_dir(folder())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -152,11 +160,8 @@ pub(super) fn exchanges_where(wanted: impl Fn(&str) -> bool) -> Vec<(String, Exc
     let mut found = Vec::new();
     for name in names {
         let recording: Recording = read(&name);
-        for (number, exchange) in recording.exchanges.into_iter().enumerate() {
-            if wanted(exchange.request.plain_path()) {
-                found.push((format!("{name}#{number}"), exchange));
-            }
-        }
+        let exchanges = recording.exchanges.into_iter().enumerate();
+        found.extend(exchanges.map(|(number, exchange)| (format!("{name}#{number}"), exchange)));
     }
     found
 }

@@ -10,8 +10,10 @@ use crate::process::binary::Home;
 use crate::process::service::Service;
 use crate::support::languages::node_modules;
 
-const OPTIONS: [&str; 8] = [
+/// The declarations of libraries are taken as they are; checking those of the browser takes most of the time.
+const OPTIONS: [&str; 9] = [
     "--strict",
+    "--skipLibCheck",
     "--target",
     "es2022",
     "--lib",
