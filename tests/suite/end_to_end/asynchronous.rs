@@ -407,7 +407,7 @@ async fn order_of_tenants(database: &TestDatabase, settings: &[(&str, &str)]) ->
     }
     api.finish().await;
     let worker = TestApp::start_bare(database.url(), &mock, &[("queue.concurrency", "1")]).await;
-    until("not all runs begin", async || mock.requests().len() == 4).await;
+    until("not all runs begin", async || mock.asked() == 4).await;
     worker.until_idle().await;
     worker.finish().await;
     mock.requests().iter().map(last_user_text).collect()

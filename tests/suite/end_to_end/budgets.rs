@@ -39,7 +39,7 @@ async fn steps_are_limited(database: TestDatabase) {
         (&json!("stopped"), &json!("steps_limit_reached"))
     );
     assert_eq!(result["step_count"], 3);
-    assert_eq!(mock.requests().len(), 3);
+    assert_eq!(mock.asked(), 3);
 
     // The stopped session is committed, and can be continued: every call in it has its result.
     let next = app

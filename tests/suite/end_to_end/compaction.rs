@@ -286,7 +286,7 @@ async fn a_conversation_that_stays_too_long_fails_after_one_more_try(database: T
         (&json!("failed"), &json!("model_context_exceeded"))
     );
     // The first turn; then a try, a summary and a second try.
-    assert_eq!(mock.requests().len(), 4);
+    assert_eq!(mock.asked(), 4);
     app.finish().await;
 }
 
@@ -374,7 +374,7 @@ async fn a_run_cancelled_during_its_summary_publishes_nothing(database: TestData
     let runs = app.get("/v1/runs?status=cancelled").await;
     assert_eq!(runs["data"].as_array().unwrap().len(), 1, "{runs:#}");
     assert_eq!(app.get("/v1/sessions").await["data"].as_array().unwrap().len(), 1);
-    assert_eq!(mock.requests().len(), 2, "nobody is asked after the caller has left");
+    assert_eq!(mock.asked(), 2, "nobody is asked after the caller has left");
     app.finish().await;
 }
 

@@ -26,7 +26,7 @@ async fn a_committed_continuation_is_named(database: TestDatabase) {
 
     assert_eq!(status, StatusCode::CONFLICT);
     assert_eq!(problem["run_id"], first["run_id"]);
-    assert_eq!(mock.requests().len(), 2, "a rejected run must not reach the model");
+    assert_eq!(mock.asked(), 2, "a rejected run must not reach the model");
     app.finish().await;
 }
 

@@ -50,7 +50,7 @@ async fn an_unreadable_base_fails_the_load(database: TestDatabase) {
     database.corrupt_segments().await;
     let result = app.run(root["session_id"].as_str(), "on").await;
     assert_failed(&app, &result, "session_unreadable", "load", 1).await;
-    assert_eq!(mock.requests().len(), 1);
+    assert_eq!(mock.asked(), 1);
     app.finish().await;
 }
 

@@ -93,7 +93,7 @@ async fn a_request_above_a_ceiling_is_refused(database: TestDatabase) {
         let body = json!({"agent": "calc", "input": "enough", "budget": {field: allowed}});
         assert_eq!(app.run_with(body).await["status"], "completed");
     }
-    assert_eq!(mock.requests().len(), 4, "what was refused has asked no model");
+    assert_eq!(mock.asked(), 4, "what was refused has asked no model");
     app.finish().await;
 }
 
@@ -181,7 +181,7 @@ async fn a_ceiling_of_steps_binds_each_subagent(database: TestDatabase) {
         (&json!("completed"), &json!("done"))
     );
     // Two of the run's own agent, and two of the other one.
-    assert_eq!(mock.requests().len(), 4);
+    assert_eq!(mock.asked(), 4);
     app.finish().await;
 }
 
@@ -205,7 +205,7 @@ async fn a_ceiling_of_cost_allows_models_with_a_price_only(database: TestDatabas
     app.put("/v1/agents/gratis", &json!({"models": ["mock/m", "mock/gratis"]}))
         .await
         .assert_problem("not_allowed");
-    assert_eq!(mock.requests().len(), 0);
+    assert_eq!(mock.asked(), 0);
     let result = app.run_with(json!({"agent": "calc", "input": "go"})).await;
     assert_eq!(
         (&result["status"], &result["stop_reason"]),
@@ -260,7 +260,7 @@ async fn only_models_that_are_allowed_are_asked(database: TestDatabase) {
                 answer.assert_problem("not_allowed");
             }
         }
-        assert_eq!(mock.requests().len(), 0);
+        assert_eq!(mock.asked(), 0);
         if list.0.ends_with("models") {
             let next = json!({"base_session_id": of_session["session_id"], "input": "enough"});
             let result = app.run_with(next).await;

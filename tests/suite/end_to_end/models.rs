@@ -232,6 +232,6 @@ async fn a_limit_of_cost_needs_the_price_of_every_model(database: TestDatabase) 
         (status, &problem["errors"][0]["pointer"]),
         (StatusCode::BAD_REQUEST, &json!("/budget/max_cost"))
     );
-    assert_eq!(mock.requests().len(), 0);
+    assert_eq!(mock.asked(), 0);
     app.finish().await;
 }

@@ -301,6 +301,6 @@ async fn a_stopped_run_stops_those_who_work_for_it(database: TestDatabase) {
     assert_eq!(app.get(&shown).await["stop_reason"], "user_requested");
     app.get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
         .await;
-    assert_eq!(mock.requests().len(), 2);
+    assert_eq!(mock.asked(), 2);
     app.finish().await;
 }

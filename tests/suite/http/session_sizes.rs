@@ -54,7 +54,7 @@ async fn a_run_without_room_for_its_input_is_refused_before_it_costs_anything() 
         .post("/v1/runs", &first)
         .await
         .assert_problem("session_too_large");
-    assert_eq!((service.counts().await, service.models.requests().len()), ((1, 0), 0));
+    assert_eq!((service.counts().await, service.models.asked()), ((1, 0), 0));
     // There is room for less.
     let body = json!({"input": "hi", "base_session_id": base["session_id"]});
     assert_eq!(service.run_with(body).await["status"], "completed");

@@ -198,7 +198,7 @@ async fn attempts_are_bounded_and_the_last_error_is_told() {
     let server = ModelServer::start(vec![]).await;
     let outcome = ask_server(&server, &impatient(2)).await;
     assert_eq!(failure(&outcome), (ModelErrorClass::Server, "no reply is left"));
-    assert_eq!(server.captured().len(), 3);
+    assert_eq!(server.asked(), 3);
 }
 
 #[tokio::test]
@@ -234,7 +234,7 @@ async fn other_failures_are_not_repeated() {
     ] {
         let server = ModelServer::start(vec![reply, hello()]).await;
         assert_eq!(failure(&ask_server(&server, &impatient(3)).await).0, class);
-        assert_eq!(server.captured().len(), 1, "{class:?}");
+        assert_eq!(server.asked(), 1, "{class:?}");
     }
 }
 
@@ -254,7 +254,7 @@ async fn nothing_is_repeated_after_output_was_passed_on() {
         let server = ModelServer::start(vec![reply, hello()]).await;
         let outcome = ask_server(&server, &impatient(3)).await;
         assert_eq!((outcome.texts().as_str(), failure(&outcome).0), ("hello", class));
-        assert_eq!(server.captured().len(), 1, "{class:?}");
+        assert_eq!(server.asked(), 1, "{class:?}");
     }
 }
 
@@ -323,7 +323,7 @@ async fn a_wrong_provider_is_told_with_its_status() {
         let told = error.to_agent_error(&"here/m".parse().unwrap()).message;
         let host = server.url("");
         assert_eq!(told, format!("{words} (provider here at {host}, status {status})"));
-        assert_eq!(server.captured().len(), 1);
+        assert_eq!(server.asked(), 1);
     }
 }
 

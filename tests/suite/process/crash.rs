@@ -74,7 +74,7 @@ async fn kill_in(database: &TestDatabase, input: &str, after: Option<&str>) {
         events.until(event).await;
     } else {
         let asked = async {
-            while mock.requests().len() < 2 {
+            while mock.asked() < 2 {
                 sleep(GLANCE).await;
             }
         };

@@ -74,7 +74,7 @@ async fn a_signal_ends_a_run_with_what_it_has(database: TestDatabase) {
         if arguments.contains(&"--json") {
             // It prints nothing before its end.
             let asking = async {
-                while mock.requests().len() < 4 {
+                while mock.asked() < 4 {
                     sleep(GLANCE).await;
                 }
             };

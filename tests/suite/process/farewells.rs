@@ -81,7 +81,7 @@ async fn check_last_words(role: &str, model_calls: usize) {
             "{ended:#}"
         );
     }
-    assert_eq!(mock.requests().len(), model_calls);
+    assert_eq!(mock.asked(), model_calls);
     there.stop().await;
 }
 

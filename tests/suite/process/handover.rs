@@ -28,11 +28,11 @@ async fn model(gate: &Arc<Gate>) -> MockModel {
     MockModel::start(move |request| {
         let messages = request["messages"].as_array().unwrap();
         let is_first = messages.last().unwrap()["role"] == "user";
-        let call = || Reply::call("c", "calculator", &json!({"expression": "6*7"}));
+        let product = json!({"expression": "6*7"});
         let held = || Reply::Held(Arc::clone(&gate), "done".to_owned());
         match last_user_text(request).as_str() {
-            "call, then wait" if is_first => call(),
-            "call" => call(),
+            "call, then wait" if is_first => Reply::call("c", "calculator", &product),
+            "call" => Reply::call_without_haste("c", "calculator", &product),
             text if text.contains("wait") => held(),
             text => Reply::text(&format!("echo: {text}")),
         }
@@ -106,11 +106,11 @@ async fn a_worker_that_is_told_to_end_hands_its_runs_back(database: TestDatabase
     // It takes the run that waits, and has no place left.
     gate.until_waiting(2).await;
     let third = start(&home, &[]).await;
-    let asked = mock.requests().len();
+    let asked = mock.asked();
     first.signal("TERM");
     end(first).await;
     gate.until_waiting(2).await;
-    assert_eq!(mock.requests().len(), asked + 1, "the completed step is not made again");
+    assert_eq!(mock.asked(), asked + 1, "the completed step is not made again");
     gate.open(2);
     let ended = third.ended(&run).await;
     assert_eq!(
@@ -205,7 +205,7 @@ async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
             "{asked_again}: {resumed}, and the lease was until {expiry}"
         );
     }
-    assert_eq!(mock.requests().len(), 4 + 1 + 2);
+    assert_eq!(mock.asked(), 4 + 1 + 2);
     types_of(&second, &durable).await;
     second.stop().await;
 }
@@ -268,7 +268,7 @@ async fn what_is_short_finishes_and_what_lives_here_only_is_cancelled(database: 
     assert_eq!(light.last().unwrap()["type"], "run.cancelled");
     end(first).await;
     gate.until_waiting(0).await;
-    assert_eq!(mock.requests().len(), 3, "nothing is begun any more");
+    assert_eq!(mock.asked(), 3, "nothing is begun any more");
 
     gate.open(2);
     let second = start(&home, &[]).await;
@@ -283,6 +283,6 @@ async fn what_is_short_finishes_and_what_lives_here_only_is_cancelled(database: 
     for run in [&short, &long, &queued] {
         assert_eq!(second.ended(run).await["attempts"], 1);
     }
-    assert_eq!(mock.requests().len(), 5);
+    assert_eq!(mock.asked(), 5);
     second.stop().await;
 }

@@ -67,7 +67,7 @@ async fn check_handed_back(table: &str, earlier: usize) {
     assert!(!ended.stderr.contains("did not end"), "{}", ended.stderr);
     let waiting = "select count(*) from run_queue where leased_until is null and attempts = 0";
     assert_eq!(database.number(waiting).await, 1, "{}", ended.stderr);
-    assert_eq!(mock.requests().len(), earlier, "nothing was begun");
+    assert_eq!(mock.asked(), earlier, "nothing was begun");
 
     let worker = Service::start_with(&home, &["--role", "worker"]).await;
     gate.open(1);

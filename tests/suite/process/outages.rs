@@ -91,7 +91,7 @@ async fn a_queued_run_is_shown_and_followed_through_an_outage_of_redis() {
     let session = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
     let (status, session) = here.call(Method::GET, &session, None).await;
     assert_eq!((status, &session["run_id"]), (StatusCode::OK, &run["run_id"]));
-    assert_eq!(mock.requests().len(), 2);
+    assert_eq!(mock.asked(), 2);
     here.stop().await;
     there.stop().await;
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::binary::{Ended, GLANCE, Home, PATIENCE, Process};
-use crate::support::test_app::sse_data;
+use crate::support::test_app::{plain_client, sse_data};
 
 /// A service that listens.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Service {
         Self {
             process,
             address,
-            client: Client::new(),
+            client: plain_client(),
             key: None,
         }
     }

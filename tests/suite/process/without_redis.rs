@@ -33,7 +33,7 @@ async fn pair() -> Option<Pair> {
     let behind = Arc::clone(&gate);
     let mock = MockModel::start(move |request| match last_user_text(request).as_str() {
         "wait" => Reply::Held(Arc::clone(&behind), "echo: wait".to_owned()),
-        "until told" => Reply::call("c", "calculator", &json!({"expression": "1+1"})),
+        "until told" => Reply::call_without_haste("c", "calculator", &json!({"expression": "1+1"})),
         text => Reply::text(&format!("echo: {text}")),
     })
     .await;
@@ -109,9 +109,9 @@ async fn stop_cancel_and_messages_come_with_the_renewal_of_the_lease() {
         ("echo", "wait", "cancel", "cancelled"),
         ("calls", "until told", "stop", "stopped"),
     ] {
-        let asked = mock.requests().len();
+        let asked = mock.asked();
         let run = here.begin(agent, text).await;
-        until("the model is never asked", async || mock.requests().len() > asked).await;
+        until("the model is never asked", async || mock.asked() > asked).await;
         let path = format!("/v1/runs/{}/{action}", run["run_id"].as_str().unwrap());
         let (code, answer) = here.call(Method::POST, &path, None).await;
         assert_eq!(code, StatusCode::ACCEPTED, "{answer:#}");
@@ -128,9 +128,9 @@ async fn stop_cancel_and_messages_come_with_the_renewal_of_the_lease() {
         gate.until_waiting(0).await;
     }
 
-    let asked = mock.requests().len();
+    let asked = mock.asked();
     let run = here.begin("calls", "until told").await;
-    until("the model is never asked", async || mock.requests().len() > asked).await;
+    until("the model is never asked", async || mock.asked() > asked).await;
     let path = format!("/v1/runs/{}/steer", run["run_id"].as_str().unwrap());
     let message = json!({"id": "m-1", "input": "enough"});
     for _ in 0..2 {

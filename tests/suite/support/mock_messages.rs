@@ -13,11 +13,8 @@ pub(super) fn on_the_wire(reply: Reply, streams: bool) -> model_server::Reply {
         Reply::Events(events) => event_stream(&events, None),
         Reply::Text(pieces) if streams => event_stream(&whole(&words(&pieces), "end_turn"), None),
         Reply::Slow(pieces, pause) => event_stream(&whole(&words(&pieces), "end_turn"), Some(&Piece::Wait(pause))),
-        Reply::Held(gate, text) => {
-            let mut reply = event_stream(&whole(&words(&[text]), "end_turn"), None);
-            reply.pieces.insert(0, Piece::Gate(gate));
-            reply
-        }
+        Reply::Held(gate, text) => event_stream(&whole(&words(&[text]), "end_turn"), None).after(Piece::Gate(gate)),
+        Reply::After(pause, reply) => on_the_wire(*reply, streams).after(Piece::Wait(pause)),
         Reply::HeldAtEnd(gate, pieces) => {
             let mut reply = event_stream(&whole(&words(&pieces), "end_turn"), None);
             // Behind it are the ends of the block, of its message and of the stream.

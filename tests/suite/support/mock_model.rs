@@ -26,6 +26,8 @@ pub(crate) enum Reply {
     Slow(Vec<String>, Duration),
     /// Words, once the gate lets them pass.
     Held(Arc<Gate>, String),
+    /// Another answer, after a pause.
+    After(Duration, Box<Self>),
     /// Words in pieces, and the end once the gate lets it pass.
     HeldAtEnd(Arc<Gate>, Vec<String>),
     /// A stream of these events, in the protocol's own form.
@@ -41,6 +43,11 @@ impl Reply {
     /// One call.
     pub(crate) fn call(id: &str, name: &str, arguments: &Value) -> Self {
         Self::ToolCalls(vec![(id.to_owned(), name.to_owned(), arguments.to_string())])
+    }
+
+    /// One call, for a run that goes on until it is told to end: a pause keeps the number of its steps small.
+    pub(crate) fn call_without_haste(id: &str, name: &str, arguments: &Value) -> Self {
+        Self::After(Duration::from_millis(50), Box::new(Self::call(id, name, arguments)))
     }
 }
 
@@ -73,6 +80,11 @@ impl MockModel {
     /// Returns the address for `base_url`.
     pub(crate) fn base_url(&self) -> String {
         self.server.url("/v1")
+    }
+
+    /// Returns how many requests have come in.
+    pub(crate) fn asked(&self) -> usize {
+        self.server.asked()
     }
 
     /// Returns every request so far, parsed.
@@ -114,11 +126,8 @@ fn on_the_wire(reply: Reply, streams: bool) -> model_server::Reply {
         Reply::Events(events) => event_stream(&events, None, true),
         Reply::Text(pieces) if streams => event_stream(&chunks(&pieces), None, true),
         Reply::Slow(pieces, pause) => event_stream(&chunks(&pieces), Some(&Piece::Wait(pause)), true),
-        Reply::Held(gate, text) => {
-            let mut reply = event_stream(&chunks(&[text]), None, true);
-            reply.pieces.insert(0, Piece::Gate(gate));
-            reply
-        }
+        Reply::Held(gate, text) => event_stream(&chunks(&[text]), None, true).after(Piece::Gate(gate)),
+        Reply::After(pause, reply) => on_the_wire(*reply, streams).after(Piece::Wait(pause)),
         Reply::HeldAtEnd(gate, pieces) => {
             let mut reply = event_stream(&chunks(&pieces), None, true);
             reply.pieces.insert(pieces.len(), Piece::Gate(gate));

@@ -113,19 +113,19 @@ fn blocks<'a>(message: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Val
 
 fn continues(earlier: &Value, later: &Value) -> bool {
     let same = |field: &str| earlier[field] == later[field];
-    let list = |body: &Value| {
-        ["messages", "input", "contents"]
-            .into_iter()
-            .find_map(|name| body[name].as_array().cloned())
-    };
-    let messages = |body: &Value| list(body).unwrap_or_default();
     same("model")
         && same("system")
         && same("systemInstruction")
         && same("tools")
         && same("toolConfig")
         && same("response_format")
-        && messages(later).starts_with(&messages(earlier))
+        && messages(later).starts_with(messages(earlier))
+}
+
+fn messages(body: &Value) -> &[Value] {
+    let lists = ["messages", "input", "contents"];
+    let list = lists.into_iter().find_map(|name| body[name].as_array());
+    list.map_or(&[], Vec::as_slice)
 }
 
 /// Returns a body up to the end of its last message.

@@ -98,6 +98,12 @@ impl Reply {
         self
     }
 
+    /// Puts something before the body.
+    pub(crate) fn after(mut self, piece: Piece) -> Self {
+        self.pieces.insert(0, piece);
+        self
+    }
+
     /// Adds a part of the body.
     pub(crate) fn then(mut self, piece: Piece) -> Self {
         self.pieces.push(piece);
@@ -178,6 +184,11 @@ impl ModelServer {
     /// Returns how many connections have brought requests.
     pub(crate) fn connections(&self) -> usize {
         self.state.lock().unwrap().peers.len()
+    }
+
+    /// Returns how many requests have come in.
+    pub(crate) fn asked(&self) -> usize {
+        self.state.lock().unwrap().captured.len()
     }
 
     /// Returns the requests so far.

@@ -81,12 +81,11 @@ impl TestApp {
             let _at_end = at_end;
             http::serve(listener, interface, stopping, GRACE).await.unwrap();
         });
-        let client = Client::builder().no_proxy().redirect(redirect::Policy::none());
         Self {
             app,
             address,
             clock,
-            client: client.build().unwrap(),
+            client: plain_client(),
             stop,
             stopped,
             server,
@@ -229,6 +228,12 @@ impl TestApp {
         self.app.close(GRACE).await;
         assert_eq!(self.app.runs.active_runs(), 0);
     }
+}
+
+/// Makes a client that follows nothing and has no certificates: reading those of the system takes longer than most requests.
+pub(crate) fn plain_client() -> Client {
+    let client = Client::builder().no_proxy().redirect(redirect::Policy::none());
+    client.tls_certs_only([]).build().unwrap()
 }
 
 /// The configuration of a test: nothing of this machine's files or environment counts.

@@ -103,7 +103,7 @@ async fn a_webhook_that_fails_fails_the_run_when_closed_and_is_passed_over_when_
                 .await;
         };
         attach("closed").await;
-        let asked = service.mock.requests().len();
+        let asked = service.mock.asked();
         let failed = service.run("hi").await;
         assert_eq!(
             (&failed["status"], &failed["error"]["code"], &failed["stop_reason"]),
@@ -113,7 +113,7 @@ async fn a_webhook_that_fails_fails_the_run_when_closed_and_is_passed_over_when_
         let message = failed["error"]["message"].as_str().unwrap();
         let whole = format!("the hook webhook failed: the webhook at 127.0.0.1 failed: {expected}");
         assert!(message.starts_with(&whole), "{shown}: {message}");
-        assert_eq!(service.mock.requests().len(), asked, "{shown}");
+        assert_eq!(service.mock.asked(), asked, "{shown}");
 
         attach("open").await;
         let completed = service.run("hi").await;
@@ -150,7 +150,7 @@ async fn a_response_format_that_is_no_valid_schema_fails_the_run_also_when_open(
         let message = failed["error"]["message"].as_str().unwrap();
         assert!(message.starts_with("the schema is not valid: "), "{policy}: {message}");
     }
-    assert_eq!(service.mock.requests().len(), 0);
+    assert_eq!(service.mock.asked(), 0);
     service.app.finish().await;
 }
 

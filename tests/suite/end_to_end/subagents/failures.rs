@@ -131,7 +131,7 @@ async fn a_task_without_words_begins_nothing(database: TestDatabase) {
         let steps = steps_of(&app, &result).await;
         assert_eq!(steps[0]["tool_executions"][0]["is_error"], true);
         assert_eq!(subagents(&steps), Vec::<&Value>::new());
-        assert_eq!((mock.requests().len(), session_count(&app).await), (2, before + 1));
+        assert_eq!((mock.asked(), session_count(&app).await), (2, before + 1));
         app.finish().await;
     }
 }

@@ -42,11 +42,11 @@ async fn levels_end_at_the_least_depth_of_all_above(database: TestDatabase) {
             }
             app.put_agent(name, agent).await;
         }
-        let before = (session_count(&app).await, mock.requests().len());
+        let before = (session_count(&app).await, mock.asked());
         let result = app.run_with(json!({"agent": "first", "input": "dig"})).await;
         let told = format!("{}bottom", "results: ".repeat(levels));
         assert_eq!(result["output_text"], told);
-        assert_eq!(mock.requests().len() - before.1, 2 * levels + 1);
+        assert_eq!(mock.asked() - before.1, 2 * levels + 1);
         assert_eq!(end(&result).2, 15 * (2 * levels as u64 + 1));
 
         // Each level's session hangs on the one above.

@@ -70,7 +70,7 @@ async fn an_agent_that_does_not_exist_is_refused_before_the_run(database: TestDa
         detail,
         r#"the agent "mid" has a subagent "nobody", and there is no agent of that name"#
     );
-    assert_eq!((mock.requests().len(), session_count(&app).await), (0, 0));
+    assert_eq!((mock.asked(), session_count(&app).await), (0, 0));
 
     // Where no level reaches it, nobody misses it.
     app.put_agent(

@@ -118,7 +118,7 @@ async fn errors_have_their_classes_and_repeat_no_secret() {
             !shown.contains("hidden-") && error.message.contains(&message[..2]),
             "{shown}"
         );
-        assert_eq!(server.captured().len(), attempts, "{message}");
+        assert_eq!(server.asked(), attempts, "{message}");
     }
 }
 
@@ -138,12 +138,12 @@ async fn an_exception_is_waited_out_only_before_anything_was_passed_on() {
     ])
     .await;
     let outcome = ask(signing(&server, &impatient(4)).as_ref(), asked()).await;
-    assert_eq!((outcome.texts().as_str(), server.captured().len()), ("hello", 3));
+    assert_eq!((outcome.texts().as_str(), server.asked()), ("hello", 3));
     assert_eq!(outcome.tokens(), (10, 5), "the broken answer and the whole one");
 
     let half = [event(&text_delta(0, "hel")), throttled].concat();
     let server = ModelServer::start(vec![Reply::new(200, EVENTS, half), hello()]).await;
     let outcome = ask(signing(&server, &impatient(4)).as_ref(), asked()).await;
-    assert_eq!((outcome.texts().as_str(), server.captured().len()), ("hel", 1));
+    assert_eq!((outcome.texts().as_str(), server.asked()), ("hel", 1));
     assert_eq!(outcome.end.unwrap_err().class, ModelErrorClass::RateLimit);
 }

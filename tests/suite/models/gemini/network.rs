@@ -60,11 +60,11 @@ async fn what_may_pass_is_repeated_only_before_anything_was_passed_on() {
     ])
     .await;
     let outcome = ask(client(&server, &impatient(4)).as_ref(), request(vec![user("hi")])).await;
-    assert_eq!((outcome.texts().as_str(), server.captured().len()), ("hello", 5));
+    assert_eq!((outcome.texts().as_str(), server.asked()), ("hello", 5));
 
     let server = ModelServer::start(vec![events(&[chunk(&[json!({"text": "hel"})]), overloaded]), hello()]).await;
     let outcome = ask(client(&server, &impatient(4)).as_ref(), request(vec![user("hi")])).await;
-    assert_eq!((outcome.texts().as_str(), server.captured().len()), ("hel", 1));
+    assert_eq!((outcome.texts().as_str(), server.asked()), ("hel", 1));
     assert_eq!(outcome.end.unwrap_err().class, ModelErrorClass::Overload);
 }
 
@@ -141,7 +141,7 @@ async fn errors_of_google_have_their_classes() {
             let error = outcome.end.unwrap_err();
             assert_eq!((error.class, error.status), (class, Some(status)), "{body}");
             assert!(error.message.contains(message), "{}", error.message);
-            assert_eq!(server.captured().len(), attempts, "{body}");
+            assert_eq!(server.asked(), attempts, "{body}");
         }
     }
 }
@@ -164,7 +164,7 @@ async fn the_delay_that_a_body_names_is_kept() {
         let outcome = ask(client(&server, &impatient(1)).as_ref(), request(vec![user("hi")])).await;
         let error = outcome.end.unwrap_err();
         assert_eq!(error.retry_after, waits.map(Duration::from_millis), "{delay}");
-        assert_eq!(server.captured().len(), attempts, "{delay}");
+        assert_eq!(server.asked(), attempts, "{delay}");
     }
 }
 

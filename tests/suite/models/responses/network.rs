@@ -60,7 +60,7 @@ async fn an_answer_that_comes_later_is_asked_for_once() {
         let server = ModelServer::start(vec![Reply::json(200, &body)]).await;
         let model = model_of(settings(server.url("/v1")), &impatient(4));
         let error = ask(model.as_ref(), request(vec![user("hi")])).await.end.unwrap_err();
-        assert_eq!(server.captured().len(), 1, "{status}: each attempt would be a paid job");
+        assert_eq!(server.asked(), 1, "{status}: each attempt would be a paid job");
         assert_eq!(error.class, ModelErrorClass::Protocol, "{status}");
         assert_eq!(
             error.message,
