@@ -82,6 +82,11 @@ async fn a_compacted_line_loads_only_its_tail(fixture: Fixture) {
         .message_list(&fixture.tenant, next.head.session_id, 38..44)
         .await;
     assert_eq!(page.unwrap().unwrap().len(), 6);
+    let listed = fixture
+        .store
+        .segment_list(&fixture.tenant, next.head.session_id, 38, 9)
+        .await;
+    assert_eq!(listed.unwrap().unwrap().total, 44, "those are all");
     let whole = Sessions::new(Arc::clone(&fixture.store), 0, Arc::new(SystemClock))
         .whole_bundle(&fixture.tenant, next.head.session_id)
         .await;

@@ -104,6 +104,8 @@ impl Fixture {
         assert_eq!(self.load(id).await, *bundle);
         let all = self.store.message_list(&self.tenant, id, 0..messages as u64).await;
         assert_eq!(all.unwrap().unwrap().len(), messages);
+        let listed = self.store.segment_list(&self.tenant, id, 0, u32::MAX).await;
+        assert_eq!(listed.unwrap().unwrap().total, messages as u64);
         let report = self.store.session_verify(&self.tenant, id).await.unwrap().unwrap();
         assert_eq!(report.faults, []);
         assert_eq!(report.sessions + report.removed, bundle.head.depth + 1);
