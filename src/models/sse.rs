@@ -124,9 +124,9 @@ impl SseDecoder {
                 self.has_data = true;
                 self.data.extend_from_slice(value);
             }
-            b"event" => self.name = lossy(value),
-            b"id" if !value.contains(&0) => self.id = Some(lossy(value)),
-            b"retry" if value.iter().all(u8::is_ascii_digit) => self.retry = lossy(value).parse().ok(),
+            b"event" => self.name = lossy(value.to_vec()),
+            b"id" if !value.contains(&0) => self.id = Some(lossy(value.to_vec())),
+            b"retry" if value.iter().all(u8::is_ascii_digit) => self.retry = lossy(value.to_vec()).parse().ok(),
             // A comment, or a field that the standard does not know: both are ignored.
             _ => {}
         }
@@ -135,7 +135,7 @@ impl SseDecoder {
     fn dispatch(&mut self, events: &mut Vec<SseEvent>) {
         let event = SseEvent {
             name: mem::take(&mut self.name),
-            data: lossy_owned(mem::take(&mut self.data)),
+            data: lossy(mem::take(&mut self.data)),
             id: self.id.take(),
             retry: self.retry.take(),
         };
@@ -145,13 +145,9 @@ impl SseDecoder {
     }
 }
 
-fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// As [`lossy`], without a copy of bytes that are UTF-8, as nearly all are.
-fn lossy_owned(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| lossy(error.as_bytes()))
+/// Makes a text without a copy of bytes that are UTF-8, as nearly all are.
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 #[cfg(test)]

@@ -45,6 +45,12 @@ impl<'a> Fields<'a> {
         error.is_some_and(|error| !matches!(error.get(), "\"\"" | "{}" | "false"))
     }
 
+    /// Tells whether the object is an error, by a field or by what it calls itself.
+    pub(super) fn is_error(&self) -> bool {
+        let says = |name: &str| self.borrowed_text(name).as_deref() == Some("error");
+        self.has_error() || says("object") || says("type")
+    }
+
     /// Returns a text.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.get(name).and_then(text)

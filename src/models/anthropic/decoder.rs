@@ -58,7 +58,7 @@ impl FrameDecoder for MessagesDecoder {
         }
         self.saw_frame = true;
         let event = read_object(data)?;
-        if is_error(&event) {
+        if event.is_error() {
             return Err(error_of_frame(data));
         }
         let kind = event.filled("type").unwrap_or_else(|| frame.name.clone());
@@ -82,7 +82,7 @@ impl FrameDecoder for MessagesDecoder {
 
     fn finish_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
         let message = read_object(body)?;
-        if is_error(&message) {
+        if message.is_error() {
             return Err(error_of_frame(body));
         }
         self.take_message(&message, body, events)?;
@@ -202,9 +202,4 @@ fn read_object(text: &str) -> Result<Fields<'_>, Failure> {
         Err(error) if error.is_eof() => Err(truncated()),
         Err(_) => Err(protocol("the answer is not a JSON object".to_owned(), text)),
     }
-}
-
-fn is_error(object: &Fields<'_>) -> bool {
-    let says = |name: &str| object.text(name).as_deref() == Some("error");
-    says("type") || says("object") || object.has_error()
 }

@@ -147,8 +147,7 @@ impl ChatDecoder {
         whole: bool,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Failure> {
-        let is_error = |name| chunk.borrowed_text(name).as_deref() == Some("error");
-        if chunk.has_error() || is_error("object") || is_error("type") {
+        if chunk.is_error() {
             return Err(error_of_frame(text));
         }
         let choices = chunk.list("choices");

@@ -92,8 +92,7 @@ impl FrameDecoder for ResponsesDecoder {
         let response = read_object(body)?;
         let is_response =
             response.borrowed_text("object").as_deref() == Some("response") || response.list("output").is_some();
-        let says = |name: &str| response.text(name).as_deref() == Some("error");
-        if !is_response && (response.has_error() || says("object") || says("type")) {
+        if !is_response && response.is_error() {
             return Err(failure_of_event(body));
         }
         if !is_response {
