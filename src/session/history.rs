@@ -34,6 +34,15 @@ impl History {
         .with_messages(messages)
     }
 
+    /// Holds the messages from the index on, whose JSON has so many bytes.
+    pub(crate) fn of_bytes(first_index: usize, messages: impl IntoIterator<Item = Arc<Message>>, bytes: usize) -> Self {
+        Self {
+            first_index,
+            bytes,
+            messages: messages.into_iter().collect(),
+        }
+    }
+
     fn counted(first_index: usize, messages: VectorSync<Arc<Message>>) -> Self {
         Self {
             first_index,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::SEGMENT_VERSION;
 use super::messages::read_messages;
 use super::payload::{DecodeError, Decoder, StoredPayload};
+use crate::json::json_length;
 use crate::message::Message;
 use crate::session::{Hash, History, hash_segment};
 
@@ -26,7 +27,8 @@ pub(crate) struct StoredSegment<'a> {
 pub(crate) struct HistoryBuilder {
     decoder: Decoder,
     segments: Vec<(i64, Vec<Arc<Message>>)>,
-    bytes: u64,
+    /// The bytes of all messages as JSON.
+    bytes: usize,
 }
 
 impl fmt::Debug for HistoryBuilder {
@@ -41,21 +43,21 @@ impl HistoryBuilder {
     /// Decodes a segment.
     pub(crate) fn push(&mut self, segment: StoredSegment<'_>) -> Result<(), DecodeError> {
         let bytes = self.decoder.open(segment.payload, SEGMENT_VERSION)?;
-        self.segments
-            .push((segment.first_index, decode_segment(&bytes, segment.message_count)?));
-        self.bytes += bytes.len() as u64;
+        let (messages, length) = decode_segment(&bytes, segment.message_count)?;
+        self.segments.push((segment.first_index, messages));
+        self.bytes += length;
         Ok(())
     }
 
-    /// Returns how many bytes of JSON were decoded.
+    /// Returns the bytes of all messages as JSON.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes as u64
     }
 
     /// Checks and hashes a segment without keeping it; also returns the end of what its newest summary covers.
     pub(crate) fn inspect(&mut self, segment: StoredSegment<'_>) -> Result<(Hash, Option<u64>), DecodeError> {
         let bytes = self.decoder.open(segment.payload, SEGMENT_VERSION)?;
-        let messages = decode_segment(&bytes, segment.message_count)?;
+        let (messages, _) = decode_segment(&bytes, segment.message_count)?;
         let mut coverages = messages.iter().rev().filter_map(|message| message.tags.covers);
         Ok((hash_segment(&bytes), coverages.next().map(|coverage| coverage.to)))
     }
@@ -67,6 +69,7 @@ impl HistoryBuilder {
 
     /// Joins the segments if they end where the indexes end and hold all of them.
     pub(crate) fn into_history(self, indexes: Range<u64>) -> Result<History, HistoryGap> {
+        let bytes = self.bytes;
         let (first_index, messages) = self.join()?;
         let skipped = indexes.start.checked_sub(first_index).ok_or(HistoryGap)?;
         if first_index + messages.len() as u64 != indexes.end {
@@ -74,7 +77,9 @@ impl HistoryBuilder {
         }
         let start = usize::try_from(indexes.start).map_err(|_| HistoryGap)?;
         let skipped = usize::try_from(skipped).map_err(|_| HistoryGap)?;
-        Ok(History::starting_at(start, messages.into_iter().skip(skipped)))
+        let before = messages.get(..skipped).ok_or(HistoryGap)?;
+        let bytes = bytes - before.iter().map(|message| json_length(&**message)).sum::<usize>();
+        Ok(History::of_bytes(start, messages.into_iter().skip(skipped), bytes))
     }
 
     /// Returns those of the messages that have the indexes, if they are all there.
@@ -127,10 +132,10 @@ impl HistoryBuilder {
 #[error("segments of the history are missing or overlap")]
 pub(crate) struct HistoryGap;
 
-fn decode_segment(bytes: &[u8], stated: i64) -> Result<Vec<Arc<Message>>, DecodeError> {
-    let messages = read_messages(bytes)?;
+fn decode_segment(bytes: &[u8], stated: i64) -> Result<(Vec<Arc<Message>>, usize), DecodeError> {
+    let (messages, length) = read_messages(bytes)?;
     if i64::try_from(messages.len()) == Ok(stated) {
-        Ok(messages)
+        Ok((messages, length))
     } else {
         Err(DecodeError::MessageCount {
             stated,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::ser::{Error as _, Serialize, Serializer};
 
 use super::payload::{DecodeError, EncodeError};
-use crate::json::{Value, read_open, write_open};
+use crate::json::{Value, json_length, read_open, write_open};
 use crate::message::Message;
 
 /// Encodes messages as a JSON array, not yet compressed.
@@ -18,19 +18,22 @@ pub(crate) fn encode_messages<'a>(
     Ok(bytes)
 }
 
-/// Decodes messages.
+/// Decodes messages; also returns how many bytes of JSON they have without what stands between them.
 ///
 /// Loading a history is mostly this. So whether anything was not read is found by writing the messages again, which costs a fraction
 /// of reading them, and only a list that differs is looked at message by message. A new field of messages must therefore not be
 /// written where it has its default value, or all older lists would be read the slow way.
-pub(super) fn read_messages(bytes: &[u8]) -> Result<Vec<Arc<Message>>, DecodeError> {
+pub(super) fn read_messages(bytes: &[u8]) -> Result<(Vec<Arc<Message>>, usize), DecodeError> {
     let messages: Vec<Arc<Message>> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
     let mut unmatched = Unmatched(bytes);
     if write_messages(&mut unmatched, &messages).is_ok() && unmatched.0.is_empty() {
-        return Ok(messages);
+        let punctuation = "[]".len() + messages.len().saturating_sub(1);
+        return Ok((messages, bytes.len() - punctuation));
     }
     let stored: Vec<Value> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
-    stored.iter().map(read_message).collect()
+    let messages: Vec<_> = stored.iter().map(read_message).collect::<Result<_, _>>()?;
+    let length = messages.iter().map(|message| json_length(&**message)).sum();
+    Ok((messages, length))
 }
 
 /// Reads one message.
@@ -109,22 +112,29 @@ mod tests {
     fn what_a_later_version_wrote_is_kept_with_its_message() {
         let plain = json!({"id": "0190d9b4-5a00-7000-8000-000000000002", "role": "user", "content": [], "created_at": "2026-01-02T03:04:05Z"});
         let bytes = serde_json::to_vec(&json!([plain, stored()])).unwrap();
-        let messages = read_messages(&bytes).unwrap();
+        let (messages, length) = read_messages(&bytes).unwrap();
+        assert_eq!(length, messages.iter().map(json_length).sum::<usize>());
         assert!(messages[0].unread.is_empty() && !messages[1].unread.is_empty());
         let written: Value = serde_json::from_slice(&encode_messages(&messages).unwrap()).unwrap();
         assert_eq!(written, json!([plain, stored()]));
-        assert_eq!(read_messages(&encode_messages(&messages).unwrap()).unwrap(), messages);
+        assert_eq!(
+            read_messages(&encode_messages(&messages).unwrap()).unwrap(),
+            (messages, length)
+        );
     }
 
     #[test]
     fn what_this_version_wrote_is_read_whole() {
-        let messages = read_messages(&serde_json::to_vec(&json!([stored()])).unwrap()).unwrap();
+        let (messages, length) = read_messages(&serde_json::to_vec(&json!([stored()])).unwrap()).unwrap();
         let own = Arc::new(Message {
             unread: crate::json::Unread::default(),
             ..(*messages[0]).clone()
         });
-        let bytes = encode_messages([&own]).unwrap();
-        assert_eq!(read_messages(&bytes).unwrap(), [own]);
-        assert!(read_messages(&bytes[1..]).is_err());
+        for count in 0..3 {
+            let messages = vec![Arc::clone(&own); count];
+            let bytes = encode_messages(&messages).unwrap();
+            assert_eq!(read_messages(&bytes).unwrap(), (messages, count * length));
+            assert!(read_messages(&bytes[1..]).is_err());
+        }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) use self::progress::{EventsRow, JournalRow, SteeringRow};
 pub(crate) use self::queue::{LeaseKey, LeasedRunRow, RenewedLeaseRow, UnreadableRun};
 pub(crate) use self::removed::RemovedSessionRow;
 pub(crate) use self::run::{RunRecordRow, RunSummaryRow, StepsRow};
-pub(crate) use self::segment::{SegmentRow, SegmentSizeRow};
+pub(crate) use self::segment::{SegmentPayloadRow, SegmentRow, SegmentSizeRow};
 pub(crate) use self::session::{BundleParts, BundleRow, PlaceRow, SessionRow, StateRow};
 pub(crate) use self::thread::{ThreadPlaceRow, ThreadRow};
 pub(crate) use self::time::StoredTime;

@@ -16,14 +16,50 @@ pub(crate) struct SegmentRow<'r> {
     pub(crate) position: i64,
     pub(crate) first_index: i64,
     message_count: i32,
+    payload: SegmentPayloadRow<'r>,
+}
+
+from_row!(SegmentRow<'r> {
+    branch_id,
+    position,
+    first_index,
+    message_count;
+    payload
+});
+
+/// The payload of a segment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SegmentPayloadRow<'r> {
     schema_version: i16,
     encoding: i16,
     payload: &'r [u8],
 }
 
-from_row!(SegmentRow<'r> {
-    branch_id, position, first_index, message_count, schema_version, encoding, payload,
+from_row!(SegmentPayloadRow<'r> {
+    schema_version,
+    encoding,
+    payload
 });
+
+impl<'r> SegmentPayloadRow<'r> {
+    /// Returns the bytes as they are stored.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.payload.len()
+    }
+
+    /// Returns the bytes of the messages as JSON.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.stored().length()
+    }
+
+    fn stored(&self) -> StoredPayload<'r> {
+        StoredPayload {
+            schema_version: self.schema_version,
+            encoding: self.encoding,
+            bytes: self.payload,
+        }
+    }
+}
 
 /// How large a segment is.
 #[derive(Debug)]
@@ -71,16 +107,6 @@ impl SegmentRow<'_> {
         i64::from(self.message_count)
     }
 
-    /// Returns the bytes of the payload as they are stored.
-    pub(crate) fn stored_bytes(&self) -> usize {
-        self.payload.len()
-    }
-
-    /// Returns the bytes of the messages as JSON.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.stored().payload.length()
-    }
-
     /// Decodes the messages into the builder.
     pub(crate) fn push_into(&self, builder: &mut HistoryBuilder) -> Result<(), StoreError> {
         builder.push(self.stored()).map_err(|error| {
@@ -101,11 +127,7 @@ impl SegmentRow<'_> {
         StoredSegment {
             first_index: self.first_index,
             message_count: self.message_count(),
-            payload: StoredPayload {
-                schema_version: self.schema_version,
-                encoding: self.encoding,
-                bytes: self.payload,
-            },
+            payload: self.payload.stored(),
         }
     }
 }

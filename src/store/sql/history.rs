@@ -1,5 +1,5 @@
-//! Reading histories: bundles in two statements, messages by their index in one. What lies before the wanted messages is not read: the
-//! segment that holds the first of them is searched for, by halves, in the order of their key.
+//! Reading histories: bundles in two statements, messages by their index in one. What lies around the wanted messages is not read: the
+//! segments that hold the first and the last of them are searched for, by halves, in the order of their key.
 //!
 //! Each statement finds the place of the session itself. Once a session is removed, its place may become another's.
 
@@ -35,9 +35,9 @@ const BUNDLE: &str = concat!(
 
 /// The segments that lead to the session `$2` and hold any of the indexes from `$3` to before `$4`; the engine adds the join.
 ///
-/// `line` goes back to the branch that holds the first index. `search` finds, in each of its branches, the last segment that begins
-/// at or before that index, and halves the places left each time. Unsorted, since sorting would carry the payloads through the
-/// server's memory once more.
+/// `line` goes back to the branch that holds the first index. `search` finds, in each of its branches, the last segments that begin at or
+/// before that index and before the end, and halves the places left each time; where one is missing, it takes in more rather than less. A
+/// whole history needs no search. Unsorted, since sorting would carry the payloads through the server's memory once more.
 macro_rules! segments {
     ($columns:literal) => {
         concat!(
@@ -52,15 +52,23 @@ macro_rules! segments {
             where o.tenant = $1 and o.branch_id = b.parent_branch_id and o.position = 0)
         from line join history_branches b on b.tenant = $1 and b.branch_id = line.branch_id
         where b.parent_branch_id is not null and line.first_index > $3
-    ), search (branch_id, last_position, position, rest) as (
-        select branch_id, last_position, cast(0 as bigint), case when $3 > 0 then last_position else 0 end from line
+    ), search (branch_id, position, last_position, rest) as (
+        select branch_id, cast(0 as bigint),
+            case when $3 > 0 or $4 < 9223372036854775807 then 0 else last_position end,
+            case when $3 > 0 or $4 < 9223372036854775807 then last_position else 0 end
+        from line
         union all
-        select s.branch_id, s.last_position,
+        select s.branch_id,
             coalesce(
                 (select h.position from history_segments h
                 where h.tenant = $1 and h.branch_id = s.branch_id and h.position = s.position + (s.rest + 1) / 2
                     and h.first_index <= $3),
                 s.position),
+            coalesce(
+                (select s.last_position from history_segments h
+                where h.tenant = $1 and h.branch_id = s.branch_id and h.position = s.last_position + (s.rest + 1) / 2
+                    and h.first_index >= $4),
+                s.last_position + (s.rest + 1) / 2),
             s.rest / 2
         from search s
         where s.rest > 0

@@ -10,7 +10,7 @@ use super::statement::Statement;
 use crate::off_thread::by_size;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
-use crate::store::rows::SegmentRow;
+use crate::store::rows::{SegmentPayloadRow, SegmentRow};
 use crate::tenant::TenantId;
 
 /// The most stored bytes that pile up: beyond it they are decoded before more is read.
@@ -64,9 +64,9 @@ impl Pile {
     }
 
     fn push(&mut self, row: EngineRow) -> Result<(), StoreError> {
-        let segment: SegmentRow<'_> = row.read().map_err(store_error(self.operation))?;
-        self.stored += segment.stored_bytes();
-        let bytes = segment.bytes();
+        let payload: SegmentPayloadRow<'_> = row.read().map_err(store_error(self.operation))?;
+        self.stored += payload.stored_bytes();
+        let bytes = payload.bytes();
         self.rows.push((row, bytes));
         Ok(())
     }

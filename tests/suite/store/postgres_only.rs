@@ -49,7 +49,7 @@ async fn a_load_takes_two_statements_and_a_commit_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_load_of_a_compacted_line_reads_few_segments() {
+async fn a_load_of_a_compacted_line_and_a_page_read_few_segments() {
     let Some(fixture) = Fixture::new(Engine::Postgres).await else {
         return;
     };
@@ -72,9 +72,24 @@ async fn a_load_of_a_compacted_line_reads_few_segments() {
     };
     let read = segments_read(tip.head.session_id).await;
     assert!((600..=602).contains(&read), "{read}");
-    // The search halves 602 places ten times at most, and there are five segments from index 597 on.
+    // The search halves 602 places ten times at most, at both ends, and there are five segments from index 597 on.
     let read = segments_read(compacted.head.session_id).await;
-    assert!((5..=20).contains(&read), "{read}");
+    assert!((5..=30).contains(&read), "{read}");
+    for from in [0, 300, 590] {
+        let read = rows_read(&fixture, "'history_segments'", async |store| {
+            let list = store.segment_list(&fixture.tenant, tip.head.session_id, from, 3).await;
+            let list = list.unwrap().unwrap();
+            assert_eq!(list.segments.len(), 3);
+            let end = list.segments[2].first_index + 1;
+            let page = store
+                .message_list(&fixture.tenant, tip.head.session_id, from..end)
+                .await;
+            assert_eq!(page.unwrap().unwrap().len(), 3);
+        })
+        .await;
+        // Three segments and the first one, twice, each time after a search of ten steps at both ends.
+        assert!((6..=48).contains(&read), "{from}: {read}");
+    }
 }
 
 #[tokio::test]
