@@ -49,7 +49,7 @@ impl Silences {
 }
 
 impl PostgresStore {
-    /// Connects, and finds out whether the database can be reached at all.
+    /// Makes the pool, and finds out whether the database can be reached at all, unless that is known from its migration.
     pub(crate) async fn connect(url: &str, settings: &StoreSettings) -> Result<Self, OpenError> {
         let options = parse(url)?;
         let patience = settings.acquire_timeout / TESTS;
@@ -83,15 +83,8 @@ impl PostgresStore {
                 Box::pin(async move { within(patience, connection.flush()).await.map(|()| true) })
             })
             .after_connect(|connection, _| Box::pin(prepare_connection(connection)));
-        // The pool itself would go on trying until its time is up, and then tell of nothing else.
-        match timeout(settings.acquire_timeout, connect_alone(url)).await {
-            Ok(connection) => drop(connection?.close().await),
-            Err(elapsed) => {
-                return Err(OpenError::Connect {
-                    place: place(&options),
-                    source: elapsed.into(),
-                });
-            }
+        if !settings.migrate {
+            find_out_whether_reachable(url, &options, settings.acquire_timeout).await?;
         }
         Ok(Self {
             pool: pool.connect_lazy_with(options),
@@ -99,6 +92,25 @@ impl PostgresStore {
             signs: Listener::default(),
             accepting: Arc::default(),
         })
+    }
+}
+
+/// The pool itself would go on trying until its time is up, and then tell of nothing else.
+async fn find_out_whether_reachable(
+    url: &str,
+    options: &PgConnectOptions,
+    patience: Duration,
+) -> Result<(), OpenError> {
+    match timeout(patience, connect_alone(url)).await {
+        Ok(connection) => {
+            // It has answered; how the connection ends does not matter.
+            drop(connection?.close().await);
+            Ok(())
+        }
+        Err(elapsed) => Err(OpenError::Connect {
+            place: place(options),
+            source: elapsed.into(),
+        }),
     }
 }
 
