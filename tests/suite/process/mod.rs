@@ -3,6 +3,7 @@
 mod binary;
 mod service;
 
+mod certificates;
 mod clients;
 mod commands;
 mod configuration;
