@@ -16,7 +16,7 @@ use super::retry::Failure;
 use super::settings::{ClientSettings, TimeoutSettings};
 use crate::agent::ports::{ModelError, ModelErrorClass};
 use crate::clock::Timestamp;
-use crate::http_client::client_builder;
+use crate::http_client::{client_builder, with_body};
 use crate::retry_after::parse_retry_after;
 
 /// The HTTP client could not be made.
@@ -45,7 +45,8 @@ impl Transport {
         let start = Instant::now();
         let total = start + self.timeouts.total;
         let first_byte = (start + self.timeouts.first_byte).min(total);
-        let sent = self.client.post(url).headers(headers).body(body).send();
+        let request = self.client.post(url).headers(headers);
+        let sent = with_body(request, body).send();
         let response = timeout_at(first_byte, sent)
             .await
             .map_err(|_| too_slow(first_byte_words(first_byte, total)))?;

@@ -20,7 +20,7 @@ pub use self::endpoint::{Endpoint, EndpointFault};
 use self::resolver::{GuardedResolver, NotPublic};
 pub use self::signature::{SigningKeyError, SigningKeys};
 use crate::clock::Timestamp;
-use crate::http_client::client_builder;
+use crate::http_client::{client_builder, with_body};
 use crate::retry_after::parse_retry_after;
 
 /// What bounds a sender.
@@ -160,8 +160,8 @@ impl WebhookSender {
             .client
             .post(delivery.endpoint.url.clone())
             .headers(delivery.headers.cloned().unwrap_or_default())
-            .headers(headers(delivery)?)
-            .body(delivery.body.clone());
+            .headers(headers(delivery)?);
+        let request = with_body(request, delivery.body.clone());
         let response = request.send().await.map_err(not_sent)?;
         let status = response.status();
         if status.is_redirection() {

@@ -67,6 +67,18 @@ async fn a_request_carries_the_key_and_the_headers() {
 }
 
 #[tokio::test]
+async fn a_large_request_arrives_whole_and_says_how_long_it_is() {
+    let server = ModelServer::start(vec![hello()]).await;
+    let words = "0123456789".repeat(100_000);
+    let outcome = ask(client(&server, &impatient(0)).as_ref(), request(vec![user(&words)])).await;
+    assert_eq!(outcome.texts(), "hello");
+    let captured = &server.captured()[0];
+    assert_eq!(captured.json()["messages"][0]["content"], words);
+    assert_eq!(captured.headers["content-length"], captured.body.len().to_string());
+    assert!(!captured.headers.contains_key("transfer-encoding"));
+}
+
+#[tokio::test]
 async fn without_a_key_no_authorization_is_sent() {
     let server = ModelServer::start(vec![hello()]).await;
     let settings = ProviderSettings {
