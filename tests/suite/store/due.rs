@@ -7,13 +7,13 @@ use agent_runtime::store::{DueFilter, LeaseTerms};
 use chrono::TimeDelta;
 
 use super::fixtures::{Fixture, now, run_id, tenant};
-use crate::support::deliveries::insert_of;
+use crate::support::deliveries::insertion_of;
 
 on_both_engines!(the_oldest_are_leased_however_many_are_passed_over);
 
 async fn the_oldest_are_leased_however_many_are_passed_over(fixture: Fixture) {
     let time = now();
-    let mut waiting = Vec::new();
+    let (mut waiting, mut insertions) = (Vec::new(), Vec::new());
     for n in 0..300_usize {
         // First those to a busy host, then those of a busy tenant, then all kinds.
         let (tenant, host) = match n {
@@ -33,9 +33,10 @@ async fn the_oldest_are_leased_however_many_are_passed_over(fixture: Fixture) {
             body: "{}".to_owned(),
             created_at: time + TimeDelta::microseconds(n.try_into().unwrap()),
         };
-        insert_of(&tenant, &fixture.database, run_id(), &delivery).await;
+        insertions.push(insertion_of(&tenant, &fixture.database, run_id(), &delivery));
         waiting.push((tenant, host, delivery.delivery_id));
     }
+    fixture.database.execute(&insertions.join(";")).await.unwrap();
     // Those that an earlier version wrote name no receiver.
     let forgotten = "update webhook_deliveries set receiver = null where url = 'https://b.example/'";
     fixture.database.execute(forgotten).await.unwrap();

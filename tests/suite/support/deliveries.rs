@@ -15,6 +15,12 @@ pub(crate) async fn insert(database: &TestDatabase, run_id: RunId, delivery: &Ne
 
 /// Puts a message into the outbox of a tenant, due when it was written.
 pub(crate) async fn insert_of(tenant: &str, database: &TestDatabase, run_id: RunId, delivery: &NewDelivery) {
+    let insert = insertion_of(tenant, database, run_id, delivery);
+    database.execute(&insert).await.unwrap();
+}
+
+/// Returns the statement that does this.
+pub(crate) fn insertion_of(tenant: &str, database: &TestDatabase, run_id: RunId, delivery: &NewDelivery) -> String {
     let text = |text: &str| format!("'{}'", text.replace('\'', "''"));
     let id = |id: uuid::Uuid| match database.engine {
         Engine::Postgres => format!("'{id}'"),
@@ -29,7 +35,7 @@ pub(crate) async fn insert_of(tenant: &str, database: &TestDatabase, run_id: Run
         Engine::Sqlite => format!("x'{hex}'"),
     };
     let at = time(database, delivery.created_at);
-    let sql = format!(
+    format!(
         "insert into webhook_deliveries (
             tenant, delivery_id, run_id, event, url, receiver, secret, status, created_at, due_at, schema_version,
             encoding, payload)
@@ -40,8 +46,7 @@ pub(crate) async fn insert_of(tenant: &str, database: &TestDatabase, run_id: Run
         text(&delivery.url),
         text(&receiver_of(&delivery.url)),
         delivery.secret.as_deref().map_or("null".to_owned(), text),
-    );
-    database.execute(&sql).await.unwrap();
+    )
 }
 
 fn time(database: &TestDatabase, time: Timestamp) -> String {
