@@ -1,9 +1,13 @@
-//! Segments on their way from their rows to what is made of them: read first and then decoded, so that no connection waits for that, in
-//! pieces and beside the async workers where they are large.
+//! Segments on their way from their rows to what is made of them: in pieces, beside the async workers where they are large. Reading goes on
+//! while they are decoded, so that no connection waits for that.
 
-use std::mem::replace;
+use std::mem::take;
+use std::sync::Arc;
 
 use futures_util::TryStreamExt as _;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::try_join;
 
 use super::engine::{Engine, EngineRow};
 use super::statement::Statement;
@@ -26,70 +30,78 @@ pub(super) async fn segments_fold<S: Send + 'static>(
     engine: &impl Engine,
     tenant: &TenantId,
     select: Statement<'_>,
-    mut state: S,
+    state: S,
     each: Each<S>,
 ) -> Result<S, StoreError> {
     let operation = select.operation();
-    let failed = store_error(operation);
-    let mut pile = Pile::new(operation);
-    let mut rows = engine.fetch(select);
-    while let Some(row) = rows.try_next().await.map_err(&failed)? {
-        if pile.stored > MOST {
-            state = replace(&mut pile, Pile::new(operation))
-                .fold(tenant, state, each)
-                .await?;
-        }
-        pile.push(row)?;
-    }
-    // The connection goes back.
-    drop(rows);
-    pile.fold(tenant, state, each).await
+    let (pile, pieces) = unbounded_channel();
+    let reading = read(engine, select, pile);
+    let folding = fold(tenant, operation, pieces, state, each);
+    let ((), state) = try_join!(reading, folding)?;
+    Ok(state)
 }
 
 /// Rows of segments.
-struct Pile {
-    operation: &'static str,
-    /// Each with its bytes, uncompressed.
-    rows: Vec<(EngineRow, u64)>,
+#[derive(Default)]
+struct Piece {
+    rows: Vec<EngineRow>,
     stored: usize,
+    /// The bytes of the segments, uncompressed.
+    bytes: u64,
 }
 
-impl Pile {
-    fn new(operation: &'static str) -> Self {
-        Self {
-            operation,
-            rows: Vec::new(),
-            stored: 0,
+/// A piece with its share of [`MOST`], until it is decoded.
+type PiledPiece = (Piece, OwnedSemaphorePermit);
+
+/// Reads the rows onto the pile.
+async fn read(
+    engine: &impl Engine,
+    select: Statement<'_>,
+    pile: UnboundedSender<PiledPiece>,
+) -> Result<(), StoreError> {
+    let failed = store_error(select.operation());
+    let room = Arc::new(Semaphore::new(MOST));
+    let put = async |piece: Piece| {
+        let share = u32::try_from(piece.stored.min(MOST)).unwrap_or(u32::MAX);
+        // Neither is ever closed while rows are read.
+        if let Ok(share) = Arc::clone(&room).acquire_many_owned(share).await {
+            drop(pile.send((piece, share)));
+        }
+    };
+    let mut rows = engine.fetch(select);
+    let mut piece = Piece::default();
+    while let Some(row) = rows.try_next().await.map_err(&failed)? {
+        let payload: SegmentPayloadRow<'_> = row.read().map_err(&failed)?;
+        piece.stored += payload.stored_bytes();
+        piece.bytes += payload.bytes();
+        piece.rows.push(row);
+        if piece.bytes >= PIECE {
+            put(take(&mut piece)).await;
         }
     }
+    // The connection goes back.
+    drop(rows);
+    put(piece).await;
+    Ok(())
+}
 
-    fn push(&mut self, row: EngineRow) -> Result<(), StoreError> {
-        let payload: SegmentPayloadRow<'_> = row.read().map_err(store_error(self.operation))?;
-        self.stored += payload.stored_bytes();
-        let bytes = payload.bytes();
-        self.rows.push((row, bytes));
-        Ok(())
-    }
-
-    async fn fold<S: Send + 'static>(self, tenant: &TenantId, mut state: S, each: Each<S>) -> Result<S, StoreError> {
-        let operation = self.operation;
-        let mut rows = self.rows.into_iter().peekable();
-        while rows.peek().is_some() {
-            let (mut piece, mut sum) = (Vec::new(), 0);
-            while sum < PIECE
-                && let Some((row, bytes)) = rows.next()
-            {
-                piece.push(row);
-                sum += bytes;
+/// Makes something of what is on the pile.
+async fn fold<S: Send + 'static>(
+    tenant: &TenantId,
+    operation: &'static str,
+    mut pile: UnboundedReceiver<PiledPiece>,
+    mut state: S,
+    each: Each<S>,
+) -> Result<S, StoreError> {
+    while let Some((piece, share)) = pile.recv().await {
+        let work = move || {
+            for row in piece.rows {
+                each(&mut state, &row.read().map_err(store_error(operation))?)?;
             }
-            let work = move || {
-                for row in piece {
-                    each(&mut state, &row.read().map_err(store_error(operation))?)?;
-                }
-                Ok::<_, StoreError>(state)
-            };
-            state = by_size(tenant, sum, work).await?;
-        }
-        Ok(state)
+            drop(share);
+            Ok::<_, StoreError>(state)
+        };
+        state = by_size(tenant, piece.bytes, work).await?;
     }
+    Ok(state)
 }
