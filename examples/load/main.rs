@@ -197,7 +197,7 @@ async fn on_postgres(
     // The last one, since its keys are asked for from then on.
     if options.wants(Part::WorstTenant) {
         let extent = (options.large_messages, options.window() / 2);
-        worst_tenant::measure(launcher, &url, extent, &options.way, report).await?;
+        worst_tenant::measure(launcher, mock, &url, extent, &options.way, report).await?;
     }
     Ok(())
 }

@@ -124,12 +124,21 @@ impl MockModel {
         Ok(Self { address, shared })
     }
 
+    /// Starts another server that speaks like this one, on the runtime that this is called on.
+    pub(crate) async fn another(&self) -> Result<Self> {
+        Self::start(self.shared.pace).await
+    }
+
     /// Lists the providers with their base URLs.
     pub(crate) fn providers(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let address = self.address;
         [FAST, PACED, SLOW, LARGE, CALLING, HELD]
             .into_iter()
-            .map(move |name| (name, format!("http://{address}/{name}/v1")))
+            .map(|name| (name, self.base_url(name)))
+    }
+
+    /// Returns the base URL of a provider.
+    pub(crate) fn base_url(&self, provider: &str) -> String {
+        format!("http://{}/{provider}/v1", self.address)
     }
 
     /// Notes at each arrival what the counter says.

@@ -1,5 +1,6 @@
 //! The service under load: the real binary as a child process, configured by its environment alone.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -42,16 +43,12 @@ impl Launcher {
     /// Describes a service that asks the mock model.
     pub(crate) fn new(binary: &Path, mock: &MockModel, http: reqwest::Client) -> Result<Self> {
         let binary = binary.canonicalize();
-        let binary = binary.context("the release binary is missing; run: cargo build --release")?;
+        let binary = binary.context("the binary is missing; run: cargo build --profile dist")?;
         let mut environment = vec![("AGENT_RUNTIME__HTTP__LISTEN".to_owned(), "127.0.0.1:0".to_owned())];
-        for (provider, base_url) in mock.providers() {
-            let name = provider.to_uppercase();
-            environment.push((
-                format!("AGENT_RUNTIME__PROVIDERS__{name}__KIND"),
-                "openai_chat".to_owned(),
-            ));
-            environment.push((format!("AGENT_RUNTIME__PROVIDERS__{name}__BASE_URL"), base_url));
-        }
+        environment.extend(
+            mock.providers()
+                .flat_map(|(name, base_url)| provider_settings(name, base_url)),
+        );
         Ok(Self {
             binary,
             folder: tempfile::tempdir()?,
@@ -91,17 +88,22 @@ impl Launcher {
 
     /// Starts the service on a store and waits until it is ready.
     pub(crate) async fn start(&self, store_url: &str) -> Result<Service> {
-        self.start_with(store_url, &[]).await
+        let none: [(&str, &str); 0] = [];
+        self.start_with(store_url, &none).await
     }
 
     /// Starts the service with further settings.
-    pub(crate) async fn start_with(&self, store_url: &str, settings: &[(&str, &str)]) -> Result<Service> {
+    pub(crate) async fn start_with(
+        &self,
+        store_url: &str,
+        settings: &[(impl AsRef<OsStr>, impl AsRef<OsStr>)],
+    ) -> Result<Service> {
         let log_path = self.folder.path().join(format!("{}.log", uuid::Uuid::now_v7()));
         let began = Instant::now();
         let mut child = self
             .command(store_url)
             .arg("serve")
-            .envs(settings.iter().copied())
+            .envs(settings.iter().map(|(key, value)| (key, value)))
             .stdout(Stdio::piped())
             .stderr(File::create(&log_path)?)
             .spawn()
@@ -139,6 +141,15 @@ impl Launcher {
         service.ready_after = began.elapsed();
         Ok(service)
     }
+}
+
+/// Returns the settings of a provider that speaks as OpenAI does.
+pub(crate) fn provider_settings(name: &str, base_url: String) -> [(String, String); 2] {
+    let key = format!("AGENT_RUNTIME__PROVIDERS__{}", name.to_uppercase());
+    [
+        (format!("{key}__KIND"), "openai_chat".to_owned()),
+        (format!("{key}__BASE_URL"), base_url),
+    ]
 }
 
 impl Service {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use uuid::Uuid;
 
 use crate::Options;
@@ -35,11 +35,7 @@ pub(crate) struct Runs {
 
 /// Measures how fast the mock model answers when it is asked directly.
 pub(crate) async fn model_limit(mock: &MockModel, http: &reqwest::Client, options: &Options) -> Result<Sample> {
-    let base_url = mock
-        .providers()
-        .find_map(|(name, url)| (name == FAST).then_some(url))
-        .context("no provider")?;
-    let url = format!("{base_url}/chat/completions");
+    let url = format!("{}/chat/completions", mock.base_url(FAST));
     let http = http.clone();
     repeat(options.clients, options.window() / 2, move |()| {
         let request = http

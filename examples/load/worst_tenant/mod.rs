@@ -20,10 +20,10 @@ use self::busy_cores::BusyCores;
 use self::receivers::ContentReceiver;
 use self::ways::{Attacker, Done};
 use crate::client::{Ask, Client};
-use crate::mock::FAST;
+use crate::mock::{FAST, MockModel};
 use crate::report::{Report, megabytes, milliseconds, progress};
 use crate::sample::Sample;
-use crate::service::Launcher;
+use crate::service::{Launcher, provider_settings};
 
 /// What each tenant may do, and how large a session may get here: larger than by default, so that the worst one is worse.
 const SETTINGS: [(&str, &str); 10] = [
@@ -40,9 +40,11 @@ const SETTINGS: [(&str, &str); 10] = [
 ];
 /// Callers of the tenant that is measured, each with one request at a time.
 const CALLERS: usize = 2;
+/// The provider of its runs. The other tenant has all that other parts of the load use.
+const PROVIDER: &str = "light";
 /// The pause between two requests of one of them.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How much less than others the callers of the worst tenant get of a processor that is wanted by several.
+/// How much less than others the callers of the worst tenant, and its model server, get of a processor that is wanted by several.
 const YIELDING: i32 = 10;
 /// How long the worst goes on before it is measured.
 const WARM_UP: Duration = Duration::from_secs(2);
@@ -68,6 +70,7 @@ struct Caller {
 /// Measures a tenant's light requests alone, and beside each way.
 pub(crate) async fn measure(
     launcher: &Launcher,
+    mock: &MockModel,
     url: &str,
     (messages, window): (usize, Duration),
     wanted: &str,
@@ -75,13 +78,13 @@ pub(crate) async fn measure(
 ) -> Result<()> {
     let light = launcher.make_key(url, "light").await?;
     let worst = launcher.make_key(url, "worst").await?;
-    let service = launcher.start_with(url, &SETTINGS).await?;
+    let crowd = yielding_runtime()?;
+    let service = launcher.start_with(url, &settings(mock, &crowd).await?).await?;
     let light = Caller {
         client: service.client.with_key(&light),
         receiver: ContentReceiver::start().await?,
     };
     light.client.put_templated_agent().await?;
-    let crowd = yielding_runtime()?;
     let attacker = Attacker::prepare(service.client.apart()?.with_key(&worst), messages).await?;
     let mut alone = HashMap::new();
     for kind in Light::ALL {
@@ -132,8 +135,8 @@ pub(crate) async fn measure(
     memory(launcher, url, attacker, report).await
 }
 
-/// Starts threads, which end with the process, for the callers of the worst tenant. They yield to those of the measured one, as if they
-/// were on a machine of their own: what they do themselves is not what is measured.
+/// Starts threads, which end with the process, for the callers of the worst tenant and the model server that answers it. They yield to
+/// those of the measured one, as if they were on a machine of their own: what they do themselves is not what is measured.
 fn yielding_runtime() -> Result<Handle> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -145,6 +148,22 @@ fn yielding_runtime() -> Result<Handle> {
         .build()?;
     // To drop it is an error here, also where something else fails.
     Ok(Box::leak(Box::new(runtime)).handle().clone())
+}
+
+/// Returns the settings of the service, with a model server for each tenant.
+async fn settings(mock: &MockModel, crowd: &Handle) -> Result<Vec<(String, String)>> {
+    let of_light = mock.clone();
+    let of_worst = crowd.spawn(async move { of_light.another().await }).await??;
+    Ok(SETTINGS
+        .iter()
+        .map(|(key, value)| (String::from(*key), String::from(*value)))
+        .chain(
+            of_worst
+                .providers()
+                .flat_map(|(name, base_url)| provider_settings(name, base_url)),
+        )
+        .chain(provider_settings(PROVIDER, mock.base_url(FAST)))
+        .collect())
 }
 
 /// Measures what one reader of the large session costs, and many slow ones, each time in a fresh process.
@@ -215,7 +234,7 @@ impl Light {
         let ask = Ask {
             base: None,
             input: "What is the weather like?",
-            provider: FAST,
+            provider: PROVIDER,
         };
         let began = Instant::now();
         match self {
