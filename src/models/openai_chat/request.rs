@@ -1,6 +1,8 @@
 //! Encodes requests. All that may change from step to step comes after the messages, and a message encodes to the same bytes each
 //! time, so that the request of the next step begins with the bytes of this one.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -41,7 +43,7 @@ pub struct Dialect {
 pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -> Vec<u8> {
     let mut messages = Vec::new();
     if !request.system.is_empty() {
-        messages.push(WireMessage::plain("system", &request.system));
+        messages.push(WireMessage::plain("system", &*request.system));
     }
     let mut attachments = Vec::new();
     let mut ids = WireIds::new(dialect.call_ids);
@@ -88,7 +90,7 @@ struct Body<'a> {
     tools: Vec<WireTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<Value>,
-    messages: Vec<WireMessage>,
+    messages: Vec<WireMessage<'a>>,
     stream: bool,
     /// Changes from step to step.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,49 +157,62 @@ fn tool_choice(request: &ModelRequest) -> Option<Value> {
     }
 }
 
-/// The fields of a message in their order; values are JSON texts.
+/// The fields of a message in their order.
 #[derive(Debug)]
-struct WireMessage(Vec<(String, Box<RawValue>)>);
+struct WireMessage<'a>(Vec<(Cow<'a, str>, WireValue<'a>)>);
 
-impl Serialize for WireMessage {
+/// A field of a message. Most are texts of the request, which may be large and are not copied.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum WireValue<'a> {
+    Text(Cow<'a, str>),
+    Json(Box<RawValue>),
+}
+
+impl Serialize for WireMessage<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
-impl WireMessage {
-    fn new(role: &str) -> Self {
+impl<'a> WireMessage<'a> {
+    fn new(role: &'a str) -> Self {
         let mut message = Self(Vec::new());
-        message.set("role", &role);
+        message.set_text("role", role);
         message
     }
 
-    fn plain(role: &str, content: &str) -> Self {
+    fn plain(role: &'a str, content: impl Into<Cow<'a, str>>) -> Self {
         let mut message = Self::new(role);
-        message.set("content", content);
+        message.set_text("content", content);
         message
     }
 
-    fn set(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
+    fn set_text(&mut self, name: &'a str, text: impl Into<Cow<'a, str>>) {
+        self.0.push((name.into(), WireValue::Text(text.into())));
+    }
+
+    fn set(&mut self, name: &'a str, value: &(impl Serialize + ?Sized)) {
         if let Ok(value) = serde_json::value::to_raw_value(value) {
-            self.0.push((name.to_owned(), value));
+            self.0.push((name.into(), WireValue::Json(value)));
         }
     }
 
     /// Adds a verbatim field, unless it is not JSON or the message has it already.
-    fn set_raw(&mut self, name: &str, raw: &RawJson) {
-        let known = self.0.iter().any(|(known, _)| known == name);
-        if let Some(raw) = checked(raw.as_str()).filter(|_| !known) {
-            self.0.push((name.to_owned(), raw));
+    fn set_raw(&mut self, name: impl Into<Cow<'a, str>>, raw: &str) {
+        let name = name.into();
+        let known = self.0.iter().any(|(known, _)| *known == name);
+        if let Some(raw) = checked(raw).filter(|_| !known) {
+            self.0.push((name, WireValue::Json(raw)));
         }
     }
 }
 
-fn push_message(
-    message: &Message,
+fn push_message<'a>(
+    message: &'a Message,
     dialect: &Dialect,
     ids: &mut WireIds,
-    messages: &mut Vec<WireMessage>,
+    messages: &mut Vec<WireMessage<'a>>,
     attachments: &mut Vec<Value>,
 ) {
     for result in message.tool_results() {
@@ -212,19 +227,25 @@ fn push_message(
 }
 
 /// Encodes what the caller's side says, with pictures and files where the dialect says how; `None` if nothing is left to say.
-fn said(role: &str, message: &Message, media: Option<&Dialect>) -> Option<WireMessage> {
-    let parts: Vec<Value> = message.content.iter().filter_map(|part| block(part, media)).collect();
+fn said<'a>(role: &'a str, message: &'a Message, media: Option<&Dialect>) -> Option<WireMessage<'a>> {
     let mut wire = WireMessage::new(role);
-    match (parts.as_slice(), message.role) {
-        ([], Role::Tool) => return None,
-        ([], _) if message.tool_results().next().is_some() => return None,
-        ([], _) => wire.set("content", ""),
-        ([only], _) if only.get("text").is_some() => wire.set("content", &only["text"]),
-        (_, Role::System) => wire.set("content", &message.joined_text()),
-        (parts, _) => wire.set("content", parts),
+    if let [ContentPart::Text(part)] = message.content.as_slice()
+        && !part.text.is_empty()
+    {
+        wire.set_text("content", &part.text);
+    } else {
+        let parts: Vec<Value> = message.content.iter().filter_map(|part| block(part, media)).collect();
+        match (parts.as_slice(), message.role) {
+            ([], Role::Tool) => return None,
+            ([], _) if message.tool_results().next().is_some() => return None,
+            ([], _) => wire.set_text("content", ""),
+            ([only], _) if only.get("text").is_some() => wire.set("content", &only["text"]),
+            (_, Role::System) => wire.set_text("content", message.joined_text()),
+            (parts, _) => wire.set("content", parts),
+        }
     }
     if let Some(name) = message.name.as_deref().filter(|name| is_speaker_name(name)) {
-        wire.set("name", name);
+        wire.set_text("name", name);
     }
     Some(wire)
 }
@@ -236,7 +257,7 @@ fn is_speaker_name(name: &str) -> bool {
 }
 
 /// Encodes an answer; `None` if nothing of it goes back, as with reasoning alone: providers refuse a message without content.
-fn assistant_message(message: &Message, dialect: &Dialect, ids: &mut WireIds) -> Option<WireMessage> {
+fn assistant_message<'a>(message: &'a Message, dialect: &Dialect, ids: &mut WireIds) -> Option<WireMessage<'a>> {
     let own = message
         .provider_fields
         .as_ref()
@@ -245,25 +266,14 @@ fn assistant_message(message: &Message, dialect: &Dialect, ids: &mut WireIds) ->
         .tool_calls()
         .map(|call| wire_call(call, &ids.of_call(message.id, call), own.is_some()))
         .collect();
-    let mut refusal = String::new();
-    let mut text = String::new();
-    let mut blocks: Vec<Box<RawValue>> = Vec::new();
+    let (mut text, mut refusal) = (Cow::Borrowed(""), Cow::Borrowed(""));
     let mut has_opaque = false;
     for part in &message.content {
         match part {
-            ContentPart::Text(part) if !part.text.is_empty() => {
-                text.push_str(&part.text);
-                blocks.extend(serde_json::value::to_raw_value(&text_block(&part.text)));
-            }
-            ContentPart::Refusal { text: words } if dialect.refusal_field => refusal.push_str(words),
-            ContentPart::Refusal { text: words } => {
-                text.push_str(words);
-                blocks.extend(serde_json::value::to_raw_value(&text_block(words)));
-            }
-            ContentPart::Opaque(part) if part.provider == dialect.provider => {
-                has_opaque = true;
-                blocks.extend(checked(part.raw.as_str()));
-            }
+            ContentPart::Text(part) => text += part.text.as_str(),
+            ContentPart::Refusal { text: words } if dialect.refusal_field => refusal += words.as_str(),
+            ContentPart::Refusal { text: words } => text += words.as_str(),
+            ContentPart::Opaque(part) => has_opaque |= part.provider == dialect.provider,
             // Reasoning goes back in the provider's own fields, or not at all.
             _ => {}
         }
@@ -274,22 +284,34 @@ fn assistant_message(message: &Message, dialect: &Dialect, ids: &mut WireIds) ->
     }
     let mut wire = WireMessage::new("assistant");
     if has_opaque {
-        wire.set("content", &blocks);
+        wire.set("content", &blocks(message, dialect));
     } else if text.is_empty() && (!calls.is_empty() || !refusal.is_empty()) {
         wire.set("content", &Value::Null);
     } else {
-        wire.set("content", &text);
+        wire.set_text("content", text);
     }
     if !refusal.is_empty() {
-        wire.set("refusal", &refusal);
+        wire.set_text("refusal", refusal);
     }
     if !calls.is_empty() {
         wire.set("tool_calls", &calls);
     }
     for (name, raw) in own.iter().flat_map(|own| &own.fields) {
-        wire.set_raw(name, raw);
+        wire.set_raw(name, raw.as_str());
     }
     Some(wire)
+}
+
+/// Encodes the parts of an answer that has some of the provider's own among them.
+fn blocks(message: &Message, dialect: &Dialect) -> Vec<Box<RawValue>> {
+    let of_text = |text| serde_json::value::to_raw_value(&text_block(text)).ok();
+    let parts = message.content.iter().filter_map(|part| match part {
+        ContentPart::Text(part) if !part.text.is_empty() => of_text(&part.text),
+        ContentPart::Refusal { text } if !dialect.refusal_field => of_text(text),
+        ContentPart::Opaque(part) if part.provider == dialect.provider => checked(part.raw.as_str()),
+        _ => None,
+    });
+    parts.collect()
 }
 
 /// Tells whether a field of the provider's own says something where there are no words.
@@ -298,10 +320,10 @@ fn is_content((name, raw): &(String, RawJson)) -> bool {
 }
 
 /// Encodes a call. Arguments that are a JSON object go back verbatim.
-fn wire_call(call: &ToolCall, id: &str, own: bool) -> WireMessage {
+fn wire_call<'a>(call: &'a ToolCall, id: &str, own: bool) -> WireMessage<'a> {
     let mut wire = WireMessage(Vec::new());
-    wire.set("id", id);
-    wire.set("type", "function");
+    wire.set_text("id", id.to_owned());
+    wire.set_text("type", "function");
     wire.set(
         "function",
         &serde_json::json!({"arguments": arguments(call), "name": tool_name(&call.name)}),
@@ -313,31 +335,39 @@ fn wire_call(call: &ToolCall, id: &str, own: bool) -> WireMessage {
         .and_then(Fields::parse)
         .unwrap_or_default();
     for (name, raw) in signature.iter() {
-        wire.set_raw(name, &RawJson::new(raw.get()));
+        wire.set_raw(name.to_owned(), raw.get());
     }
     wire
 }
 
 /// Encodes a result as words; pictures and files, which the protocol has no place for in a result, are put aside.
-fn tool_message(result: &ToolResult, id: &str, dialect: &Dialect, attachments: &mut Vec<Value>) -> WireMessage {
+fn tool_message<'a>(
+    result: &'a ToolResult,
+    id: &str,
+    dialect: &Dialect,
+    attachments: &mut Vec<Value>,
+) -> WireMessage<'a> {
     let texts: Vec<&str> = result.content.iter().filter_map(ContentPart::as_text).collect();
     let media = result.content.iter().filter_map(|part| media_block(part, dialect));
     let media: Vec<Value> = media.collect();
-    let mut text = texts.join("\n");
+    let mut text = match texts.as_slice() {
+        [only] => Cow::Borrowed(*only),
+        texts => Cow::Owned(texts.join("\n")),
+    };
     if !media.is_empty() {
         if text.is_empty() {
-            "The result follows as an attachment.".clone_into(&mut text);
+            text = "The result follows as an attachment.".into();
         }
         let label = format!("Attachments of the result of {} ({id}):", result.name);
         attachments.push(text_block(&label));
         attachments.extend(media);
     }
-    let mut wire = WireMessage::plain("tool", &text);
-    wire.set("tool_call_id", id);
+    let mut wire = WireMessage::plain("tool", text);
+    wire.set_text("tool_call_id", id.to_owned());
     wire
 }
 
-fn flush(attachments: &mut Vec<Value>, messages: &mut Vec<WireMessage>) {
+fn flush(attachments: &mut Vec<Value>, messages: &mut Vec<WireMessage<'_>>) {
     if !attachments.is_empty() {
         let mut wire = WireMessage::new("user");
         wire.set("content", attachments);
