@@ -13,7 +13,7 @@ use rustls_platform_verifier::ConfigVerifierExt as _;
 use tokio::task::yield_now;
 
 /// The bytes of a body that are sent before other tasks go on.
-const PIECE: usize = 64 << 10;
+const PIECE: usize = 256 << 10;
 
 /// Begins a client. It follows no redirect, since what is sent belongs to the named host alone, and takes no proxy from the environment.
 ///
