@@ -66,8 +66,8 @@ pub(in crate::http) async fn import_session(
     Ok(response)
 }
 
-/// Answers with the session, which may be large. It is there by now, so that is never refused: it is delayed, and in the end shown without its
-/// states.
+/// Answers with the session, which may be large. It is there by now, so the answer is no problem, after which the caller would make another
+/// one: while there is no room it is delayed, and where the session can't be read it is shown without its states.
 async fn show(
     api: &Arc<Api>,
     tenant: &TenantId,
@@ -90,8 +90,7 @@ async fn show(
         }
     };
     match timeout(api.limits.request_timeout / 2, waiting).await {
-        Ok(shown) => shown,
-        // After a refusal the caller would make it again.
-        Err(_) => Ok(Json(SessionView::bare(head)).into_response()),
+        Ok(Ok(shown)) => Ok(shown),
+        Ok(Err(_)) | Err(_) => Ok(Json(SessionView::bare(head)).into_response()),
     }
 }

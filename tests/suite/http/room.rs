@@ -139,6 +139,32 @@ async fn an_import_that_waits_for_room_is_answered_whole() {
 }
 
 #[tokio::test]
+async fn an_import_that_can_not_be_read_again_is_answered_without_its_states() {
+    let service = Arc::new(Service::start_with(&[ROOM, ("http.request_timeout", "5m")]).await);
+    let large = import(&service, 9_000_000).await;
+    let reader = stop_reading(&service, &large, None).await;
+    let body = json!({"message_history_state": {"messages": vec![json!({"role": "user", "content": "a"}); 500]}});
+    let importing = tokio::spawn({
+        let service = Arc::clone(&service);
+        async move { service.post("/v1/sessions", &body).await }
+    });
+    service.until_counts((2, 0)).await;
+    service.database.break_tables(&["sessions"]).await;
+    drop(reader);
+    let answer = importing.await.unwrap();
+    service.database.mend_tables(&["sessions"]).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let made = answer.json();
+    for state in ["environment_state", "context_state", "message_history_state"] {
+        assert_eq!(made.get(state), None, "{made}");
+    }
+    let whole = service.get(answer.header("location")).await;
+    assert_eq!(whole["session_id"], made["session_id"]);
+    assert_eq!(whole["message_history_state"]["messages"].as_array().unwrap().len(), 500);
+    Arc::into_inner(service).unwrap().finish().await;
+}
+
+#[tokio::test]
 async fn a_result_that_waits_for_room_is_whole() {
     let service = Arc::new(Service::start_with(&[ROOM, ("http.request_timeout", "5m")]).await);
     let session = import(&service, 5_000_000).await;
