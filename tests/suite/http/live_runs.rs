@@ -301,7 +301,8 @@ async fn waits_for_unknown_runs_keep_no_other_tenant_waiting() {
         answers = &mut waits => panic!("{} waits end while the clock stands still", answers.len()),
     }
     stopped.go_on();
-    for answer in waits.await {
+    let answers = tokio::time::timeout(PATIENCE, waits).await;
+    for answer in answers.expect("the times of their ids are believed") {
         assert_eq!(answer.unwrap().status(), 404);
     }
     service.finish().await;
