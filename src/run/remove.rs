@@ -32,6 +32,8 @@ impl RunService {
         session_id: SessionId,
         descendants: bool,
     ) -> Result<Removal, StoreError> {
+        // Who waits for a turn may wait for long, and runs begin meanwhile.
+        let turn = self.ports.sessions.removal_turn(tenant).await;
         let live = shown(self.ports.board.run_list(tenant)).await;
         let user = live
             .iter()
@@ -39,7 +41,6 @@ impl RunService {
         if let Some(user) = user {
             return Ok(Removal::InUse(Some(user.summary.run_id)));
         }
-        let turn = self.ports.sessions.removal_turn(tenant).await;
         let (sessions, owner) = (Arc::clone(&self.ports.sessions), tenant.clone());
         // No caller cancels it: the transaction goes on without its caller, and so its turn lasts.
         let work = async move { sessions.remove(turn, &owner, session_id, descendants).await };
