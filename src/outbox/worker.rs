@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::attempt::{AttemptError, attempt, outcome};
 use super::backoff::Backoff;
 use super::receivers::{Busy, Receivers, Share};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::ids::{IdSource, WorkerId};
 use crate::record::{DeliveryRecord, DeliveryStatus};
 use crate::store::{DeliveryOutcome, DueDelivery, DueFilter, LeaseTerms, Outage, OutboxStore, StoreError};
@@ -123,11 +123,6 @@ impl OutboxWorker {
     /// stay free for others even then, so that what becomes due for them need not wait.
     async fn lease(&self, free: usize) -> Result<Leased, StoreError> {
         let now = self.ports.clock.now();
-        let terms = LeaseTerms {
-            worker: self.worker,
-            now,
-            until: now + self.ports.sender.timeout() + RECORD_PATIENCE + LEASE_MARGIN,
-        };
         let share = self.receivers.share();
         let busy = self.receivers.busy();
         let busy_hosts = Busy {
@@ -141,7 +136,7 @@ impl OutboxWorker {
             if limit == 0 {
                 break;
             }
-            let leased = self.lease_except(&terms, &except, limit).await?;
+            let leased = self.lease_except(now, &except, limit).await?;
             if !leased.due.is_empty() {
                 return Ok(leased);
             }
@@ -149,13 +144,19 @@ impl OutboxWorker {
         Ok(Leased::default())
     }
 
-    async fn lease_except(&self, terms: &LeaseTerms, busy: &Busy, limit: usize) -> Result<Leased, StoreError> {
+    /// Leases messages that are due `now`, but for those of busy hosts and tenants. A lease lasts from when it is asked for.
+    async fn lease_except(&self, now: Timestamp, busy: &Busy, limit: usize) -> Result<Leased, StoreError> {
+        let terms = LeaseTerms {
+            worker: self.worker,
+            now,
+            until: self.ports.clock.now() + self.ports.sender.timeout() + RECORD_PATIENCE + LEASE_MARGIN,
+        };
         let filter = DueFilter {
             limit: u32::try_from(limit).unwrap_or(u32::MAX),
             except_receivers: &busy.hosts,
             except_tenants: &busy.tenants,
         };
-        let due = self.ports.store.delivery_lease(terms, filter).await?;
+        let due = self.ports.store.delivery_lease(&terms, filter).await?;
         Ok(Leased {
             is_full: due.len() == limit,
             due,
