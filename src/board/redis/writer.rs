@@ -64,7 +64,7 @@ struct Round {
 impl Writer {
     /// Writes until the end, then writes what is left.
     pub(super) async fn run(self: Arc<Self>) {
-        // If this is begun again, what was on its way is lost.
+        // If this is begun again, what was on its way is lost. Live runs are shown anew; those that had ended expire on the server.
         self.show_everything();
         let mut refresh = interval((self.expiry / 3).max(Duration::from_millis(1)));
         refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);

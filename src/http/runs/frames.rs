@@ -50,7 +50,7 @@ struct Frame {
 
 impl Frames {
     /// Encodes an event, unless that was done for another reader who still reads it. A large one takes its share of the room, or that
-    /// which the reader has waited for; where there is none, the reader must not hold the event while it waits.
+    /// which the reader has waited for. Where there is none, the reader lets go of the event and waits for room.
     pub(super) async fn encode(
         &self,
         in_flight: &InFlight,
