@@ -13,12 +13,24 @@ use crate::ids::SessionId;
 use crate::session::{BranchPosition, Hash, RootHashInput, SessionHead, hash_context, hash_environment, root_hash};
 
 /// What is known of the stored bytes before the sessions are checked against them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Verification {
+    segments: SegmentCheck,
+    states: StateCheck,
+}
+
+/// The stored segments of a line.
+#[derive(Debug, Default)]
+pub(crate) struct SegmentCheck {
     decoder: HistoryBuilder,
     segments: BTreeMap<(Uuid, i64), Segment>,
-    /// The states whose bytes are as their address says.
-    sound_states: BTreeSet<(&'static str, Hash)>,
+}
+
+/// The stored states of a line.
+#[derive(Debug, Default)]
+pub(crate) struct StateCheck {
+    /// Those whose bytes are as their address says.
+    sound: BTreeSet<(&'static str, Hash)>,
 }
 
 #[derive(Debug)]
@@ -29,9 +41,9 @@ struct Segment {
     content: Result<(Hash, Option<u64>), String>,
 }
 
-impl Verification {
+impl SegmentCheck {
     /// Hashes a segment.
-    pub(crate) fn push_segment(&mut self, row: &SegmentRow<'_>) {
+    pub(crate) fn push(&mut self, row: &SegmentRow<'_>) {
         let segment = Segment {
             first_index: row.first_index,
             message_count: row.message_count(),
@@ -39,20 +51,29 @@ impl Verification {
         };
         self.segments.insert((row.branch_id, row.position), segment);
     }
+}
 
+impl StateCheck {
     /// Hashes a state.
-    pub(crate) fn push_state(&mut self, row: &StateRow) {
+    pub(crate) fn push(&mut self, row: StateRow<'_>) {
         let Ok(bytes) = open_payload(row.stored(), STATE_VERSION) else {
             return;
         };
-        let (kind, computed) = match row.kind.as_str() {
+        let (kind, computed) = match row.kind {
             "environment" => ("environment_state", hash_environment(&bytes)),
             "context" => ("context_state", hash_context(&bytes)),
             _ => return,
         };
-        if Hash::try_from(row.hash.as_slice()) == Ok(computed) {
-            self.sound_states.insert((kind, computed));
+        if Hash::try_from(row.hash) == Ok(computed) {
+            self.sound.insert((kind, computed));
         }
+    }
+}
+
+impl Verification {
+    /// Takes what was found of the segments and the states.
+    pub(crate) fn new(segments: SegmentCheck, states: StateCheck) -> Self {
+        Self { segments, states }
     }
 
     /// Checks the sessions of the line, oldest first.
@@ -85,7 +106,7 @@ impl Verification {
             ("environment_state", head.environment_hash),
             ("context_state", head.context_hash),
         ] {
-            if !self.sound_states.contains(&part) {
+            if !self.states.sound.contains(&part) {
                 faults.push(fault(
                     head.session_id,
                     part.0,
@@ -101,7 +122,7 @@ impl Verification {
             head.position.branch_id.as_uuid(),
             i64::try_from(head.position.position).unwrap_or(-1),
         );
-        let detail = match self.segments.get(&place) {
+        let detail = match self.segments.segments.get(&place) {
             None => "the segment is missing".to_owned(),
             Some(Segment {
                 content: Err(detail), ..

@@ -14,6 +14,7 @@ use super::PostgresStore;
 use super::patience::within;
 use super::signs::Listener;
 use crate::store::open::{OpenError, StoreSettings};
+use crate::store::sql::waiting_reads;
 
 /// A connection that was idle for longer is tested before it is used: after a restart of the server all that were open are dead.
 ///
@@ -88,6 +89,7 @@ impl PostgresStore {
         }
         Ok(Self {
             pool: pool.connect_lazy_with(options),
+            waiting_reads: waiting_reads(settings.max_connections),
             tasks: TaskTracker::new(),
             signs: Listener::default(),
             accepting: Arc::default(),

@@ -1,5 +1,7 @@
 //! Shared statements on PostgreSQL: each in autocommit, on any connection of the pool.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
@@ -10,6 +12,7 @@ use super::queue::{run_insert, run_lease};
 use super::removal::state_lock;
 use super::signs::give_sign;
 use super::{PostgresStore, removal};
+use crate::fair_share::FairShare;
 use crate::store::driver_error::{store_error, task_error};
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
@@ -47,6 +50,10 @@ impl Engine for PostgresStore {
         due_in_pair!(),
         ") d where true"
     );
+
+    fn waiting_reads(&self) -> &Arc<FairShare> {
+        &self.waiting_reads
+    }
 
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>> {
         let rows = statement.into_query::<Postgres>().fetch(&self.pool);

@@ -26,12 +26,15 @@ use super::migration::check_version;
 use super::sql::schema_version;
 use super::traits::{StoreFuture, StoreHealth};
 use super::turns::Turns;
+use crate::fair_share::FairShare;
 use crate::tenant::TenantId;
 
 /// The store on PostgreSQL.
 #[derive(Debug)]
 pub(crate) struct PostgresStore {
     pool: PgPool,
+    /// The connections of reads that wait for processors.
+    waiting_reads: Arc<FairShare>,
     /// Transactions under way, and the listener for signs.
     tasks: TaskTracker,
     signs: Listener,

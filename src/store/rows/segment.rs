@@ -2,10 +2,10 @@
 
 use uuid::Uuid;
 
-use super::{PayloadSizeRow, RowName, from_row};
+use super::{PayloadColumns, PayloadSizeRow, RowName, from_row};
 use crate::ids::BranchId;
 use crate::session::{BranchPosition, Hash};
-use crate::store::codec::{DecodeError, HistoryBuilder, StoredPayload, StoredSegment};
+use crate::store::codec::{DecodeError, HistoryBuilder, StoredSegment};
 use crate::store::error::StoreError;
 use crate::store::traits::SegmentSize;
 
@@ -16,7 +16,7 @@ pub(crate) struct SegmentRow<'r> {
     pub(crate) position: i64,
     pub(crate) first_index: i64,
     message_count: i32,
-    payload: SegmentPayloadRow<'r>,
+    payload: PayloadColumns<'r>,
 }
 
 from_row!(SegmentRow<'r> {
@@ -26,40 +26,6 @@ from_row!(SegmentRow<'r> {
     message_count;
     payload
 });
-
-/// The payload of a segment.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SegmentPayloadRow<'r> {
-    schema_version: i16,
-    encoding: i16,
-    payload: &'r [u8],
-}
-
-from_row!(SegmentPayloadRow<'r> {
-    schema_version,
-    encoding,
-    payload
-});
-
-impl<'r> SegmentPayloadRow<'r> {
-    /// Returns the bytes as they are stored.
-    pub(crate) fn stored_bytes(&self) -> usize {
-        self.payload.len()
-    }
-
-    /// Returns the bytes of the messages as JSON.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.stored().length()
-    }
-
-    fn stored(&self) -> StoredPayload<'r> {
-        StoredPayload {
-            schema_version: self.schema_version,
-            encoding: self.encoding,
-            bytes: self.payload,
-        }
-    }
-}
 
 /// How large a segment is.
 #[derive(Debug)]

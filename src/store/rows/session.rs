@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{PayloadRow, RowName, StoredTime, from_row};
+use super::{PayloadColumns, RowName, StoredTime, from_row};
 use crate::ids::{BranchId, RunId, SessionId};
 use crate::session::{BranchPosition, Bundle, EnvironmentState, Hash, History, SessionHead, StoredContext};
 use crate::store::codec::{
@@ -205,22 +205,22 @@ from_row!(PlaceRow {
 });
 
 /// A stored state as verification reads it.
-#[derive(Debug)]
-pub(crate) struct StateRow {
-    pub(crate) hash: Vec<u8>,
-    pub(crate) kind: String,
-    payload: PayloadRow,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StateRow<'r> {
+    pub(crate) hash: &'r [u8],
+    pub(crate) kind: &'r str,
+    payload: PayloadColumns<'r>,
 }
 
-from_row!(StateRow {
+from_row!(StateRow<'r> {
     hash,
     kind;
     payload
 });
 
-impl StateRow {
+impl<'r> StateRow<'r> {
     /// Returns the state as it is stored.
-    pub(crate) fn stored(&self) -> StoredPayload<'_> {
+    pub(crate) fn stored(&self) -> StoredPayload<'r> {
         self.payload.stored()
     }
 }

@@ -1,6 +1,7 @@
 //! What the shared statements ask of an engine.
 
 use std::fmt;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -12,6 +13,7 @@ use super::agents::NewVersion;
 use super::connection::{Connection, Ended};
 use super::queue::Attempt;
 use super::statement::Statement;
+use crate::fair_share::FairShare;
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
@@ -38,6 +40,9 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
 
     /// Joined to a row of `pair`: its oldest deliveries `d` that meet `due_in_pair!`, with a `where` clause at the end.
     const OLDEST_OF_PAIR: &'static str;
+
+    /// Returns what reads share that keep their connections while they wait for processors.
+    fn waiting_reads(&self) -> &Arc<FairShare>;
 
     /// Reads rows as they come.
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>>;

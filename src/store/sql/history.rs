@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::columns::session_columns;
 use super::engine::Engine;
-use super::pile::segments_fold;
+use super::row_batches::{RowFold, rows_fold};
 use super::sessions::place_lookup;
 use super::statement::Statement;
 use crate::ids::SessionId;
@@ -231,7 +231,7 @@ pub(super) async fn new_message_list(
     let select = Statement::new("list new messages", statement)
         .bind(tenant.as_str())
         .bind(session_id.as_uuid());
-    let builder = history_read(engine, tenant, select).await?;
+    let builder: HistoryBuilder = rows_fold(engine, tenant, select).await?;
     Ok((!builder.is_empty()).then(|| builder.into_messages()))
 }
 
@@ -248,17 +248,13 @@ async fn read_segments<E: Engine>(
         .bind(stored_count(indexes.start))
         .bind(stored_count(indexes.end));
     E::push_segments_join(&mut select);
-    history_read(engine, tenant, select).await
+    rows_fold(engine, tenant, select).await
 }
 
-/// Decodes the segments that a statement selects.
-async fn history_read(
-    engine: &impl Engine,
-    tenant: &TenantId,
-    select: Statement<'_>,
-) -> Result<HistoryBuilder, StoreError> {
-    fn push(builder: &mut HistoryBuilder, segment: &SegmentRow<'_>) -> Result<(), StoreError> {
-        segment.push_into(builder)
+impl RowFold for HistoryBuilder {
+    type Row<'r> = SegmentRow<'r>;
+
+    fn push_row(&mut self, row: SegmentRow<'_>) -> Result<(), StoreError> {
+        row.push_into(self)
     }
-    segments_fold(engine, tenant, select, HistoryBuilder::default(), push).await
 }

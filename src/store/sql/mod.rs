@@ -11,7 +11,7 @@ mod columns;
 
 mod sessions;
 
-mod pile;
+mod row_batches;
 
 mod history;
 mod lists;
@@ -36,6 +36,7 @@ pub(crate) use self::commit::{Refusal, answer, settle, successor_statement};
 pub(crate) use self::connection::{Connection, Ended};
 pub(crate) use self::engine::{Engine, EngineRow, Tally};
 pub(crate) use self::queue::{Attempt, enqueue_in_txn, leased_columns, rows_insert};
+pub(crate) use self::row_batches::waiting_reads;
 pub(crate) use self::runs::run_insert_statement;
 pub(crate) use self::schema::schema_version;
 pub(crate) use self::statement::Statement;

@@ -15,7 +15,7 @@ use crate::store::error::StoreError;
 use crate::store::rows::StoredTime;
 
 /// A statement with a value for each of its placeholders.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Statement<'v> {
     operation: &'static str,
     sql: Cow<'static, str>,

@@ -1,25 +1,19 @@
-//! Verification: four statements, whatever the depth, and one more where ancestors were removed. Payloads are read before they are checked, and
-//! no more of them pile up than a [pile](super::pile) holds.
-
-use std::mem::take;
-
-use futures_util::TryStreamExt as _;
+//! Verification: four statements, whatever the depth, and one more where ancestors were removed. Payloads are checked in
+//! [batches](super::row_batches).
 
 use super::columns::{ancestors, line_of_place, removed_session_columns, session_columns};
 use super::engine::Engine;
 use super::lists::has_gap;
-use super::pile::{MOST, segments_fold};
+use super::row_batches::{RowFold, rows_fold};
 use super::sessions::place_lookup;
 use super::statement::Statement;
 use crate::ids::SessionId;
-use crate::off_thread::by_size;
 use crate::session::SessionHead;
-use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
 use crate::store::retention::Ancestor;
-use crate::store::rows::{RemovedSessionRow, SessionRow, StateRow};
+use crate::store::rows::{RemovedSessionRow, SegmentRow, SessionRow, StateRow};
 use crate::store::traits::VerifyReport;
-use crate::store::verification::Verification;
+use crate::store::verification::{SegmentCheck, StateCheck, Verification};
 use crate::tenant::TenantId;
 
 const SEGMENTS: &str = concat!(
@@ -62,7 +56,6 @@ pub(super) async fn session_verify(
     session_id: SessionId,
 ) -> Result<Option<VerifyReport>, StoreError> {
     const OPERATION: &str = "verify session";
-    let failed = store_error(OPERATION);
     let Some(place) = place_lookup(engine, tenant, session_id).await? else {
         return Ok(None);
     };
@@ -70,29 +63,11 @@ pub(super) async fn session_verify(
         .bind(tenant.as_str())
         .bind(place.branch_id)
         .bind(place.position);
-    let begin = Verification::default();
-    let mut verification = segments_fold(engine, tenant, select, begin, |verification, segment| {
-        verification.push_segment(segment);
-        Ok(())
-    })
-    .await?;
+    let segments: SegmentCheck = rows_fold(engine, tenant, select).await?;
     let select = Statement::new(OPERATION, STATES)
         .bind(tenant.as_str())
         .bind(session_id.as_uuid());
-    let mut rows = engine.fetch(select);
-    let (mut states, mut stored): (Vec<StateRow>, _) = (Vec::new(), 0);
-    while let Some(row) = rows.try_next().await.map_err(&failed)? {
-        if stored > MOST {
-            verification = states_check(tenant, take(&mut states), verification).await;
-            stored = 0;
-        }
-        let state: StateRow = row.read().map_err(&failed)?;
-        stored += state.stored().bytes.len();
-        states.push(state);
-    }
-    // The connection goes back.
-    drop(rows);
-    verification = states_check(tenant, states, verification).await;
+    let states: StateCheck = rows_fold(engine, tenant, select).await?;
     let select = |text| {
         Statement::new(OPERATION, text)
             .bind(tenant.as_str())
@@ -108,17 +83,23 @@ pub(super) async fn session_verify(
         }
     }
     line.sort_by_key(Ancestor::depth);
-    verification.check(&line).map(Some)
+    Verification::new(segments, states).check(&line).map(Some)
 }
 
-async fn states_check(tenant: &TenantId, states: Vec<StateRow>, mut verification: Verification) -> Verification {
-    for state in states {
-        let bytes = state.stored().length();
-        let check = move || {
-            verification.push_state(&state);
-            verification
-        };
-        verification = by_size(tenant, bytes, check).await;
+impl RowFold for SegmentCheck {
+    type Row<'r> = SegmentRow<'r>;
+
+    fn push_row(&mut self, row: SegmentRow<'_>) -> Result<(), StoreError> {
+        self.push(&row);
+        Ok(())
     }
-    verification
+}
+
+impl RowFold for StateCheck {
+    type Row<'r> = StateRow<'r>;
+
+    fn push_row(&mut self, row: StateRow<'_>) -> Result<(), StoreError> {
+        self.push(row);
+        Ok(())
+    }
 }

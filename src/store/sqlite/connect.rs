@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::SqliteStore;
 use crate::store::driver_error::is_passing_error;
 use crate::store::open::{OpenError, StoreSettings};
+use crate::store::sql::waiting_reads;
 
 /// How long a migration waits for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,6 +42,7 @@ impl SqliteStore {
             .connect_lazy_with(options.read_only(true).create_if_missing(false));
         Ok(Self {
             readers,
+            waiting_reads: waiting_reads(settings.max_connections),
             writer,
             tasks: TaskTracker::new(),
             signs: Arc::default(),

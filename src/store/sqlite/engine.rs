@@ -9,6 +9,7 @@ use sqlx::{Connection as _, Sqlite};
 
 use super::SqliteStore;
 use super::queue::{LEASE, lease_in_txn};
+use crate::fair_share::FairShare;
 use crate::store::driver_error::store_error;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{LeaseChoice, LeaseTerms};
@@ -90,6 +91,10 @@ impl Engine for SqliteStore {
         due_in_pair!(),
         ")"
     );
+
+    fn waiting_reads(&self) -> &Arc<FairShare> {
+        &self.waiting_reads
+    }
 
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>> {
         let rows = statement.into_query::<Sqlite>().fetch(&self.readers);

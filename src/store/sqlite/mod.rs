@@ -23,12 +23,15 @@ use super::migration::check_version;
 use super::signs::Signs;
 use super::sql::schema_version;
 use super::traits::{StoreFuture, StoreHealth};
+use crate::fair_share::FairShare;
 
 /// The store on SQLite.
 #[derive(Debug)]
 pub(crate) struct SqliteStore {
     /// Read-only connections.
     readers: SqlitePool,
+    /// Those of reads that wait for processors.
+    waiting_reads: Arc<FairShare>,
     /// The one connection that writes.
     writer: SqlitePool,
     /// Writes under way.

@@ -51,4 +51,5 @@ mod subagent_failures;
 mod subagents;
 mod threads;
 mod verify;
+mod waiting_reads;
 mod windows;

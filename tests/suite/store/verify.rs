@@ -1,19 +1,15 @@
 //! Verification finds what was changed behind the store's back, and names it.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
 use std::pin::pin;
-use std::sync::{Arc, mpsc};
-use std::thread::available_parallelism;
+use std::sync::Arc;
 
-use agent_runtime::off_thread::by_size;
 use agent_runtime::session::{Bundle, EnvironmentState};
-use futures_util::FutureExt as _;
-use futures_util::future::join_all;
 use serde_json::json;
 
 use super::fixtures::{Fixture, summary, tenant, user};
 use crate::support::databases::Engine;
+use crate::support::processors::HeldProcessors;
 
 on_both_engines!(
     a_sound_line_has_no_faults,
@@ -196,16 +192,7 @@ async fn a_verification_that_waits_for_its_turn_holds_no_connection() {
     let variables = json!({"variables": {"text": "x".repeat(1 << 20)}});
     commit.draft.environment = Arc::new(serde_json::from_value(variables).unwrap());
     let session_id = fixture.publish(&commit).await.head.session_id;
-    // All processors that the tenant may have are busy, and some of its work waits for them.
-    let processors = available_parallelism().map_or(2, NonZeroUsize::get).max(2);
-    let (gates, busy): (Vec<_>, Vec<_>) = (0..processors)
-        .map(|_| {
-            let (gate, closed) = mpsc::channel::<()>();
-            (gate, by_size(&fixture.tenant, 1 << 20, move || closed.recv().is_err()))
-        })
-        .unzip();
-    let mut busy = pin!(join_all(busy));
-    assert!(busy.as_mut().now_or_never().is_none());
+    let held = HeldProcessors::of(&fixture.tenant).await;
     let mut verifying = pin!(fixture.store.session_verify(&fixture.tenant, session_id));
     let others = async {
         // They take turns at the connection with the verification, which so comes to the states.
@@ -218,7 +205,7 @@ async fn a_verification_that_waits_for_its_turn_holds_no_connection() {
         report = &mut verifying => panic!("{report:?}"),
         () = others => (),
     }
-    drop(gates);
-    let (report, _) = tokio::join!(verifying, busy);
+    drop(held);
+    let report = verifying.await;
     assert!(report.unwrap().unwrap().faults.is_empty());
 }

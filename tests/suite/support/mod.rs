@@ -24,6 +24,7 @@ pub(crate) mod hostile;
 pub(crate) mod languages;
 pub(crate) mod memory_journal;
 pub(crate) mod ports;
+pub(crate) mod processors;
 pub(crate) mod provider_rules;
 pub(crate) mod proxy;
 pub(crate) mod recorder;

@@ -1,0 +1,140 @@
+//! Reads rows with large payloads, and decodes them in batches beside the async workers while more rows are read.
+//!
+//! Up to [`MAX_BUFFERED_BYTES`] of a read wait to be decoded. When they are full, the read waits for a processor with its connection open.
+//! A tenant may have few reads in that state (`Engine::waiting_reads`). Any other read returns its connection, drops what it has read, waits
+//! for its turn and starts again.
+
+use std::mem::take;
+use std::sync::Arc;
+
+use futures_util::TryStreamExt as _;
+use sqlx::FromRow;
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::try_join;
+
+use super::engine::{Engine, EngineRow};
+use super::statement::Statement;
+use crate::fair_share::{FairShare, Share};
+use crate::off_thread::by_size;
+use crate::store::driver_error::store_error;
+use crate::store::error::StoreError;
+use crate::store::rows::PayloadColumns;
+use crate::tenant::TenantId;
+
+/// The most stored bytes of a read that wait to be decoded.
+const MAX_BUFFERED_BYTES: usize = 16 << 20;
+/// About how many bytes, uncompressed, are decoded at a stretch.
+const BATCH_BYTES: u64 = 1 << 20;
+
+/// What is made of the rows of a read, in any order.
+pub(super) trait RowFold: Default + Send + 'static {
+    /// A row, with the columns of a payload among others.
+    type Row<'r>: FromRow<'r, PgRow> + FromRow<'r, SqliteRow>;
+
+    /// Adds a row.
+    fn push_row(&mut self, row: Self::Row<'_>) -> Result<(), StoreError>;
+}
+
+/// Shares half of the connections among reads that wait for processors.
+pub(crate) fn waiting_reads(max_connections: u32) -> Arc<FairShare> {
+    let half = usize::try_from(max_connections / 2).unwrap_or(usize::MAX);
+    FairShare::new(half.max(1))
+}
+
+/// Reads the rows that a statement selects, and decodes all of them.
+pub(super) async fn rows_fold<F: RowFold>(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    select: Statement<'_>,
+) -> Result<F, StoreError> {
+    let mut turn = None;
+    loop {
+        let (buffer, batches) = unbounded_channel();
+        let reading = read(engine, tenant, select.clone(), turn.take(), buffer);
+        let folding = fold(tenant, select.operation(), batches);
+        match try_join!(reading, folding) {
+            Ok(((), folded)) => return Ok(folded),
+            Err(Stop::Failed(error)) => return Err(error),
+            Err(Stop::BufferFull) => turn = Some(engine.waiting_reads().take(tenant, 1).await),
+        }
+    }
+}
+
+/// Why an attempt ends early.
+enum Stop {
+    /// The tenant has no turn to wait with a connection.
+    BufferFull,
+    Failed(StoreError),
+}
+
+#[derive(Default)]
+struct RowBatch {
+    rows: Vec<EngineRow>,
+    stored_bytes: usize,
+    /// The bytes of the payloads, uncompressed.
+    bytes: u64,
+}
+
+/// A batch with its part of [`MAX_BUFFERED_BYTES`], until it is decoded.
+type BufferedBatch = (RowBatch, OwnedSemaphorePermit);
+
+/// Reads the rows into the buffer.
+async fn read(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    select: Statement<'_>,
+    mut turn: Option<Share>,
+    buffer: UnboundedSender<BufferedBatch>,
+) -> Result<(), Stop> {
+    let failed = store_error(select.operation());
+    let room = Arc::new(Semaphore::new(MAX_BUFFERED_BYTES));
+    let put = async |batch: RowBatch| {
+        let bytes = u32::try_from(batch.stored_bytes.min(MAX_BUFFERED_BYTES)).unwrap_or(u32::MAX);
+        // Neither is ever closed while rows are read.
+        if let Ok(part) = Arc::clone(&room).acquire_many_owned(bytes).await {
+            drop(buffer.send((batch, part)));
+        }
+    };
+    let mut rows = engine.fetch(select);
+    let mut batch = RowBatch::default();
+    while let Some(row) = rows.try_next().await.map_err(|error| Stop::Failed(failed(error)))? {
+        let payload: PayloadColumns<'_> = row.read().map_err(|error| Stop::Failed(failed(error)))?;
+        batch.stored_bytes += payload.stored().bytes.len();
+        batch.bytes += payload.stored().length();
+        batch.rows.push(row);
+        if batch.bytes >= BATCH_BYTES {
+            let must_wait = room.available_permits() < batch.stored_bytes.min(MAX_BUFFERED_BYTES);
+            if must_wait && turn.is_none() {
+                turn = Some(engine.waiting_reads().try_take(tenant, 1).ok_or(Stop::BufferFull)?);
+            }
+            put(take(&mut batch)).await;
+        }
+    }
+    // The connection goes back.
+    drop((rows, turn));
+    put(batch).await;
+    Ok(())
+}
+
+/// Decodes what is in the buffer.
+async fn fold<F: RowFold>(
+    tenant: &TenantId,
+    operation: &'static str,
+    mut buffer: UnboundedReceiver<BufferedBatch>,
+) -> Result<F, Stop> {
+    let mut folded = F::default();
+    while let Some((batch, part)) = buffer.recv().await {
+        let work = move || {
+            for row in batch.rows {
+                folded.push_row(row.read().map_err(store_error(operation))?)?;
+            }
+            drop(part);
+            Ok::<_, StoreError>(folded)
+        };
+        folded = by_size(tenant, batch.bytes, work).await.map_err(Stop::Failed)?;
+    }
+    Ok(folded)
+}

@@ -1,0 +1,99 @@
+//! Reads of large sessions that wait for processors of their tenant leave connections to others.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::session::Bundle;
+use agent_runtime::store::{StoreSettings, open};
+use futures_util::future::{join, join_all};
+
+use super::fixtures::{Fixture, tenant};
+use crate::support::databases::{Engine, TestDatabase};
+use crate::support::processors::HeldProcessors;
+use crate::support::wait::until;
+
+const SESSIONS: usize = 48;
+
+/// Connections that hold a result which the store does not read on.
+const STUCK: &str = "select count(*) from pg_stat_activity
+    where datname = current_database() and state = 'active' and wait_event = 'ClientWrite'";
+
+/// Text that can't be compressed much.
+fn noise(seed: usize, bytes: usize) -> String {
+    const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    let mut random = vec![0; bytes];
+    blake3::Hasher::new()
+        .update(&seed.to_le_bytes())
+        .finalize_xof()
+        .fill(&mut random);
+    let letters = random.iter().map(|byte| char::from(LETTERS[usize::from(byte % 64)]));
+    letters.collect()
+}
+
+/// A line of sessions whose messages have some 36 MiB as they are stored: more than what is buffered here and in the system.
+async fn large_line(fixture: &Fixture) -> Arc<Bundle> {
+    let mut tip = None;
+    for number in 0..SESSIONS {
+        let commit = fixture.commit(tip.as_ref(), &[&noise(number, 1 << 20)]);
+        tip = Some(fixture.publish(&commit).await);
+    }
+    tip.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_that_wait_for_processors_leave_connections_to_other_tenants() {
+    const READS: usize = 4;
+    let Some(mut fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    fixture.tenant = tenant("reader-of-much");
+    let tip = large_line(&fixture).await;
+    let settings = StoreSettings {
+        acquire_timeout: Duration::from_secs(5),
+        ..TestDatabase::settings()
+    };
+    let (store, tenant_of_much, session_id) = (
+        open(fixture.database.url(), settings).await.unwrap(),
+        &fixture.tenant,
+        tip.head.session_id,
+    );
+    let held = HeldProcessors::of(tenant_of_much).await;
+    let verifying = join_all((0..READS).map(|_| store.session_verify(tenant_of_much, session_id)));
+    let loading = join_all((0..READS).map(|_| store.bundle_load(tenant_of_much, session_id)));
+    let mut reading = pin!(join(verifying, loading));
+    let other = tenant("reader-of-little");
+    let others = async {
+        until("no read waits for processors", async || {
+            fixture.database.number(STUCK).await > 0
+        })
+        .await;
+        // Each waits for connections in turn with those reads, so all of them have begun in the end.
+        for _ in 0..50 {
+            assert_eq!(store.session_lookup(&other, session_id).await.unwrap(), None);
+        }
+        // Of four connections half may wait, and of those a tenant alone has half.
+        until("more than one read waits with its connection", async || {
+            fixture.database.number(STUCK).await == 1
+        })
+        .await;
+    };
+    tokio::select! {
+        ended = &mut reading => panic!("{:?}", ended.0),
+        () = others => (),
+    }
+    drop(held);
+    let (reports, bundles) = reading.await;
+    for report in reports {
+        let report = report.unwrap().unwrap();
+        let sessions = SESSIONS as u64;
+        assert_eq!(
+            (report.sessions, report.messages, report.faults),
+            (sessions, sessions, vec![])
+        );
+    }
+    for bundle in bundles {
+        assert_eq!(bundle.unwrap().unwrap(), *tip);
+    }
+    store.close().await;
+}
