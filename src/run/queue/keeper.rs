@@ -1,19 +1,21 @@
 //! Beside the work: renews the leases of this process, and keeps what its runs have told, spent and applied.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 
 use crate::run::active::{ActiveRun, Tenure};
 use crate::run::service::RunService;
 use crate::store::{Outage, RenewedLease, Store, StoreError};
+use crate::tenant::TenantId;
 
 /// How often events, usage and applied messages are kept.
 const KEEPING: Duration = Duration::from_secs(1);
-/// Of how many runs they are kept at the same time.
+/// Of how many runs of a tenant they are kept at the same time.
 const KEPT_AT_ONCE: usize = 8;
 
 impl RunService {
@@ -58,17 +60,38 @@ impl RunService {
         }
     }
 
-    /// Keeps what runs have told, spent and applied, until the last run has ended.
+    /// Keeps what runs have told, spent and applied, until the last run has ended. Each tenant is waited for by itself: large events wait for
+    /// the processors of their tenant.
     pub(in crate::run) async fn keep_progress(self: Arc<Self>) {
         let mut ticks = ticks(KEEPING);
-        while self.next_tick(&mut ticks).await {
-            let runs = stream::iter(self.active.leased());
-            runs.for_each_concurrent(KEPT_AT_ONCE, |run| {
-                let service = &self;
-                async move { service.keep(&run).await }
-            })
-            .await;
+        let mut keeping = FuturesUnordered::new();
+        let mut tenants = HashSet::new();
+        loop {
+            tokio::select! {
+                () = self.ended.cancelled() => return,
+                Some(tenant) = keeping.next() => {
+                    tenants.remove(&tenant);
+                }
+                _ = ticks.tick() => {
+                    let mut runs: HashMap<_, Vec<_>> = HashMap::new();
+                    for run in self.active.leased() {
+                        runs.entry(run.tenant.clone()).or_default().push(run);
+                    }
+                    for (tenant, runs) in runs {
+                        if tenants.insert(tenant.clone()) {
+                            keeping.push(self.keep_all(tenant, runs));
+                        }
+                    }
+                }
+            }
         }
+    }
+
+    /// Keeps what the runs of a tenant have told, spent and applied.
+    async fn keep_all(&self, tenant: TenantId, runs: Vec<Arc<ActiveRun>>) -> TenantId {
+        let keeping = stream::iter(&runs).for_each_concurrent(KEPT_AT_ONCE, |run| self.keep(run));
+        keeping.await;
+        tenant
     }
 
     async fn next_tick(&self, ticks: &mut Interval) -> bool {

@@ -3,6 +3,7 @@
 mod durable_steps;
 mod hostile;
 mod leases;
+mod progress;
 mod sessions;
 mod subagents;
 mod unreadable;
