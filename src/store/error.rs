@@ -94,7 +94,7 @@ impl StoreError {
         let Self::Corrupt { source, .. } = self else {
             return false;
         };
-        matches!(source.downcast_ref(), Some(DecodeError::NewerVersion { .. }))
+        source.downcast_ref().is_some_and(DecodeError::is_of_later_version)
     }
 }
 

@@ -164,9 +164,9 @@ pub const UNREADABLE_ATTEMPTS: u32 = 3;
 /// Why what is asked of a run can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadableRequest {
-    /// A later version of agent-runtime has stored it.
-    #[error("the request is stored in the form {0}, which a newer version of agent-runtime has made")]
-    Newer(i16),
+    /// A later version of agent-runtime has stored it; says how that is known.
+    #[error("a newer version of agent-runtime has stored the request: {0}")]
+    Newer(String),
     /// It is damaged; says how.
     #[error("the stored request is damaged: {0}")]
     Damaged(String),

@@ -136,7 +136,15 @@ pub enum DecodeError {
     /// No version is below 1.
     #[error("{0} is no known version")]
     UnknownVersion(i16),
-    /// There is no such way to compress.
+    /// A later version of agent-runtime compressed it.
+    #[error("encoding {found} is newer than {known}, the newest that this version of agent-runtime reads")]
+    NewerEncoding {
+        /// The encoding that was found.
+        found: i16,
+        /// The newest encoding that is known.
+        known: i16,
+    },
+    /// No encoding is below 0.
     #[error("{0} is no known encoding")]
     UnknownEncoding(i16),
     /// It would take more memory than any payload may.
@@ -162,11 +170,16 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
+    /// Tells whether a later version of agent-runtime has written the payload.
+    pub(crate) fn is_of_later_version(&self) -> bool {
+        matches!(self, Self::NewerVersion { .. } | Self::NewerEncoding { .. })
+    }
+
     /// Names the column at fault: that of the payload unless its version or encoding is unknown.
     pub(crate) fn column(&self, payload: &'static str) -> &'static str {
         match self {
             Self::NewerVersion { .. } | Self::UnknownVersion(_) => "schema_version",
-            Self::UnknownEncoding(_) => "encoding",
+            Self::NewerEncoding { .. } | Self::UnknownEncoding(_) => "encoding",
             Self::MessageCount { .. } => "message_count",
             Self::TooLong | Self::Decompress(_) | Self::Json(_) | Self::Text(_) => payload,
         }
@@ -196,7 +209,8 @@ impl Decoder {
             RAW => Ok(Cow::Borrowed(stored.bytes)),
             // A frame without a dictionary refers to none.
             ZSTD | ZSTD_1 => self.decompress(stored.bytes).map(Cow::Owned),
-            unknown => Err(DecodeError::UnknownEncoding(unknown)),
+            found @ ..RAW => Err(DecodeError::UnknownEncoding(found)),
+            found => Err(DecodeError::NewerEncoding { found, known: ZSTD_1 }),
         }
     }
 
@@ -263,8 +277,12 @@ mod tests {
             schema_version: 0,
             ..good.clone()
         };
+        let compressed_anew = Payload {
+            encoding: ZSTD_1 + 1,
+            ..good.clone()
+        };
         let unknown = Payload {
-            encoding: 7,
+            encoding: -1,
             ..good.clone()
         };
         // A frame header that promises 2^40 bytes.
@@ -278,15 +296,17 @@ mod tests {
             ..good
         };
         let columns = [
-            (cut, "payload"),
-            (newer, "schema_version"),
-            (unversioned, "schema_version"),
-            (unknown, "encoding"),
-            (bomb, "payload"),
+            (cut, "payload", false),
+            (newer, "schema_version", true),
+            (unversioned, "schema_version", false),
+            (compressed_anew, "encoding", true),
+            (unknown, "encoding", false),
+            (bomb, "payload", false),
         ];
-        for (payload, column) in columns {
+        for (payload, column, is_of_later_version) in columns {
             let error = Decoder::default().open(payload.as_stored(), 1).unwrap_err();
-            assert_eq!(error.column("payload"), column, "{error}");
+            let found = (error.column("payload"), error.is_of_later_version());
+            assert_eq!(found, (column, is_of_later_version), "{error}");
         }
     }
 

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{RowName, RunSummaryRow, from_row, stored_count};
 use crate::ids::RunId;
 use crate::record::RunControl;
-use crate::store::codec::{DecodeError, StoredPayload, decode_request};
+use crate::store::codec::{StoredPayload, decode_request};
 use crate::store::error::StoreError;
 use crate::store::queue::{Lease, LeasedRun, RenewedLease, UnreadableRequest};
 use crate::tenant::ParseTenantError;
@@ -148,9 +148,13 @@ fn read_request(row: &LeaseRow) -> Result<String, UnreadableRequest> {
         encoding: row.request_encoding,
         bytes: &row.request,
     };
-    decode_request(stored).map_err(|error| match error {
-        DecodeError::NewerVersion { found, .. } => UnreadableRequest::Newer(found),
-        error => UnreadableRequest::Damaged(error.to_string()),
+    decode_request(stored).map_err(|error| {
+        let reason = error.to_string();
+        if error.is_of_later_version() {
+            UnreadableRequest::Newer(reason)
+        } else {
+            UnreadableRequest::Damaged(reason)
+        }
     })
 }
 
