@@ -1,7 +1,9 @@
 //! Opening the file.
 
+use std::fs::Permissions;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +23,15 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often, and after which pause, a file that is busy at once is tried again.
 const BUSY_ATTEMPTS: usize = 100;
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
+/// The permissions of users who are neither the owner of a file nor in its group.
+const OTHERS: u32 = 0o007;
 
 impl SqliteStore {
     /// Opens the file, and makes it and its folder where they are missing.
     pub(crate) async fn connect(url: &str, settings: &StoreSettings) -> Result<Self, OpenError> {
         // Waiting for another process that writes is waiting for one's turn, too.
         let options = parse(url)?.busy_timeout(settings.acquire_timeout);
+        close_to_others(&options).await;
         connect_writer(&options).await?;
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
@@ -123,6 +128,33 @@ async fn make_private_file(options: &SqliteConnectOptions) -> Result<(), OpenErr
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(connect_error(options, error)),
         _ => Ok(()),
     }
+}
+
+/// Takes the permissions of other users from files that an earlier version has made. Those of the group stay, since an operator may have
+/// granted them.
+async fn close_to_others(options: &SqliteConnectOptions) {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut path = options.get_filename().as_os_str().to_owned();
+        path.push(suffix);
+        let path = Path::new(&path);
+        match close_file_to_others(path).await {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => tracing::warn!(
+                path = %path.display(),
+                error = &error as &dyn std::error::Error,
+                "other users of this machine may have access to a file of the store"
+            ),
+            _ => (),
+        }
+    }
+}
+
+async fn close_file_to_others(path: &Path) -> io::Result<()> {
+    let metadata = tokio::fs::metadata(path).await?;
+    let mode = metadata.permissions().mode();
+    if mode & OTHERS == 0 || !metadata.is_file() {
+        return Ok(());
+    }
+    tokio::fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS)).await
 }
 
 /// Names the file in the error.

@@ -302,3 +302,28 @@ async fn a_new_file_is_its_owner_s_alone() {
     }
     store.close().await;
 }
+
+#[tokio::test]
+async fn files_of_an_earlier_version_are_closed_to_others() {
+    // One that was made without care, one that is shared with a group on purpose, and one that is closed already.
+    for (before, after) in [(0o644, 0o640), (0o664, 0o660), (0o600, 0o600)] {
+        let database = TestDatabase::sqlite();
+        let earlier = open(database.url(), TestDatabase::settings()).await.unwrap();
+        let path = Path::new(database.url().strip_prefix("sqlite://").unwrap());
+        let files = || {
+            let files = fs::read_dir(path.parent().unwrap()).unwrap();
+            files.map(|file| file.unwrap().path()).collect::<Vec<_>>()
+        };
+        assert_eq!(files().len(), 3, "the file, its log and the index of that");
+        for file in files() {
+            fs::set_permissions(&file, fs::Permissions::from_mode(before)).unwrap();
+        }
+        let store = open(database.url(), TestDatabase::settings()).await.unwrap();
+        for file in files() {
+            let mode = fs::metadata(&file).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, after, "{}", file.display());
+        }
+        store.close().await;
+        earlier.close().await;
+    }
+}
