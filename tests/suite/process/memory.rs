@@ -16,9 +16,16 @@ use tokio::time::{sleep, timeout};
 
 use super::binary::{Home, PATIENCE};
 use super::service::Service;
+use crate::end_to_end::on_every_store;
 use crate::store::fixtures::Fixture;
 use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
+
+on_every_store!(
+    slow_readers_of_a_large_session_take_no_more_than_the_bytes_in_flight,
+    callers_who_read_no_events_take_no_more_than_the_bytes_in_flight,
+    readers_of_the_end_of_one_run_share_it_in_memory,
+);
 
 const MEGABYTE: u64 = 1 << 20;
 /// What a process takes beside what is bounded: stacks, buffers, the caches of the store, and what the allocator has not given back, of
@@ -26,8 +33,7 @@ const MEGABYTE: u64 = 1 << 20;
 const SLACK: u64 = 80 * MEGABYTE;
 
 /// A store with sessions that continue one another, each by a message of so many bytes, which is the output of its run as well.
-async fn store_line(count: usize, bytes: usize) -> (TestDatabase, Vec<Arc<Bundle>>) {
-    let database = TestDatabase::sqlite();
+async fn store_line(database: TestDatabase, count: usize, bytes: usize) -> (TestDatabase, Vec<Arc<Bundle>>) {
     let fixture = Fixture {
         store: open(database.url(), TestDatabase::settings()).await.unwrap(),
         tenant: TenantId::anonymous(),
@@ -134,11 +140,10 @@ async fn read_slowly(mut stream: TcpStream) {
     }
 }
 
-#[tokio::test]
-async fn slow_readers_of_a_large_session_take_no_more_than_the_bytes_in_flight() {
+async fn slow_readers_of_a_large_session_take_no_more_than_the_bytes_in_flight(database: TestDatabase) {
     const COUNT: usize = 8;
     const BYTES: usize = 3_000_000;
-    let (database, line) = store_line(COUNT, BYTES).await;
+    let (database, line) = store_line(database, COUNT, BYTES).await;
     let budget = 80 * MEGABYTE;
     let home = Home::new(database.url()).variable("AGENT_RUNTIME__HTTP__MAX_BYTES_IN_FLIGHT", &budget.to_string());
     let service = Service::start(&home).await;
@@ -166,8 +171,7 @@ async fn slow_readers_of_a_large_session_take_no_more_than_the_bytes_in_flight()
     service.stop().await;
 }
 
-#[tokio::test]
-async fn callers_who_read_no_events_take_no_more_than_the_bytes_in_flight() {
+async fn callers_who_read_no_events_take_no_more_than_the_bytes_in_flight(database: TestDatabase) {
     // Each has an end of its own, which has the text twice: more than the system takes from a process for one connection. Together they
     // are far more than what is allowed.
     const RUNS: usize = 60;
@@ -175,7 +179,7 @@ async fn callers_who_read_no_events_take_no_more_than_the_bytes_in_flight() {
     // What reads take that go on at once, before there is room for what they have found: four of one tenant, each with the text as it is
     // stored, as JSON, in the record and in the event.
     const READS: u64 = 4 * 8 * BYTES as u64;
-    let (database, line) = store_line(RUNS, BYTES).await;
+    let (database, line) = store_line(database, RUNS, BYTES).await;
     let budget = 16 * MEGABYTE;
     let home = Home::new(database.url()).variable("AGENT_RUNTIME__HTTP__MAX_BYTES_IN_FLIGHT", &budget.to_string());
     let service = Service::start(&home).await;
@@ -223,11 +227,10 @@ async fn callers_who_read_no_events_take_no_more_than_the_bytes_in_flight() {
     service.stop().await;
 }
 
-#[tokio::test]
-async fn readers_of_the_end_of_one_run_share_it_in_memory() {
+async fn readers_of_the_end_of_one_run_share_it_in_memory(database: TestDatabase) {
     const READERS: usize = 40;
     const BYTES: usize = 3_000_000;
-    let (database, line) = store_line(1, BYTES).await;
+    let (database, line) = store_line(database, 1, BYTES).await;
     // Enough for each of them to have its own.
     let budget = 4_000 * MEGABYTE;
     let home = Home::new(database.url()).variable("AGENT_RUNTIME__HTTP__MAX_BYTES_IN_FLIGHT", &budget.to_string());
