@@ -160,7 +160,10 @@ async fn an_import_that_can_not_be_read_again_is_answered_without_its_states() {
     }
     let whole = service.get(answer.header("location")).await;
     assert_eq!(whole["session_id"], made["session_id"]);
-    assert_eq!(whole["message_history_state"]["messages"].as_array().unwrap().len(), 500);
+    assert_eq!(
+        whole["message_history_state"]["messages"].as_array().unwrap().len(),
+        500
+    );
     Arc::into_inner(service).unwrap().finish().await;
 }
 
