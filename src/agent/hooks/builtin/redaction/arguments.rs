@@ -1,67 +1,91 @@
 //! Arguments of tool calls: JSON before and JSON after.
 
-use super::patterns::Patterns;
+use std::borrow::Cow;
+
+use super::redactor::Redactor;
 use crate::json::{Object, Value};
 
 /// The only member of arguments of which nothing can be kept.
 const WHOLE: &str = "redacted";
 
-impl Patterns {
+impl Redactor<'_> {
     /// Returns arguments without what the patterns find, in their text or in the values that it stands for. What was JSON stays JSON,
     /// and what holds nothing to remove stays the same bytes.
     pub(super) fn arguments(&self, text: &str) -> String {
-        let replaced = self.text(text);
-        let Ok(value) = serde_json::from_str::<Value>(text) else {
-            return replaced.into_owned();
-        };
-        // Matches that reach over several members are found in the text alone, escaped ones in the values alone.
-        let base = serde_json::from_str::<Value>(&replaced).unwrap_or_else(|_| value.clone());
-        let redacted = self.value(base.clone());
-        let text = if redacted != base {
-            redacted.to_string()
-        } else if base != value {
-            replaced.into_owned()
-        } else {
-            text.to_owned()
-        };
-        if self.finds_in(&text) {
-            let whole = Object::from_iter([(WHOLE.to_owned(), Value::Bool(true))]);
-            return Value::Object(whole).to_string();
+        if !self.patterns().finds_in_json(text) {
+            return text.to_owned();
         }
-        text
+        self.bounded(text, || self.redacted_arguments(text), whole)
     }
 
-    /// Returns a value without what the patterns find in its strings, keys and numbers.
-    pub(super) fn value(&self, value: Value) -> Value {
+    fn redacted_arguments(&self, text: &str) -> String {
+        let replaced = self.text(text);
+        // Matches that reach over several members are found in the text alone, escaped ones in the values alone.
+        let (mut value, base) = match (serde_json::from_str::<Value>(&replaced), &replaced) {
+            (Ok(value), _) => (value, replaced),
+            (Err(_), Cow::Borrowed(_)) => return replaced.into_owned(),
+            (Err(_), Cow::Owned(_)) => match serde_json::from_str(text) {
+                Ok(value) => (value, Cow::Borrowed(text)),
+                Err(_) => return replaced.into_owned(),
+            },
+        };
+        let text = if self.value(&mut value) {
+            value.to_string()
+        } else {
+            base.into_owned()
+        };
+        if self.finds_in(&text) { whole() } else { text }
+    }
+
+    /// Removes what the patterns find from the strings, keys and numbers of a value; tells whether there was any.
+    pub(super) fn value(&self, value: &mut Value) -> bool {
         match value {
-            Value::String(text) => Value::String(self.text(&text).into_owned()),
-            Value::Number(number) => {
-                let text = number.to_string();
-                if self.finds_in(&text) {
-                    Value::String(self.text(&text).into_owned())
-                } else {
-                    Value::Number(number)
+            Value::String(text) => match self.text(text) {
+                Cow::Borrowed(_) => false,
+                Cow::Owned(redacted) => {
+                    *text = redacted;
+                    true
                 }
-            }
-            Value::Array(values) => values.into_iter().map(|value| self.value(value)).collect(),
-            Value::Object(object) => Value::Object(self.object(object)),
-            value @ (Value::Null | Value::Bool(_)) => value,
+            },
+            Value::Number(number) => match self.text(&number.to_string()) {
+                Cow::Borrowed(_) => false,
+                Cow::Owned(redacted) => {
+                    *value = Value::String(redacted);
+                    true
+                }
+            },
+            Value::Array(values) => values.iter_mut().fold(false, |found, value| self.value(value) | found),
+            Value::Object(object) => self.object(object),
+            Value::Null | Value::Bool(_) => false,
         }
     }
 
     /// Does the same for an object.
-    pub(super) fn object(&self, object: Object) -> Object {
-        let redacted = object
-            .into_iter()
-            .map(|(key, value)| (self.text(&key).into_owned(), self.value(value)));
-        redacted.collect()
+    pub(super) fn object(&self, object: &mut Object) -> bool {
+        let in_values = object
+            .values_mut()
+            .fold(false, |found, value| self.value(value) | found);
+        let in_keys = object.keys().any(|key| self.finds_in(key));
+        if in_keys {
+            let entries = std::mem::take(object).into_iter();
+            *object = entries
+                .map(|(key, value)| (self.text(&key).into_owned(), value))
+                .collect();
+        }
+        in_values || in_keys
     }
+}
+
+fn whole() -> String {
+    let whole = Object::from_iter([(WHOLE.to_owned(), Value::Bool(true))]);
+    Value::Object(whole).to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::super::patterns::Patterns;
     use super::*;
 
     #[test]
@@ -89,7 +113,7 @@ mod tests {
             ("sk-1 is no JSON", "[k] is no JSON"),
             ("", ""),
         ] {
-            assert_eq!(patterns.arguments(given), redacted, "{given}");
+            assert_eq!(Redactor::new(&patterns, 1_000).arguments(given), redacted, "{given}");
         }
     }
 }

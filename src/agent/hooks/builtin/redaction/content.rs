@@ -3,8 +3,7 @@
 //! A signed or encrypted block goes back byte for byte or not at all. So a block of reasoning whose words have a match is dropped, and
 //! so is an opaque block or field; a signed text or call, which must not go missing, loses its signature with its words.
 
-use super::patterns::Patterns;
-use crate::json::{RawJson, Value};
+use super::redactor::Redactor;
 use crate::message::{
     ContentPart, MediaSource, Message, ProviderFields, ReasoningPart, TextPart, ToolCall, ToolResult,
 };
@@ -12,15 +11,15 @@ use crate::message::{
 /// The name of a tool whose own name had a match.
 const NAMELESS: &str = "redacted";
 
-impl Patterns {
+impl Redactor<'_> {
     /// Returns the message without what the patterns find; none when nothing of it is left.
-    pub(super) fn message(&self, message: Message) -> Option<Message> {
+    pub(super) fn message(&self, mut message: Message) -> Option<Message> {
+        self.object(&mut message.metadata);
         let was_empty = message.content.is_empty() && message.provider_fields.is_none();
         let redacted = Message {
             name: message.name.map(|name| self.text(&name).into_owned()),
             content: self.content(message.content),
             provider_fields: message.provider_fields.and_then(|fields| self.provider_fields(fields)),
-            metadata: self.object(message.metadata),
             ..message
         };
         let is_empty = redacted.content.is_empty() && redacted.provider_fields.is_none();
@@ -30,8 +29,8 @@ impl Patterns {
     /// Returns parts without what the patterns find, also where a match reaches from one text into the next.
     pub(super) fn content(&self, content: Vec<ContentPart>) -> Vec<ContentPart> {
         let mut parts: Vec<ContentPart> = content.into_iter().filter_map(|part| self.part(part)).collect();
-        let joined: String = parts.iter().filter_map(ContentPart::as_text).collect();
-        if self.finds_in(&joined) {
+        if self.patterns().finds_across(&parts) {
+            let joined: String = parts.iter().filter_map(ContentPart::as_text).collect();
             let mut whole = Some(ContentPart::text(self.text(&joined)));
             parts = parts
                 .into_iter()
@@ -47,7 +46,10 @@ impl Patterns {
     /// Returns opaque fields without those that have a match; none when none is left.
     pub(super) fn provider_fields(&self, fields: ProviderFields) -> Option<ProviderFields> {
         let was_empty = fields.fields.is_empty();
-        let clean = fields.fields.into_iter().filter(|(_, raw)| !self.finds_in_raw(raw));
+        let clean = fields
+            .fields
+            .into_iter()
+            .filter(|(_, raw)| !self.patterns().finds_in_raw(raw));
         let fields = ProviderFields {
             fields: clean.collect(),
             ..fields
@@ -77,14 +79,18 @@ impl Patterns {
                 document.name = document.name.map(|name| self.text(&name).into_owned());
                 ContentPart::Document(document)
             }
-            ContentPart::Opaque(part) if self.finds_in_raw(&part.raw) => return None,
+            ContentPart::Opaque(part) if self.patterns().finds_in_raw(&part.raw) => return None,
             ContentPart::Opaque(part) => ContentPart::Opaque(part),
-            ContentPart::Unknown(value) => ContentPart::Unknown(self.value(value)),
+            ContentPart::Unknown(mut value) => {
+                self.value(&mut value);
+                ContentPart::Unknown(value)
+            }
         })
     }
 
     fn text_part(&self, mut part: TextPart) -> TextPart {
-        part.citations.retain(|citation| !self.finds_in_raw(&citation.0));
+        part.citations
+            .retain(|citation| !self.patterns().finds_in_raw(&citation.0));
         if self.finds_in(&part.text) {
             part.text = self.text(&part.text).into_owned();
             part.signature = None;
@@ -132,22 +138,15 @@ impl Patterns {
             MediaSource::Base64 { .. } | MediaSource::ProviderFile { .. } => source,
         }
     }
-
-    /// Looks at the text and at the values that it stands for.
-    fn finds_in_raw(&self, raw: &RawJson) -> bool {
-        let escaped = || {
-            let value = serde_json::from_str::<Value>(raw.as_str());
-            value.is_ok_and(|value| self.value(value.clone()) != value)
-        };
-        self.finds_in(raw.as_str()) || escaped()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::super::patterns::Patterns;
     use super::*;
+    use crate::json::Value;
 
     #[test]
     fn each_part_loses_the_secret_and_sealed_ones_stay_whole_or_go() {
@@ -229,7 +228,8 @@ mod tests {
             ),
         ] {
             let content: Vec<ContentPart> = serde_json::from_value(given.clone()).unwrap();
-            let content = patterns.content(content);
+            assert_eq!(patterns.finds_in_content(&content), given != redacted, "{given}");
+            let content = Redactor::new(&patterns, 1_000).content(content);
             assert_eq!(serde_json::to_value(content).unwrap(), redacted, "{given}");
         }
     }
@@ -241,6 +241,7 @@ mod tests {
             panic!("no object")
         };
         let patterns = Patterns::read(&config).unwrap();
+        let redactor = Redactor::new(&patterns, 1_000);
         let message = |content: Value, fields: Value| -> Message {
             serde_json::from_value(json!({
                 "id": "01a1fd8f-1377-7581-847a-0e0a2f37f5f2", "role": "assistant", "name": "sk-1", "content": content,
@@ -251,10 +252,10 @@ mod tests {
         };
         let sealed = json!([{"type": "reasoning", "text": "sk-1", "signature": "s"}]);
         assert_eq!(
-            patterns.message(message(sealed.clone(), json!([["a", "{\"b\":\"sk-1\"}"]]))),
+            redactor.message(message(sealed.clone(), json!([["a", "{\"b\":\"sk-1\"}"]]))),
             None
         );
-        let kept = patterns
+        let kept = redactor
             .message(message(sealed, json!([["a", "{\"b\":\"sk-1\"}"], ["c", "1"]])))
             .unwrap();
         assert_eq!(kept.name.as_deref(), Some("[k]"));

@@ -5,7 +5,12 @@
 
 mod arguments;
 mod content;
+mod look;
 mod patterns;
+mod redactor;
+
+#[cfg(test)]
+mod worst_case;
 
 use std::future::ready;
 use std::sync::Arc;
@@ -13,12 +18,14 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use self::patterns::Patterns;
+use self::redactor::{MAX_GROWTH_OF_ALL, Redactor};
 use crate::agent::hooks::{
     ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint, HookSubject, ToolDecision, ToolUse,
 };
 use crate::agent::ports::ModelRequest;
 use crate::agent::state::{AgentError, ModelResponse, ToolExecution};
 use crate::json::Object;
+use crate::message::Message;
 
 const NAME: &str = "redaction";
 
@@ -43,15 +50,13 @@ impl HookFactory for RedactionFactory {
 #[derive(Debug)]
 struct Redaction(Patterns);
 
-impl Redaction {
+impl Redactor<'_> {
     fn subject(&self, subject: HookSubject) -> HookSubject {
         match subject {
-            HookSubject::Input(input) => HookSubject::Input(
-                input
-                    .into_iter()
-                    .filter_map(|message| self.0.message(message))
-                    .collect(),
-            ),
+            HookSubject::Input(input) => {
+                let redacted = input.into_iter().filter_map(|message| self.owned_message(message));
+                HookSubject::Input(redacted.collect())
+            }
             HookSubject::Request(request) => HookSubject::Request(Box::new(self.request(*request))),
             HookSubject::Response(response) => HookSubject::Response(Box::new(self.response(*response))),
             HookSubject::ToolUse(tool_use) => HookSubject::ToolUse(self.tool_use(tool_use)),
@@ -63,26 +68,31 @@ impl Redaction {
     /// Messages without a match stay the same bytes, so that providers go on finding them in their caches.
     fn request(&self, request: ModelRequest) -> ModelRequest {
         let messages = request.messages.iter().filter_map(|message| {
-            let redacted = self.0.message((**message).clone())?;
-            Some(if redacted == **message {
-                Arc::clone(message)
+            if self.patterns().finds_in_message(message) {
+                self.message((**message).clone()).map(Arc::new)
             } else {
-                Arc::new(redacted)
-            })
+                Some(Arc::clone(message))
+            }
         });
         ModelRequest {
-            system: self.0.text(&request.system).into(),
+            system: self.text(&request.system).into(),
             messages: messages.collect(),
             ..request
         }
     }
 
+    fn owned_message(&self, message: Message) -> Option<Message> {
+        if self.patterns().finds_in_message(&message) {
+            self.message(message)
+        } else {
+            Some(message)
+        }
+    }
+
     fn response(&self, response: ModelResponse) -> ModelResponse {
         ModelResponse {
-            content: self.0.content(response.content),
-            provider_fields: response
-                .provider_fields
-                .and_then(|fields| self.0.provider_fields(fields)),
+            content: self.content(response.content),
+            provider_fields: response.provider_fields.and_then(|fields| self.provider_fields(fields)),
             ..response
         }
     }
@@ -90,14 +100,14 @@ impl Redaction {
     /// Another hook may have changed the arguments, or supplied the result.
     fn tool_use(&self, tool_use: ToolUse) -> ToolUse {
         let ToolUse { mut call, decision } = tool_use;
-        call.arguments = self.0.arguments(&call.arguments);
+        call.arguments = self.arguments(&call.arguments);
         let decision = match decision {
             ToolDecision::Execute => ToolDecision::Execute,
             ToolDecision::Block { reason } => ToolDecision::Block {
-                reason: self.0.text(&reason).into_owned(),
+                reason: self.text(&reason).into_owned(),
             },
             ToolDecision::Supply { content } => ToolDecision::Supply {
-                content: self.0.content(content),
+                content: self.content(content),
             },
         };
         ToolUse { call, decision }
@@ -105,11 +115,11 @@ impl Redaction {
 
     fn execution(&self, execution: ToolExecution) -> ToolExecution {
         let error = execution.error.map(|error| AgentError {
-            message: self.0.text(&error.message).into_owned(),
+            message: self.text(&error.message).into_owned(),
             ..error
         });
         ToolExecution {
-            content: self.0.content(execution.content),
+            content: self.content(execution.content),
             error,
             ..execution
         }
@@ -132,7 +142,7 @@ impl Hook for Redaction {
     }
 
     fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        let subject = self.subject(context.subject);
+        let subject = Redactor::new(&self.0, MAX_GROWTH_OF_ALL).subject(context.subject);
         Box::pin(ready(Ok(HookContext { subject, ..context })))
     }
 

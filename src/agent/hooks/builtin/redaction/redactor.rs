@@ -1,0 +1,79 @@
+//! Redacts the texts of one request, answer or input within bounds: what replaces many short matches may be far longer than they are.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+
+use super::patterns::Patterns;
+
+/// The most bytes by which a text may grow.
+pub(super) const MAX_GROWTH: usize = 64 << 10;
+/// The most bytes by which all texts of a request, an answer or an input may grow together.
+pub(super) const MAX_GROWTH_OF_ALL: usize = 1 << 20;
+
+/// Redacts one text after the other.
+#[derive(Debug)]
+pub(super) struct Redactor<'a> {
+    patterns: &'a Patterns,
+    /// The bytes that all texts may still grow by.
+    room: Cell<usize>,
+}
+
+impl<'a> Redactor<'a> {
+    /// Redacts texts that may grow by so many bytes together.
+    pub(super) fn new(patterns: &'a Patterns, room: usize) -> Self {
+        let room = Cell::new(room);
+        Self { patterns, room }
+    }
+
+    /// Returns how many bytes the next texts may grow by.
+    pub(super) fn room(&self) -> usize {
+        self.room.get()
+    }
+
+    /// Returns what tells whether there is anything to remove.
+    pub(super) fn patterns(&self) -> &'a Patterns {
+        self.patterns
+    }
+
+    /// Tells whether there is something to remove.
+    pub(super) fn finds_in(&self, text: &str) -> bool {
+        self.patterns.finds_in(text)
+    }
+
+    /// Returns the text without what the patterns find; borrowed if they find nothing.
+    pub(super) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if !self.finds_in(text) {
+            return Cow::Borrowed(text);
+        }
+        let redacted = self.patterns.replaced_in(text, self.most(text));
+        Cow::Owned(self.grown(text, redacted))
+    }
+
+    /// Makes one text of another by several steps that each take room. Where the outcome is longer than it may be, it is the other text,
+    /// which must be short.
+    pub(super) fn bounded(
+        &self,
+        text: &str,
+        make: impl FnOnce() -> String,
+        otherwise: impl FnOnce() -> String,
+    ) -> String {
+        let before = self.room();
+        let most = self.most(text);
+        let made = make();
+        self.room.set(before);
+        let made = if made.len() <= most { made } else { otherwise() };
+        self.grown(text, made)
+    }
+
+    /// Returns how many bytes may be made of the text.
+    fn most(&self, text: &str) -> usize {
+        text.len() + self.room().min(MAX_GROWTH)
+    }
+
+    /// Takes room for what was made of the text.
+    fn grown(&self, text: &str, redacted: String) -> String {
+        let growth = redacted.len().saturating_sub(text.len());
+        self.room.set(self.room().saturating_sub(growth));
+        redacted
+    }
+}

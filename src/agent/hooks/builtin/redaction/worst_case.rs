@@ -1,0 +1,98 @@
+//! The worst that a configuration and a text can be: what is made of the text, and what that takes meanwhile, is bounded.
+
+use serde_json::json;
+
+use super::patterns::Patterns;
+use super::redactor::{MAX_GROWTH, MAX_GROWTH_OF_ALL, Redactor};
+use crate::json::Value;
+use crate::message::ContentPart;
+
+fn patterns(patterns: &[(&str, &str)]) -> Patterns {
+    let pattern =
+        |(regex, replacement): &(&str, &str)| json!({"name": "p", "regex": regex, "replacement": replacement});
+    let config = json!({"patterns": patterns.iter().map(pattern).collect::<Vec<_>>()});
+    let Value::Object(config) = config else {
+        panic!("no object")
+    };
+    Patterns::read(&config).unwrap()
+}
+
+/// Returns the outcome and the most memory that it took at a time.
+fn measured<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let mut result = None;
+    let taken = allocation_counter::measure(|| result = Some(work()));
+    (result.unwrap(), usize::try_from(taken.bytes_max).unwrap())
+}
+
+/// Every byte of the text is a match, and what replaces it is as long as it may be.
+fn amplifying() -> Patterns {
+    patterns(&[("a", &"b".repeat(1_000))])
+}
+
+#[test]
+fn a_text_grows_by_little_however_many_matches_it_has() {
+    let patterns = amplifying();
+    let (most, more) = (MAX_GROWTH / 999, MAX_GROWTH / 999 + 1);
+    for (count, length) in [(1, 1_000), (most, most * 1_000), (more, 1_000), (9_000_000, 1_000)] {
+        let text = "a".repeat(count);
+        let redactor = Redactor::new(&patterns, MAX_GROWTH_OF_ALL);
+        let (redacted, memory) = measured(|| redactor.text(&text).into_owned());
+        assert_eq!(redacted.len(), length, "{count}");
+        assert!(redacted.bytes().all(|byte| byte == b'b'), "{count}");
+        assert!(memory <= 3 * (count + MAX_GROWTH), "{count}: {memory}");
+    }
+    // Each round uncovers more.
+    let uncovering = self::patterns(&[("ab", "")]);
+    let text = "a".repeat(1_000_000) + &"b".repeat(1_000_000);
+    let (redacted, memory) = measured(|| Redactor::new(&uncovering, MAX_GROWTH_OF_ALL).text(&text).into_owned());
+    assert_eq!(redacted, "");
+    assert!(memory <= 3 * text.len(), "{memory}");
+}
+
+#[test]
+fn many_texts_grow_by_little_together() {
+    let patterns = amplifying();
+    let texts = |parts: usize| vec![ContentPart::Refusal { text: "a".repeat(60) }; parts];
+    let length = |content: &[ContentPart]| serde_json::to_string(content).unwrap().len();
+    for parts in [10, 10_000] {
+        let content = texts(parts);
+        let before = length(&content);
+        let redactor = Redactor::new(&patterns, MAX_GROWTH_OF_ALL);
+        let (redacted, memory) = measured(|| redactor.content(content));
+        assert!(!patterns.finds_in_content(&redacted), "{parts}");
+        assert!(length(&redacted) <= before + MAX_GROWTH_OF_ALL, "{parts}");
+        assert!(memory <= 2 * MAX_GROWTH_OF_ALL + 1_000 * parts, "{parts}: {memory}");
+    }
+}
+
+#[test]
+fn arguments_grow_by_little_also_where_the_replacement_is_escaped() {
+    let patterns = patterns(&[("a", &"\u{1}".repeat(1_000))]);
+    for items in [1, 10, 20, 100, 100_000] {
+        let text = json!(vec!["a"; items]).to_string();
+        let redactor = Redactor::new(&patterns, MAX_GROWTH_OF_ALL);
+        let (redacted, memory) = measured(|| redactor.arguments(&text));
+        assert!(redacted.len() <= text.len() + MAX_GROWTH, "{items}");
+        assert!(serde_json::from_str::<Value>(&redacted).is_ok(), "{items}");
+        assert_eq!(
+            MAX_GROWTH_OF_ALL - redactor.room(),
+            redacted.len().saturating_sub(text.len())
+        );
+        assert!(memory <= 100 * text.len() + 4 * MAX_GROWTH_OF_ALL, "{items}: {memory}");
+    }
+}
+
+#[test]
+fn looking_takes_no_copies() {
+    let patterns = patterns(&[("sk-[0-9]+", "[k]")]);
+    let numbers = format!("[{}1]", "1,".repeat(1_000_000));
+    let content: Vec<ContentPart> = serde_json::from_value(json!([
+        {"type": "text", "text": "x".repeat(1_000_000)},
+        {"type": "tool_call", "id": "c", "name": "t", "arguments": numbers},
+        {"type": "opaque", "provider": "p", "raw": numbers},
+    ]))
+    .unwrap();
+    let (found, memory) = measured(|| patterns.finds_in_content(&content));
+    assert!(!found);
+    assert!(memory <= 1 << 20, "{memory}");
+}
