@@ -78,6 +78,7 @@ pub struct AgentDefinition {
     pub traces: Traces,
     /// Hooks, by name.
     #[serde(default)]
+    #[schema(max_items = 32)]
     pub hooks: Vec<HookConfig>,
     /// What errors do to an execution: the name of a preset, or a decision for each kind of error.
     #[serde(default)]
@@ -124,6 +125,8 @@ pub struct HookConfig {
 const MAX_DEPTH: u32 = 3;
 /// The most tools of one provider.
 const MAX_PROVIDER_TOOLS: usize = 32;
+/// The most hooks.
+const MAX_HOOKS: usize = 32;
 /// The corrections of an answer where the definition does not say.
 const MAX_CORRECTIONS: u32 = 2;
 
@@ -222,6 +225,14 @@ impl AgentDefinition {
             if let Some(name) = names.into_iter().find(is_taken) {
                 return Err(format!("two tools would be named {name:?}"));
             }
+        }
+        Ok(())
+    }
+
+    /// Checks how many hooks there are, but not what they are; says what is wrong.
+    pub fn check_hook_count(&self) -> Result<(), String> {
+        if self.hooks.len() > MAX_HOOKS {
+            return Err(format!("the most are {MAX_HOOKS}"));
         }
         Ok(())
     }

@@ -91,6 +91,7 @@ impl AgentChecks {
             .check_tool_choice()
             .map_err(invalid("parameters.tool_choice"))?;
         self.check_provider_tools(definition)?;
+        definition.check_hook_count().map_err(invalid("hooks"))?;
         self.hooks.check_agent(definition)?;
         self.check_webhook(definition.webhook.as_ref(), None)?;
         let subagents = definition.check_subagents();

@@ -40,6 +40,7 @@ mod deliveries;
 mod documents;
 mod event_room;
 mod guides;
+mod hooks;
 mod hosts;
 mod imports;
 mod large_reads;

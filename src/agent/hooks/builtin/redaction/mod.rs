@@ -43,7 +43,7 @@ impl HookFactory for RedactionFactory {
     }
 
     fn make(&self, config: &Object, _: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
-        Ok(Arc::new(Redaction(Patterns::read(config)?)))
+        Ok(Arc::new(Redaction(Patterns::read_attached(config)?)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use regex::{Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
 use crate::agent::hooks::builtin::config::{ensure, read};
@@ -14,6 +14,12 @@ const MAX_PATTERNS: usize = 50;
 const MAX_LENGTH: usize = 1_000;
 /// The most memory of a compiled pattern, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
+/// The most memory of all compiled patterns of a hook, in bytes. A byte of text may take time in proportion to it.
+const MAX_COMPILED_TOGETHER: usize = 2 << 20;
+/// The same of a hook that may have been attached before there was that limit.
+const MAX_COMPILED_BEFORE: usize = MAX_PATTERNS * MAX_COMPILED;
+/// The most memory of what a search remembers, in bytes.
+const MAX_REMEMBERED: usize = 2 << 20;
 /// What removing uncovers is removed as well; a text that goes on matching after so many rounds is replaced as a whole.
 const MAX_ROUNDS: usize = 4;
 
@@ -40,7 +46,11 @@ struct PatternConfig {
 
 /// Patterns, in the order in which they are applied.
 #[derive(Debug)]
-pub(super) struct Patterns(Vec<Pattern>);
+pub(super) struct Patterns {
+    /// All of them, for one search.
+    all: RegexSet,
+    each: Vec<Pattern>,
+}
 
 #[derive(Debug)]
 struct Pattern {
@@ -49,27 +59,51 @@ struct Pattern {
 }
 
 impl Patterns {
-    /// Reads and compiles the patterns of a configuration.
+    /// Reads and compiles the patterns of a configuration that is to be attached.
     pub(super) fn read(config: &Object) -> Result<Self, String> {
-        let config: RedactionConfig = read(config)?;
-        let count = config.patterns.len();
+        Self::within(config, MAX_COMPILED_TOGETHER)
+    }
+
+    /// Does the same for a configuration that is attached already.
+    pub(super) fn read_attached(config: &Object) -> Result<Self, String> {
+        Self::within(config, MAX_COMPILED_BEFORE)
+    }
+
+    fn within(config: &Object, most: usize) -> Result<Self, String> {
+        let RedactionConfig { patterns } = read(config)?;
         ensure(
-            (1..=MAX_PATTERNS).contains(&count),
+            (1..=MAX_PATTERNS).contains(&patterns.len()),
             format!("patterns has 1 to {MAX_PATTERNS} entries"),
         )?;
-        let patterns = Self(config.patterns.iter().map(compiled).collect::<Result<_, _>>()?);
-        for (pattern, config) in patterns.0.iter().zip(&config.patterns) {
+        patterns.iter().try_for_each(PatternConfig::check)?;
+        let all = RegexSetBuilder::new(patterns.iter().map(|pattern| &pattern.regex))
+            .size_limit(most)
+            .dfa_size_limit(MAX_REMEMBERED)
+            .build();
+        // Before each is compiled and kept; of those that can't be used the first is named.
+        let Ok(all) = all else {
+            patterns.iter().try_for_each(|pattern| pattern.compiled().map(drop))?;
+            let mib = most >> 20;
+            return Err(format!(
+                "the patterns together are too large: compiled, they take more than {mib} MiB"
+            ));
+        };
+        let each = patterns
+            .iter()
+            .map(PatternConfig::compiled)
+            .collect::<Result<Vec<_>, _>>()?;
+        for (pattern, config) in each.iter().zip(&patterns) {
             let name = &config.name;
-            let finds_nothing = !patterns.finds_in(&pattern.replacement);
+            let finds_nothing = !all.is_match(&pattern.replacement);
             let message = format!("the replacement of the pattern {name:?} is itself found by a pattern");
             ensure(finds_nothing, message)?;
         }
-        Ok(patterns)
+        Ok(Self { all, each })
     }
 
     /// Tells whether there is something to remove.
     pub(super) fn finds_in(&self, text: &str) -> bool {
-        self.0.iter().any(|pattern| pattern.finds_in(text))
+        self.all.is_match(text)
     }
 
     /// Returns the text without what the patterns find, in at most so many bytes. Where there is no end of it, or it would have more bytes,
@@ -77,7 +111,7 @@ impl Patterns {
     pub(super) fn replaced_in(&self, text: &str, most: usize) -> String {
         let mut redacted = Cow::Borrowed(text);
         for _ in 0..MAX_ROUNDS {
-            for pattern in &self.0 {
+            for pattern in &self.each {
                 let Some(replaced) = pattern.replaced_in(&redacted, most) else {
                     return pattern.whole(most);
                 };
@@ -87,41 +121,45 @@ impl Patterns {
                 return redacted.into_owned();
             }
         }
-        let persistent = self.0.iter().find(|pattern| pattern.finds_in(&redacted));
-        persistent.map_or(redacted.into_owned(), |pattern| pattern.whole(most))
+        let persistent = self.all.matches(&redacted).into_iter().next();
+        let persistent = persistent.and_then(|at| self.each.get(at));
+        persistent.map_or(String::new(), |pattern| pattern.whole(most))
     }
 }
 
-fn compiled(config: &PatternConfig) -> Result<Pattern, String> {
-    let PatternConfig {
-        name,
-        regex,
-        replacement,
-    } = config;
-    ensure(!name.is_empty(), "a pattern has no name")?;
-    let texts = [Some(name), Some(regex), replacement.as_ref()];
-    ensure(
-        texts.into_iter().flatten().all(|text| text.len() <= MAX_LENGTH),
-        format!("a text of the pattern {name:?} is longer than {MAX_LENGTH} bytes"),
-    )?;
-    let built = RegexBuilder::new(regex)
-        .size_limit(MAX_COMPILED)
-        .dfa_size_limit(MAX_COMPILED)
-        .build();
-    let regex = built.map_err(|error| format!("the pattern {name:?} can't be used: {error}"))?;
-    // An empty match hides a longer one that begins at the same place.
-    let is_empty_at = |text: &str| regex.find_iter(text).any(|found| found.is_empty());
-    let finds_words = !PROBES.into_iter().any(is_empty_at);
-    ensure(finds_words, format!("the pattern {name:?} finds the empty text"))?;
-    let replacement = replacement.clone().unwrap_or_else(|| format!("[redacted:{name}]"));
-    Ok(Pattern { regex, replacement })
+impl PatternConfig {
+    fn check(&self) -> Result<(), String> {
+        let Self {
+            name,
+            regex,
+            replacement,
+        } = self;
+        ensure(!name.is_empty(), "a pattern has no name")?;
+        let texts = [Some(name), Some(regex), replacement.as_ref()];
+        ensure(
+            texts.into_iter().flatten().all(|text| text.len() <= MAX_LENGTH),
+            format!("a text of the pattern {name:?} is longer than {MAX_LENGTH} bytes"),
+        )
+    }
+
+    fn compiled(&self) -> Result<Pattern, String> {
+        let name = &self.name;
+        let built = RegexBuilder::new(&self.regex)
+            .size_limit(MAX_COMPILED)
+            .dfa_size_limit(MAX_COMPILED)
+            .build();
+        let regex = built.map_err(|error| format!("the pattern {name:?} can't be used: {error}"))?;
+        // An empty match hides a longer one that begins at the same place.
+        let is_empty_at = |text: &str| regex.find_iter(text).any(|found| found.is_empty());
+        let finds_words = !PROBES.into_iter().any(is_empty_at);
+        ensure(finds_words, format!("the pattern {name:?} finds the empty text"))?;
+        let replacement = self.replacement.clone();
+        let replacement = replacement.unwrap_or_else(|| format!("[redacted:{name}]"));
+        Ok(Pattern { regex, replacement })
+    }
 }
 
 impl Pattern {
-    fn finds_in(&self, text: &str) -> bool {
-        self.regex.is_match(text)
-    }
-
     /// Returns the text with each match replaced; none if that has more bytes.
     fn replaced_in(&self, text: &str, most: usize) -> Option<String> {
         let (mut redacted, mut after) = (String::with_capacity(text.len().min(most)), 0);
@@ -212,6 +250,10 @@ mod tests {
             (
                 json!({"patterns": [{"name": "a", "regex": r"(\w{100}){100}"}]}),
                 r#"the pattern "a" can't be used: Compiled regex exceeds size limit"#,
+            ),
+            (
+                json!({"patterns": vec![json!({"name": "a", "regex": r"\w{10}"}); 5]}),
+                "the patterns together are too large: compiled, they take more than 2 MiB",
             ),
             (
                 json!({"patterns": [{"name": "a", "regex": r"\b|x"}]}),

@@ -4,17 +4,21 @@ use serde_json::json;
 
 use super::patterns::Patterns;
 use super::redactor::{MAX_GROWTH, MAX_GROWTH_OF_ALL, Redactor};
-use crate::json::Value;
+use crate::json::{Object, Value};
 use crate::message::ContentPart;
 
-fn patterns(patterns: &[(&str, &str)]) -> Patterns {
+fn patterns(pairs: &[(&str, &str)]) -> Patterns {
+    Patterns::read(&config(pairs)).unwrap()
+}
+
+fn config(patterns: &[(&str, &str)]) -> Object {
     let pattern =
         |(regex, replacement): &(&str, &str)| json!({"name": "p", "regex": regex, "replacement": replacement});
     let config = json!({"patterns": patterns.iter().map(pattern).collect::<Vec<_>>()});
     let Value::Object(config) = config else {
         panic!("no object")
     };
-    Patterns::read(&config).unwrap()
+    config
 }
 
 /// Returns the outcome and the most memory that it took at a time.
@@ -79,6 +83,42 @@ fn arguments_grow_by_little_also_where_the_replacement_is_escaped() {
             redacted.len().saturating_sub(text.len())
         );
         assert!(memory <= 100 * text.len() + 4 * MAX_GROWTH_OF_ALL, "{items}: {memory}");
+    }
+}
+
+/// Patterns that come to as much as all of a hook may, and find nothing in [`unfound`]. Where a match begins stays open for long, so
+/// that every byte is looked at by a large part of them.
+fn largest() -> Patterns {
+    let texts = |count: usize| -> Vec<String> { (0..count).map(|at| format!("[ab]*a[ab]{{900}}c{at}")).collect() };
+    let read = |count: usize| {
+        let texts = texts(count);
+        let pairs: Vec<(&str, &str)> = texts.iter().map(|text| (text.as_str(), "-")).collect();
+        Patterns::read(&config(&pairs))
+    };
+    let count = (20..=50).take_while(|count| read(*count).is_ok()).last().unwrap();
+    assert!(count < 50, "{count}");
+    read(count).unwrap()
+}
+
+/// A text of a and b in no order.
+fn unfound(bytes: usize) -> String {
+    let mut state = 1_u64;
+    let letters = (0..bytes).map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if state >> 63 == 1 { 'a' } else { 'b' }
+    });
+    letters.collect()
+}
+
+#[test]
+fn the_largest_patterns_take_little_memory_however_long_the_text_is() {
+    let (patterns, compiled) = measured(largest);
+    assert!(compiled <= 64 << 20, "{compiled}");
+    for text in [unfound(4_000), "x".repeat(8_000_000), "sk-1 é".repeat(1_000_000)] {
+        let redactor = Redactor::new(&patterns, MAX_GROWTH_OF_ALL);
+        let (found, memory) = measured(|| redactor.text(&text).len() != text.len());
+        assert!(!found);
+        assert!(memory <= 16 << 20, "{memory}");
     }
 }
 

@@ -1,0 +1,24 @@
+//! Agents whose hooks would take more than their share of every run are refused when they are stored.
+
+use serde_json::{Value, json};
+
+use super::service::Service;
+
+on_every_store!(hooks_are_bounded_in_number_and_in_what_their_patterns_take,);
+
+async fn hooks_are_bounded_in_number_and_in_what_their_patterns_take(service: &Service) {
+    let limits = |count: usize| vec![json!({"name": "limits", "config": {"max_steps": 1}}); count];
+    let redaction = |count: usize| {
+        let pattern = json!({"name": "a", "regex": r"\w{10}", "replacement": "-"});
+        vec![json!({"name": "redaction", "config": {"patterns": vec![pattern; count]}})]
+    };
+    let agent = |hooks: Vec<Value>| json!({"model": "mock/echo", "hooks": hooks});
+    for (hooks, code) in [(limits(33), "invalid_field"), (redaction(5), "invalid_hook")] {
+        let answer = service.put("/v1/agents/large", &agent(hooks)).await;
+        answer.assert_problem(code);
+        assert_eq!(answer.json()["errors"][0]["pointer"], "/hooks");
+    }
+    for hooks in [limits(32), redaction(4)] {
+        service.put("/v1/agents/large", &agent(hooks)).await.ok();
+    }
+}
