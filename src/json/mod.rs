@@ -6,6 +6,7 @@ mod same;
 mod schema;
 mod strict;
 mod unread;
+mod weight;
 mod words;
 
 use std::fmt;
@@ -20,6 +21,7 @@ pub use self::same::is_same;
 pub use self::schema::{JsonSchema, SchemaError, SchemaViolations};
 pub use self::strict::{parse_strict, parse_strict_prefix};
 pub use self::unread::{Unread, read_open, write_open};
+pub use self::weight::{object_weight, value_weight};
 pub use self::words::plain_words;
 
 /// A JSON object; keys are kept in sorted order.

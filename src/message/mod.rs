@@ -2,6 +2,7 @@
 
 mod content;
 mod tags;
+mod weight;
 
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, Type};
@@ -11,6 +12,7 @@ pub use self::content::{
     ToolResult,
 };
 pub use self::tags::{Coverage, MessageTags, Section};
+pub use self::weight::{content_weight, message_weight};
 use crate::clock::Timestamp;
 use crate::ids::MessageId;
 use crate::json::{Object, RawJson, Unread};

@@ -20,4 +20,4 @@ pub use self::step::{StepRecord, ToolExecutionRecord};
 pub use self::subagent::SubagentRecord;
 pub use self::thread::{ParseThreadNameError, ThreadName, ThreadRecord};
 pub use self::view::{RunSummaryView, RunView, StopSignalView};
-pub use self::weight::{event_weight, message_weight, record_weight};
+pub use self::weight::{event_weight, record_weight};

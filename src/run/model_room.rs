@@ -8,9 +8,9 @@ use futures_util::stream::{self, StreamExt as _};
 use crate::agent::ports::{Model, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use crate::fair_share::FairShare;
 use crate::json::{Object, estimated_length};
+use crate::message::message_weight;
 use crate::model_ref::ResponseFormat;
 use crate::off_thread::by_size;
-use crate::record::message_weight;
 use crate::tenant::TenantId;
 
 /// Up to how many bytes a request waits for no room: the runs at work bound those.
