@@ -1,13 +1,14 @@
 //! What is done with arbitrary bytes, by the fuzz targets and with random ones by the test suite. Bytes may be refused; they must
-//! not make anything panic, and what is read must be written as it can be read again. Prompts, schemas and answers of models take
+//! not make anything panic, and what is read must be written as it can be read again. Prompts, schemas, patterns and answers of models take
 //! bounded time and memory; that they need little stack is shown where these are called on a small one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use agent_runtime::agent::hooks::{HookRegistry, builtin_hooks};
 use agent_runtime::agent::state::{AgentState, StateAddition};
-use agent_runtime::agent::{AnswerShape, check_prompt, render_prompt};
+use agent_runtime::agent::{AnswerShape, HookConfig, check_prompt, render_prompt};
 use agent_runtime::ids::UuidV7Source;
 use agent_runtime::json::{Object, Value};
 use agent_runtime::model_ref::ResponseFormat;
@@ -25,6 +26,8 @@ const LONG: Duration = Duration::from_mins(1);
 const PROMPT_MEMORY: usize = 16 << 20;
 /// What a schema and the check of a value by it may hold at a time beside the value.
 const SCHEMA_MEMORY: usize = 24 << 20;
+/// What the patterns of a hook may hold while they are compiled.
+const PATTERN_MEMORY: usize = 64 << 20;
 /// What a decoder of answers may hold at a time, whatever it was sent.
 const DECODER_MEMORY: usize = 64 << 10;
 /// What JSON takes in memory for each of its bytes: an item of a list is written in two of them, an object in four.
@@ -164,6 +167,23 @@ pub(crate) fn schema(bytes: &[u8]) {
                 let _ = shape.read(&value);
             }
             Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    });
+}
+
+/// Patterns of the hook `redaction`, one in each line. Whether they can be used is not the question.
+pub(crate) fn redaction(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let patterns = text
+        .lines()
+        .map(|regex| serde_json::json!({"name": "a", "regex": regex}));
+    let patterns = patterns.collect::<Vec<_>>();
+    let hook = serde_json::json!({"name": "redaction", "config": {"patterns": patterns}});
+    let hook: HookConfig = serde_json::from_value(hook).unwrap();
+    let registry = HookRegistry::new(builtin_hooks());
+    bounded(PATTERN_MEMORY + PER_BYTE * bytes.len(), || {
+        if let Err(error) = registry.check(&[hook]) {
+            assert!(!error.to_string().is_empty());
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Arbitrary and damaged bytes against every decoder, prompts and schemas: the bodies of the fuzz targets, which bound time and memory,
+//! Arbitrary and damaged bytes against every decoder, prompts, schemas and patterns: the bodies of the fuzz targets, which bound time and memory,
 //! on small stacks.
 
 use std::fs;
@@ -35,7 +35,7 @@ const STREAM_BODIES: [fn(&[u8]); 6] = [
     bodies::bedrock,
 ];
 
-const OTHER_BODIES: [fn(&[u8]); 2] = [bodies::prompt, bodies::schema];
+const OTHER_BODIES: [fn(&[u8]); 3] = [bodies::prompt, bodies::schema, bodies::redaction];
 
 fn golden(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)).unwrap()
@@ -85,6 +85,15 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
         1 => prop::collection::vec(any::<u8>(), 0..8),
     ];
     (0..3_u8, prop::collection::vec(piece, 0..24)).prop_map(|(how, pieces)| [vec![how], pieces.concat()].concat())
+}
+
+/// Pieces of patterns.
+fn patterns() -> impl Strategy<Value = Vec<u8>> {
+    let words = prop::sample::select(vec![
+        "\n", "(", "(?i)", "(?:", ")", "[", "[^", "]", "a", "-", "z", "\\w", "\\pL", "\\b", "^", "$", ".", "|", "*",
+        "+", "?", "{2}", "{100}", "{1000}", "{1,30}", "&&", "é",
+    ]);
+    prop::collection::vec(words, 0..60).prop_map(|words| words.concat().into_bytes())
 }
 
 /// Pieces of prompts: they come further than random bytes, in every order and at every length.
@@ -311,6 +320,11 @@ proptest! {
     #[test]
     fn no_prompt_exhausts_the_stack_the_memory_or_the_time(bytes in template()) {
         on_a_stack(PROMPT_STACK, &[bodies::prompt], bytes);
+    }
+
+    #[test]
+    fn no_pattern_exhausts_the_stack_the_memory_or_the_time(bytes in patterns()) {
+        on_a_stack(SCHEMA_STACK, &[bodies::redaction], bytes);
     }
 
     #[test]
