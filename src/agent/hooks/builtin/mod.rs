@@ -23,7 +23,7 @@ pub fn builtin_hooks() -> Vec<Box<dyn HookFactory>> {
         Box::new(ContextConfigFactory),
         Box::new(FinishReasonFactory),
         Box::new(LimitsFactory),
-        Box::new(RedactionFactory),
+        Box::<RedactionFactory>::default(),
         Box::new(SelfCritiqueFactory),
     ]
 }

@@ -14,4 +14,5 @@ mod context_config;
 mod finish_reason;
 mod limits;
 mod redaction;
+mod redaction_bounds;
 mod self_critique;

@@ -85,7 +85,7 @@ fn whole() -> String {
 mod tests {
     use serde_json::json;
 
-    use super::super::patterns::Patterns;
+    use super::super::patterns::{Patterns, RedactionConfig};
     use super::*;
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
         let Value::Object(config) = config else {
             panic!("no object")
         };
-        let patterns = Patterns::read(&config).unwrap();
+        let patterns = Patterns::of(&RedactionConfig::read(&config).unwrap()).unwrap();
         for (given, redacted) in [
             (r#"{"a": "x"}"#, r#"{"a": "x"}"#),
             (r#"{"a": "sk-1", "b":  1e2}"#, r#"{"a": "[k]", "b":  1e2}"#),

@@ -3,6 +3,8 @@
 //! A signed or encrypted block goes back byte for byte or not at all. So a block of reasoning whose words have a match is dropped, and
 //! so is an opaque block or field; a signed text or call, which must not go missing, loses its signature with its words.
 
+use std::sync::Arc;
+
 use super::redactor::Redactor;
 use crate::message::{
     ContentPart, MediaSource, Message, ProviderFields, ReasoningPart, TextPart, ToolCall, ToolResult,
@@ -12,8 +14,15 @@ use crate::message::{
 const NAMELESS: &str = "redacted";
 
 impl Redactor<'_> {
-    /// Returns the message without what the patterns find; none when nothing of it is left.
-    pub(super) fn message(&self, mut message: Message) -> Option<Message> {
+    /// Returns the message without what the patterns find; none when nothing of it is left. One in which they find nothing stays the same.
+    pub(super) fn message(&self, message: Arc<Message>) -> Option<Arc<Message>> {
+        if !self.patterns().finds_in_message(&message) {
+            return Some(message);
+        }
+        self.redacted_message(Arc::unwrap_or_clone(message)).map(Arc::new)
+    }
+
+    fn redacted_message(&self, mut message: Message) -> Option<Message> {
         self.object(&mut message.metadata);
         let was_empty = message.content.is_empty() && message.provider_fields.is_none();
         let redacted = Message {
@@ -144,17 +153,19 @@ impl Redactor<'_> {
 mod tests {
     use serde_json::json;
 
-    use super::super::patterns::Patterns;
+    use super::super::patterns::{Patterns, RedactionConfig};
     use super::*;
     use crate::json::Value;
 
+    fn patterns() -> Patterns {
+        let config = json!({"patterns": [{"name": "key", "regex": r"sk-\d+", "replacement": "[k]"}]});
+        let config: RedactionConfig = serde_json::from_value(config).unwrap();
+        Patterns::of(&config).unwrap()
+    }
+
     #[test]
     fn each_part_loses_the_secret_and_sealed_ones_stay_whole_or_go() {
-        let config = json!({"patterns": [{"name": "key", "regex": r"sk-\d+", "replacement": "[k]"}]});
-        let Value::Object(config) = config else {
-            panic!("no object")
-        };
-        let patterns = Patterns::read(&config).unwrap();
+        let patterns = patterns();
         let call = |name: &str, arguments: &str| json!({"type": "tool_call", "id": "c", "name": name, "arguments": arguments, "signature": "s"});
         for (given, redacted) in [
             (
@@ -236,11 +247,7 @@ mod tests {
 
     #[test]
     fn a_message_of_which_nothing_is_left_is_dropped() {
-        let config = json!({"patterns": [{"name": "key", "regex": r"sk-\d+", "replacement": "[k]"}]});
-        let Value::Object(config) = config else {
-            panic!("no object")
-        };
-        let patterns = Patterns::read(&config).unwrap();
+        let patterns = patterns();
         let redactor = Redactor::new(&patterns, 1_000);
         let message = |content: Value, fields: Value| -> Message {
             serde_json::from_value(json!({
@@ -252,11 +259,11 @@ mod tests {
         };
         let sealed = json!([{"type": "reasoning", "text": "sk-1", "signature": "s"}]);
         assert_eq!(
-            redactor.message(message(sealed.clone(), json!([["a", "{\"b\":\"sk-1\"}"]]))),
+            redactor.redacted_message(message(sealed.clone(), json!([["a", "{\"b\":\"sk-1\"}"]]))),
             None
         );
         let kept = redactor
-            .message(message(sealed, json!([["a", "{\"b\":\"sk-1\"}"], ["c", "1"]])))
+            .redacted_message(message(sealed, json!([["a", "{\"b\":\"sk-1\"}"], ["c", "1"]])))
             .unwrap();
         assert_eq!(kept.name.as_deref(), Some("[k]"));
         assert_eq!(json!(kept.metadata), json!({"k": ["[k]"]}));

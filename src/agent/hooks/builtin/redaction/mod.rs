@@ -5,33 +5,39 @@
 
 mod arguments;
 mod content;
+mod known;
 mod look;
 mod patterns;
+mod pieces;
 mod redactor;
 
 #[cfg(test)]
 mod worst_case;
 
-use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio::sync::OnceCell;
 
-use self::patterns::Patterns;
-use self::redactor::{MAX_GROWTH_OF_ALL, Redactor};
-use crate::agent::hooks::{
-    ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint, HookSubject, ToolDecision, ToolUse,
-};
-use crate::agent::ports::ModelRequest;
-use crate::agent::state::{AgentError, ModelResponse, ToolExecution};
+use self::known::KnownPatterns;
+use self::patterns::{Patterns, RedactionConfig};
+use self::pieces::{Pieces, withhold};
+use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint, HookSubject};
+use crate::agent::state::StopSignal;
+use crate::clock::Timestamp;
 use crate::json::Object;
-use crate::message::Message;
 
 const NAME: &str = "redaction";
+/// How much longer it goes on once the execution is interrupted: most of what a model or a tool has said until then is redacted and not
+/// lost.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Makes hooks that redact.
-#[derive(Debug)]
-pub(super) struct RedactionFactory;
+#[derive(Debug, Default)]
+pub(super) struct RedactionFactory {
+    known: Arc<KnownPatterns>,
+}
 
 impl HookFactory for RedactionFactory {
     fn name(&self) -> &'static str {
@@ -39,90 +45,43 @@ impl HookFactory for RedactionFactory {
     }
 
     fn check(&self, config: &Object) -> Result<(), String> {
-        Patterns::read(config).map(drop)
+        Patterns::of(&RedactionConfig::read(config)?).map(drop)
     }
 
-    fn make(&self, config: &Object, _: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
-        Ok(Arc::new(Redaction(Patterns::read_attached(config)?)))
+    fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
+        Ok(Arc::new(Redaction {
+            config: RedactionConfig::read(config)?,
+            known: Arc::clone(&self.known),
+            patterns: OnceCell::new(),
+            ports: ports.clone(),
+        }))
     }
 }
 
 #[derive(Debug)]
-struct Redaction(Patterns);
+struct Redaction {
+    config: RedactionConfig,
+    known: Arc<KnownPatterns>,
+    /// Compiled when they are first needed.
+    patterns: OnceCell<Arc<Patterns>>,
+    ports: ExecutionPorts,
+}
 
-impl Redactor<'_> {
-    fn subject(&self, subject: HookSubject) -> HookSubject {
-        match subject {
-            HookSubject::Input(input) => {
-                let redacted = input.into_iter().filter_map(|message| self.owned_message(message));
-                HookSubject::Input(redacted.collect())
-            }
-            HookSubject::Request(request) => HookSubject::Request(Box::new(self.request(*request))),
-            HookSubject::Response(response) => HookSubject::Response(Box::new(self.response(*response))),
-            HookSubject::ToolUse(tool_use) => HookSubject::ToolUse(self.tool_use(tool_use)),
-            HookSubject::ToolExecution(execution) => HookSubject::ToolExecution(Box::new(self.execution(*execution))),
-            subject @ (HookSubject::State | HookSubject::Errors(_)) => subject,
-        }
+impl Redaction {
+    async fn redact(&self, subject: &mut HookSubject) -> Result<(), HookError> {
+        let tenant = &self.ports.tenant;
+        let compiled = || self.known.patterns(tenant, &self.config);
+        let patterns = self.patterns.get_or_try_init(compiled).await;
+        let patterns = patterns.map_err(HookError::new)?;
+        Pieces::new(tenant, patterns).redact(subject).await;
+        Ok(())
     }
 
-    /// Messages without a match stay the same bytes, so that providers go on finding them in their caches.
-    fn request(&self, request: ModelRequest) -> ModelRequest {
-        let messages = request.messages.iter().filter_map(|message| {
-            if self.patterns().finds_in_message(message) {
-                self.message((**message).clone()).map(Arc::new)
-            } else {
-                Some(Arc::clone(message))
-            }
-        });
-        ModelRequest {
-            system: self.text(&request.system).into(),
-            messages: messages.collect(),
-            ..request
-        }
-    }
-
-    fn owned_message(&self, message: Message) -> Option<Message> {
-        if self.patterns().finds_in_message(&message) {
-            self.message(message)
-        } else {
-            Some(message)
-        }
-    }
-
-    fn response(&self, response: ModelResponse) -> ModelResponse {
-        ModelResponse {
-            content: self.content(response.content),
-            provider_fields: response.provider_fields.and_then(|fields| self.provider_fields(fields)),
-            ..response
-        }
-    }
-
-    /// Another hook may have changed the arguments, or supplied the result.
-    fn tool_use(&self, tool_use: ToolUse) -> ToolUse {
-        let ToolUse { mut call, decision } = tool_use;
-        call.arguments = self.arguments(&call.arguments);
-        let decision = match decision {
-            ToolDecision::Execute => ToolDecision::Execute,
-            ToolDecision::Block { reason } => ToolDecision::Block {
-                reason: self.text(&reason).into_owned(),
-            },
-            ToolDecision::Supply { content } => ToolDecision::Supply {
-                content: self.content(content),
-            },
-        };
-        ToolUse { call, decision }
-    }
-
-    fn execution(&self, execution: ToolExecution) -> ToolExecution {
-        let error = execution.error.map(|error| AgentError {
-            message: self.text(&error.message).into_owned(),
-            ..error
-        });
-        ToolExecution {
-            content: self.content(execution.content),
-            error,
-            ..execution
-        }
+    /// Waits until the execution has been interrupted for a while, and returns the signal that says so.
+    async fn interrupted(&self, time_limit: Option<Timestamp>) -> StopSignal {
+        let signal = self.ports.control.interrupted(time_limit).await;
+        tokio::time::sleep(GRACE).await;
+        signal
     }
 }
 
@@ -142,8 +101,23 @@ impl Hook for Redaction {
     }
 
     fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        let subject = Redactor::new(&self.0, MAX_GROWTH_OF_ALL).subject(context.subject);
-        Box::pin(ready(Ok(HookContext { subject, ..context })))
+        Box::pin(async move {
+            let HookContext {
+                point,
+                mut state,
+                mut subject,
+            } = context;
+            let time_limit = self.ports.control.time_limit(&state);
+            tokio::select! {
+                biased;
+                redacted = self.redact(&mut subject) => redacted?,
+                signal = self.interrupted(time_limit) => {
+                    withhold(&mut subject);
+                    state = state.with_stop_signal(signal, self.ports.control.now());
+                }
+            }
+            Ok(HookContext { point, state, subject })
+        })
     }
 
     fn holds_back_deltas(&self) -> bool {

@@ -20,19 +20,24 @@ const MAX_COMPILED_TOGETHER: usize = 2 << 20;
 const MAX_COMPILED_BEFORE: usize = MAX_PATTERNS * MAX_COMPILED;
 /// The most memory of what a search remembers, in bytes.
 const MAX_REMEMBERED: usize = 2 << 20;
+/// Up to how much memory of the compiled patterns no byte of text takes long, in bytes.
+const LIGHT: usize = 32 << 10;
+/// What a byte of text costs then, compared to copying it.
+const LIGHT_COST: u64 = 4;
 /// What removing uncovers is removed as well; a text that goes on matching after so many rounds is replaced as a whole.
 const MAX_ROUNDS: usize = 4;
 
 /// Texts in which every pattern that may find nothing but a place, such as `x*` or `\b`, finds one.
 const PROBES: [&str; 2] = ["", "a -"];
 
-#[derive(Debug, Clone, Deserialize)]
+/// The configuration of `redaction`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RedactionConfig {
+pub(super) struct RedactionConfig {
     patterns: Vec<PatternConfig>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PatternConfig {
     /// Names what the pattern finds, such as `api_key`.
@@ -50,6 +55,8 @@ pub(super) struct Patterns {
     /// All of them, for one search.
     all: RegexSet,
     each: Vec<Pattern>,
+    /// Whether no text is slow to look through.
+    is_light: bool,
 }
 
 #[derive(Debug)]
@@ -59,29 +66,27 @@ struct Pattern {
 }
 
 impl Patterns {
-    /// Reads and compiles the patterns of a configuration that is to be attached.
-    pub(super) fn read(config: &Object) -> Result<Self, String> {
+    /// Compiles the patterns of a configuration that is to be attached.
+    pub(super) fn of(config: &RedactionConfig) -> Result<Self, String> {
         Self::within(config, MAX_COMPILED_TOGETHER)
     }
 
-    /// Does the same for a configuration that is attached already.
-    pub(super) fn read_attached(config: &Object) -> Result<Self, String> {
+    /// Compiles those of a configuration that is attached already.
+    pub(super) fn of_attached(config: &RedactionConfig) -> Result<Self, String> {
         Self::within(config, MAX_COMPILED_BEFORE)
     }
 
-    fn within(config: &Object, most: usize) -> Result<Self, String> {
-        let RedactionConfig { patterns } = read(config)?;
-        ensure(
-            (1..=MAX_PATTERNS).contains(&patterns.len()),
-            format!("patterns has 1 to {MAX_PATTERNS} entries"),
-        )?;
-        patterns.iter().try_for_each(PatternConfig::check)?;
-        let all = RegexSetBuilder::new(patterns.iter().map(|pattern| &pattern.regex))
-            .size_limit(most)
-            .dfa_size_limit(MAX_REMEMBERED)
-            .build();
+    fn within(config: &RedactionConfig, most: usize) -> Result<Self, String> {
+        let RedactionConfig { patterns } = config;
+        let all = |most| {
+            RegexSetBuilder::new(patterns.iter().map(|pattern| &pattern.regex))
+                .size_limit(most)
+                .dfa_size_limit(MAX_REMEMBERED)
+                .build()
+        };
+        let is_light = all(LIGHT).is_ok();
         // Before each is compiled and kept; of those that can't be used the first is named.
-        let Ok(all) = all else {
+        let Ok(all) = all(most) else {
             patterns.iter().try_for_each(|pattern| pattern.compiled().map(drop))?;
             let mib = most >> 20;
             return Err(format!(
@@ -92,13 +97,19 @@ impl Patterns {
             .iter()
             .map(PatternConfig::compiled)
             .collect::<Result<Vec<_>, _>>()?;
-        for (pattern, config) in each.iter().zip(&patterns) {
+        for (pattern, config) in each.iter().zip(patterns) {
             let name = &config.name;
             let finds_nothing = !all.is_match(&pattern.replacement);
             let message = format!("the replacement of the pattern {name:?} is itself found by a pattern");
             ensure(finds_nothing, message)?;
         }
-        Ok(Self { all, each })
+        Ok(Self { all, each, is_light })
+    }
+
+    /// Returns what work on so many bytes costs, in bytes whose work costs as much as copying them.
+    pub(super) fn cost(&self, bytes: usize) -> u64 {
+        let for_each = if self.is_light { LIGHT_COST } else { u64::MAX };
+        for_each.saturating_mul(bytes as u64)
     }
 
     /// Tells whether there is something to remove.
@@ -124,6 +135,19 @@ impl Patterns {
         let persistent = self.all.matches(&redacted).into_iter().next();
         let persistent = persistent.and_then(|at| self.each.get(at));
         persistent.map_or(String::new(), |pattern| pattern.whole(most))
+    }
+}
+
+impl RedactionConfig {
+    /// Reads a configuration, and checks all that can be told of it without compiling its patterns.
+    pub(super) fn read(config: &Object) -> Result<Self, String> {
+        let config: Self = read(config)?;
+        ensure(
+            (1..=MAX_PATTERNS).contains(&config.patterns.len()),
+            format!("patterns has 1 to {MAX_PATTERNS} entries"),
+        )?;
+        config.patterns.iter().try_for_each(PatternConfig::check)?;
+        Ok(config)
     }
 }
 
@@ -196,7 +220,7 @@ mod tests {
         let Value::Object(config) = config else {
             panic!("no object")
         };
-        Patterns::read(&config)
+        Patterns::of(&RedactionConfig::read(&config)?)
     }
 
     fn one(regex: &str, replacement: &str) -> Result<Patterns, String> {

@@ -2,23 +2,23 @@
 
 use serde_json::json;
 
-use super::patterns::Patterns;
+use super::patterns::{Patterns, RedactionConfig};
 use super::redactor::{MAX_GROWTH, MAX_GROWTH_OF_ALL, Redactor};
-use crate::json::{Object, Value};
+use crate::json::Value;
 use crate::message::ContentPart;
 
 fn patterns(pairs: &[(&str, &str)]) -> Patterns {
-    Patterns::read(&config(pairs)).unwrap()
+    compiled(pairs).unwrap()
 }
 
-fn config(patterns: &[(&str, &str)]) -> Object {
+fn compiled(patterns: &[(&str, &str)]) -> Result<Patterns, String> {
     let pattern =
         |(regex, replacement): &(&str, &str)| json!({"name": "p", "regex": regex, "replacement": replacement});
     let config = json!({"patterns": patterns.iter().map(pattern).collect::<Vec<_>>()});
     let Value::Object(config) = config else {
         panic!("no object")
     };
-    config
+    Patterns::of(&RedactionConfig::read(&config)?)
 }
 
 /// Returns the outcome and the most memory that it took at a time.
@@ -93,7 +93,7 @@ fn largest() -> Patterns {
     let read = |count: usize| {
         let texts = texts(count);
         let pairs: Vec<(&str, &str)> = texts.iter().map(|text| (text.as_str(), "-")).collect();
-        Patterns::read(&config(&pairs))
+        compiled(&pairs)
     };
     let count = (20..=50).take_while(|count| read(*count).is_ok()).last().unwrap();
     assert!(count < 50, "{count}");
