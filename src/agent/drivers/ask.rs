@@ -101,7 +101,7 @@ fn request(ports: &ExecutionPorts, question: Question) -> ModelRequest {
 fn answer_of(asked: Exchange) -> Result<String, AskError> {
     let Exchange {
         response,
-        failed: _,
+        failed_usage: _,
         answered_by: _,
         signal,
         error,

@@ -25,7 +25,7 @@ pub(super) struct Exchange {
     /// The answer, or what there is of it. Its usage includes what failed attempts have used.
     pub(super) response: Option<ModelResponse>,
     /// What failed attempts have used.
-    pub(super) failed: Usage,
+    pub(super) failed_usage: Usage,
     /// The model that gave the answer, or what there is of it.
     pub(super) answered_by: Option<ModelRef>,
     /// Why it was cut.
@@ -40,7 +40,7 @@ pub(super) struct Exchange {
 struct Answer {
     response: Option<ModelResponse>,
     /// What failed attempts have used; the response's usage is its own.
-    failed: Usage,
+    failed_usage: Usage,
     /// None where nothing arrived.
     answered_by: Option<ModelRef>,
     signal: Option<StopSignal>,
@@ -90,16 +90,14 @@ pub(super) async fn exchange_with(
         let gives_way = answer.error.is_some() && !answer.was_heard;
         let fallback = choices.next().filter(|_| gives_way);
         let (next, mut ended) = after_response(ports, next, answer).await;
-        // What failed attempts have cost belongs to the step.
-        ended.failed = spent + ended.failed;
-        spent = ended.failed;
-        if let Some(response) = &mut ended.response {
-            spent = spent + response.usage;
-            response.usage = spent;
-        }
+        spent = ended.add_earlier(spent);
         if let Some(fallback) = fallback.filter(|_| ended.hook_failure.is_none()) {
-            (state, choice) = (next, fallback);
-            continue;
+            let Some(signal) = ports.control.usage_limit(Usage::NOTHING) else {
+                (state, choice) = (next, fallback);
+                continue;
+            };
+            // The budget ends the step, not an error that the fallback is there to mend.
+            (ended.signal, ended.error) = (Some(signal), None);
         }
         if let Some(response) = &ended.response {
             tell_rest(&*ports.events, next.step_count() + 1, &response.content, live, told);
@@ -130,6 +128,16 @@ impl Answer {
 }
 
 impl Exchange {
+    /// Counts what earlier models have used, which belongs to the step, as used by failed attempts. Returns all that was used.
+    fn add_earlier(&mut self, earlier: Usage) -> Usage {
+        self.failed_usage = earlier + self.failed_usage;
+        let Some(response) = &mut self.response else {
+            return self.failed_usage;
+        };
+        response.usage = self.failed_usage + response.usage;
+        response.usage
+    }
+
     /// No further model was asked, because a hook failed. What failed attempts have cost is all that there is of an answer.
     fn failed_before(hook_failure: HookFailure, spent: Usage) -> Self {
         let unanswered = || ModelResponse {
@@ -138,7 +146,7 @@ impl Exchange {
         };
         Self {
             response: (!spent.is_nothing()).then(unanswered),
-            failed: spent,
+            failed_usage: spent,
             answered_by: None,
             signal: None,
             error: None,
@@ -188,7 +196,7 @@ async fn before_request(
 async fn after_response(ports: &ExchangePorts, state: AgentState, answer: Answer) -> (AgentState, Exchange) {
     let Answer {
         response,
-        failed,
+        failed_usage,
         answered_by,
         signal,
         error,
@@ -211,7 +219,7 @@ async fn after_response(ports: &ExchangePorts, state: AgentState, answer: Answer
     }
     let ended = Exchange {
         response,
-        failed,
+        failed_usage,
         answered_by,
         signal,
         error,
@@ -251,7 +259,7 @@ async fn ask_one(
     let time_limit = ports.control.time_limit(state);
     let deltas = Deltas::new(&*ports.events, step_number, live);
     let answer = stream(ports, choice, request, deltas, time_limit).await;
-    let usage = answer.failed
+    let usage = answer.failed_usage
         + answer
             .response
             .as_ref()
@@ -292,7 +300,9 @@ async fn stream(
             event = events.next() => event,
         };
         let event = match event {
-            Some(Ok(ModelEvent::Completed(response))) => return complete(choice, *response, asked, partial.failed()),
+            Some(Ok(ModelEvent::Completed(response))) => {
+                return complete(choice, *response, asked, partial.failed_usage());
+            }
             Some(Ok(event)) => event,
             Some(Err(error)) => return fail(choice, partial, &error, was_heard),
             None => return fail(choice, partial, &silent_end(), was_heard),
@@ -314,7 +324,7 @@ async fn stream(
 }
 
 /// Ends a whole answer to a request of so many bytes. Servers that count nothing are counted for.
-fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64, failed: Usage) -> Answer {
+fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64, failed_usage: Usage) -> Answer {
     let usage = if response.usage.total_tokens == 0 {
         let estimated = estimated_usage(asked, content_bytes(&response.content));
         let cost = response.usage.cost;
@@ -322,14 +332,14 @@ fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64, failed: U
     } else {
         response.usage
     };
-    end(choice, ModelResponse { usage, ..response }, failed)
+    end(choice, ModelResponse { usage, ..response }, failed_usage)
 }
 
-fn end(choice: &ModelChoice, response: ModelResponse, failed: Usage) -> Answer {
+fn end(choice: &ModelChoice, response: ModelResponse, failed_usage: Usage) -> Answer {
     let usage = response.usage.priced(choice.price.as_ref());
     Answer {
         response: Some(ModelResponse { usage, ..response }),
-        failed: failed.priced(choice.price.as_ref()),
+        failed_usage: failed_usage.priced(choice.price.as_ref()),
         answered_by: Some(choice.model_ref.clone()),
         signal: None,
         error: None,
@@ -366,8 +376,8 @@ fn fail(choice: &ModelChoice, partial: PartialAnswer, error: &ModelError, was_he
 /// Ends an answer of which perhaps nothing has arrived.
 fn end_partial(choice: &ModelChoice, partial: PartialAnswer) -> Answer {
     let has_begun = partial.has_begun();
-    let failed = partial.failed();
-    let ended = end(choice, partial.into_response(), failed);
+    let failed_usage = partial.failed_usage();
+    let ended = end(choice, partial.into_response(), failed_usage);
     Answer {
         answered_by: ended.answered_by.filter(|_| has_begun),
         ..ended

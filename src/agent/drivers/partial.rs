@@ -20,7 +20,7 @@ pub(super) struct PartialAnswer {
     refusal: String,
     usage: Usage,
     /// What attempts have used that failed before this answer began.
-    failed: Usage,
+    failed_usage: Usage,
     bytes: u64,
     has_begun: bool,
     /// The size of what has arrived since the provider last counted.
@@ -36,7 +36,7 @@ impl PartialAnswer {
             text: String::new(),
             refusal: String::new(),
             usage: Usage::default(),
-            failed: Usage::default(),
+            failed_usage: Usage::default(),
             bytes: 0,
             has_begun: false,
             uncounted: 0,
@@ -56,7 +56,7 @@ impl PartialAnswer {
                 0
             }
             ModelEvent::AttemptFailed { usage } => {
-                self.failed = self.failed + *usage;
+                self.failed_usage = self.failed_usage + *usage;
                 self.usage = Usage::default();
                 0
             }
@@ -79,12 +79,12 @@ impl PartialAnswer {
 
     /// Returns what has been used so far, failed attempts included.
     pub(super) fn used(&self) -> Usage {
-        self.failed + self.usage
+        self.failed_usage + self.usage
     }
 
     /// Returns what failed attempts have used.
-    pub(super) fn failed(&self) -> Usage {
-        self.failed
+    pub(super) fn failed_usage(&self) -> Usage {
+        self.failed_usage
     }
 
     /// Ends the answer where it is. Servers count at the end only, or the request at the beginning and the answer at the end, so what

@@ -145,11 +145,11 @@ impl DriverPorts {
 
     /// Makes the message of an answer. Its `context_tokens` leave out what failed attempts have used. Returns `None` for an answer without
     /// content, since providers refuse empty messages.
-    pub fn assistant_message(&self, response: &ModelResponse, failed: Usage) -> Option<Arc<Message>> {
+    pub fn assistant_message(&self, response: &ModelResponse, failed_usage: Usage) -> Option<Arc<Message>> {
         if response.content.is_empty() && response.provider_fields.is_none() {
             return None;
         }
-        let usage = response.usage.since(failed);
+        let usage = response.usage.since(failed_usage);
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         let tags = MessageTags {
             is_partial: response.finish_reason == FinishReason::Interrupted,

@@ -54,7 +54,7 @@ impl ScriptedDriver {
         );
         let played = Exchange {
             response: Some(response),
-            failed: Usage::NOTHING,
+            failed_usage: Usage::NOTHING,
             answered_by: None,
             signal: None,
             error: script.error.as_ref().map(|error| AgentError {

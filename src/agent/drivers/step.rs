@@ -76,7 +76,7 @@ pub(super) async fn carry_out(
 ) -> AgentState {
     let Exchange {
         response,
-        failed,
+        failed_usage,
         answered_by,
         signal,
         error,
@@ -85,7 +85,8 @@ pub(super) async fn carry_out(
     step.errors = error.into_iter().collect();
     step.answered_by = answered_by;
     if let Some(response) = response {
-        step.output_messages.extend(ports.assistant_message(&response, failed));
+        step.output_messages
+            .extend(ports.assistant_message(&response, failed_usage));
         step.response = Some(response);
     }
     if step.has_tool_calls() {

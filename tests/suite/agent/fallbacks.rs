@@ -4,7 +4,7 @@ use agent_runtime::agent::AgentEvent;
 use agent_runtime::agent::hooks::{HookError, HookPoint, HookSubject};
 use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
 use agent_runtime::agent::state::{ExecutionBudget, ExecutionStatus, StopReason};
-use agent_runtime::usage::{Cost, Price};
+use agent_runtime::usage::{Cost, Price, Usage};
 
 use super::hooks::probe::Probe;
 use super::setup::{Setup, transcript};
@@ -258,4 +258,63 @@ async fn nothing_is_asked_again_once_failed_attempts_have_spent_the_budget() {
         (transcript(&state), state.usage()),
         (vec!["user: go".to_owned()], usage(10, 20))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_fallback_is_asked_once_failed_attempts_have_spent_the_budget() {
+    // A dollar a million tokens.
+    let price = Price::per_million(1.0, 1.0, None, None).unwrap();
+    let money = ExecutionBudget {
+        max_cost: Cost::from_dollars(1.0),
+        ..ExecutionBudget::unlimited()
+    };
+    let tokens = ExecutionBudget {
+        max_tokens: Some(1_000_000),
+        ..ExecutionBudget::unlimited()
+    };
+    for (budget, used, asks_fallback) in [
+        (money.clone(), 600_000_u32, false),
+        (tokens, 500_000, false),
+        (money, 400_000, true),
+    ] {
+        let attempt = usage(u64::from(used), 0);
+        let beats = vec![
+            Beat::Event(ModelEvent::Usage(attempt)),
+            Beat::Event(ModelEvent::AttemptFailed { usage: attempt }),
+            Beat::Event(ModelEvent::Usage(attempt)),
+            Beat::Fail(ModelErrorClass::Invalid, "no"),
+        ];
+        let second = FakeModel::new([says("from the second")]);
+        let setup =
+            Setup::new([beats])
+                .with_budget(budget)
+                .with_price(price)
+                .with_fallback("other/two", &second, Some(price));
+        let state = setup.run().await;
+        assert_eq!(second.requests().len(), usize::from(asks_fallback), "{used}");
+        if asks_fallback {
+            assert_eq!(state.status(), Some(ExecutionStatus::Completed));
+            continue;
+        }
+        assert_eq!(
+            (state.status(), state.stop_reason()),
+            (Some(ExecutionStatus::Stopped), Some(StopReason::TokenLimitReached))
+        );
+        assert_eq!(
+            state.has_errors(),
+            Some(false),
+            "the budget ended the run, and no error"
+        );
+        let failed = asked(&setup);
+        assert_eq!(
+            failed,
+            [("fake/one".to_owned(), Some("model_request_refused".to_owned()))]
+        );
+        let spent = Usage {
+            cost: Cost::from_dollars(2.0 * f64::from(used) / 1e6),
+            cost_known_part: None,
+            ..usage(2 * u64::from(used), 0)
+        };
+        assert_eq!((state.usage(), setup.control().unwrap().spent()), (spent, spent));
+    }
 }

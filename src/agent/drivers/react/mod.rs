@@ -134,7 +134,7 @@ impl ReactDriver {
         step.answered_by = asked.answered_by;
         if let Some(response) = asked.response {
             step.output_messages
-                .extend(self.ports.assistant_message(&response, asked.failed));
+                .extend(self.ports.assistant_message(&response, asked.failed_usage));
             step.response = Some(response);
         }
         let completed: Vec<&AgentStep> = state.steps().collect();
