@@ -276,9 +276,10 @@ impl ExecutionControl {
         cancelled()
     }
 
-    /// Returns what bounds the next answer: the budget of tokens or cost that leaves the fewest tokens, here or above.
-    pub fn answer_limit(&self, price: Option<&Price>) -> Option<AnswerLimit> {
-        let usage = self.spent();
+    /// Returns what bounds the next answer once `pending` is spent as well: the budget of tokens or cost that leaves the fewest tokens, here
+    /// or above.
+    pub fn answer_limit(&self, pending: Usage, price: Option<&Price>) -> Option<AnswerLimit> {
+        let usage = self.spent() + pending;
         let by_tokens = self.budget.max_tokens.map(|max| AnswerLimit {
             tokens: max.saturating_sub(usage.total_tokens).max(1),
             name: "max_tokens",
@@ -292,7 +293,10 @@ impl ExecutionControl {
                 value: json!(max),
             })
         });
-        let of_parent = self.parent.as_ref().and_then(|parent| parent.answer_limit(price));
+        let of_parent = self
+            .parent
+            .as_ref()
+            .and_then(|parent| parent.answer_limit(pending, price));
         let limits = [by_tokens, by_cost, of_parent].into_iter().flatten();
         limits.min_by_key(|limit| limit.tokens)
     }

@@ -157,7 +157,7 @@ impl Exchange {
 
 /// Returns the request for one of the models.
 fn fitted(ports: &ExchangePorts, choice: &ModelChoice, request: ModelRequest) -> Shaped {
-    let left = ports.control.answer_limit(choice.price.as_ref());
+    let left = ports.control.answer_limit(Usage::NOTHING, choice.price.as_ref());
     let left = left.map(|limit| limit.tokens);
     let request = ModelRequest {
         model: choice.model_ref.model().to_owned(),
@@ -286,7 +286,8 @@ async fn stream(
     time_limit: Option<Timestamp>,
 ) -> Answer {
     let control = &ports.control;
-    let limit = control.answer_limit(choice.price.as_ref());
+    let price = choice.price.as_ref();
+    let mut limit = control.answer_limit(Usage::NOTHING, price);
     let asked = request_bytes(&request);
     let mut events = choice.model.stream(request);
     let interrupted = control.interrupted(time_limit);
@@ -312,12 +313,17 @@ async fn stream(
         partial.push(&event);
         let asks_again = matches!(event, ModelEvent::AttemptFailed { .. });
         was_heard |= deltas.tell(event);
+        if asks_again {
+            limit = control.answer_limit(partial.failed_usage().priced(price), price);
+        }
         if let Some(limit) = limit.as_ref().filter(|limit| limit.is_overrun(partial.bytes())) {
             return cut(choice, partial, limit.overrun());
         }
-        let pending = partial.used().priced(choice.price.as_ref());
-        let is_over = asks_again || limit.as_ref().is_some_and(|limit| pending.output_tokens > limit.tokens);
-        if let Some(signal) = control.usage_limit(pending).filter(|_| is_over) {
+        let is_over = asks_again
+            || limit
+                .as_ref()
+                .is_some_and(|limit| partial.output_tokens() > limit.tokens);
+        if let Some(signal) = control.usage_limit(partial.used().priced(price)).filter(|_| is_over) {
             return cut(choice, partial, signal);
         }
     }

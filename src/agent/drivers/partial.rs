@@ -77,6 +77,11 @@ impl PartialAnswer {
         self.has_begun
     }
 
+    /// Returns how many tokens of the answer have been counted.
+    pub(super) fn output_tokens(&self) -> u64 {
+        self.usage.output_tokens
+    }
+
     /// Returns what has been used so far, failed attempts included.
     pub(super) fn used(&self) -> Usage {
         self.failed_usage + self.usage

@@ -7,7 +7,7 @@ use agent_runtime::agent::state::{ExecutionBudget, ExecutionStatus, StopReason};
 use agent_runtime::usage::{Cost, Price, Usage};
 
 use super::hooks::probe::Probe;
-use super::setup::{Setup, transcript};
+use super::setup::{Setup, last_words, transcript};
 use crate::support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
 use crate::support::fake_tool::{Behaviour, FakeTool};
 
@@ -316,5 +316,34 @@ async fn no_fallback_is_asked_once_failed_attempts_have_spent_the_budget() {
             ..usage(2 * u64::from(used), 0)
         };
         assert_eq!((state.usage(), setup.control().unwrap().spent()), (spent, spent));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_is_bounded_by_what_those_before_it_have_left() {
+    // A dollar a token.
+    let price = Price::per_million(1e6, 1e6, None, None).unwrap();
+    let tokens = ExecutionBudget {
+        max_tokens: Some(100),
+        ..ExecutionBudget::unlimited()
+    };
+    let dollars = ExecutionBudget {
+        max_cost: Cost::from_dollars(100.0),
+        ..ExecutionBudget::unlimited()
+    };
+    let told = |output| Beat::Event(ModelEvent::Usage(usage(0, output)));
+    let endless = || (0..100).map(|_| text("lorem ipsum "));
+    for budget in [tokens, dollars] {
+        // 90 are spent and 10 left: 8 bytes for each of them, and 256 to spare.
+        let failed = Beat::Event(ModelEvent::AttemptFailed { usage: usage(60, 30) });
+        let untold: Vec<_> = std::iter::once(failed.clone()).chain(endless()).collect();
+        let counted = vec![failed, text("a"), told(10), text("b"), told(11), text("never read")];
+        for (beats, words) in [(untold, "lorem ipsum ".repeat(29)), (counted, "ab".to_owned())] {
+            let setup = Setup::new([beats]).with_price(price).with_budget(budget.clone());
+            let state = setup.run().await;
+            assert_eq!(state.stop_reason(), Some(StopReason::TokenLimitReached));
+            assert_eq!(last_words(&state), words);
+            assert_eq!(state.has_errors(), Some(false));
+        }
     }
 }
