@@ -9,6 +9,7 @@ mod unread;
 mod weight;
 mod words;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -48,6 +49,12 @@ impl RawJson {
 
     /// Returns the text.
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for RawJson {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

@@ -15,6 +15,7 @@ mod framed;
 mod names;
 mod parameters;
 mod room;
+mod sources;
 mod structured;
 mod transport;
 mod turns;

@@ -14,6 +14,7 @@ use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, Reasonin
 use crate::models::calls::{Beginning, CallFault, CallMaker, extras};
 use crate::models::room::{Full, Room};
 use crate::models::settings::CapSettings;
+use crate::models::sources::Sources;
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
@@ -26,6 +27,7 @@ pub(super) struct Answer {
     parts: Vec<ContentPart>,
     citations: Vec<Citation>,
     room: Room,
+    sources: Sources,
     calls: CallMaker,
     counts: Counts,
     executed: Executed,
@@ -54,6 +56,7 @@ impl Answer {
             parts: Vec::new(),
             citations: Vec::new(),
             room: Room::new(caps.parts),
+            sources: Sources::default(),
             calls: CallMaker::new(ids, caps.tool_calls),
             counts: Counts::default(),
             executed: Executed::default(),
@@ -198,6 +201,7 @@ impl Answer {
     }
 
     /// Takes the sources of the answer: each quoted one, and what a search found as a whole, since its parts refer to each other.
+    /// Each chunk may name all of them.
     fn take_sources(&mut self, candidate: &Fields<'_>) -> Result<(), Fault> {
         let quoted = candidate.object("citationMetadata").unwrap_or_default();
         let quoted = ["citationSources", "citations"]
@@ -206,13 +210,9 @@ impl Answer {
         let found = ["groundingMetadata", "urlContextMetadata"];
         let found = found.into_iter().filter_map(|name| candidate.get(name));
         let found = found.filter(|raw| wire::object(raw).is_some_and(|fields| fields.iter().next().is_some()));
-        for raw in quoted.into_iter().flatten().chain(found) {
-            let citation = Citation(RawJson::new(raw.get()));
-            if self.citations.last() != Some(&citation) {
-                self.room.take(1).map_err(Fault::Full)?;
-                self.citations.push(citation);
-            }
-        }
+        let named = quoted.into_iter().flatten().chain(found);
+        let new = self.sources.take_new(named, &mut self.room).map_err(Fault::Full)?;
+        self.citations.extend(new);
         Ok(())
     }
 

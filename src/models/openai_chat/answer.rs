@@ -15,6 +15,7 @@ use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart};
 use crate::models::room::{Full, Room};
 use crate::models::settings::CapSettings;
+use crate::models::sources::Sources;
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
@@ -38,6 +39,7 @@ pub(super) struct Answer {
     /// How many of the calls have their place among the parts.
     placed_calls: usize,
     room: Room,
+    sources: Sources,
     kept: KeptFields,
     /// Splits reasoning off the words; `None` where the words are the answer.
     think: Option<ThinkSplit>,
@@ -75,6 +77,7 @@ impl Answer {
             calls: Calls::new(ids, caps.tool_calls),
             placed_calls: 0,
             room: Room::new(caps.parts),
+            sources: Sources::default(),
             kept: KeptFields::default(),
             think: None,
             executed_tools: BTreeMap::new(),
@@ -307,12 +310,12 @@ impl Answer {
         Ok(())
     }
 
+    /// Adds the sources that are new to the latest words. Some servers name all of them with each chunk.
     fn add_citations(&mut self, sources: &[&RawValue]) -> Result<(), Full> {
-        if sources.is_empty() {
+        let new = self.sources.take_new(sources.iter().copied(), &mut self.room)?;
+        if new.is_empty() {
             return Ok(());
         }
-        self.room.take(sources.len())?;
-        let new = sources.iter().map(|source| Citation(RawJson::new(source.get())));
         let last = self.parts.iter_mut().rev().find_map(|part| match part {
             Part::Text { citations, .. } => Some(citations),
             _ => None,
@@ -321,7 +324,7 @@ impl Answer {
             Some(citations) => citations.extend(new),
             None => self.parts.push(Part::Text {
                 text: String::new(),
-                citations: new.collect(),
+                citations: new,
             }),
         }
         Ok(())

@@ -13,6 +13,7 @@ mod request;
 mod responses;
 mod scripted;
 pub(crate) mod small_frames;
+mod sources;
 mod sse;
 mod support;
 mod thinker;

@@ -22,6 +22,7 @@ pub(crate) fn small_frames(name: &str) -> &'static [&'static [&'static str]] {
             &[r#"{"choices":[{"delta":{"tool_calls":[{"index":@,"function":{"name":"f"}}]}}]}"#],
             &[r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"@":0}]}}]}"#],
             &[r#"{"choices":[{"delta":{"annotations":[0,0,0,0]}}]}"#],
+            &[r#"{"choices":[{"delta":{"annotations":["@"]}}]}"#],
         ],
         "messages" => &[
             &[r#"{"type":"content_block_start","index":@,"content_block":{"type":"text","text":"x"}}"#],

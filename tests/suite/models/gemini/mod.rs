@@ -8,6 +8,6 @@ mod recordings;
 mod request;
 mod service;
 
-mod support;
+pub(super) mod support;
 
 pub(super) use self::recordings::recorded;

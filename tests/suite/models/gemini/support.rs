@@ -21,7 +21,7 @@ pub(super) fn stream_text(chunks: &[Value]) -> String {
 }
 
 /// Decodes a stream of the chunks.
-pub(super) fn stream(chunks: &[Value]) -> Decoded {
+pub(in crate::models) fn stream(chunks: &[Value]) -> Decoded {
     let text = stream_text(chunks);
     decode_with(Some("text/event-stream"), CapSettings::default(), &[text.as_bytes()])
 }
@@ -37,12 +37,12 @@ pub(super) fn plain(body: &Value) -> Decoded {
 }
 
 /// A chunk with parts of the answer.
-pub(super) fn chunk(parts: &[Value]) -> Value {
+pub(in crate::models) fn chunk(parts: &[Value]) -> Value {
     json!({"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}]})
 }
 
 /// The last chunk, with parts of the answer.
-pub(super) fn last(parts: &[Value], reason: &str) -> Value {
+pub(in crate::models) fn last(parts: &[Value], reason: &str) -> Value {
     let mut chunk = chunk(parts);
     chunk["candidates"][0]["finishReason"] = Value::from(reason);
     chunk["usageMetadata"] = json!({"promptTokenCount": 3, "candidatesTokenCount": 2, "totalTokenCount": 5});

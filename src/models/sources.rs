@@ -1,0 +1,34 @@
+//! The sources of an answer where a protocol repeats them as the answer goes on: each is kept once.
+
+use std::collections::HashSet;
+
+use serde_json::value::RawValue;
+
+use super::room::{Full, Room};
+use crate::json::RawJson;
+use crate::message::Citation;
+
+/// The sources that an answer has named.
+#[derive(Debug, Default)]
+pub(super) struct Sources(HashSet<RawJson>);
+
+impl Sources {
+    /// Returns those of the sources that are new, and takes the room for them.
+    pub(super) fn take_new<'a>(
+        &mut self,
+        sources: impl IntoIterator<Item = &'a RawValue>,
+        room: &mut Room,
+    ) -> Result<Vec<Citation>, Full> {
+        let mut new = Vec::new();
+        for source in sources {
+            if self.0.contains(source.get()) {
+                continue;
+            }
+            room.take(1)?;
+            let source = RawJson::new(source.get());
+            self.0.insert(source.clone());
+            new.push(Citation(source));
+        }
+        Ok(new)
+    }
+}
