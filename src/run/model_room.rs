@@ -7,7 +7,7 @@ use futures_util::stream::{self, StreamExt as _};
 
 use crate::agent::ports::{Model, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use crate::fair_share::FairShare;
-use crate::json::{Object, estimated_length};
+use crate::json::{Object, estimated_length, json_length};
 use crate::message::message_weight;
 use crate::model_ref::ResponseFormat;
 use crate::off_thread::by_size;
@@ -15,6 +15,9 @@ use crate::tenant::TenantId;
 
 /// Up to how many bytes a request waits for no room: the runs at work bound those.
 const SMALL: usize = 64 << 10;
+
+/// How many bytes of JSON a byte of text takes at most: a control character is `\u0001`.
+const MOST_ESCAPED: usize = 6;
 
 /// A model whose large requests wait for room.
 #[derive(Debug)]
@@ -38,11 +41,13 @@ impl SharingModel {
 impl Model for SharingModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let bytes = weight(&request);
-        if bytes <= SMALL {
+        if bytes <= SMALL && (bytes <= SMALL / MOST_ESCAPED || encoded_weight(&request) <= SMALL) {
             return self.model.stream(request);
         }
         let (model, tenant, room) = (Arc::clone(&self.model), self.tenant.clone(), Arc::clone(&self.room));
         let answer = async move {
+            let weigh = move || (encoded_weight(&request), request);
+            let (bytes, request) = by_size(&tenant, bytes as u64, weigh).await;
             let share = room.take(&tenant, bytes).await;
             let answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
             let mut share = Some(share);
@@ -61,7 +66,20 @@ impl Model for SharingModel {
     }
 }
 
-/// Returns about how many bytes a request has.
+/// Returns about how many bytes a request has once it is encoded, which is what is held until the model answers.
+fn encoded_weight(request: &ModelRequest) -> usize {
+    let messages = request.messages.iter().map(|message| json_length(&**message));
+    let tools = request.tools.iter();
+    let tools = tools.map(|tool| json_length(&(&tool.name, &tool.description, &tool.parameters)));
+    json_length(&request.system)
+        + messages.sum::<usize>()
+        + tools.sum::<usize>()
+        + json_length(&*request.provider_tools)
+        + json_length(&request.response_format)
+        + json_length(&request.parameters.extra)
+}
+
+/// Returns about how many bytes a request has before it is encoded, which is quickly told.
 fn weight(request: &ModelRequest) -> usize {
     let messages = request.messages.iter().map(|message| message_weight(message));
     let tools = request.tools.iter();
@@ -72,7 +90,8 @@ fn weight(request: &ModelRequest) -> usize {
     };
     let of_providers = request.provider_tools.values().flatten();
     let of_providers = of_providers.flat_map(Object::values).map(estimated_length);
-    request.system.len() + messages.sum::<usize>() + tools.sum::<usize>() + of_providers.sum::<usize>() + format
+    let extra: usize = request.parameters.extra.values().map(estimated_length).sum();
+    request.system.len() + messages.sum::<usize>() + tools.sum::<usize>() + of_providers.sum::<usize>() + format + extra
 }
 
 #[cfg(test)]
@@ -89,7 +108,7 @@ mod tests {
     use crate::ids::{MessageId, UuidV7Source};
     use crate::json::{RawJson, Value};
     use crate::message::{Message, ProviderFields, Role};
-    use crate::model_parameters::ToolChoice;
+    use crate::model_parameters::{ModelParameters, ToolChoice};
     use crate::usage::Usage;
 
     /// What a model was asked, once its answer is waited for: on which thread, and how it is made to answer.
@@ -131,7 +150,7 @@ mod tests {
 
     /// A request that weighs so much.
     fn request(bytes: usize) -> ModelRequest {
-        let rest = weight(&saying(String::new()));
+        let rest = encoded_weight(&saying(String::new()));
         saying("x".repeat(bytes - rest))
     }
 
@@ -153,8 +172,12 @@ mod tests {
 
         /// Asks for a tenant and reads until the first word; what is returned holds the rest of the answer.
         fn ask(&self, tenant: &str, bytes: usize) -> tokio::task::JoinHandle<ModelStream> {
+            self.ask_this(tenant, request(bytes))
+        }
+
+        fn ask_this(&self, tenant: &str, request: ModelRequest) -> tokio::task::JoinHandle<ModelStream> {
             let tenant: TenantId = tenant.parse().unwrap();
-            let mut answer = SharingModel::wrap(Arc::clone(&self.model), &tenant, &self.room).stream(request(bytes));
+            let mut answer = SharingModel::wrap(Arc::clone(&self.model), &tenant, &self.room).stream(request);
             tokio::spawn(async move {
                 while !matches!(answer.next().await.unwrap(), Ok(ModelEvent::TextDelta { .. })) {}
                 answer
@@ -209,6 +232,24 @@ mod tests {
         answer.closed().await;
     }
 
+    #[tokio::test]
+    async fn a_request_takes_the_room_of_its_text_as_json() {
+        for (text, bytes) in [("\u{1}", 6), ("\"", 2), ("\n", 2), ("é", 2), ("x", 1)] {
+            for encoded in [120_000, 1_200_000] {
+                let mut setup = Setup::new(16 << 20);
+                let answer = setup.ask_this("one", saying(text.repeat(encoded / bytes)));
+                let (_, told) = setup.asked.recv().await.unwrap();
+                let taken = setup.room.taken();
+                assert!(
+                    (encoded..encoded + 1_000).contains(&taken),
+                    "{text:?}: {taken} of {encoded}"
+                );
+                told.send(()).unwrap();
+                drop(answer.await.unwrap());
+            }
+        }
+    }
+
     #[test]
     fn a_request_weighs_at_least_the_texts_that_it_holds() {
         let long = || "x".repeat(100_000);
@@ -224,7 +265,14 @@ mod tests {
             };
             Arc::from([tool])
         };
-        let changes: [&dyn Fn(&mut ModelRequest); 6] = [
+        let changes: [&dyn Fn(&mut ModelRequest); 7] = [
+            &|request| {
+                let extra = json!({"a": [long()]});
+                request.parameters = Arc::new(ModelParameters {
+                    extra: serde_json::from_value(extra).unwrap(),
+                    ..ModelParameters::default()
+                });
+            },
             &|request| request.system = long().into(),
             &|request| request.tools = tool(long(), json!({})),
             &|request| request.tools = tool(String::new(), json!({"properties": {"a": {"enum": [long()]}}})),
@@ -245,11 +293,9 @@ mod tests {
         for (place, change) in changes.iter().enumerate() {
             let mut request = saying(String::new());
             change(&mut request);
-            assert!(
-                (100_000..110_000).contains(&weight(&request)),
-                "{place}: {}",
-                weight(&request)
-            );
+            for weight in [weight(&request), encoded_weight(&request)] {
+                assert!((100_000..110_000).contains(&weight), "{place}: {weight}");
+            }
         }
     }
 
