@@ -169,6 +169,7 @@ impl MessagesDecoder {
             answer.end(None, events);
         }
         answer.take_envelope(message);
+        events.extend(answer.news_of_usage().map(ModelEvent::Usage));
         outcome.map_err(|fault| self.failure(&fault, text))
     }
 

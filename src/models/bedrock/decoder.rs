@@ -165,7 +165,10 @@ impl ConverseDecoder {
         }
         answer.take_end(&whole);
         answer.take_usage(&whole);
-        outcome.map_err(|fault| self.failure(fault, body))?;
+        if let Err(fault) = outcome {
+            events.extend(told(answer.usage()));
+            return Err(self.failure(fault, body));
+        }
         self.complete(events)
     }
 
@@ -173,9 +176,7 @@ impl ConverseDecoder {
         let Some(answer) = self.answer.take() else {
             return Ok(());
         };
-        if answer.usage() != Usage::default() {
-            events.push(ModelEvent::Usage(answer.usage()));
-        }
+        events.extend(told(answer.usage()));
         if let Some(message) = answer.breakdown() {
             return Err(broken_down(message));
         }
@@ -196,6 +197,11 @@ impl ConverseDecoder {
         };
         protocol(message.to_owned(), text)
     }
+}
+
+/// Returns the event that tells what was used, as far as the provider has said.
+fn told(usage: Usage) -> Option<ModelEvent> {
+    (usage != Usage::default()).then_some(ModelEvent::Usage(usage))
 }
 
 /// Returns the failure that an exception in the stream means, by its name and the status that it would have had before it.

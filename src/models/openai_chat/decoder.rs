@@ -140,7 +140,22 @@ impl ChatDecoder {
         }
     }
 
+    /// Takes a chunk, and what it says of the usage also where it is an error or can't be used.
     fn take_chunk(
+        &mut self,
+        chunk: &Fields<'_>,
+        text: &str,
+        whole: bool,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), Failure> {
+        let taken = self.take_choice(chunk, text, whole, events);
+        if let Some(answer) = &mut self.answer {
+            answer.take_envelope(chunk, read_usage(chunk), events);
+        }
+        taken
+    }
+
+    fn take_choice(
         &mut self,
         chunk: &Fields<'_>,
         text: &str,
@@ -176,8 +191,6 @@ impl ChatDecoder {
                 answer.take_finish_reason(reason);
             }
         }
-        let usage = read_usage(chunk);
-        answer.take_envelope(chunk, usage, events);
         Ok(())
     }
 

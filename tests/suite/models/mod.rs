@@ -9,6 +9,7 @@ mod messages;
 mod network;
 mod parameters;
 mod recordings;
+mod rejected;
 mod request;
 mod responses;
 mod scripted;
