@@ -13,6 +13,18 @@ const MAX_STOPS: usize = 4;
 /// The most bytes of a stop sequence, and of the word for how hard to think.
 const MAX_TEXT_BYTES: usize = 1024;
 
+/// Fields by which providers that pass requests on would ask another model than the request names. The models that may be asked, and
+/// what they cost, are decided by the agent's own list.
+const FIELDS_OF_OTHER_MODELS: [&str; 7] = [
+    "model",
+    "models",
+    "route",
+    "preset",
+    "fallbacks",
+    "context_window_fallbacks",
+    "content_policy_fallbacks",
+];
+
 /// How a model shall answer; an absent parameter is left to the provider.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -135,12 +147,22 @@ impl ModelParameters {
                 self.extra.get("background") != Some(&Value::Bool(true)),
                 "extra has no background: true, since an answer that comes later is not fetched",
             ),
+            (
+                !self.extra.keys().any(|name| names_other_models(name)),
+                "extra has no model, models, route, preset, fallbacks, context_window_fallbacks or content_policy_fallbacks: the models \
+                 that may answer are the agent's own `models`",
+            ),
         ];
         checks
             .into_iter()
             .find(|(fits, _)| !fits)
             .map_or(Ok(()), |(_, rule)| Err(rule.to_owned()))
     }
+}
+
+/// Tells whether a field of a request would have its provider ask another model.
+pub fn names_other_models(field: &str) -> bool {
+    FIELDS_OF_OTHER_MODELS.contains(&field)
 }
 
 #[cfg(test)]
@@ -167,6 +189,16 @@ mod tests {
         ] {
             let parameters: ModelParameters = serde_json::from_str(json).unwrap();
             assert_eq!(parameters.check(), Err(rule.to_owned()), "{json}");
+        }
+        for field in FIELDS_OF_OTHER_MODELS {
+            let extra = Object::from_iter([(field.to_owned(), Value::Null)]);
+            let parameters = ModelParameters {
+                extra,
+                ..ModelParameters::default()
+            };
+            let rule = parameters.check().unwrap_err();
+            let names = ["extra has no model,", &format!(" {field}"), "the agent's own `models`"];
+            assert!(names.iter().all(|name| rule.contains(name)), "{field}: {rule}");
         }
         assert_eq!(ModelParameters::default().check(), Ok(()));
         assert_eq!(serde_json::to_string(&ModelParameters::default()).unwrap(), "{}");

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::wire::Fields;
 use crate::agent::ports::ModelRequest;
 use crate::json::{Object, Value};
+use crate::model_parameters::names_other_models;
 
 /// The most tokens that are asked for where nobody has said what the server accepts. Servers refuse a request for more than a model
 /// can write, and what is left of a budget may be any number; current models write at least this many.
@@ -65,7 +66,7 @@ fn known(request: &ModelRequest) -> u64 {
 }
 
 /// Adds further fields to a request's body, at its end and in the order of their names. A field that the body has stays; where both
-/// are objects, so do the body's fields in it.
+/// are objects, so do the body's fields in it. Definitions that older versions have stored may name other models; such fields are left out.
 pub(super) fn with_extra(body: Vec<u8>, extra: &Object) -> Vec<u8> {
     if extra.is_empty() {
         return body;
@@ -74,7 +75,9 @@ pub(super) fn with_extra(body: Vec<u8>, extra: &Object) -> Vec<u8> {
         return body;
     };
     let known = fields.iter().map(|(name, raw)| (name, merged(raw, extra.get(name))));
-    let new = extra.iter().filter(|(name, _)| !fields.has(name));
+    let new = extra
+        .iter()
+        .filter(|(name, _)| !fields.has(name) && !names_other_models(name));
     let new = new.map(|(name, value)| (name.as_str(), value.to_string()));
     let fields = known.chain(new);
     let fields: Vec<_> = fields
@@ -162,6 +165,10 @@ mod tests {
             (
                 json!({"a": {"z": 2, "k": {"l": 3}}}),
                 r#"{"b":1e2,"a":{"k":{"l":3},"z":1},"l":[1]}"#,
+            ),
+            (
+                json!({"models": ["dear"], "route": "fallback", "fallbacks": [], "c": "d"}),
+                r#"{"b":1e2,"a":{"z": 1},"l":[1],"c":"d"}"#,
             ),
         ] {
             let extra = extra.as_object().unwrap();

@@ -68,7 +68,7 @@ async fn parameters_of_the_agent_reach_every_request(database: TestDatabase) {
     let app = TestApp::start(database.url(), &mock, &[]).await;
     let parameters = json!({
         "temperature": 0.25, "top_p": 0.5, "max_output_tokens": 100, "stop": ["END"], "reasoning_effort": "low",
-        "extra": {"seed": 7, "model": "never"},
+        "extra": {"seed": 7, "messages": ["never"]},
     });
     app.put_agent(
         "tuned",

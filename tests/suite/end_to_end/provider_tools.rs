@@ -107,6 +107,10 @@ async fn a_definition_that_no_model_can_follow_is_refused(database: TestDatabase
             with(json!({"parameters": {"extra": {"background": true}}})),
             "/parameters",
         ),
+        (
+            with(json!({"parameters": {"extra": {"models": ["mock/dear"]}}})),
+            "/parameters",
+        ),
     ] {
         let answer = app.put("/v1/agents/wrong", &definition).await;
         assert_eq!(answer.status, 400, "{definition}");
