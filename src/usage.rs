@@ -51,6 +51,12 @@ impl Usage {
         self.costing(cost, self.known_cost())
     }
 
+    /// Returns the same usage where something in it is billed at a price that is not known. Nothing costs nothing all the same.
+    #[must_use]
+    pub fn partly_priced(self) -> Self {
+        self.costing(None, self.known_cost())
+    }
+
     /// Tells whether nothing was used, whether or not it was priced.
     pub fn is_nothing(&self) -> bool {
         let unpriced = Self {

@@ -26,14 +26,6 @@ pub(super) fn accepted_limit(request: &ModelRequest, most: Option<u64>) -> Optio
     }
 }
 
-/// Returns the tools that the provider of this name executes itself. What an agent names in `extra` is sent as well.
-pub(super) fn provider_tools<'a>(request: &'a ModelRequest, provider: &str) -> Vec<&'a Object> {
-    let own = request.provider_tools.get(provider).into_iter().flatten();
-    let extra = request.parameters.extra.get("tools").and_then(Value::as_array);
-    own.chain(extra.into_iter().flatten().filter_map(Value::as_object))
-        .collect()
-}
-
 /// Returns whether a request says that the model may choose among tools as it likes, which is what it does anyway: an agent may say
 /// otherwise in `extra`.
 pub(super) fn says_auto(request: &ModelRequest) -> bool {

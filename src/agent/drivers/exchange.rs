@@ -13,7 +13,7 @@ use super::structured::{Shaped, shaped};
 use crate::agent::events::AgentEvent;
 use crate::agent::hooks::{HookContext, HookFailure, HookPoint, HookSubject};
 use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest};
-use crate::agent::state::{AgentError, AgentState, ModelResponse, StopSignal};
+use crate::agent::state::{AgentError, AgentState, FinishReason, ModelResponse, StopSignal};
 use crate::clock::Timestamp;
 use crate::ids::ModelRequestId;
 use crate::model_ref::ModelRef;
@@ -119,6 +119,23 @@ fn live(ports: &ExchangePorts, by_tool: bool) -> Told {
 }
 
 impl Answer {
+    /// Leaves open what calls cost that the provider has executed itself, since it bills them apart from tokens. Nobody has counted those of
+    /// an attempt that failed, or of an answer that was cut, to a request that offered such tools.
+    fn partly_priced(self, offers_tools: bool) -> Self {
+        let priced = |usage: Usage, has_calls| if has_calls { usage.partly_priced() } else { usage };
+        let response = self.response.map(|response| {
+            let is_cut = response.finish_reason == FinishReason::Interrupted;
+            let has_calls = !response.provider_tool_calls.is_empty() || (is_cut && offers_tools);
+            let usage = priced(response.usage, has_calls);
+            ModelResponse { usage, ..response }
+        });
+        Self {
+            response,
+            failed_usage: priced(self.failed_usage, offers_tools),
+            ..self
+        }
+    }
+
     fn with_answer_of(self, tool: &str) -> Self {
         Self {
             response: self.response.map(|response| Shaped::answer_in(tool, response)),
@@ -258,7 +275,14 @@ async fn ask_one(
     });
     let time_limit = ports.control.time_limit(state);
     let deltas = Deltas::new(&*ports.events, step_number, live);
+    let offers_tools = !request.tools_of_provider(choice.model_ref.provider()).is_empty();
     let answer = stream(ports, choice, request, deltas, time_limit).await;
+    let answer = if choice.price.is_some() {
+        answer.partly_priced(offers_tools)
+    } else {
+        // What the provider itself has billed includes its tools.
+        answer
+    };
     let usage = answer.failed_usage
         + answer
             .response

@@ -8,6 +8,7 @@ use futures_util::stream::BoxStream;
 
 use super::tool::ToolSpec;
 use crate::agent::state::{AgentError, ErrorKind, Messages, ModelResponse};
+use crate::json::{Object, Value};
 use crate::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::usage::Usage;
@@ -33,6 +34,16 @@ pub struct ModelRequest {
     pub max_output_tokens: Option<u64>,
     /// How the model shall answer.
     pub parameters: Arc<ModelParameters>,
+}
+
+impl ModelRequest {
+    /// Returns the tools that the provider of this name executes itself. What an agent names in `extra` is sent as well.
+    pub fn tools_of_provider(&self, provider: &str) -> Vec<&Object> {
+        let own = self.provider_tools.get(provider).into_iter().flatten();
+        let extra = self.parameters.extra.get("tools").and_then(Value::as_array);
+        own.chain(extra.into_iter().flatten().filter_map(Value::as_object))
+            .collect()
+    }
 }
 
 /// How a provider is made to answer in a given shape.

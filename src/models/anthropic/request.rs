@@ -11,7 +11,7 @@ use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::{bound_thinking, provider_tools, thinking_budget};
+use crate::models::parameters::{bound_thinking, thinking_budget};
 use crate::models::turns::Turn;
 
 /// How a server is spoken to.
@@ -111,7 +111,7 @@ fn tools<'a>(request: &'a ModelRequest, provider: &str, mark: Option<&Value>) ->
         input_schema: input_schema(&spec.parameters),
         cache_control: mark.filter(|_| place == last).cloned(),
     });
-    let of_provider = provider_tools(request, provider).into_iter();
+    let of_provider = request.tools_of_provider(provider).into_iter();
     tools.chain(of_provider.map(WireTool::OfProvider)).collect()
 }
 

@@ -6,7 +6,7 @@ use super::request::GeminiDialect;
 use crate::agent::ports::ModelRequest;
 use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::{accepted_limit, provider_tools};
+use crate::models::parameters::accepted_limit;
 
 /// Budgets of thoughts by effort, as Google itself translates the efforts of other protocols
 /// (<https://ai.google.dev/gemini-api/docs/openai>, "Thinking").
@@ -82,7 +82,7 @@ pub(super) fn shape_in_words(request: &ModelRequest, dialect: &GeminiDialect) ->
 
 /// Older models refuse a request with both tools, their provider's own included, and a shape.
 fn is_told_in_words(request: &ModelRequest, dialect: &GeminiDialect) -> bool {
-    let has_tools = || !request.tools.is_empty() || !provider_tools(request, &dialect.provider).is_empty();
+    let has_tools = || !request.tools.is_empty() || !request.tools_of_provider(&dialect.provider).is_empty();
     is_older(&request.model) && has_tools()
 }
 

@@ -10,7 +10,7 @@ use super::parts::{self, Part};
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::ToolChoice;
-use crate::models::parameters::{provider_tools, with_extra};
+use crate::models::parameters::with_extra;
 
 /// How a server is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8
     let functions = (!functions.is_empty()).then_some(Tools::OfAgent {
         function_declarations: functions,
     });
-    let of_provider = provider_tools(request, &dialect.provider).into_iter();
+    let of_provider = request.tools_of_provider(&dialect.provider).into_iter();
     let body = Body {
         tools: functions
             .into_iter()

@@ -16,7 +16,7 @@ use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
 use crate::models::files::{StoredFile, as_words, stored_file};
 use crate::models::names::{IdRule, WireIds, arguments, tool_name};
-use crate::models::parameters::{accepted_limit, provider_tools, says_auto, with_extra};
+use crate::models::parameters::{accepted_limit, says_auto, with_extra};
 use crate::models::settings::MaxTokensField;
 use crate::models::wire::Fields;
 
@@ -56,7 +56,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
     }
     flush(&mut attachments, &mut messages);
     let tools = request.tools.iter().map(WireTool::of);
-    let of_provider = provider_tools(request, &dialect.provider).into_iter();
+    let of_provider = request.tools_of_provider(&dialect.provider).into_iter();
     let tools: Vec<_> = tools.chain(of_provider.map(WireTool::OfProvider)).collect();
     let parameters = &request.parameters;
     let limit = accepted_limit(request, dialect.max_output_tokens);

@@ -9,7 +9,7 @@ use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::{accepted_limit, provider_tools, says_auto, with_extra};
+use crate::models::parameters::{accepted_limit, says_auto, with_extra};
 
 /// How a server wants to be spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ const NOT_REASONING: [&str; 4] = ["gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"];
 pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -> Vec<u8> {
     let parameters = &request.parameters;
     let tools = request.tools.iter().map(WireTool::of);
-    let of_provider = provider_tools(request, &dialect.provider).into_iter();
+    let of_provider = request.tools_of_provider(&dialect.provider).into_iter();
     let tools: Vec<_> = tools.chain(of_provider.map(WireTool::OfProvider)).collect();
     let limit = accepted_limit(request, dialect.max_output_tokens);
     let asks_for_encrypted = reasons(&request.model) && !parameters.extra.contains_key("include");

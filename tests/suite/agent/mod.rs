@@ -4,6 +4,7 @@ mod comparison;
 mod setup;
 
 mod any_execution;
+mod billed_apart;
 mod budgets;
 mod compilers;
 mod cuts;

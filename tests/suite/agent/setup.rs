@@ -21,7 +21,7 @@ use agent_runtime::clock::Clock as _;
 use agent_runtime::ids::{AgentId, MessageId, UuidV7Source};
 use agent_runtime::json::Value;
 use agent_runtime::message::{Message, Role, joined_text};
-use agent_runtime::model_parameters::{ModelParameters, ToolChoice};
+use agent_runtime::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
 use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::tenant::TenantId;
 use agent_runtime::tools::{ToolRegistry, ToolSettings};
@@ -62,6 +62,7 @@ pub(super) struct Setup {
     script: Vec<ScriptStep>,
     format: ResponseFormat,
     parameters: ModelParameters,
+    provider_tools: Arc<ProviderTools>,
 }
 
 impl Setup {
@@ -95,6 +96,7 @@ impl Setup {
             script: Vec::new(),
             format: ResponseFormat::Text,
             parameters: ModelParameters::default(),
+            provider_tools: Arc::default(),
         }
     }
 
@@ -118,6 +120,13 @@ impl Setup {
     /// Tells the model which tools to call.
     pub(super) fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
         self.parameters.tool_choice = Some(choice);
+        self
+    }
+
+    /// Offers a tool that the provider of this name executes itself.
+    pub(super) fn with_provider_tool(mut self, provider: &str) -> Self {
+        let tools = serde_json::json!({ provider: [{"type": "web_search"}] });
+        self.provider_tools = serde_json::from_value(tools).map(Arc::new).unwrap();
         self
     }
 
@@ -320,7 +329,7 @@ impl Setup {
             tenant,
             models,
             parameters: Arc::new(self.parameters.clone()),
-            provider_tools: Arc::default(),
+            provider_tools: Arc::clone(&self.provider_tools),
             parallel_tool_calls: self.parallel_tool_calls,
             shapes: Arc::default(),
             max_corrections: 2,

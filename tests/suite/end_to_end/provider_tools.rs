@@ -29,7 +29,11 @@ async fn tools_of_the_provider_are_offered_and_their_use_is_shown(database: Test
         Reply::call("c1", "calculator", &json!({"expression": "1+1"}))
     });
     let mock = mock.await;
-    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let prices = [
+        ("prices.'mock/m'.input", "1000.0"),
+        ("prices.'mock/m'.output", "1000.0"),
+    ];
+    let app = TestApp::start(database.url(), &mock, &prices).await;
     let search = json!({"type": "browser_search", "depth": 2});
     let agent = json!({"model": "mock/m", "tools": ["calculator"], "provider_tools": {"mock": [search]},
         "parameters": {"tool_choice": {"tool": "calculator"}}});
@@ -56,6 +60,20 @@ async fn tools_of_the_provider_are_offered_and_their_use_is_shown(database: Test
         .await;
     let used = |step: usize| steps["data"][step].get("provider_tool_calls").cloned();
     assert_eq!((used(0), used(1)), (None, Some(json!({"search": 1}))));
+    // A search is billed apart, and nobody knows its price.
+    let usage = |step: usize| &steps["data"][step]["usage"];
+    assert!(
+        usage(0)["cost"].is_f64() && usage(0).get("cost_known_part").is_none(),
+        "{steps:#}"
+    );
+    assert!(
+        usage(1)["cost"].is_null() && usage(1)["cost_known_part"].is_f64(),
+        "{steps:#}"
+    );
+    let known = [&usage(0)["cost"], &usage(1)["cost_known_part"]].map(|cost| cost.as_f64().unwrap());
+    assert!(run["usage"]["cost"].is_null(), "{run:#}");
+    let sum = run["usage"]["cost_known_part"].as_f64().unwrap();
+    assert!((sum - known.iter().sum::<f64>()).abs() < 1e-9, "{run:#}");
     app.finish().await;
 }
 
