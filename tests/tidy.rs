@@ -26,7 +26,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("http_client", &[]),
     ("off_thread", &["fair_share"]),
     ("session", &[]),
-    ("agent", &["off_thread", "session"]),
+    ("agent", &["fair_share", "off_thread", "session"]),
     ("record", &["agent", "session"]),
     ("models", &["agent", "http_client", "session"]),
     ("tools", &["agent", "session"]),

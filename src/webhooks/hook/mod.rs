@@ -23,11 +23,13 @@ use crate::agent::hooks::{
 use crate::agent::state::StopSignal;
 use crate::json::Object;
 use crate::message::ContentPart;
-use crate::off_thread::off_thread;
+use crate::off_thread::{by_size_of, off_thread};
 use crate::tenant::TenantId;
 
 /// The name that agents attach the hook by.
 const NAME: &str = "webhook";
+/// Up to how many bytes a message takes no room: the runs at work bound those.
+const SMALL: usize = 64 << 10;
 /// What is read in place of what a closed webhook has not let pass.
 const WITHHELD: &str = "The run was cancelled before this was released.";
 
@@ -167,9 +169,16 @@ impl WebhookHook {
 
     /// Sends the message; returns what is answered, if anything is to change.
     async fn asked(&self, context: &HookContext) -> Result<Option<Answer>, Failure> {
-        let now = self.ports.control.now();
-        let body = request::body(NAME, &self.ports.tenant, context, self.config.include_messages, now)
-            .map_err(Failure::Encode)?;
+        let (tenant, include_messages) = (&self.ports.tenant, self.config.include_messages);
+        let bytes = request::weight(context, include_messages);
+        let in_room = if bytes > SMALL { bytes } else { 0 };
+        // It is in memory until it is answered, for as long as the receiver likes.
+        let _share = self.ports.request_room.take(tenant, in_room).await;
+        let (now, of_tenant) = (self.ports.control.now(), tenant.clone());
+        let body = by_size_of(tenant, bytes as u64, context, move |context| {
+            request::body(NAME, &of_tenant, context, include_messages, now)
+        });
+        let body = body.await.map_err(Failure::Encode)?;
         let id = format!("msg_{}", self.ports.ids.next_uuid().simple());
         let delivery = Delivery {
             endpoint: &self.config.endpoint,

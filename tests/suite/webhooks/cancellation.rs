@@ -13,6 +13,7 @@ use agent_runtime::agent::state::{
 };
 use agent_runtime::agent::{ExecutionControl, HookConfig};
 use agent_runtime::clock::{Clock as _, SystemClock};
+use agent_runtime::fair_share::FairShare;
 use agent_runtime::ids::{AgentId, ExecutionId, ToolExecutionId, UuidV7Source};
 use agent_runtime::message::{ContentPart, ProviderFields, ToolCall};
 use agent_runtime::tenant::TenantId;
@@ -51,6 +52,7 @@ fn stack(receiver: &WebhookReceiver, on_failure: &str, cancellation: &Cancellati
         control: Arc::new(control),
         ids: Arc::new(UuidV7Source),
         events: Arc::new(Recorder::default()),
+        request_room: FairShare::new(1 << 20),
         stack: StackSlot::default(),
     };
     registry.attach(HookStack::default(), &[attached], &ports).unwrap()

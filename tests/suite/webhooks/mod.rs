@@ -6,6 +6,7 @@ mod failures;
 mod outbox;
 mod outbox_setup;
 mod outbox_workers;
+mod room;
 mod sender;
 mod setup;
 mod signatures;

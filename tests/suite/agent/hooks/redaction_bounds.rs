@@ -1,8 +1,7 @@
 //! `redaction` and what others want meanwhile: their turns, an end of the run, and agents that are attached already.
 
 use std::future::Future;
-use std::sync::{Arc, mpsc};
-use std::thread::available_parallelism;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_runtime::agent::compilers::Conversation;
@@ -18,19 +17,19 @@ use agent_runtime::agent::state::{
 };
 use agent_runtime::agent::{ExecutionControl, HookConfig};
 use agent_runtime::clock::{Clock as _, SystemClock};
+use agent_runtime::fair_share::FairShare;
 use agent_runtime::ids::{AgentId, ExecutionId, MessageId, ToolExecutionId, UuidV7Source};
 use agent_runtime::message::{ContentPart, Message, Role, ToolCall};
 use agent_runtime::model_parameters::ToolChoice;
 use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::off_thread::off_thread;
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::Usage;
 use serde_json::{Value, json};
-use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
 use super::super::setup::Setup;
 use crate::support::fake_model::{FakeModel, says};
+use crate::support::processors::HeldProcessors;
 use crate::support::recorder::Recorder;
 
 const SECRET: &str = "sk-4711";
@@ -56,6 +55,7 @@ fn stack(tenant: &TenantId, budget: ExecutionBudget, patterns: &Value) -> HookSt
         control: Arc::new(control),
         ids: Arc::new(UuidV7Source),
         events: Arc::new(Recorder::default()),
+        request_room: FairShare::new(1 << 20),
         stack: StackSlot::default(),
     };
     let registry = HookRegistry::new(builtin_hooks());
@@ -206,25 +206,7 @@ async fn patterns_are_compiled_and_large_texts_redacted_beside_other_tasks() {
 #[tokio::test(start_paused = true)]
 async fn the_time_of_a_run_cuts_it_and_nothing_passes_that_is_not_redacted() {
     let tenant = tenant();
-    // All that the tenant may have at a time is taken.
-    let (begun, mut begins) = unbounded_channel();
-    let half = available_parallelism().map_or(2, usize::from).max(2) / 2;
-    let mut releases = Vec::new();
-    let others: Vec<_> = (0..half)
-        .map(|_| {
-            let (release, released) = mpsc::channel::<()>();
-            releases.push(release);
-            let (begun, tenant) = (begun.clone(), tenant.clone());
-            let work = move || {
-                begun.send(()).unwrap();
-                released.recv()
-            };
-            tokio::spawn(async move { off_thread(&tenant, work).await })
-        })
-        .collect();
-    for _ in 0..half {
-        begins.recv().await.unwrap();
-    }
+    let held = HeldProcessors::of(&tenant).await;
     for (point, subject) in subjects(SECRET) {
         let budget = ExecutionBudget {
             max_seconds: Some(10.0),
@@ -251,10 +233,7 @@ async fn the_time_of_a_run_cuts_it_and_nothing_passes_that_is_not_redacted() {
             assert!(matches!(tool_use.decision, ToolDecision::Block { .. }));
         }
     }
-    releases.clear();
-    for other in others {
-        assert!(other.await.unwrap().is_err());
-    }
+    drop(held);
 }
 
 #[tokio::test]

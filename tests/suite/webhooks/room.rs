@@ -1,0 +1,168 @@
+//! Large messages of webhooks: they share room until they are answered, and are encoded beside the async workers.
+
+use std::sync::Arc;
+
+use agent_runtime::agent::compilers::Conversation;
+use agent_runtime::agent::drivers::{ModelChain, ModelChoice};
+use agent_runtime::agent::hooks::{
+    ExecutionPorts, HookContext, HookPoint, HookRegistry, HookStack, HookSubject, StackSlot,
+};
+use agent_runtime::agent::ports::ModelRequest;
+use agent_runtime::agent::state::{AgentState, ExecutionBudget, StopReason};
+use agent_runtime::agent::{ExecutionControl, HookConfig};
+use agent_runtime::clock::{Clock as _, SystemClock};
+use agent_runtime::fair_share::FairShare;
+use agent_runtime::ids::{AgentId, ExecutionId, MessageId, UuidV7Source};
+use agent_runtime::json::Value;
+use agent_runtime::message::{Message, Role};
+use agent_runtime::model_parameters::ToolChoice;
+use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::tenant::TenantId;
+use agent_runtime::webhooks::{SenderSettings, WebhookHookFactory, WebhookSender};
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::fake_model::FakeModel;
+use crate::support::processors::HeldProcessors;
+use crate::support::recorder::Recorder;
+use crate::support::wait::until;
+use crate::support::webhook_receiver::{Reaction, Received, WebhookReceiver};
+
+/// A large text; the message that holds it has a little more.
+const LARGE: usize = 400 << 10;
+/// As much as two such messages of different tenants, and less than three.
+const ROOM: usize = 2 * LARGE + (64 << 10);
+
+struct Runs {
+    room: Arc<FairShare>,
+    receiver: WebhookReceiver,
+    cancellation: CancellationToken,
+}
+
+impl Runs {
+    async fn with_receiver(reaction: Reaction) -> Self {
+        Self {
+            room: FairShare::new(ROOM),
+            receiver: WebhookReceiver::start(move |_| reaction.clone()).await,
+            cancellation: CancellationToken::new(),
+        }
+    }
+
+    fn stack(&self, tenant: &TenantId, include_messages: bool) -> HookStack {
+        let settings = SenderSettings {
+            allow_private_addresses: true,
+            allow_http: true,
+            ..SenderSettings::default()
+        };
+        let sender = Arc::new(WebhookSender::new(settings).unwrap());
+        let registry = HookRegistry::new([Box::new(WebhookHookFactory::new(sender, [].into())) as _]);
+        let config = json!({
+            "url": self.receiver.url("/"), "points": ["before_model_request"], "include_messages": include_messages,
+        });
+        let attached: HookConfig = serde_json::from_value(json!({"name": "webhook", "config": config})).unwrap();
+        let control = ExecutionControl::new(
+            ExecutionBudget::default(),
+            self.cancellation.clone(),
+            Arc::new(SystemClock),
+        );
+        let choice = ModelChoice {
+            model_ref: "fake/one".parse().unwrap(),
+            model: FakeModel::new([]),
+            price: None,
+        };
+        let ports = ExecutionPorts {
+            tenant: tenant.clone(),
+            models: ModelChain::new(choice, []),
+            compiler: Arc::new(Conversation::default()),
+            control: Arc::new(control),
+            ids: Arc::new(UuidV7Source),
+            events: Arc::new(Recorder::default()),
+            request_room: Arc::clone(&self.room),
+            stack: StackSlot::default(),
+        };
+        registry.attach(HookStack::default(), &[attached], &ports).unwrap()
+    }
+
+    /// Has a run of the tenant call its webhook before a request with so many bytes of text, and returns the reason why it is to stop.
+    fn run(&self, tenant: &TenantId, bytes: usize, include_messages: bool) -> JoinHandle<Option<StopReason>> {
+        let stack = self.stack(tenant, include_messages);
+        let now = SystemClock.now();
+        let message = Message::text(MessageId::generate(&UuidV7Source), Role::User, "x".repeat(bytes), now);
+        let request = ModelRequest {
+            model: "m".to_owned(),
+            system: "".into(),
+            messages: [Arc::new(message)].into(),
+            tools: [].into(),
+            provider_tools: Arc::default(),
+            tool_choice: ToolChoice::Auto,
+            response_format: ResponseFormat::Text,
+            max_output_tokens: None,
+            parameters: Arc::default(),
+        };
+        let state = AgentState::new(AgentId::generate(&UuidV7Source), now);
+        let context = HookContext {
+            point: HookPoint::BeforeModelRequest,
+            state: state.start_execution(ExecutionId::generate(&UuidV7Source), now),
+            subject: HookSubject::Request(Box::new(request)),
+        };
+        tokio::spawn(async move {
+            let (context, failure) = stack.call(context, || SystemClock.now()).await;
+            assert!(failure.is_none(), "{failure:?}");
+            context.state.stop_reason()
+        })
+    }
+
+    async fn until_received(&self, count: usize) {
+        until("the webhook never got the messages", async || {
+            self.receiver.received().len() >= count
+        })
+        .await;
+    }
+}
+
+/// A tenant whose work beside the async workers is that of one test.
+fn tenant() -> TenantId {
+    format!("tenant-{}", AgentId::generate(&UuidV7Source)).parse().unwrap()
+}
+
+#[tokio::test]
+async fn large_messages_that_nobody_answers_share_room_and_a_cancelled_run_waits_for_none() {
+    let runs = Runs::with_receiver(Reaction::Hang).await;
+    let (one, other) = (tenant(), tenant());
+    let mut at_work = vec![runs.run(&one, LARGE, true)];
+    runs.until_received(1).await;
+    let taken = runs.room.taken();
+    assert!((LARGE..LARGE + 1024).contains(&taken), "{taken}");
+    // The tenant has as much as it leaves.
+    at_work.extend((0..20).map(|_| runs.run(&one, LARGE, true)));
+    // Small messages, and those without the history, take nothing.
+    at_work.extend([runs.run(&one, 1_000, true), runs.run(&one, LARGE, false)]);
+    runs.until_received(3).await;
+    assert_eq!(runs.room.taken(), taken);
+    at_work.push(runs.run(&other, LARGE, true));
+    runs.until_received(4).await;
+    assert_eq!((runs.room.taken(), runs.receiver.received().len()), (2 * taken, 4));
+    runs.cancellation.cancel();
+    for run in at_work {
+        assert_eq!(run.await.unwrap(), Some(StopReason::UserRequested));
+    }
+    assert_eq!((runs.room.taken(), runs.receiver.received().len()), (0, 4));
+}
+
+#[tokio::test]
+async fn a_large_message_is_encoded_beside_the_async_workers() {
+    let runs = Runs::with_receiver(Reaction::Status(204, String::new())).await;
+    let tenant = tenant();
+    let held = HeldProcessors::of(&tenant).await;
+    let large = runs.run(&tenant, LARGE, true);
+    assert_eq!(runs.run(&tenant, 1_000, true).await.unwrap(), None);
+    assert_eq!(runs.receiver.received().len(), 1);
+    drop(held);
+    assert_eq!(large.await.unwrap(), None);
+    let received: Vec<Value> = runs.receiver.received().iter().map(Received::json).collect();
+    let text = received[1]["request"]["messages"][0]["content"][0]["text"]
+        .as_str()
+        .unwrap();
+    assert_eq!((text.len(), runs.room.taken()), (LARGE, 0));
+}
