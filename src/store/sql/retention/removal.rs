@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
+use uuid::Uuid;
 
 use super::reclaim;
-use super::selection::{FAMILY, FAMILY_STATE};
+use super::selection::{FAMILY_STATE, SOME, SOME_FREE, TREE_SESSIONS};
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::store::error::StoreError;
@@ -17,7 +18,13 @@ use crate::tenant::TenantId;
 pub(super) const OPERATION: &str = "remove sessions";
 
 /// The most sessions that one transaction of an explicit removal removes: few, since the removals of all tenants go one by one.
-const BATCH: i64 = 100;
+const BATCH: usize = 100;
+
+/// The most of what it leaves that one of them reclaims.
+const RECLAIMED: i64 = 100;
+
+/// The most sessions that it removes before it looks again at how their tree stands. It has their ids in memory.
+const ROUND: i64 = 100_000;
 
 /// How long an explicit removal waits, all in all, for commits under way that continue what it removes.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -37,7 +44,7 @@ macro_rules! mark {
     };
 }
 
-/// Begins the insertion of what is left of sessions; a selection, [`MARK`] or [`MARK_FAMILY`] and [`Engine::SKIP_LOCKED`] follow.
+/// Begins the insertion of what is left of sessions; a selection, [`MARK`] or [`MARK_SOME`] and [`Engine::SKIP_LOCKED`] follow.
 const INSERT: &str = "insert into removed_sessions (
         session_id, parent_session_id, branch_id, position, depth, message_count, history_start, removed_at, stage, tenant, root_hash,
         environment_hash, context_hash, segment_hash) ";
@@ -46,7 +53,7 @@ const INSERT: &str = "insert into removed_sessions (
 pub(super) const MARK: &str = mark!("$1");
 
 /// Marks what a caller has selected.
-const MARK_FAMILY: &str = mark!("$5");
+const MARK_SOME: &str = mark!("$3");
 
 /// After the same selection, made again now that what is marked is locked: spares the families that are not marked as a whole, for a
 /// commit under way shares one of them, and those that are needed now.
@@ -154,7 +161,15 @@ from_row!(FamilyState {
     used
 });
 
-/// Removes a session that a caller names.
+from_row!(TreeSession { session_id });
+
+/// A session of the tree that goes.
+struct TreeSession {
+    session_id: Uuid,
+}
+
+/// Removes a session that a caller names. Its tree may be large, so it is walked once for many steps; each of them makes sure that nothing
+/// depends on what goes.
 pub(super) async fn session_remove<E: Engine>(
     engine: &E,
     tenant: &TenantId,
@@ -162,20 +177,20 @@ pub(super) async fn session_remove<E: Engine>(
     descendants: bool,
     now: Timestamp,
 ) -> Result<SessionRemoval, StoreError> {
-    let selected = |begin: &'static str| {
-        let mut statement = Statement::new(OPERATION, begin);
-        statement.push(E::TREE);
-        statement
+    let of_tree = |text: &'static str| {
+        let mut statement = Statement::new(OPERATION, E::TREE)
             .bind(tenant.as_str())
             .bind(session_id.as_uuid())
-            .bind(i64::from(descendants))
+            .bind(i64::from(descendants));
+        statement.push(text);
+        statement
     };
     let mut removed = RemovalFigures::default();
     let mut patience = PATIENCE;
+    // The first of those that could not be removed.
+    let mut shared = None;
     loop {
-        let mut look = selected("");
-        look.push(FAMILY_STATE);
-        let state: Option<FamilyState> = look.fetch_optional(engine).await?;
+        let state: Option<FamilyState> = of_tree(FAMILY_STATE).fetch_optional(engine).await?;
         match state {
             Some(FamilyState {
                 present: 1..,
@@ -191,13 +206,8 @@ pub(super) async fn session_remove<E: Engine>(
             _ if removed.sessions > 0 => break,
             _ => return Ok(SessionRemoval::NotFound),
         }
-        let family = |begin| {
-            let mut family = selected(begin);
-            family.push(FAMILY);
-            family.bind(BATCH).bind(StoredTime(now))
-        };
-        let figures = sessions_remove(engine, family, MARK_FAMILY, BATCH).await?;
-        if figures.sessions == 0 {
+        let tree: Vec<TreeSession> = of_tree(TREE_SESSIONS).bind(ROUND).fetch_all(engine).await?;
+        if shared.is_some() && shared == tree.first().map(|first| first.session_id) {
             // A commit under way shares some of them; how that ends tells whether they are in use.
             let Some(rest) = patience.checked_sub(PAUSE) else {
                 return Ok(SessionRemoval::InUse);
@@ -205,8 +215,41 @@ pub(super) async fn session_remove<E: Engine>(
             patience = rest;
             sleep(PAUSE).await;
         }
-        removed += figures;
+        for sessions in tree.chunks(BATCH) {
+            let figures = some_remove(engine, tenant, session_id, sessions, now).await?;
+            let is_shared = figures.sessions == 0;
+            removed += figures;
+            if is_shared {
+                shared = sessions.first().map(|first| first.session_id);
+                break;
+            }
+        }
     }
-    removed += reclaim::reclaim_all(engine, BATCH).await?;
+    removed += reclaim::reclaim_all(engine, RECLAIMED).await?;
     Ok(SessionRemoval::Removed(removed))
+}
+
+/// Removes some sessions of a tree, all or none of them.
+async fn some_remove<E: Engine>(
+    engine: &E,
+    tenant: &TenantId,
+    top: SessionId,
+    sessions: &[TreeSession],
+    now: Timestamp,
+) -> Result<RemovalFigures, StoreError> {
+    let selected = |begin: &'static str| {
+        let mut statement = Statement::new(OPERATION, begin)
+            .bind(tenant.as_str())
+            .bind(top.as_uuid())
+            .bind(StoredTime(now));
+        let mut before = SOME;
+        // Repeated ids change nothing, and the text is the same however many there are: connections have it prepared.
+        for session in sessions.iter().cycle().take(BATCH) {
+            statement.push_bind(before, session.session_id);
+            before = ", ";
+        }
+        statement.push(SOME_FREE);
+        statement
+    };
+    sessions_remove(engine, selected, MARK_SOME, RECLAIMED).await
 }

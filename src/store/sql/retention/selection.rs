@@ -132,23 +132,35 @@ pub(super) const ALL: &str = concat!(
     going_with_family!()
 );
 
-/// After an engine's `TREE`: up to `$4` sessions of it, the latest first, if none is in use; only the session itself with its family,
-/// and only if no other continues any of them, unless `$3` is 1.
-pub(super) const FAMILY: &str = concat!(
-    ", doomed (tenant, session_id, level, family) as (
-        select k.tenant, k.session_id, max(t.level), max(t.family)
-        from tree t join sessions k on k.tenant = $1 and k.session_id = t.session_id
-        group by k.tenant, k.session_id
-    ), family (top_id, tenant, session_id) as (
-        select $2, d.tenant, d.session_id from doomed d
-        order by d.level desc, d.session_id
-        limit $4
+/// After an engine's `TREE`: up to `$4` sessions of it, each after all that depend on it; only the session itself with its family unless
+/// `$3` is 1.
+pub(super) const TREE_SESSIONS: &str = " select k.session_id
+    from tree t join sessions k on k.tenant = $1 and k.session_id = t.session_id
+    group by k.session_id
+    having $3 = 1 or max(t.family) = 1
+    order by max(t.level) desc, k.session_id
+    limit $4";
+
+/// Begins the selection of some sessions of the tree of `$2`: their ids, [`SOME_FREE`] and a mark follow.
+pub(super) const SOME: &str = "with family (top_id, tenant, session_id) as (
+        select $2, s.tenant, s.session_id from sessions s where s.tenant = $1 and s.session_id in (";
+
+/// Ends the selection: each session goes unless it is in use, or another one depends on it.
+pub(super) const SOME_FREE: &str = concat!(
+    ")
     ), going as (
         select f.tenant, f.session_id from family f
-        where not exists (select 1 from doomed o where $3 = 0 and o.family = 0)
-            and not exists (select 1 from doomed m where ",
-    in_use!("m"),
-    ")
+        where not exists (
+                select 1 from sessions k
+                where k.tenant = f.tenant and k.parent_session_id = f.session_id
+                    and k.session_id not in (select session_id from family))
+            and not exists (
+                select 1 from sessions k
+                where k.tenant = f.tenant and k.subagent_of = f.session_id
+                    and k.session_id not in (select session_id from family))
+            and not ",
+    in_use!("f"),
+    "
     )"
 );
 
@@ -229,9 +241,11 @@ mod tests {
         for migration in SQLITE {
             sqlx::raw_sql(migration.sql).execute(&mut connection).await.unwrap();
         }
-        let family = [SqliteStore::TREE, FAMILY].concat();
-        for selection in [AGED, OVERTAKEN, &family] {
-            let explain = format!("explain query plan {selection}{COUNT}");
+        let some = [SOME, "$4, $5", SOME_FREE].concat();
+        let tree = [SqliteStore::TREE, TREE_SESSIONS].concat();
+        let counted = [AGED, OVERTAKEN, &some].map(|selection| format!("{selection}{COUNT}"));
+        for statement in counted.iter().chain([&tree]) {
+            let explain = format!("explain query plan {statement}");
             let plan = sqlx::query(AssertSqlSafe(explain))
                 .fetch_all(&mut connection)
                 .await
@@ -244,7 +258,12 @@ mod tests {
                 let name = line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
                 name.is_some_and(|name| tables.contains(&name) && !picked(name))
             };
-            assert!(plan.iter().any(|line| line.contains("runs_by_base")), "{plan:#?}");
+            let uses_runs = *statement != tree;
+            assert_eq!(
+                plan.iter().any(|line| line.contains("runs_by_base")),
+                uses_runs,
+                "{plan:#?}"
+            );
             assert_eq!(plan.iter().find(scans), None, "{plan:#?}");
         }
     }
