@@ -1,49 +1,64 @@
-//! About how much memory messages take. An estimate, since it is asked for with every request to a model.
+//! About how much memory messages take, and how much JSON. Estimates, since they are asked for with every request to a model.
 
 use super::{Citation, ContentPart, MediaSource, Message};
-use crate::json::{object_weight, value_weight};
+use crate::json::{escaped_length, object_weight, value_weight};
 
 /// What a message, a part or a field weighs besides its text.
 const ENTRY_BYTES: usize = 64;
 
 /// Estimates how many bytes of memory a message takes.
 pub fn message_weight(message: &Message) -> usize {
-    let fields = message.provider_fields.iter().flat_map(|given| &given.fields);
-    let fields = fields.map(|(name, json)| ENTRY_BYTES + name.len() + json.as_str().len());
-    ENTRY_BYTES + content_weight(&message.content) + fields.sum::<usize>() + object_weight(&message.metadata)
+    weigh_message(message, str::len)
+}
+
+/// Estimates how many bytes a message takes as JSON.
+pub fn message_json_weight(message: &Message) -> usize {
+    weigh_message(message, escaped_length)
 }
 
 /// Estimates how many bytes of memory parts take.
 pub fn content_weight(parts: &[ContentPart]) -> usize {
-    parts.iter().map(|part| ENTRY_BYTES + text_of_part(part)).sum()
+    weigh_content(parts, str::len)
 }
 
-fn text_of_part(part: &ContentPart) -> usize {
+fn weigh_message(message: &Message, text: fn(&str) -> usize) -> usize {
+    let fields = message.provider_fields.iter().flat_map(|given| &given.fields);
+    let fields = fields.map(|(name, json)| ENTRY_BYTES + name.len() + json.as_str().len());
+    ENTRY_BYTES + weigh_content(&message.content, text) + fields.sum::<usize>() + object_weight(&message.metadata)
+}
+
+fn weigh_content(parts: &[ContentPart], text: fn(&str) -> usize) -> usize {
+    parts.iter().map(|part| ENTRY_BYTES + weigh_part(part, text)).sum()
+}
+
+fn weigh_part(part: &ContentPart, text: fn(&str) -> usize) -> usize {
     match part {
         ContentPart::Text(part) => {
             let citations = part
                 .citations
                 .iter()
                 .map(|Citation(json)| ENTRY_BYTES + json.as_str().len());
-            part.text.len() + length(part.signature.as_ref()) + citations.sum::<usize>()
+            text(&part.text) + length(part.signature.as_ref()) + citations.sum::<usize>()
         }
-        ContentPart::Refusal { text } => text.len(),
-        ContentPart::Image(part) => text_of_source(&part.source) + length(part.detail.as_ref()),
-        ContentPart::Document(part) => text_of_source(&part.source) + length(part.name.as_ref()),
+        ContentPart::Refusal { text: words } => text(words),
+        ContentPart::Image(part) => weigh_source(&part.source) + length(part.detail.as_ref()),
+        ContentPart::Document(part) => weigh_source(&part.source) + length(part.name.as_ref()),
         ContentPart::ToolCall(call) => {
-            call.id.len() + call.name.len() + call.arguments.len() + length(call.signature.as_ref())
+            call.id.len() + call.name.len() + text(&call.arguments) + length(call.signature.as_ref())
         }
-        ContentPart::ToolResult(result) => result.call_id.len() + result.name.len() + content_weight(&result.content),
+        ContentPart::ToolResult(result) => {
+            result.call_id.len() + result.name.len() + weigh_content(&result.content, text)
+        }
         ContentPart::Reasoning(part) => {
             let others = [&part.signature, &part.encrypted, &part.id];
-            part.text.len() + others.into_iter().map(|other| length(other.as_ref())).sum::<usize>()
+            text(&part.text) + others.into_iter().map(|other| length(other.as_ref())).sum::<usize>()
         }
         ContentPart::Opaque(part) => part.raw.as_str().len(),
         ContentPart::Unknown(json) => value_weight(json),
     }
 }
 
-fn text_of_source(source: &MediaSource) -> usize {
+fn weigh_source(source: &MediaSource) -> usize {
     match source {
         MediaSource::Url { url } => url.len(),
         MediaSource::Base64 { media_type, data } => media_type.len() + data.len(),

@@ -7,17 +7,13 @@ use futures_util::stream::{self, StreamExt as _};
 
 use crate::agent::ports::{Model, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use crate::fair_share::FairShare;
-use crate::json::{Object, estimated_length, json_length};
-use crate::message::message_weight;
-use crate::model_ref::ResponseFormat;
+use crate::json::{escaped_length, json_length};
+use crate::message::message_json_weight;
 use crate::off_thread::by_size;
 use crate::tenant::TenantId;
 
 /// Up to how many bytes a request waits for no room: the runs at work bound those.
 const SMALL: usize = 64 << 10;
-
-/// How many bytes of JSON a byte of text takes at most: a control character is `\u0001`.
-const MOST_ESCAPED: usize = 6;
 
 /// A model whose large requests wait for room.
 #[derive(Debug)]
@@ -41,13 +37,11 @@ impl SharingModel {
 impl Model for SharingModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let bytes = weight(&request);
-        if bytes <= SMALL && (bytes <= SMALL / MOST_ESCAPED || encoded_weight(&request) <= SMALL) {
+        if bytes <= SMALL {
             return self.model.stream(request);
         }
         let (model, tenant, room) = (Arc::clone(&self.model), self.tenant.clone(), Arc::clone(&self.room));
         let answer = async move {
-            let weigh = move || (encoded_weight(&request), request);
-            let (bytes, request) = by_size(&tenant, bytes as u64, weigh).await;
             let share = room.take(&tenant, bytes).await;
             let answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
             let mut share = Some(share);
@@ -67,31 +61,16 @@ impl Model for SharingModel {
 }
 
 /// Returns about how many bytes a request has once it is encoded, which is what is held until the model answers.
-fn encoded_weight(request: &ModelRequest) -> usize {
-    let messages = request.messages.iter().map(|message| json_length(&**message));
+fn weight(request: &ModelRequest) -> usize {
+    let messages = request.messages.iter().map(|message| message_json_weight(message));
     let tools = request.tools.iter();
     let tools = tools.map(|tool| json_length(&(&tool.name, &tool.description, &tool.parameters)));
-    json_length(&request.system)
+    escaped_length(&request.system)
         + messages.sum::<usize>()
         + tools.sum::<usize>()
         + json_length(&*request.provider_tools)
         + json_length(&request.response_format)
         + json_length(&request.parameters.extra)
-}
-
-/// Returns about how many bytes a request has before it is encoded, which is quickly told.
-fn weight(request: &ModelRequest) -> usize {
-    let messages = request.messages.iter().map(|message| message_weight(message));
-    let tools = request.tools.iter();
-    let tools = tools.map(|tool| tool.name.len() + tool.description.len() + estimated_length(&tool.parameters));
-    let format = match &request.response_format {
-        ResponseFormat::JsonSchema { schema, .. } => estimated_length(schema),
-        ResponseFormat::Text | ResponseFormat::JsonObject => 0,
-    };
-    let of_providers = request.provider_tools.values().flatten();
-    let of_providers = of_providers.flat_map(Object::values).map(estimated_length);
-    let extra: usize = request.parameters.extra.values().map(estimated_length).sum();
-    request.system.len() + messages.sum::<usize>() + tools.sum::<usize>() + of_providers.sum::<usize>() + format + extra
 }
 
 #[cfg(test)]
@@ -109,6 +88,7 @@ mod tests {
     use crate::json::{RawJson, Value};
     use crate::message::{Message, ProviderFields, Role};
     use crate::model_parameters::{ModelParameters, ToolChoice};
+    use crate::model_ref::ResponseFormat;
     use crate::usage::Usage;
 
     /// What a model was asked, once its answer is waited for: on which thread, and how it is made to answer.
@@ -150,7 +130,7 @@ mod tests {
 
     /// A request that weighs so much.
     fn request(bytes: usize) -> ModelRequest {
-        let rest = encoded_weight(&saying(String::new()));
+        let rest = weight(&saying(String::new()));
         saying("x".repeat(bytes - rest))
     }
 
@@ -293,9 +273,8 @@ mod tests {
         for (place, change) in changes.iter().enumerate() {
             let mut request = saying(String::new());
             change(&mut request);
-            for weight in [weight(&request), encoded_weight(&request)] {
-                assert!((100_000..110_000).contains(&weight), "{place}: {weight}");
-            }
+            let weight = weight(&request);
+            assert!((100_000..110_000).contains(&weight), "{place}: {weight}");
         }
     }
 
