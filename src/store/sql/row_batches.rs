@@ -27,7 +27,7 @@ use crate::tenant::TenantId;
 /// The most stored bytes of a read that wait to be decoded.
 const MAX_BUFFERED_BYTES: usize = 16 << 20;
 /// About how many bytes, uncompressed, are decoded at a stretch.
-const BATCH_BYTES: u64 = 1 << 20;
+const BATCH_BYTES: u64 = 512 << 10;
 
 /// What is made of the rows of a read, in any order.
 pub(super) trait RowFold: Default + Send + 'static {
