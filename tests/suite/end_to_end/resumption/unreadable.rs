@@ -110,7 +110,7 @@ async fn a_request_that_nobody_reads_fails_and_others_go_on(database: TestDataba
             "encoding = 0, request = {}",
             bytes(&world.database, r#"{"version":1,"accepted":{}}"#)
         ),
-        "encoding = 9".to_owned(),
+        "encoding = -1".to_owned(),
     ] {
         let on_thread = || json!({"agent": "worker", "thread": "t", "if_busy": "queue"});
         let run = front.begin("first", on_thread()).await;
@@ -157,7 +157,7 @@ async fn times_of_a_run_stay_in_order_whatever_clocks_say(database: TestDatabase
         world.database.execute(&sql).await.unwrap();
         if !is_readable {
             let sql = format!(
-                "update run_queue set encoding = 9, attempts = 2 where {}",
+                "update run_queue set encoding = -1, attempts = 2 where {}",
                 of_run(&world.database, &run)
             );
             world.database.execute(&sql).await.unwrap();
