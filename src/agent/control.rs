@@ -323,7 +323,12 @@ impl ExecutionControl {
         let Some(until) = time_limit else {
             return std::future::pending().await;
         };
-        tokio::time::sleep((until - self.clock.now()).to_std().unwrap_or_default()).await;
+        // A sleep of no time ends at the next tick of the timer, and something else may be done before.
+        if let Ok(left) = (until - self.clock.now()).to_std()
+            && !left.is_zero()
+        {
+            tokio::time::sleep(left).await;
+        }
     }
 
     fn spent_mut(&self) -> MutexGuard<'_, Usage> {

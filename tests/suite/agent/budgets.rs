@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_runtime::agent::hooks::HookPoint;
 use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
 use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
 use agent_runtime::agent::{JournalEntry, Progress};
@@ -12,8 +13,10 @@ use agent_runtime::models::openai_chat::{Dialect, encode_request};
 use agent_runtime::models::{IdRule, MaxTokensField};
 use agent_runtime::usage::{Cost, Price, Usage};
 use chrono::TimeDelta;
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
+use super::hooks::probe::Probe;
 use super::setup::{Setup, last_words, transcript};
 use crate::support::fake_model::{Beat, asks_for, completed, says, text, usage};
 use crate::support::fake_tool::{Behaviour, FakeTool};
@@ -253,6 +256,19 @@ async fn no_request_is_made_after_the_deadline() {
     let state = setup.run().await;
     assert_stopped(&state, StopReason::TimeLimitReached, "");
     assert_eq!((state.step_count(), setup.model.requests().len()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_ready_is_not_heard_once_a_hook_before_it_has_spent_the_time() {
+    let slow = Probe::changing(HookPoint::BeforeModelRequest, |context| {
+        // What it does is done when it is first polled.
+        let _ = tokio::time::advance(Duration::from_mins(1)).now_or_never();
+        context
+    });
+    let setup = Setup::new([says("late")]).with_hook(slow);
+    let state = setup.with_budget(budget(|b| b.max_seconds = Some(60.0))).run().await;
+    assert_stopped(&state, StopReason::TimeLimitReached, "");
+    assert_eq!(transcript(&state), ["user: go"]);
 }
 
 #[tokio::test(start_paused = true)]
