@@ -34,7 +34,8 @@ impl Redactor<'_> {
         } else {
             base.into_owned()
         };
-        if self.finds_in(&text) { whole() } else { text }
+        // Of members with one key a value has the last, and the text has all.
+        if self.patterns().finds_in_json(&text) { whole() } else { text }
     }
 
     /// Removes what the patterns find from the strings, keys and numbers of a value; tells whether there was any.
@@ -104,6 +105,9 @@ mod tests {
             (r#"{"a": "x"}"#, r#"{"a": "x"}"#),
             (r#"{"a": "sk-1", "b":  1e2}"#, r#"{"a": "[k]", "b":  1e2}"#),
             (r#"{"a": "sk\u002d1"}"#, r#"{"a":"[k]"}"#),
+            // The first of two members with one key is in the text alone.
+            (r#"{"a": "sk\u002d1", "a": "x"}"#, r#"{"redacted":true}"#),
+            (r#"{"a": "sk-1", "a": "x"}"#, r#"{"a": "[k]", "a": "x"}"#),
             (r#"{"sk-1": [["sk-2"]]}"#, r#"{"[k]": [["[k]"]]}"#),
             (r#"{"n": 4111111111111111}"#, r#"{"n":"[c]"}"#),
             (r#"{"n": "4111111111111111"}"#, r#"{"n": "[c]"}"#),
@@ -113,7 +117,11 @@ mod tests {
             ("sk-1 is no JSON", "[k] is no JSON"),
             ("", ""),
         ] {
-            assert_eq!(Redactor::new(&patterns, 1_000).arguments(given), redacted, "{given}");
+            assert_eq!(
+                Redactor::new(&patterns, 1_000).arguments(given),
+                redacted,
+                "{given}"
+            );
         }
     }
 }
