@@ -1,9 +1,11 @@
 //! What bounds an execution from outside its state: budgets, what is spent of them, the clock, and what its caller and its service want:
 //! its cancellation, its stop, its pause.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::record_size::RecordSize;
@@ -39,6 +41,8 @@ pub struct ExecutionControl {
     spent: Mutex<Usage>,
     /// When the first attempt at the execution began, where that was an earlier one.
     began_at: Option<Timestamp>,
+    /// When the grace of what an interruption leaves some time has begun.
+    grace_began_at: OnceLock<Instant>,
     /// Shared by all executions of the run.
     record: Arc<RecordSize>,
     parent: Option<Arc<Self>>,
@@ -55,6 +59,7 @@ impl ExecutionControl {
             clock,
             spent: Mutex::new(Usage::NOTHING),
             began_at: None,
+            grace_began_at: OnceLock::new(),
             record: Arc::default(),
             parent: None,
         }
@@ -111,6 +116,7 @@ impl ExecutionControl {
             clock: Arc::clone(&self.clock),
             spent: Mutex::new(Usage::NOTHING),
             began_at: None,
+            grace_began_at: OnceLock::new(),
             record: Arc::clone(&self.record),
             parent: Some(Arc::clone(self)),
         }
@@ -268,6 +274,17 @@ impl ExecutionControl {
             () = self.stop.cancelled() => stopped(),
             () = self.sleep_until(time_limit) => self.time_spent(time_limit),
         }
+    }
+
+    /// Waits as [`Self::interrupted`] does and then for a grace, which the first to ask for it begins: whoever asks later, however often,
+    /// has what is left of it.
+    pub async fn interrupted_for(&self, time_limit: Option<Timestamp>, grace: Duration) -> StopSignal {
+        let signal = self.interrupted(time_limit).await;
+        let end = *self.grace_began_at.get_or_init(Instant::now) + grace;
+        if Instant::now() < end {
+            tokio::time::sleep_until(end).await;
+        }
+        signal
     }
 
     /// Waits until the execution is cancelled, and returns the signal that says so.

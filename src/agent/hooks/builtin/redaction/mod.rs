@@ -24,13 +24,11 @@ use self::known::KnownPatterns;
 use self::patterns::{Patterns, RedactionConfig};
 use self::pieces::{Pieces, withhold};
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint, HookSubject};
-use crate::agent::state::StopSignal;
-use crate::clock::Timestamp;
 use crate::json::Object;
 
 const NAME: &str = "redaction";
-/// How much longer it goes on once the execution is interrupted: most of what a model or a tool has said until then is redacted and not
-/// lost.
+/// How much longer all such hooks of an execution go on once it is interrupted: most of what a model or a tool has said until then is
+/// redacted and not lost.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Makes hooks that redact.
@@ -76,13 +74,6 @@ impl Redaction {
         Pieces::new(tenant, patterns).redact(subject).await;
         Ok(())
     }
-
-    /// Waits until the execution has been interrupted for a while, and returns the signal that says so.
-    async fn interrupted(&self, time_limit: Option<Timestamp>) -> StopSignal {
-        let signal = self.ports.control.interrupted(time_limit).await;
-        tokio::time::sleep(GRACE).await;
-        signal
-    }
 }
 
 impl Hook for Redaction {
@@ -111,7 +102,7 @@ impl Hook for Redaction {
             tokio::select! {
                 biased;
                 redacted = self.redact(&mut subject) => redacted?,
-                signal = self.interrupted(time_limit) => {
+                signal = self.ports.control.interrupted_for(time_limit, GRACE) => {
                     withhold(&mut subject);
                     state = state.with_stop_signal(signal, self.ports.control.now());
                 }
