@@ -1,8 +1,8 @@
 //! `redaction` and what others want meanwhile: their turns, an end of the run, and agents that are attached already.
 
-use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use agent_runtime::agent::compilers::Conversation;
 use agent_runtime::agent::drivers::{ModelChain, ModelChoice};
@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::super::setup::Setup;
+use crate::support::clock::TestClock;
 use crate::support::fake_model::{FakeModel, says};
 use crate::support::processors::HeldProcessors;
 use crate::support::recorder::Recorder;
@@ -39,15 +40,19 @@ fn tenant() -> TenantId {
     format!("tenant-{}", AgentId::generate(&UuidV7Source)).parse().unwrap()
 }
 
-fn stack(tenant: &TenantId, budget: ExecutionBudget, patterns: &Value) -> HookStack {
-    let attached: HookConfig =
-        serde_json::from_value(json!({"name": "redaction", "config": {"patterns": patterns}})).unwrap();
+/// Attaches the hook once for each list of patterns.
+fn stack(tenant: &TenantId, clock: TestClock, budget: ExecutionBudget, patterns: &[Value]) -> HookStack {
+    let attached = |patterns: &Value| json!({"name": "redaction", "config": {"patterns": patterns}});
+    let attached: Vec<HookConfig> = patterns
+        .iter()
+        .map(|patterns| serde_json::from_value(attached(patterns)).unwrap())
+        .collect();
     let choice = ModelChoice {
         model_ref: "fake/one".parse().unwrap(),
         model: FakeModel::new([]),
         price: None,
     };
-    let control = ExecutionControl::new(budget, CancellationToken::new(), Arc::new(SystemClock));
+    let control = ExecutionControl::new(budget, CancellationToken::new(), Arc::new(clock));
     let ports = ExecutionPorts {
         tenant: tenant.clone(),
         models: ModelChain::new(choice, []),
@@ -59,22 +64,22 @@ fn stack(tenant: &TenantId, budget: ExecutionBudget, patterns: &Value) -> HookSt
         stack: StackSlot::default(),
     };
     let registry = HookRegistry::new(builtin_hooks());
-    registry.attach(HookStack::default(), &[attached], &ports).unwrap()
+    registry.attach(HookStack::default(), &attached, &ports).unwrap()
 }
 
 fn key() -> Value {
     json!([{"name": "key", "regex": "sk-[0-9]+", "replacement": "[key]"}])
 }
 
-async fn call(stack: &HookStack, point: HookPoint, subject: HookSubject) -> HookContext {
-    let now = SystemClock.now();
+async fn call(stack: &HookStack, clock: TestClock, point: HookPoint, subject: HookSubject) -> HookContext {
+    let now = clock.now();
     let state = AgentState::new(AgentId::generate(&UuidV7Source), now);
     let context = HookContext {
         point,
         state: state.start_execution(ExecutionId::generate(&UuidV7Source), now),
         subject,
     };
-    let (context, failure) = stack.call(context, || SystemClock.now()).await;
+    let (context, failure) = stack.call(context, || clock.now()).await;
     assert!(failure.is_none(), "{failure:?}");
     context
 }
@@ -83,10 +88,10 @@ fn message(text: &str) -> Message {
     Message::text(MessageId::generate(&UuidV7Source), Role::User, text, SystemClock.now())
 }
 
-fn request(messages: Vec<Message>) -> HookSubject {
+fn request(system: &str, messages: Vec<Message>) -> HookSubject {
     HookSubject::Request(Box::new(ModelRequest {
         model: "m".to_owned(),
-        system: SECRET.into(),
+        system: system.into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: [].into(),
         provider_tools: Arc::default(),
@@ -136,7 +141,7 @@ fn subjects(text: &str) -> [(HookPoint, HookSubject); 5] {
     let decision = ToolDecision::Execute;
     [
         (HookPoint::BeforeExecution, HookSubject::Input(vec![message(text)])),
-        (HookPoint::BeforeModelRequest, request(vec![message(text)])),
+        (HookPoint::BeforeModelRequest, request(SECRET, vec![message(text)])),
         (HookPoint::AfterModelRequest, HookSubject::Response(Box::new(response))),
         (
             HookPoint::BeforeToolUse,
@@ -146,94 +151,109 @@ fn subjects(text: &str) -> [(HookPoint, HookSubject); 5] {
     ]
 }
 
-/// Returns how often other tasks of the thread have their turn until the work is done.
-async fn turns_beside<T>(work: impl Future<Output = T>) -> (T, u64) {
-    let mut turns = 0;
-    let others = async {
-        loop {
-            tokio::task::yield_now().await;
-            turns += 1;
+#[tokio::test]
+async fn texts_are_redacted_beside_the_async_workers() {
+    let (tenant, clock) = (tenant(), TestClock::new());
+    let stack = stack(&tenant, clock, ExecutionBudget::default(), &[key()]);
+    for text in ["", &"long ".repeat(100_000)] {
+        for (point, subject) in subjects(&(text.to_owned() + SECRET)) {
+            let held = HeldProcessors::of(&tenant).await;
+            let redacted = call(&stack, clock, point, subject);
+            tokio::pin!(redacted);
+            assert!(futures_util::poll!(&mut redacted).is_pending(), "{point:?}");
+            drop(held);
+            let redacted = format!("{:?}", redacted.await.subject);
+            assert!(redacted.contains("[key]") && !redacted.contains(SECRET), "{point:?}");
         }
-    };
-    let done = tokio::select! {
-        biased;
-        done = work => done,
-        () = others => unreachable!(),
-    };
-    (done, turns)
+    }
 }
 
 #[tokio::test]
-async fn patterns_are_compiled_and_large_texts_redacted_beside_other_tasks() {
-    let stack = stack(&tenant(), ExecutionBudget::default(), &key());
-    let (point, small) = subjects(SECRET).into_iter().next().unwrap();
-    let (_, turns) = turns_beside(call(&stack, point, small.clone())).await;
-    assert!(
-        turns > 0,
-        "the patterns are compiled on the only thread of this runtime"
-    );
-    // What takes no longer than handing it over is done at once.
-    let (_, turns) = turns_beside(call(&stack, point, small)).await;
-    assert_eq!(turns, 0);
-    let long = "long ".repeat(100_000) + SECRET;
-    for (point, subject) in subjects(&long) {
-        let (context, turns) = turns_beside(call(&stack, point, subject)).await;
-        assert!(turns > 0, "{point:?}");
-        let redacted = format!("{:?}", context.subject);
-        assert!(
-            redacted.contains("long [key]") && !redacted.contains(SECRET),
-            "{point:?}"
-        );
-    }
-    // Each piece of a long history is handed over by itself, and messages that hold nothing stay the same.
+async fn texts_that_hold_nothing_stay_the_same() {
+    let clock = TestClock::new();
+    let stack = stack(&tenant(), clock, ExecutionBudget::default(), &[key()]);
     let messages: Vec<Message> = (0..100).map(|_| message(&"clean ".repeat(10_000))).collect();
-    let HookSubject::Request(given) = request([messages, vec![message(&long)]].concat()) else {
-        panic!("no request")
-    };
-    let subject = HookSubject::Request(given.clone());
-    let (context, turns) = turns_beside(call(&stack, HookPoint::BeforeModelRequest, subject)).await;
-    let HookSubject::Request(redacted) = context.subject else {
-        panic!("no request")
-    };
-    assert!(turns > 5, "{turns}");
-    assert_eq!(&*redacted.system, "[key]");
-    let pairs = given.messages.iter().zip(redacted.messages.iter());
-    let same: Vec<bool> = pairs.map(|(before, after)| Arc::ptr_eq(before, after)).collect();
-    assert_eq!(same, [vec![true; 100], vec![false]].concat());
-    assert!(!redacted.messages[100].joined_text().contains(SECRET));
+    for system in [SECRET, "clean"] {
+        let subject = request(system, [messages.clone(), vec![message(SECRET)]].concat());
+        let HookSubject::Request(given) = &subject else {
+            panic!("no request")
+        };
+        let given = given.clone();
+        let context = call(&stack, clock, HookPoint::BeforeModelRequest, subject).await;
+        let HookSubject::Request(redacted) = context.subject else {
+            panic!("no request")
+        };
+        let is_same = system != SECRET;
+        assert_eq!(&*redacted.system, if is_same { system } else { "[key]" });
+        assert_eq!(Arc::ptr_eq(&given.system, &redacted.system), is_same);
+        let pairs = given.messages.iter().zip(redacted.messages.iter());
+        let same: Vec<bool> = pairs.map(|(before, after)| Arc::ptr_eq(before, after)).collect();
+        assert_eq!(same, [vec![true; 100], vec![false]].concat());
+        assert_eq!(redacted.messages[100].joined_text(), "[key]");
+    }
+}
+
+#[tokio::test]
+async fn a_redaction_that_nobody_waits_for_ends_with_the_search_at_work() {
+    let (tenant, clock) = (tenant(), TestClock::new());
+    // Each letter is found by a search of the whole text, so all of them take minutes.
+    let slow = json!([{"name": "slow", "regex": "[a-z]*!|[a-z]", "replacement": ""}]);
+    let stack = stack(&tenant, clock, ExecutionBudget::default(), &[slow]);
+    let (point, subject) = subjects(&"a".repeat(1 << 19)).into_iter().next().unwrap();
+    let redacted = call(&stack, clock, point, subject);
+    let redacted = tokio::time::timeout(Duration::from_millis(200), redacted).await;
+    assert!(redacted.is_err(), "the work has ended");
+    let given_up = Instant::now();
+    drop(HeldProcessors::of(&tenant).await);
+    assert!(given_up.elapsed().as_secs() < 5, "the processor is held");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_time_of_a_run_cuts_it_and_nothing_passes_that_is_not_redacted() {
-    let tenant = tenant();
+    let (tenant, tick) = (tenant(), Duration::from_millis(1));
     let held = HeldProcessors::of(&tenant).await;
     for (point, subject) in subjects(SECRET) {
+        let clock = TestClock::new();
         let budget = ExecutionBudget {
             max_seconds: Some(10.0),
             ..ExecutionBudget::default()
         };
-        let stack = stack(&tenant, budget, &key());
-        let redacted = call(&stack, point, subject);
+        let stack = stack(&tenant, clock, budget, &[key(), key()]);
+        let redacted = call(&stack, clock, point, subject.clone());
         tokio::pin!(redacted);
-        // It has a second more than the run.
+        // Timers end at whole milliseconds, and the clock stands between two.
         for seconds in [0, 9, 1] {
             assert!(futures_util::poll!(&mut redacted).is_pending(), "{point:?}");
-            tokio::time::advance(Duration::from_secs(seconds)).await;
+            tokio::time::advance(Duration::from_secs(seconds) + tick).await;
         }
+        // It has a second more than the run.
         assert!(futures_util::poll!(&mut redacted).is_pending(), "{point:?}");
-        tokio::time::advance(Duration::from_millis(1_001)).await;
-        let context = redacted.await;
-        assert_eq!(
-            context.state.stop_reason(),
-            Some(StopReason::TimeLimitReached),
-            "{point:?}"
-        );
-        assert!(!format!("{:?}", context.subject).contains(SECRET), "{point:?}");
-        if let HookSubject::ToolUse(tool_use) = &context.subject {
-            assert!(matches!(tool_use.decision, ToolDecision::Block { .. }));
-        }
+        tokio::time::advance(Duration::from_secs(1) + tick).await;
+        let Poll::Ready(context) = futures_util::poll!(&mut redacted) else {
+            panic!("{point:?}: each hook has a second of its own")
+        };
+        assert_withheld(&context);
+        // That second is all that there is, however often it is called, in an execution that began when this one did.
+        let state = context.state.clone();
+        let again = HookContext { point, state, subject };
+        let again = stack.call(again, || clock.now());
+        tokio::pin!(again);
+        let Poll::Ready((context, None)) = futures_util::poll!(again) else {
+            panic!("{point:?}: each call has a second of its own")
+        };
+        assert_withheld(&context);
     }
     drop(held);
+}
+
+#[track_caller]
+fn assert_withheld(context: &HookContext) {
+    let (point, stop) = (context.point, context.state.stop_reason());
+    assert_eq!(stop, Some(StopReason::TimeLimitReached), "{point:?}");
+    assert!(!format!("{:?}", context.subject).contains(SECRET), "{point:?}");
+    if let HookSubject::ToolUse(tool_use) = &context.subject {
+        assert!(matches!(tool_use.decision, ToolDecision::Block { .. }));
+    }
 }
 
 #[tokio::test]

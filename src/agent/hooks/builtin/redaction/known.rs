@@ -25,6 +25,10 @@ impl KnownPatterns {
         .await;
         let patterns = Arc::new(patterns?);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another execution may have compiled them meanwhile.
+        if let Some(patterns) = known.get(&config).and_then(Weak::upgrade) {
+            return Ok(patterns);
+        }
         known.retain(|_, patterns| patterns.strong_count() > 0);
         known.insert(config, Arc::downgrade(&patterns));
         Ok(patterns)

@@ -1,15 +1,15 @@
 //! `redaction`: removes patterns from everything that is sent to models and tools, and from everything that is stored or told.
 //!
-//! It looks at words. What it does not look at: the bytes of images and documents, what a provider has encrypted, signatures, ids of
-//! calls, and what the agent's definition, the run's metadata and the variables say.
+//! It reads words. It does not read the bytes of images and documents, what a provider has encrypted, signatures, ids of calls, or what the
+//! agent's definition, the run's metadata and the variables say.
 
 mod arguments;
 mod content;
 mod known;
-mod look;
 mod patterns;
-mod pieces;
 mod redactor;
+mod scan;
+mod subject;
 
 #[cfg(test)]
 mod worst_case;
@@ -22,7 +22,7 @@ use tokio::sync::OnceCell;
 
 use self::known::KnownPatterns;
 use self::patterns::{Patterns, RedactionConfig};
-use self::pieces::{Pieces, withhold};
+use self::subject::{redact, withhold};
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint, HookSubject};
 use crate::json::Object;
 
@@ -71,7 +71,7 @@ impl Redaction {
         let compiled = || self.known.patterns(tenant, &self.config);
         let patterns = self.patterns.get_or_try_init(compiled).await;
         let patterns = patterns.map_err(HookError::new)?;
-        Pieces::new(tenant, patterns).redact(subject).await;
+        redact(tenant, patterns, subject).await;
         Ok(())
     }
 }

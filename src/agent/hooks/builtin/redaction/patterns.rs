@@ -1,4 +1,5 @@
-//! The patterns and what they do to a text. Time is linear in the text, whatever the pattern.
+//! The patterns and what they do to a text. One search takes linear time, and all searches of a text together up to quadratic time: each
+//! match may take a search up to the end of the text.
 
 use std::borrow::Cow;
 
@@ -14,16 +15,21 @@ const MAX_PATTERNS: usize = 50;
 const MAX_LENGTH: usize = 1_000;
 /// The most memory of a compiled pattern, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
-/// The most memory of all compiled patterns of a hook, in bytes. A byte of text may take time in proportion to it.
+/// The most memory of all compiled patterns of a hook, in bytes.
 const MAX_COMPILED_TOGETHER: usize = 2 << 20;
-/// The same of a hook that may have been attached before there was that limit.
-const MAX_COMPILED_BEFORE: usize = MAX_PATTERNS * MAX_COMPILED;
-/// The most memory of what a search remembers, in bytes.
+/// The same of a hook that may have been attached before there was that limit, with 50 patterns of 1 MiB each.
+const MAX_COMPILED_BEFORE: usize = 64 << 20;
+/// The least limit that a search is bounded by, in bytes of compiled patterns.
+const MIN_COMPILED: usize = 1 << 10;
+/// The most that a search may take: the bytes of the text times those of the compiled patterns. That is 5 to 10 seconds where a large part
+/// of the patterns is at work on each byte of the text, and a thousandth of it for honest ones.
+pub(super) const MAX_SEARCH: usize = 1 << 37;
+/// The most memory of what searches for any pattern remember, in bytes.
 const MAX_REMEMBERED: usize = 2 << 20;
-/// Up to how much memory of the compiled patterns no byte of text takes long, in bytes.
-const LIGHT: usize = 32 << 10;
-/// What a byte of text costs then, compared to copying it.
-const LIGHT_COST: u64 = 4;
+/// The same of searches for one pattern, in each direction: one finds the end of a match, the other its beginning.
+const MAX_REMEMBERED_OF_ONE: usize = 1 << 20;
+/// The same of the searches for one pattern after the other together.
+const MAX_REMEMBERED_OF_EACH: usize = 4 << 20;
 /// What removing uncovers is removed as well; a text that goes on matching after so many rounds is replaced as a whole.
 const MAX_ROUNDS: usize = 4;
 
@@ -55,8 +61,8 @@ pub(super) struct Patterns {
     /// All of them, for one search.
     all: RegexSet,
     each: Vec<Pattern>,
-    /// Whether no text is slow to look through.
-    is_light: bool,
+    /// The longest text that is searched, in bytes.
+    longest: usize,
 }
 
 #[derive(Debug)]
@@ -78,16 +84,21 @@ impl Patterns {
 
     fn within(config: &RedactionConfig, most: usize) -> Result<Self, String> {
         let RedactionConfig { patterns } = config;
-        let all = |most| {
+        let all = |size: usize| {
             RegexSetBuilder::new(patterns.iter().map(|pattern| &pattern.regex))
-                .size_limit(most)
+                .size_limit(size)
                 .dfa_size_limit(MAX_REMEMBERED)
                 .build()
         };
-        let is_light = all(LIGHT).is_ok();
-        // Before each is compiled and kept; of those that can't be used the first is named.
-        let Ok(all) = all(most) else {
-            patterns.iter().try_for_each(|pattern| pattern.compiled().map(drop))?;
+        let remembered = MAX_REMEMBERED_OF_ONE.min(MAX_REMEMBERED_OF_EACH / patterns.len().max(1));
+        // The least power of two that they fit in serves as their size. All together are compiled before each, so that none of those that
+        // take too much is kept; of those that can't be used the first is named.
+        let mut sizes =
+            std::iter::successors(Some(MIN_COMPILED), |size| Some(2 * size)).take_while(|size| *size <= most);
+        let Some((size, all)) = sizes.find_map(|size| Some((size, all(size).ok()?))) else {
+            patterns
+                .iter()
+                .try_for_each(|pattern| pattern.compiled(remembered).map(drop))?;
             let mib = most >> 20;
             return Err(format!(
                 "the patterns together are too large: compiled, they take more than {mib} MiB"
@@ -95,7 +106,7 @@ impl Patterns {
         };
         let each = patterns
             .iter()
-            .map(PatternConfig::compiled)
+            .map(|pattern| pattern.compiled(remembered))
             .collect::<Result<Vec<_>, _>>()?;
         for (pattern, config) in each.iter().zip(patterns) {
             let name = &config.name;
@@ -103,27 +114,24 @@ impl Patterns {
             let message = format!("the replacement of the pattern {name:?} is itself found by a pattern");
             ensure(finds_nothing, message)?;
         }
-        Ok(Self { all, each, is_light })
+        let longest = MAX_SEARCH / size;
+        Ok(Self { all, each, longest })
     }
 
-    /// Returns what work on so many bytes costs, in bytes whose work costs as much as copying them.
-    pub(super) fn cost(&self, bytes: usize) -> u64 {
-        let for_each = if self.is_light { LIGHT_COST } else { u64::MAX };
-        for_each.saturating_mul(bytes as u64)
-    }
-
-    /// Tells whether there is something to remove.
+    /// Tells whether there is something to remove. A text that is too long to be searched counts as one that has something.
     pub(super) fn finds_in(&self, text: &str) -> bool {
-        self.all.is_match(text)
+        text.len() > self.longest || self.all.is_match(text)
     }
 
-    /// Returns the text without what the patterns find, in at most so many bytes. Where there is no end of it, or it would have more bytes,
-    /// the replacement takes the place of the whole text, or nothing does where that is too long as well.
-    pub(super) fn replaced_in(&self, text: &str, most: usize) -> String {
+    /// Returns the text without what the patterns find, in at most so many bytes. Where removing uncovers more and more, where the text
+    /// would have more bytes or is too long to be searched, and when the time is over, the replacement takes the place of the whole
+    /// text, or nothing does where that is too long as well.
+    pub(super) fn replaced_in(&self, text: &str, most: usize, is_over: &dyn Fn() -> bool) -> String {
+        let most = most.min(self.longest);
         let mut redacted = Cow::Borrowed(text);
         for _ in 0..MAX_ROUNDS {
             for pattern in &self.each {
-                let Some(replaced) = pattern.replaced_in(&redacted, most) else {
+                let Some(replaced) = pattern.replaced_in(&redacted, most, is_over) else {
                     return pattern.whole(most);
                 };
                 redacted = Cow::Owned(replaced);
@@ -166,11 +174,11 @@ impl PatternConfig {
         )
     }
 
-    fn compiled(&self) -> Result<Pattern, String> {
+    fn compiled(&self, remembered: usize) -> Result<Pattern, String> {
         let name = &self.name;
         let built = RegexBuilder::new(&self.regex)
             .size_limit(MAX_COMPILED)
-            .dfa_size_limit(MAX_COMPILED)
+            .dfa_size_limit(remembered)
             .build();
         let regex = built.map_err(|error| format!("the pattern {name:?} can't be used: {error}"))?;
         // An empty match hides a longer one that begins at the same place.
@@ -184,10 +192,18 @@ impl PatternConfig {
 }
 
 impl Pattern {
-    /// Returns the text with each match replaced; none if that has more bytes.
-    fn replaced_in(&self, text: &str, most: usize) -> Option<String> {
-        let (mut redacted, mut after) = (String::with_capacity(text.len().min(most)), 0);
-        for found in self.regex.find_iter(text) {
+    /// Returns the text with each match replaced; none if that or the text has more bytes, or the time is over before.
+    fn replaced_in(&self, text: &str, most: usize, is_over: &dyn Fn() -> bool) -> Option<String> {
+        if text.len() > most {
+            return None;
+        }
+        let (mut redacted, mut after) = (String::with_capacity(text.len()), 0);
+        let mut matches = self.regex.find_iter(text);
+        while !is_over() {
+            let Some(found) = matches.next() else {
+                redacted.push_str(&text[after..]);
+                return (redacted.len() <= most).then_some(redacted);
+            };
             redacted.push_str(&text[after..found.start()]);
             redacted.push_str(&self.replacement);
             after = found.end();
@@ -195,8 +211,7 @@ impl Pattern {
                 return None;
             }
         }
-        redacted.push_str(&text[after..]);
-        (redacted.len() <= most).then_some(redacted)
+        None
     }
 
     /// Returns what takes the place of a whole text.
@@ -240,13 +255,13 @@ mod tests {
             ("ab", "", "aaaaaaabbbbbbb", ""),
         ] {
             assert_eq!(
-                Redactor::new(&one(regex, replacement).unwrap(), 1_000).text(text),
+                Redactor::new(&one(regex, replacement).unwrap(), &|| false).text(text),
                 redacted,
                 "{regex} in {text}"
             );
         }
         let named = patterns(json!({"patterns": [{"name": "card", "regex": r"\d{4}"}]})).unwrap();
-        assert_eq!(Redactor::new(&named, 1_000).text("4111 x"), "[redacted:card] x");
+        assert_eq!(Redactor::new(&named, &|| false).text("4111 x"), "[redacted:card] x");
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Redacts the texts of one request, answer or input within bounds: what replaces many short matches may be far longer than they are.
+//! Redacts the texts of one request, answer or input within bounds: what replaces many short matches may be far longer than they are, and
+//! finding them may take a time that is quadratic in the text.
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::fmt;
 
 use super::patterns::Patterns;
 
@@ -11,18 +13,22 @@ pub(super) const MAX_GROWTH: usize = 64 << 10;
 pub(super) const MAX_GROWTH_OF_ALL: usize = 1 << 20;
 
 /// Redacts one text after the other.
-#[derive(Debug)]
 pub(super) struct Redactor<'a> {
     patterns: &'a Patterns,
+    /// Tells whether no search may begin any more. What is not searched by then counts as found, and is withheld whole.
+    is_over: &'a dyn Fn() -> bool,
     /// The bytes that all texts may still grow by.
     room: Cell<usize>,
 }
 
 impl<'a> Redactor<'a> {
-    /// Redacts texts that may grow by so many bytes together.
-    pub(super) fn new(patterns: &'a Patterns, room: usize) -> Self {
-        let room = Cell::new(room);
-        Self { patterns, room }
+    /// Redacts texts until that tells that the time is over.
+    pub(super) fn new(patterns: &'a Patterns, is_over: &'a dyn Fn() -> bool) -> Self {
+        Self {
+            patterns,
+            is_over,
+            room: Cell::new(MAX_GROWTH_OF_ALL),
+        }
     }
 
     /// Returns how many bytes the next texts may grow by.
@@ -30,14 +36,9 @@ impl<'a> Redactor<'a> {
         self.room.get()
     }
 
-    /// Returns what tells whether there is anything to remove.
-    pub(super) fn patterns(&self) -> &'a Patterns {
-        self.patterns
-    }
-
     /// Tells whether there is something to remove.
     pub(super) fn finds_in(&self, text: &str) -> bool {
-        self.patterns.finds_in(text)
+        (self.is_over)() || self.patterns.finds_in(text)
     }
 
     /// Returns the text without what the patterns find; borrowed if they find nothing.
@@ -45,7 +46,7 @@ impl<'a> Redactor<'a> {
         if !self.finds_in(text) {
             return Cow::Borrowed(text);
         }
-        let redacted = self.patterns.replaced_in(text, self.most(text));
+        let redacted = self.patterns.replaced_in(text, self.most(text), self.is_over);
         Cow::Owned(self.grown(text, redacted))
     }
 
@@ -75,5 +76,14 @@ impl<'a> Redactor<'a> {
         let growth = redacted.len().saturating_sub(text.len());
         self.room.set(self.room().saturating_sub(growth));
         redacted
+    }
+}
+
+impl fmt::Debug for Redactor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor")
+            .field("patterns", &self.patterns)
+            .field("room", &self.room)
+            .finish_non_exhaustive()
     }
 }

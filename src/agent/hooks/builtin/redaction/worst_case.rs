@@ -1,8 +1,10 @@
 //! The worst that a configuration and a text can be: what is made of the text, and what that takes meanwhile, is bounded.
 
+use std::cell::Cell;
+
 use serde_json::json;
 
-use super::patterns::{Patterns, RedactionConfig};
+use super::patterns::{MAX_SEARCH, Patterns, RedactionConfig};
 use super::redactor::{MAX_GROWTH, MAX_GROWTH_OF_ALL, Redactor};
 use crate::json::Value;
 use crate::message::ContentPart;
@@ -39,7 +41,7 @@ fn a_text_grows_by_little_however_many_matches_it_has() {
     let (most, more) = (MAX_GROWTH / 999, MAX_GROWTH / 999 + 1);
     for (count, length) in [(1, 1_000), (most, most * 1_000), (more, 1_000), (9_000_000, 1_000)] {
         let text = "a".repeat(count);
-        let redactor = Redactor::new(&patterns, MAX_GROWTH_OF_ALL);
+        let redactor = Redactor::new(&patterns, &|| false);
         let (redacted, memory) = measured(|| redactor.text(&text).into_owned());
         assert_eq!(redacted.len(), length, "{count}");
         assert!(redacted.bytes().all(|byte| byte == b'b'), "{count}");
@@ -48,7 +50,7 @@ fn a_text_grows_by_little_however_many_matches_it_has() {
     // Each round uncovers more.
     let uncovering = self::patterns(&[("ab", "")]);
     let text = "a".repeat(1_000_000) + &"b".repeat(1_000_000);
-    let (redacted, memory) = measured(|| Redactor::new(&uncovering, MAX_GROWTH_OF_ALL).text(&text).into_owned());
+    let (redacted, memory) = measured(|| Redactor::new(&uncovering, &|| false).text(&text).into_owned());
     assert_eq!(redacted, "");
     assert!(memory <= 3 * text.len(), "{memory}");
 }
@@ -61,9 +63,12 @@ fn many_texts_grow_by_little_together() {
     for parts in [10, 10_000] {
         let content = texts(parts);
         let before = length(&content);
-        let redactor = Redactor::new(&patterns, MAX_GROWTH_OF_ALL);
+        let redactor = Redactor::new(&patterns, &|| false);
         let (redacted, memory) = measured(|| redactor.content(content));
-        assert!(!patterns.finds_in_content(&redacted), "{parts}");
+        assert!(
+            !Redactor::new(&patterns, &|| false).finds_in_content(&redacted),
+            "{parts}"
+        );
         assert!(length(&redacted) <= before + MAX_GROWTH_OF_ALL, "{parts}");
         assert!(memory <= 2 * MAX_GROWTH_OF_ALL + 1_000 * parts, "{parts}: {memory}");
     }
@@ -74,7 +79,7 @@ fn arguments_grow_by_little_also_where_the_replacement_is_escaped() {
     let patterns = patterns(&[("a", &"\u{1}".repeat(1_000))]);
     for items in [1, 10, 20, 100, 100_000] {
         let text = json!(vec!["a"; items]).to_string();
-        let redactor = Redactor::new(&patterns, MAX_GROWTH_OF_ALL);
+        let redactor = Redactor::new(&patterns, &|| false);
         let (redacted, memory) = measured(|| redactor.arguments(&text));
         assert!(redacted.len() <= text.len() + MAX_GROWTH, "{items}");
         assert!(serde_json::from_str::<Value>(&redacted).is_ok(), "{items}");
@@ -87,7 +92,7 @@ fn arguments_grow_by_little_also_where_the_replacement_is_escaped() {
 }
 
 /// Patterns that come to as much as all of a hook may, and find nothing in [`unfound`]. Where a match begins stays open for long, so
-/// that every byte is looked at by a large part of them.
+/// that every byte is read by a large part of them.
 fn largest() -> Patterns {
     let texts = |count: usize| -> Vec<String> { (0..count).map(|at| format!("[ab]*a[ab]{{900}}c{at}")).collect() };
     let read = |count: usize| {
@@ -114,16 +119,47 @@ fn unfound(bytes: usize) -> String {
 fn the_largest_patterns_take_little_memory_however_long_the_text_is() {
     let (patterns, compiled) = measured(largest);
     assert!(compiled <= 64 << 20, "{compiled}");
-    for text in [unfound(4_000), "x".repeat(8_000_000), "sk-1 é".repeat(1_000_000)] {
-        let redactor = Redactor::new(&patterns, MAX_GROWTH_OF_ALL);
-        let (found, memory) = measured(|| redactor.text(&text).len() != text.len());
-        assert!(!found);
-        assert!(memory <= 16 << 20, "{memory}");
+    // As long as a text may be that 2 MiB of patterns are searched in.
+    let longest = MAX_SEARCH >> 21;
+    let unmatched = [unfound(4_000), "x".repeat(longest), "sk-1 é".repeat(longest / 7)];
+    // Nothing but a match has the patterns searched for one by one.
+    let matched = unfound(1_000) + "a" + &unfound(900) + "c0" + &unfound(1_000);
+    let withheld = "x".repeat(longest + 1);
+    let unmatched = unmatched.map(|text| (text, true));
+    for (text, is_same) in [unmatched.to_vec(), vec![(matched, false), (withheld, false)]].concat() {
+        let redactor = Redactor::new(&patterns, &|| false);
+        let (redacted, memory) = measured(|| redactor.text(&text).into_owned());
+        assert_eq!(redacted == text, is_same);
+        assert!(
+            is_same || redacted.starts_with('-') && redacted.len() <= 1_001,
+            "{redacted}"
+        );
+        assert!(memory <= 24 << 20, "{memory}");
     }
 }
 
 #[test]
-fn looking_takes_no_copies() {
+fn a_text_with_a_long_search_for_each_match_is_withheld_when_the_time_is_over() {
+    // Each letter is a match, and the text is read to its end before that is known.
+    let patterns = patterns(&[("[a-z]*!|[a-z]", "-")]);
+    let text = "a".repeat(100_000);
+    for searches in [0_u32, 1, 100] {
+        let left = Cell::new(searches);
+        let is_over = || left.replace(left.get().saturating_sub(1)) == 0;
+        let redactor = Redactor::new(&patterns, &is_over);
+        assert_eq!(redactor.text(&text), "-", "{searches}");
+        // What is not searched any more may hold something.
+        let content = vec![ContentPart::text("1"), ContentPart::Refusal { text: "2".to_owned() }];
+        let withheld = vec![ContentPart::text("-"), ContentPart::Refusal { text: "-".to_owned() }];
+        assert_eq!(redactor.content(content), withheld, "{searches}");
+        assert_eq!(redactor.arguments("{}"), r#"{"redacted":true}"#, "{searches}");
+    }
+    let redacted = "-".repeat(100);
+    assert_eq!(Redactor::new(&patterns, &|| false).text(&text[..100]), redacted);
+}
+
+#[test]
+fn scanning_takes_no_copies() {
     let patterns = patterns(&[("sk-[0-9]+", "[k]")]);
     let numbers = format!("[{}1]", "1,".repeat(1_000_000));
     let content: Vec<ContentPart> = serde_json::from_value(json!([
@@ -132,7 +168,7 @@ fn looking_takes_no_copies() {
         {"type": "opaque", "provider": "p", "raw": numbers},
     ]))
     .unwrap();
-    let (found, memory) = measured(|| patterns.finds_in_content(&content));
+    let (found, memory) = measured(|| Redactor::new(&patterns, &|| false).finds_in_content(&content));
     assert!(!found);
     assert!(memory <= 1 << 20, "{memory}");
 }

@@ -1,16 +1,16 @@
-//! Tells whether there is anything to remove, without a copy of what it looks at. What it finds nothing in is left as it is.
+//! Tells whether there is anything to remove, without a copy of what it reads. What it finds nothing in is left as it is.
 
 use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::patterns::Patterns;
+use super::redactor::Redactor;
 use crate::json::{Object, RawJson, Value};
 use crate::message::{ContentPart, MediaSource, Message, ProviderFields};
 
-impl Patterns {
-    /// Looks at a message.
+impl Redactor<'_> {
+    /// Scans a message.
     pub(super) fn finds_in_message(&self, message: &Message) -> bool {
         message.name.as_ref().is_some_and(|name| self.finds_in(name))
             || self.finds_in_content(&message.content)
@@ -21,18 +21,18 @@ impl Patterns {
             || self.finds_in_object(&message.metadata)
     }
 
-    /// Looks at parts, also where a match reaches from one text into the next.
+    /// Scans parts, also where a match reaches from one text into the next.
     pub(super) fn finds_in_content(&self, content: &[ContentPart]) -> bool {
         content.iter().any(|part| self.finds_in_part(part)) || self.finds_across(content)
     }
 
-    /// Looks at the texts of parts as if they were one, where there are several.
+    /// Scans the texts of parts as if they were one, where there are several.
     pub(super) fn finds_across(&self, content: &[ContentPart]) -> bool {
         let texts = || content.iter().filter_map(ContentPart::as_text);
         texts().nth(1).is_some() && self.finds_in(&texts().collect::<String>())
     }
 
-    /// Looks at opaque fields.
+    /// Scans opaque fields.
     pub(super) fn finds_in_fields(&self, fields: &ProviderFields) -> bool {
         fields.fields.iter().any(|(_, raw)| self.finds_in_raw(raw))
     }
@@ -63,27 +63,27 @@ impl Patterns {
         }
     }
 
-    /// Looks at the text and at the values that it stands for.
+    /// Scans the text and at the values that it stands for.
     pub(super) fn finds_in_raw(&self, raw: &RawJson) -> bool {
         self.finds_in_json(raw.as_str())
     }
 
-    /// Looks at the text and, if it is JSON, at the values that it stands for.
+    /// Scans the text and, if it is JSON, at the values that it stands for.
     pub(super) fn finds_in_json(&self, text: &str) -> bool {
         self.finds_in(text) || self.finds_in_values(text)
     }
 
     fn finds_in_values(&self, text: &str) -> bool {
-        let look = Look {
-            patterns: self,
+        let scan = Scan {
+            redactor: self,
             found: &Cell::new(false),
         };
         let mut json = serde_json::Deserializer::from_str(text);
-        let read = look.deserialize(&mut json).and_then(|()| json.end());
-        read.is_ok() && look.found.get()
+        let read = scan.deserialize(&mut json).and_then(|()| json.end());
+        read.is_ok() && scan.found.get()
     }
 
-    /// Looks at the strings, keys and numbers of a value.
+    /// Scans the strings, keys and numbers of a value.
     pub(super) fn finds_in_value(&self, value: &Value) -> bool {
         match value {
             Value::String(text) => self.finds_in(text),
@@ -94,29 +94,29 @@ impl Patterns {
         }
     }
 
-    /// Looks at the keys and values of an object.
+    /// Scans the keys and values of an object.
     pub(super) fn finds_in_object(&self, object: &Object) -> bool {
         let mut entries = object.iter();
         entries.any(|(key, value)| self.finds_in(key) || self.finds_in_value(value))
     }
 }
 
-/// Looks at values as they are read, since to hold them takes many times the memory of their text.
+/// Scans values as they are read, since to hold them takes many times the memory of their text.
 #[derive(Clone, Copy)]
-struct Look<'a> {
-    patterns: &'a Patterns,
+struct Scan<'a> {
+    redactor: &'a Redactor<'a>,
     found: &'a Cell<bool>,
 }
 
-impl Look<'_> {
+impl Scan<'_> {
     fn at(self, text: &str) {
         if !self.found.get() {
-            self.found.set(self.patterns.finds_in(text));
+            self.found.set(self.redactor.finds_in(text));
         }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Look<'_> {
+impl<'de> DeserializeSeed<'de> for Scan<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -124,7 +124,7 @@ impl<'de> DeserializeSeed<'de> for Look<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Look<'_> {
+impl<'de> Visitor<'de> for Scan<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
