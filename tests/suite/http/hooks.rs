@@ -13,7 +13,12 @@ async fn hooks_are_bounded_in_number_and_in_what_their_patterns_take(service: &S
         vec![json!({"name": "redaction", "config": {"patterns": vec![pattern; count]}})]
     };
     let agent = |hooks: Vec<Value>| json!({"model": "mock/echo", "hooks": hooks});
-    for (hooks, code) in [(limits(33), "invalid_field"), (redaction(5), "invalid_hook")] {
+    let twice = [redaction(1), redaction(1)].concat();
+    for (hooks, code) in [
+        (limits(33), "invalid_field"),
+        (redaction(5), "invalid_hook"),
+        (twice, "invalid_hook"),
+    ] {
         let answer = service.put("/v1/agents/large", &agent(hooks)).await;
         answer.assert_problem(code);
         assert_eq!(answer.json()["errors"][0]["pointer"], "/hooks");

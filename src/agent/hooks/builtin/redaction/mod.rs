@@ -23,6 +23,8 @@ use tokio::sync::OnceCell;
 use self::known::KnownPatterns;
 use self::patterns::{Patterns, RedactionConfig};
 use self::subject::{redact, withhold};
+use super::config::ensure;
+use crate::agent::definition::AgentDefinition;
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint, HookSubject};
 use crate::json::Object;
 
@@ -44,6 +46,15 @@ impl HookFactory for RedactionFactory {
 
     fn check(&self, config: &Object) -> Result<(), String> {
         Patterns::of(&RedactionConfig::read(config)?).map(drop)
+    }
+
+    /// Several would take several times the memory and the time.
+    fn check_agent(&self, _config: &Object, agent: &AgentDefinition) -> Result<(), String> {
+        let attached = agent.hooks.iter().filter(|hook| hook.name == NAME);
+        ensure(
+            attached.count() == 1,
+            "an agent attaches it once, with the patterns of all",
+        )
     }
 
     fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
