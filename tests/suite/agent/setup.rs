@@ -135,13 +135,13 @@ impl Setup {
         Self { budget, ..self }
     }
 
-    /// Bounds the run's record.
     /// Makes the execution one of a subagent, whose parent has this budget.
     pub(super) fn below(self, budget: ExecutionBudget) -> Self {
         let budget_above = Some(budget);
         Self { budget_above, ..self }
     }
 
+    /// Bounds the run's record.
     pub(super) fn with_max_record(self, bytes: u64) -> Self {
         Self {
             max_record_bytes: Some(bytes),
