@@ -166,7 +166,7 @@ impl ConverseDecoder {
         answer.take_end(&whole);
         answer.take_usage(&whole);
         if let Err(fault) = outcome {
-            events.extend(told(answer.usage()));
+            events.extend(usage_event(answer.usage()));
             return Err(self.failure(fault, body));
         }
         self.complete(events)
@@ -176,7 +176,7 @@ impl ConverseDecoder {
         let Some(answer) = self.answer.take() else {
             return Ok(());
         };
-        events.extend(told(answer.usage()));
+        events.extend(usage_event(answer.usage()));
         if let Some(message) = answer.breakdown() {
             return Err(broken_down(message));
         }
@@ -199,8 +199,8 @@ impl ConverseDecoder {
     }
 }
 
-/// Returns the event that tells what was used, as far as the provider has said.
-fn told(usage: Usage) -> Option<ModelEvent> {
+/// Returns the event of what was used, as far as the provider has said.
+fn usage_event(usage: Usage) -> Option<ModelEvent> {
     (usage != Usage::default()).then_some(ModelEvent::Usage(usage))
 }
 
