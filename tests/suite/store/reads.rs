@@ -13,6 +13,16 @@ use crate::support::wait::until;
 /// Closes the fixture's store, has the server look at its tables and counts the rows that it reads of some of them, named in SQL, for
 /// work on a store of one connection.
 pub(super) async fn rows_read(fixture: &Fixture, tables: &str, work: impl AsyncFnOnce(&Arc<dyn Store>)) -> i64 {
+    rows_read_by(fixture, 1, tables, work).await
+}
+
+/// The same on a store of so many connections, each of which has the server plan anew.
+pub(super) async fn rows_read_by(
+    fixture: &Fixture,
+    max_connections: u32,
+    tables: &str,
+    work: impl AsyncFnOnce(&Arc<dyn Store>),
+) -> i64 {
     let database = &fixture.database;
     let reads = format!(
         "select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_user_tables
@@ -32,7 +42,7 @@ pub(super) async fn rows_read(fixture: &Fixture, tables: &str, work: impl AsyncF
     database.execute("analyze").await.unwrap();
     let before = database.number(&reads).await;
     let settings = StoreSettings {
-        max_connections: 1,
+        max_connections,
         ..TestDatabase::settings()
     };
     let store = open(database.url(), settings).await.unwrap();

@@ -56,11 +56,15 @@ pub(super) const MARK: &str = mark!("$1");
 const MARK_SOME: &str = mark!("$3");
 
 /// After the same selection, made again now that what is marked is locked: spares the families that are not marked as a whole, for a
-/// commit under way shares one of them, and those that are needed now.
-const SPARE: &str = ", broken as (
+/// commit under way shares one of them, and those that are needed now. Marks are looked up one by one: `offset` keeps a planner from reading
+/// the whole table.
+const SPARE: &str = ", broken as materialized (
         select m.top_id, m.tenant from family m
         where (m.tenant, m.session_id) not in (select tenant, session_id from going)
-            or not exists (select 1 from removed_sessions x where x.tenant = m.tenant and x.session_id = m.session_id)
+            or not exists (
+                select 1 from removed_sessions x
+                where x.tenant = m.tenant and x.session_id = m.session_id
+                limit 1 offset 0)
     )
     delete from removed_sessions
     where stage = 0

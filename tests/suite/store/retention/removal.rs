@@ -11,7 +11,7 @@ use futures_util::poll;
 use tokio::time::timeout;
 
 use super::super::fixtures::{Fixture, now, session_id, tenant};
-use super::super::reads::rows_read;
+use super::super::reads::rows_read_by;
 use super::super::subagents::{family, subagent};
 use super::rules::queue;
 use super::{aged, older_than};
@@ -229,13 +229,13 @@ async fn a_small_removal_goes_between_the_steps_of_a_large_one(fixture: Fixture)
 /// Continues the only session by a line of others, each with a segment of its own.
 const LONG_LINE: &str = "with line as (
         insert into sessions
-        select copy.* from generate_series(1, 2000) number, sessions root,
+        select copy.* from generate_series(1, 6000) number, sessions root,
             lateral jsonb_populate_record(root, jsonb_build_object(
                 'session_id', md5('session' || number), 'run_id', null, 'depth', number, 'position', number,
                 'parent_session_id', case number when 1 then root.session_id::text else md5('session' || number - 1) end)) copy
         returning 1)
     insert into history_segments
-    select copy.* from generate_series(1, 2000) number, history_segments root,
+    select copy.* from generate_series(1, 6000) number, history_segments root,
         lateral jsonb_populate_record(root, jsonb_build_object('position', number)) copy";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -245,14 +245,18 @@ async fn a_large_removal_does_not_read_its_tree_for_each_step() {
     };
     let root = fixture.root(&["root"]).await.head.session_id;
     fixture.database.execute(LONG_LINE).await.unwrap();
-    let read = rows_read(&fixture, "'sessions', 'removed_sessions'", async |store| {
+    let read = rows_read_by(&fixture, 8, "'sessions'", async |store| {
         let removal = store.session_remove(&fixture.tenant, root, true, now()).await.unwrap();
         let SessionRemoval::Removed(figures) = removal else {
             panic!("{removal:?}")
         };
-        assert_eq!((figures.sessions, figures.segments), (2001, 2001));
+        assert_eq!((figures.sessions, figures.segments), (6001, 6001));
     })
     .await;
-    // Some 45 for each session; to walk the rest of the tree in each step would be twice as many.
-    assert!(read < 60 * 2001, "{read}");
+    // Some 10 for each session.
+    assert!(read < 30 * 6001, "{read} rows of sessions were read");
+    // Some 20, entries of what is gone among them.
+    let entries = "select sum(idx_tup_read)::bigint from pg_stat_user_indexes where relname = 'removed_sessions'";
+    let read = fixture.database.number(entries).await;
+    assert!(read < 30 * 6001, "{read} entries of removed sessions were read");
 }
