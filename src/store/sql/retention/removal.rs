@@ -191,8 +191,6 @@ pub(super) async fn session_remove<E: Engine>(
     };
     let mut removed = RemovalFigures::default();
     let mut patience = PATIENCE;
-    // The first of those that could not be removed.
-    let mut shared = None;
     loop {
         let state: Option<FamilyState> = of_tree(FAMILY_STATE).fetch_optional(engine).await?;
         match state {
@@ -211,20 +209,17 @@ pub(super) async fn session_remove<E: Engine>(
             _ => return Ok(SessionRemoval::NotFound),
         }
         let tree: Vec<TreeSession> = of_tree(TREE_SESSIONS).bind(ROUND).fetch_all(engine).await?;
-        if shared.is_some() && shared == tree.first().map(|first| first.session_id) {
-            // A commit under way shares some of them; how that ends tells whether they are in use.
-            let Some(rest) = patience.checked_sub(PAUSE) else {
-                return Ok(SessionRemoval::InUse);
-            };
-            patience = rest;
-            sleep(PAUSE).await;
-        }
         for sessions in tree.chunks(BATCH) {
             let figures = some_remove(engine, tenant, session_id, sessions, now).await?;
             let is_shared = figures.sessions == 0;
             removed += figures;
             if is_shared {
-                shared = sessions.first().map(|first| first.session_id);
+                // By a commit under way; how that ends tells whether they are in use.
+                let Some(rest) = patience.checked_sub(PAUSE) else {
+                    return Ok(SessionRemoval::InUse);
+                };
+                patience = rest;
+                sleep(PAUSE).await;
                 break;
             }
         }

@@ -145,7 +145,7 @@ pub(super) const TREE_SESSIONS: &str = " select k.session_id
 pub(super) const SOME: &str = "with family (top_id, tenant, session_id) as (
         select $2, s.tenant, s.session_id from sessions s where s.tenant = $1 and s.session_id in (";
 
-/// Ends the selection: each session goes unless it is in use, or another one depends on it.
+/// Ends the selection: each session goes unless it is in use, or another one depends on it. None goes once the first of the tree is in use.
 pub(super) const SOME_FREE: &str = concat!(
     ")
     ), going as (
@@ -161,6 +161,11 @@ pub(super) const SOME_FREE: &str = concat!(
             and not ",
     in_use!("f"),
     "
+            and not exists (
+                select 1 from sessions top
+                where top.tenant = $1 and top.session_id = $2 and ",
+    in_use!("top"),
+    ")
     )"
 );
 

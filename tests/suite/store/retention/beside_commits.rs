@@ -135,6 +135,48 @@ async fn a_removal_passes_over_what_a_commit_under_way_continues() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removal_gives_up_though_its_tree_changes_each_time_that_it_looks() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let root = fixture.root(&["root"]).await;
+    let shared = fixture.child(&root, &["shared"]).await;
+    let continuing = Held::continuing(&fixture, &shared).await;
+    let tip = fixture.child(&root, &["tip"]).await;
+
+    let walks = Statements::of(&["with recursive tree"]);
+    let _listening = listen(tracing_subscriber::registry().with(walks.clone()));
+    let removing = fixture
+        .store
+        .session_remove(&fixture.tenant, root.head.session_id, true, now());
+    let seen = AtomicUsize::new(0);
+    let looks = || {
+        seen.fetch_add(walks.taken(), Ordering::SeqCst);
+        seen.load(Ordering::SeqCst)
+    };
+    let continuing_the_tip = async {
+        let mut tip = tip;
+        for _ in 0..80 {
+            tip = fixture.child(&tip, &["next"]).await;
+            let before = looks();
+            until("the removal does not look again", async || looks() > before).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let removal = tokio::select! {
+        removal = removing => removal.unwrap(),
+        () = continuing_the_tip => unreachable!("it goes on for ever"),
+    };
+    assert_eq!(removal, SessionRemoval::InUse);
+    // A walk for each pause of a hundredth of a second, of two statements.
+    let looks = looks();
+    assert!((100..=210).contains(&looks), "{looks}");
+    continuing.end("rollback").await;
+    fixture.assert_whole(&root, 1).await;
+    fixture.assert_whole(&shared, 2).await;
+}
+
 /// The number of the lock of the session's environment, in SQL.
 fn lock_of_environment(fixture: &Fixture, bundle: &Bundle) -> String {
     let hash = bundle.head.environment_hash.as_bytes();

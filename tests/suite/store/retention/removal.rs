@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_runtime::clock::SystemClock;
-use agent_runtime::store::{Commit, CommitError, ConflictPolicy, SessionRemoval, Sessions, ThreadExpectation};
+use agent_runtime::store::{
+    Commit, CommitError, ConflictPolicy, SessionRemoval, Sessions, ThreadExpectation, ThreadPut,
+};
 use futures_util::future::join_all;
 use futures_util::poll;
 use tokio::time::timeout;
@@ -24,6 +26,7 @@ on_both_engines!(
     sessions_of_others_are_not_found,
     a_removed_rival_is_a_conflict_as_long_as_it_is_continued,
     a_small_removal_goes_between_the_steps_of_a_large_one,
+    a_thread_on_the_root_stops_a_removal_that_has_begun,
 );
 
 /// Sessions that go in three steps or more.
@@ -224,6 +227,27 @@ async fn a_small_removal_goes_between_the_steps_of_a_large_one(fixture: Fixture)
     };
     assert_eq!(figures.sessions, LARGE as u64);
     assert_eq!(left(fixture.tenant.as_str()).await, 0);
+}
+
+async fn a_thread_on_the_root_stops_a_removal_that_has_begun(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    join_all((1..LARGE).map(|_| fixture.child(&root, &["child"]))).await;
+    let root_id = root.head.session_id;
+    let all = fixture.count("sessions").await;
+    let mut removal = pin!(remove(&fixture, root_id, true));
+    while fixture.count("sessions").await == all {
+        assert!(poll!(removal.as_mut()).is_pending(), "it goes in one step");
+    }
+    let name = "main".parse().unwrap();
+    let put = fixture
+        .store
+        .thread_put(&fixture.tenant, &name, root_id, ThreadExpectation::Anything, now());
+    assert!(matches!(put.await.unwrap(), ThreadPut::Moved(_)));
+    assert_eq!(removal.await, SessionRemoval::InUse);
+    // The first step, and the next where that had begun.
+    let left = fixture.count("sessions").await;
+    assert!(left >= all - 200, "{left} are left");
+    fixture.assert_whole(&root, 1).await;
 }
 
 /// Continues the only session by a line of others, each with a segment of its own.
