@@ -56,7 +56,7 @@ pub(crate) use delivery_columns;
 /// The condition for the oldest deliveries to the receiver and of the tenant of a row of `pair` that are due at `$1`: `$4` of them.
 macro_rules! due_in_pair {
     () => {
-        "status = 'pending' and coalesce(receiver, '') = pair.receiver and tenant = pair.tenant and due_at <= $1
+        "status = 'pending' and tenant = pair.tenant and coalesce(receiver, '') = pair.receiver and due_at <= $1
             order by due_at limit $4"
     };
 }

@@ -31,28 +31,28 @@ const OLDEST: &str = "with recursive oldest as materialized (
     ), eligible as materialized (
         select tenant, delivery_id, due_at from oldest where true";
 
-/// Goes from each receiver and tenant with pending messages to the next, if those that are passed over hide the others. A row without a
-/// tenant leads to the next receiver.
-const PAIRS: &str = "), pair (receiver, tenant) as (
+/// Goes from each tenant and receiver with pending messages to the next, if those that are passed over hide the others. A row without a
+/// receiver leads to the next tenant.
+const PAIRS: &str = "), pair (tenant, receiver) as (
         select '', '' where (select count(*) from oldest) = $4 + 100 and (select count(*) from eligible) < $4
         union all
         select
-            case when pair.tenant is null then (
+            case when pair.receiver is null then (
+                select tenant from webhook_deliveries
+                where status = 'pending' and tenant > pair.tenant
+                order by tenant, coalesce(receiver, '')
+                limit 1
+            ) else pair.tenant end,
+            case when pair.receiver is null then '' else (
                 select coalesce(receiver, '') from webhook_deliveries
-                where status = 'pending' and coalesce(receiver, '') > pair.receiver
+                where status = 'pending' and tenant = pair.tenant and coalesce(receiver, '') > pair.receiver";
+
+/// Adds the oldest of each pair. Messages of earlier versions have no receiver.
+const CANDIDATES: &str = "
                 order by coalesce(receiver, '')
                 limit 1
-            ) else pair.receiver end,
-            case when pair.tenant is null then '' else (
-                select tenant from webhook_deliveries
-                where status = 'pending' and coalesce(receiver, '') = pair.receiver and tenant > pair.tenant";
-
-/// Adds the oldest of each pair.
-const CANDIDATES: &str = "
-                order by tenant
-                limit 1
             ) end
-        from pair where pair.receiver is not null
+        from pair where pair.tenant is not null
     ), candidate as (
         select * from eligible
         union
@@ -93,11 +93,14 @@ fn lease_statement<'v, E: Engine>(terms: &LeaseTerms, worker: &'v str, filter: D
         lease.push_bind(" and tenant <> ", tenant.as_str());
     }
     lease.push(PAIRS);
-    for receiver in filter.except_receivers {
-        lease.push_bind(" and pair.receiver <> ", receiver.as_str());
+    for tenant in filter.except_tenants {
+        lease.push_bind(" and pair.tenant <> ", tenant.as_str());
     }
     lease.push(CANDIDATES);
     lease.push(E::OLDEST_OF_PAIR);
+    for receiver in filter.except_receivers {
+        lease.push_bind(" and pair.receiver <> ", receiver.as_str());
+    }
     for tenant in filter.except_tenants {
         lease.push_bind(" and pair.tenant <> ", tenant.as_str());
     }

@@ -163,3 +163,40 @@ async fn a_lease_of_deliveries_does_not_read_those_to_busy_receivers() {
     .await;
     assert!(read < 16 * 1_000, "{read} rows of deliveries were read");
 }
+
+/// Puts messages into the outbox that are all due: 40,000 of a tenant to 10,000 hosts, then some that five others send to four hosts.
+const MANY_RECEIVERS: &str = "insert into webhook_deliveries (
+        tenant, delivery_id, run_id, event, url, receiver, status, created_at, due_at, schema_version, encoding, payload)
+    select
+        case when n <= 40000 then 'acme' else 'tenant' || n % 5 end, gen_random_uuid(), gen_random_uuid(), 'run.completed',
+        'https://example.org/', 'host' || n % case when n <= 40000 then 10000 else 4 end,
+        'pending', now() - interval '1 day', now() - interval '1 day' + n * interval '1 ms', 1, 0, '{}'
+    from generate_series(1, 40400) n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_of_deliveries_does_not_look_at_all_receivers_of_a_busy_tenant() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    fixture.database.execute(MANY_RECEIVERS).await.unwrap();
+    let (busy, acme) = (["host1".to_owned()], [tenant("acme")]);
+    let terms = LeaseTerms {
+        worker: worker(),
+        now: now(),
+        until: now() + TimeDelta::seconds(100),
+    };
+    let read = rows_read(&fixture, "'webhook_deliveries'", async |store| {
+        for _ in 0..8 {
+            let filter = DueFilter {
+                limit: 4,
+                except_receivers: &busy,
+                except_tenants: &acme,
+            };
+            let leased = store.delivery_lease(&terms, filter).await.unwrap();
+            assert_eq!(leased.len(), 4);
+            assert!(leased.iter().all(|due| due.tenant.as_str().starts_with("tenant")));
+        }
+    })
+    .await;
+    assert!(read < 8 * 1_000, "{read} rows of deliveries were read");
+}
