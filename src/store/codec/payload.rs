@@ -13,6 +13,8 @@ const RAW: i16 = 0;
 const ZSTD: i16 = 1;
 /// The same, in the words of the first dictionary.
 const ZSTD_1: i16 = 2;
+/// The newest encoding that this version reads.
+pub(crate) const NEWEST_ENCODING: i16 = ZSTD_1;
 /// What nearly every payload says, the most frequent last: a small one is little else. It is the content that zstd looks for what repeats in, and
 /// has no header. What is stored is read by it, so it never changes: a better one gets an encoding of its own.
 const DICTIONARY_1: &[u8] = include_bytes!("dictionary_1.txt");
@@ -210,7 +212,10 @@ impl Decoder {
             // A frame without a dictionary refers to none.
             ZSTD | ZSTD_1 => self.decompress(stored.bytes).map(Cow::Owned),
             found @ ..RAW => Err(DecodeError::UnknownEncoding(found)),
-            found => Err(DecodeError::NewerEncoding { found, known: ZSTD_1 }),
+            found => Err(DecodeError::NewerEncoding {
+                found,
+                known: NEWEST_ENCODING,
+            }),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::columns::delivery_columns;
 use super::engine::Engine;
 use super::statement::Statement;
+use crate::store::codec::{DELIVERY_VERSION, NEWEST_ENCODING};
 use crate::store::error::StoreError;
 use crate::store::outbox::{DueDelivery, DueFilter};
 use crate::store::queue::LeaseTerms;
@@ -71,10 +72,12 @@ const TAKEN: &str = "
         order by d.due_at
         limit $4";
 
-/// Moves what is due to the end of the lease, so that nobody else takes it before, and it comes again if this worker is killed.
+/// Moves what is due to the end of the lease, so that nobody else takes it before, and it comes again if this worker is killed. What a later
+/// version has written waits for that one, and the attempt does not count.
 const LEASE: &str = concat!(
     " )
-    update webhook_deliveries set due_at = $2, owner = $3, attempts = attempts + 1
+    update webhook_deliveries set due_at = $2, owner = $3,
+        attempts = attempts + case when schema_version <= $5 and encoding <= $6 then 1 else 0 end
     from due where tenant = due_tenant and delivery_id = due_id
     returning tenant, schema_version, encoding, payload, ",
     delivery_columns!()
@@ -85,7 +88,9 @@ fn lease_statement<'v, E: Engine>(terms: &LeaseTerms, worker: &'v str, filter: D
         .bind(StoredTime(terms.now))
         .bind(StoredTime(terms.until))
         .bind(worker)
-        .bind(i64::from(filter.limit));
+        .bind(i64::from(filter.limit))
+        .bind(DELIVERY_VERSION)
+        .bind(NEWEST_ENCODING);
     for receiver in filter.except_receivers {
         lease.push_bind(" and receiver <> ", receiver.as_str());
     }

@@ -38,7 +38,7 @@ async fn damaged_rows_name_their_place(fixture: Fixture) {
     let zeros = bytes(&fixture, "0000");
     for (update, place) in [
         (
-            "update history_segments set encoding = 9".to_owned(),
+            "update history_segments set encoding = -1".to_owned(),
             ("history_segments", "encoding"),
         ),
         (
@@ -96,16 +96,19 @@ async fn damaged_rows_name_their_place(fixture: Fixture) {
 async fn newer_forms_are_refused(fixture: Fixture) {
     let root = fixture.root(&["root"]).await;
     fixture.database.allow_updates().await;
-    for table in ["history_segments", "states", "sessions"] {
+    // Each hides the ones before it.
+    for (table, column, newer) in [
+        ("history_segments", "encoding", 9),
+        ("history_segments", "schema_version", 2),
+        ("states", "schema_version", 2),
+        ("sessions", "schema_version", 2),
+    ] {
         fixture
             .database
-            .execute(&format!("update {table} set schema_version = 2"))
+            .execute(&format!("update {table} set {column} = {newer}"))
             .await
             .unwrap();
-        assert_eq!(
-            place_of_fault(&fixture, root.head.session_id).await,
-            (table, "schema_version")
-        );
+        assert_eq!(place_of_fault(&fixture, root.head.session_id).await, (table, column));
     }
 }
 

@@ -443,20 +443,24 @@ async fn deliveries_list_by_status_and_run(fixture: Fixture) {
 
 async fn a_message_that_can_t_be_read_leaves_the_others_alone(fixture: Fixture) {
     let time = now();
-    for damage in [
-        "schema_version = 2",
-        "encoding = 7",
-        "tenant = 'Not A Tenant'",
-        "event = 'run.lost'",
-        "response_status = -1",
+    // A later version reads what it has written, so that this one leases it is no attempt.
+    for (change, attempts) in [
+        ("schema_version = 2", 0),
+        ("encoding = 7", 0),
+        ("encoding = -1", 1),
+        ("tenant = 'Not A Tenant'", 1),
+        ("event = 'run.lost'", 1),
+        ("response_status = -1", 1),
     ] {
         write(&fixture, run_id(), time).await;
-        let damaging = format!("update webhook_deliveries set {damage}");
-        fixture.database.execute(&damaging).await.unwrap();
+        let changing = format!("update webhook_deliveries set {change}");
+        fixture.database.execute(&changing).await.unwrap();
         let good = write(&fixture, run_id(), time).await;
         let leased = lease(&fixture, &terms(time), 10).await;
         let ids: Vec<_> = leased.iter().map(|due| due.record.delivery_id).collect();
-        assert_eq!(ids, [good.delivery_id], "{damage}");
+        assert_eq!(ids, [good.delivery_id], "{change}");
+        let counted = fixture.database.number("select sum(attempts) from webhook_deliveries");
+        assert_eq!(counted.await, attempts + 1, "{change}");
         fixture
             .database
             .execute("delete from webhook_deliveries")
