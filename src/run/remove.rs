@@ -32,7 +32,7 @@ impl RunService {
         session_id: SessionId,
         descendants: bool,
     ) -> Result<Removal, StoreError> {
-        // Who waits for a turn may wait for long, and runs begin meanwhile.
+        // The turn may take long, so live runs are read after it.
         let turn = self.ports.sessions.removal_turn(tenant).await;
         let live = shown(self.ports.board.run_list(tenant)).await;
         let user = live

@@ -90,6 +90,7 @@ async fn read(
     buffer: UnboundedSender<BufferedBatch>,
 ) -> Result<(), Stop> {
     let failed = store_error(select.operation());
+    let stopped = |error| Stop::Failed(failed(error));
     let room = Arc::new(Semaphore::new(MAX_BUFFERED_BYTES));
     let put = async |batch: RowBatch| {
         let bytes = u32::try_from(batch.stored_bytes.min(MAX_BUFFERED_BYTES)).unwrap_or(u32::MAX);
@@ -100,8 +101,8 @@ async fn read(
     };
     let mut rows = engine.fetch(select);
     let mut batch = RowBatch::default();
-    while let Some(row) = rows.try_next().await.map_err(|error| Stop::Failed(failed(error)))? {
-        let payload: PayloadColumns<'_> = row.read().map_err(|error| Stop::Failed(failed(error)))?;
+    while let Some(row) = rows.try_next().await.map_err(stopped)? {
+        let payload: PayloadColumns<'_> = row.read().map_err(stopped)?;
         batch.stored_bytes += payload.stored().bytes.len();
         batch.bytes += payload.stored().length();
         batch.rows.push(row);

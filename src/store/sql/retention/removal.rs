@@ -6,7 +6,7 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::reclaim;
-use super::selection::{FAMILY_STATE, SOME, SOME_FREE, TREE_SESSIONS};
+use super::selection::{BATCH_FREE, BATCH_SESSIONS, FAMILY_STATE, TREE_SESSIONS};
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::store::error::StoreError;
@@ -17,11 +17,9 @@ use crate::tenant::TenantId;
 
 pub(super) const OPERATION: &str = "remove sessions";
 
-/// The most sessions that one transaction of an explicit removal removes: few, since the removals of all tenants go one by one.
-const BATCH: usize = 100;
-
-/// The most of what it leaves that one of them reclaims.
-const RECLAIMED: i64 = 100;
+/// The most sessions that one transaction of an explicit removal removes, and the most of what is left that it reclaims: few, since the
+/// removals of all tenants go one by one.
+const BATCH: u8 = 100;
 
 /// The most sessions that it removes before it looks again at how their tree stands. It has their ids in memory.
 const ROUND: i64 = 100_000;
@@ -44,7 +42,7 @@ macro_rules! mark {
     };
 }
 
-/// Begins the insertion of what is left of sessions; a selection, [`MARK`] or [`MARK_SOME`] and [`Engine::SKIP_LOCKED`] follow.
+/// Begins the insertion of what is left of sessions; a selection, [`MARK`] or [`MARK_BATCH`] and [`Engine::SKIP_LOCKED`] follow.
 const INSERT: &str = "insert into removed_sessions (
         session_id, parent_session_id, branch_id, position, depth, message_count, history_start, removed_at, stage, tenant, root_hash,
         environment_hash, context_hash, segment_hash) ";
@@ -53,7 +51,7 @@ const INSERT: &str = "insert into removed_sessions (
 pub(super) const MARK: &str = mark!("$1");
 
 /// Marks what a caller has selected.
-const MARK_SOME: &str = mark!("$3");
+const MARK_BATCH: &str = mark!("$3");
 
 /// After the same selection, made again now that what is marked is locked: spares the families that are not marked as a whole, for a
 /// commit under way shares one of them, and those that are needed now. Marks are looked up one by one: `offset` keeps a planner from reading
@@ -209,8 +207,8 @@ pub(super) async fn session_remove<E: Engine>(
             _ => return Ok(SessionRemoval::NotFound),
         }
         let tree: Vec<TreeSession> = of_tree(TREE_SESSIONS).bind(ROUND).fetch_all(engine).await?;
-        for sessions in tree.chunks(BATCH) {
-            let figures = some_remove(engine, tenant, session_id, sessions, now).await?;
+        for sessions in tree.chunks(BATCH.into()) {
+            let figures = batch_remove(engine, tenant, session_id, sessions, now).await?;
             let is_shared = figures.sessions == 0;
             removed += figures;
             if is_shared {
@@ -224,12 +222,12 @@ pub(super) async fn session_remove<E: Engine>(
             }
         }
     }
-    removed += reclaim::reclaim_all(engine, RECLAIMED).await?;
+    removed += reclaim::reclaim_all(engine, BATCH.into()).await?;
     Ok(SessionRemoval::Removed(removed))
 }
 
-/// Removes some sessions of a tree, all or none of them.
-async fn some_remove<E: Engine>(
+/// Removes a batch of sessions of a tree, all or none of them.
+async fn batch_remove<E: Engine>(
     engine: &E,
     tenant: &TenantId,
     top: SessionId,
@@ -241,14 +239,14 @@ async fn some_remove<E: Engine>(
             .bind(tenant.as_str())
             .bind(top.as_uuid())
             .bind(StoredTime(now));
-        let mut before = SOME;
+        let mut before = BATCH_SESSIONS;
         // Repeated ids change nothing, and the text is the same however many there are: connections have it prepared.
-        for session in sessions.iter().cycle().take(BATCH) {
+        for session in sessions.iter().cycle().take(BATCH.into()) {
             statement.push_bind(before, session.session_id);
             before = ", ";
         }
-        statement.push(SOME_FREE);
+        statement.push(BATCH_FREE);
         statement
     };
-    sessions_remove(engine, selected, MARK_SOME, RECLAIMED).await
+    sessions_remove(engine, selected, MARK_BATCH, BATCH.into()).await
 }

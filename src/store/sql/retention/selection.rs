@@ -141,12 +141,12 @@ pub(super) const TREE_SESSIONS: &str = " select k.session_id
     order by max(t.level) desc, k.session_id
     limit $4";
 
-/// Begins the selection of some sessions of the tree of `$2`: their ids, [`SOME_FREE`] and a mark follow.
-pub(super) const SOME: &str = "with family (top_id, tenant, session_id) as (
+/// Begins the selection of a batch of sessions of the tree of `$2`: their ids, [`BATCH_FREE`] and a mark follow.
+pub(super) const BATCH_SESSIONS: &str = "with family (top_id, tenant, session_id) as (
         select $2, s.tenant, s.session_id from sessions s where s.tenant = $1 and s.session_id in (";
 
 /// Ends the selection: each session goes unless it is in use, or another one depends on it. None goes once the first of the tree is in use.
-pub(super) const SOME_FREE: &str = concat!(
+pub(super) const BATCH_FREE: &str = concat!(
     ")
     ), going as (
         select f.tenant, f.session_id from family f
@@ -246,9 +246,9 @@ mod tests {
         for migration in SQLITE {
             sqlx::raw_sql(migration.sql).execute(&mut connection).await.unwrap();
         }
-        let some = [SOME, "$4, $5", SOME_FREE].concat();
+        let batch = [BATCH_SESSIONS, "$4, $5", BATCH_FREE].concat();
         let tree = [SqliteStore::TREE, TREE_SESSIONS].concat();
-        let counted = [AGED, OVERTAKEN, &some].map(|selection| format!("{selection}{COUNT}"));
+        let counted = [AGED, OVERTAKEN, &batch].map(|selection| format!("{selection}{COUNT}"));
         for statement in counted.iter().chain([&tree]) {
             let explain = format!("explain query plan {statement}");
             let plan = sqlx::query(AssertSqlSafe(explain))
