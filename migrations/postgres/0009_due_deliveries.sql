@@ -1,3 +1,3 @@
--- What is due of one tenant and to one receiver is found without what others wait for.
-create index webhook_deliveries_by_tenant on webhook_deliveries (tenant, (coalesce(receiver, '')), due_at)
+-- What is due to one receiver and of one tenant is found without what others wait for.
+create index webhook_deliveries_by_receiver on webhook_deliveries ((coalesce(receiver, '')), tenant, due_at)
     where status = 'pending';

@@ -11,10 +11,10 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 9;
+pub(crate) const NEEDED_VERSION: i64 = 10;
 
 /// The steps for PostgreSQL.
-pub(crate) const POSTGRES: [Migration; 9] = [
+pub(crate) const POSTGRES: [Migration; 10] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -60,10 +60,15 @@ pub(crate) const POSTGRES: [Migration; 9] = [
         description: "due deliveries",
         sql: include_str!("../../migrations/postgres/0009_due_deliveries.sql"),
     },
+    Migration {
+        version: 10,
+        description: "due deliveries of tenants",
+        sql: include_str!("../../migrations/postgres/0010_due_deliveries_of_tenants.sql"),
+    },
 ];
 
 /// The steps for SQLite.
-pub(crate) const SQLITE: [Migration; 9] = [
+pub(crate) const SQLITE: [Migration; 10] = [
     Migration {
         version: 1,
         description: "sessions, runs, agents, keys",
@@ -108,6 +113,11 @@ pub(crate) const SQLITE: [Migration; 9] = [
         version: 9,
         description: "due deliveries",
         sql: include_str!("../../migrations/sqlite/0009_due_deliveries.sql"),
+    },
+    Migration {
+        version: 10,
+        description: "due deliveries of tenants",
+        sql: include_str!("../../migrations/sqlite/0010_due_deliveries_of_tenants.sql"),
     },
 ];
 

@@ -113,7 +113,12 @@ async fn what_was_committed_is_there_after_reopening(fixture: Fixture) {
 
 /// Takes each migration but the first back, newest first.
 const TAKING_BACK: &[(i64, &str)] = &[
-    (9, "drop index webhook_deliveries_by_tenant"),
+    (
+        10,
+        "drop index webhook_deliveries_by_tenant;
+        create index webhook_deliveries_by_receiver on webhook_deliveries (tenant)",
+    ),
+    (9, "drop index webhook_deliveries_by_receiver"),
     (8, "drop index runs_by_model; drop index if exists runs_by_metadata"),
     (7, "drop table removed_states"),
     (6, "alter table webhook_deliveries drop column receiver"),
