@@ -13,6 +13,7 @@ use super::Api;
 use super::codes::ProblemCode;
 use super::host::check_anonymous;
 use super::problem::Problem;
+use super::tenant_limits::limit_rate;
 use crate::api_key::hash_secret;
 use crate::limits::RunLimits;
 use crate::store::{ApiKeyRecord, Scope};
@@ -55,7 +56,7 @@ impl<S: Send + Sync> FromRequestParts<S> for KeyLimits {
     }
 }
 
-/// Lets a request pass whose caller has the scope. Both request and response then know the caller.
+/// Lets a request pass whose caller has the scope and does not ask too often. Both request and response then know the caller.
 pub(super) async fn require_scope(
     State((api, scope)): State<(Arc<Api>, Scope)>,
     mut request: Request,
@@ -69,7 +70,7 @@ pub(super) async fn require_scope(
     if let Some(key) = key {
         request.extensions_mut().insert(KeyLimits(key.limits.clone()));
     }
-    let mut response = next.run(request).await;
+    let mut response = limit_rate(&api, &caller.0, next.run(request)).await;
     response.extensions_mut().insert(caller);
     Ok(response)
 }

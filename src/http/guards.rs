@@ -17,6 +17,7 @@ use super::Api;
 use super::codes::ProblemCode;
 use super::health::is_probe;
 use super::host::check_host;
+use super::limits::HttpLimits;
 use super::problem::Problem;
 use super::router::openapi;
 use super::server::OfReserve;
@@ -32,12 +33,12 @@ const CONNECTION_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Refuses requests that are no proper HTTP/1.1, whose address or headers are too large, and all but probes where connections are scarce.
 /// What the connection refuses by itself is in `unread`.
-pub(super) async fn limit_head(State(api): State<Arc<Api>>, request: Request, next: Next) -> Result<Response, Problem> {
+pub(super) fn check_head(limits: &HttpLimits, request: &Request) -> Result<(), Problem> {
     if request.extensions().get::<OfReserve>().is_some() && !is_probe(request.uri().path()) {
         let words = "all connections are taken; this one is for /healthz and /readyz only";
         return Err(Problem::new(ProblemCode::TooManyConnections, words).with_retry_after(CONNECTION_RETRY_AFTER));
     }
-    check_host(&request)?;
+    check_host(request)?;
     check_transfer_encoding(request.headers())?;
     let uri = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if uri > MAX_URI {
@@ -49,11 +50,11 @@ pub(super) async fn limit_head(State(api): State<Arc<Api>>, request: Request, ne
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len() + 4)
         .sum();
-    let limit = api.limits.max_header_bytes;
+    let limit = limits.max_header_bytes;
     if uri + size > limit || headers.len() > MAX_HEADERS {
         return Err(headers_too_large(limit));
     }
-    Ok(next.run(request).await)
+    Ok(())
 }
 
 /// Makes the problem of an address that is too long.

@@ -1,16 +1,13 @@
-//! The outermost layer: names each request, writes out problems and logs one line. It never logs bodies, queries, headers or keys.
+//! Names each request, writes out problems and logs one line. It never logs bodies, queries, headers or keys.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use tracing::Instrument as _;
 
-use super::Api;
 use super::auth::Caller;
 use super::problem::Problem;
 use crate::ids::IdSource;
@@ -28,8 +25,12 @@ struct Line {
     started: Instant,
 }
 
-/// Wraps a request from its arrival until its response begins.
-pub(super) async fn observe(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+/// Answers a request, from its arrival until its response begins.
+pub(super) async fn observe<F: Future<Output = Response>>(
+    ids: &dyn IdSource,
+    request: Request,
+    answer: impl FnOnce(Request) -> F,
+) -> Response {
     let route = request
         .extensions()
         .get::<MatchedPath>()
@@ -37,12 +38,12 @@ pub(super) async fn observe(State(api): State<Arc<Api>>, request: Request, next:
     let line = Line {
         method: Some(request.method().clone()),
         route: route.to_owned(),
-        request_id: request_id(request.headers()).unwrap_or_else(|| api.service.ids.next_uuid().to_string()),
+        request_id: request_id(request.headers()).unwrap_or_else(|| ids.next_uuid().to_string()),
         started: Instant::now(),
     };
     let path = request.uri().path().to_owned();
     let span = tracing::info_span!("http.request", request_id = line.request_id);
-    let response = next.run(request).instrument(span).await;
+    let response = answer(request).instrument(span).await;
     finish(&line, &path, response)
 }
 

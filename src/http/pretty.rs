@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use axum::body::{Body, Bytes};
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, header};
-use axum::middleware::Next;
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
 use futures_util::{StreamExt as _, stream};
 
@@ -27,11 +25,18 @@ pub(super) fn take_pretty(given: &mut BTreeMap<String, String>) -> Result<(), Pr
     }
 }
 
-/// Indents the JSON of a response, a problem included, where the query asks for it. A stream of events stays as it is.
-pub(super) async fn indent(request: Request, next: Next) -> Response {
-    let is_wanted = request.uri().query().is_some_and(asks_for_it);
-    let response = next.run(request).await;
-    if !is_wanted || !is_json(response.headers()) {
+/// Tells whether the query asks for an indented response.
+pub(super) fn wants_indented(target: &Uri) -> bool {
+    target.query().is_some_and(|query| {
+        query
+            .split('&')
+            .any(|pair| [PARAMETER, "pretty=", "pretty=true"].contains(&pair))
+    })
+}
+
+/// Indents the JSON of a response, a problem included. A stream of events stays as it is.
+pub(super) fn indent(response: Response) -> Response {
+    if !is_json(response.headers()) {
         return response;
     }
     let (mut parts, body) = response.into_parts();
@@ -58,12 +63,6 @@ fn small_pieces(piece: Result<Bytes, axum::Error>) -> impl Iterator<Item = Resul
     let starts = (0..bytes.len()).step_by(PIECE_BYTES);
     let pieces = starts.map(move |start| Ok(bytes.slice(start..bytes.len().min(start + PIECE_BYTES))));
     pieces.chain(error.map(Err))
-}
-
-fn asks_for_it(query: &str) -> bool {
-    query
-        .split('&')
-        .any(|pair| [PARAMETER, "pretty=", "pretty=true"].contains(&pair))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -175,7 +174,8 @@ mod tests {
             ("prettyer", false),
             ("agent=pretty", false),
         ] {
-            assert_eq!(asks_for_it(query), expected, "{query}");
+            let target = format!("/v1/runs?{query}").parse().unwrap();
+            assert_eq!(wants_indented(&target), expected, "{query}");
         }
     }
 }

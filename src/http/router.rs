@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::{Request, State};
 use axum::handler::Handler;
-use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use axum::middleware::{Next, from_fn_with_state, map_response};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any, get};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi as _;
@@ -15,14 +17,13 @@ use utoipa_axum::{PathItemExt as _, routes};
 use super::auth::require_scope;
 use super::described::complete;
 use super::docs::{self, ApiDescription};
-use super::guards::{answer_panic, limit_head, limit_time, method_not_allowed, no_api_here, route_not_found};
+use super::guards::{answer_panic, check_head, limit_time, method_not_allowed, no_api_here, route_not_found};
 use super::in_flight::{InFlight, count_bytes};
 use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
 use super::observe::observe;
-use super::pretty::indent;
+use super::pretty::{indent, wants_indented};
 use super::readiness::Readiness;
-use super::tenant_limits::limit_rate;
 use super::{Api, HttpState, agents, deliveries, guides, health, runs, sessions, threads};
 use crate::store::Scope;
 
@@ -36,11 +37,8 @@ pub struct Interface {
 /// Makes the whole interface.
 pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
     let api = api(state, limits);
-    let rated = from_fn_with_state(Arc::clone(&api), limit_rate);
-    // Who calls is found out first, and then how often.
     let scoped = |routes: Router<Arc<Api>>, scope| {
-        let known = from_fn_with_state((Arc::clone(&api), scope), require_scope);
-        routes.route_layer((known, rated.clone()))
+        routes.route_layer(from_fn_with_state((Arc::clone(&api), scope), require_scope))
     };
     let counted = from_fn_with_state(Arc::clone(&api), count_bytes);
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
@@ -74,19 +72,28 @@ fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
     })
 }
 
-/// Puts around routes what every request passes, the outermost first. Layers that are added one by one copy all below them, each for each request.
+/// Puts around routes what every request passes. Each layer copies all below it for each request, so there are few.
 fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
     let router = routes
         .fallback(route_not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer((
-            from_fn(indent),
-            from_fn_with_state(Arc::clone(&api), observe),
-            from_fn_with_state(Arc::clone(&api), limit_head),
+            from_fn_with_state(Arc::clone(&api), pass),
             CatchPanicLayer::custom(answer_panic),
         ))
         .with_state(Arc::clone(&api));
     Interface { router, api }
+}
+
+/// Passes a request on to its route: it is observed, its head is checked, and its response is indented where that is wanted.
+async fn pass(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+    let is_indented = wants_indented(request.uri());
+    let answer = async |request: Request| match check_head(&api.limits, &request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    let response = observe(&*api.service.ids, request, answer).await;
+    if is_indented { indent(response) } else { response }
 }
 
 /// Returns the description of the interface (OpenAPI 3.1).

@@ -1,15 +1,11 @@
 //! What a tenant may ask for at once: the rate of its requests, and its readers of runs.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::Api;
-use super::auth::Caller;
 use super::codes::ProblemCode;
 use super::problem::Problem;
 use crate::limits::{RateStanding, TenantShare};
@@ -21,29 +17,15 @@ const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 /// When a reader too many may try again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Refuses requests beyond the tenant's rate; each response says what is left of it.
-pub(super) async fn limit_rate(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    request: Request,
-    next: Next,
-) -> Response {
-    let Some(standing) = api.service.runs.take_request(&tenant).await else {
-        return next.run(request).await;
+/// Answers a request of the tenant, or refuses it beyond the tenant's rate; each response says what is left of it.
+pub(super) async fn limit_rate(api: &Api, tenant: &TenantId, answer: impl Future<Output = Response>) -> Response {
+    let standing = api.service.runs.take_request(tenant).await;
+    let refusal = standing.as_ref().and_then(too_often);
+    let mut response = match refusal {
+        None => answer.await,
+        Some(problem) => problem.into_response(),
     };
-    let mut response = match standing.wait {
-        None => next.run(request).await,
-        Some(wait) => {
-            let rate = standing.rate;
-            let words = format!(
-                "the tenant has made more requests than {} per second and {} at once",
-                rate.per_second, rate.burst
-            );
-            Problem::new(ProblemCode::RateLimited, words)
-                .with_retry_after(wait)
-                .into_response()
-        }
-    };
+    let Some(standing) = standing else { return response };
     let headers = [(RATE_LIMIT_POLICY, policy(&standing)), (RATE_LIMIT, left(&standing))];
     for (name, text) in headers {
         if let Ok(value) = HeaderValue::from_str(&text) {
@@ -51,6 +33,15 @@ pub(super) async fn limit_rate(
         }
     }
     response
+}
+
+fn too_often(standing: &RateStanding) -> Option<Problem> {
+    let (rate, wait) = (standing.rate, standing.wait?);
+    let words = format!(
+        "the tenant has made more requests than {} per second and {} at once",
+        rate.per_second, rate.burst
+    );
+    Some(Problem::new(ProblemCode::RateLimited, words).with_retry_after(wait))
 }
 
 /// The burst is the quota, and the window the time in which it comes back.
