@@ -63,7 +63,7 @@ impl Ending {
             message: signal.map(|signal| signal.message.clone()),
             context: signal.map(|signal| signal.context.clone()).unwrap_or_default(),
             step_count: execution.step_count(),
-            usage: execution.usage(),
+            usage: Box::new(execution.usage()),
             duration_ms: execution.duration(self.clock.now()).num_milliseconds(),
         });
     }
@@ -81,7 +81,7 @@ impl Drop for Ending {
             message: Some("the execution was dropped".to_owned()),
             context: Object::new(),
             step_count: execution.step_count(),
-            usage: execution.usage(),
+            usage: Box::new(execution.usage()),
             duration_ms: execution.duration(self.clock.now()).num_milliseconds(),
         });
     }

@@ -54,6 +54,8 @@ pub enum StatePart {
 }
 
 /// Something that happened. Steps are numbered from 1.
+///
+/// Most events are a few words that a model says, so what is large and seldom there has a box of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "type", content = "data")]
 pub enum AgentEvent {
@@ -119,10 +121,10 @@ pub enum AgentEvent {
         #[schema(value_type = Option<String>)]
         finish_reason: Option<FinishReason>,
         /// What the request used.
-        usage: Usage,
+        usage: Box<Usage>,
         /// Why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<AgentError>,
+        error: Option<Box<AgentError>>,
         /// How long it took, in milliseconds.
         duration_ms: i64,
     },
@@ -256,7 +258,7 @@ pub enum AgentEvent {
         /// The number of its steps.
         step_count: usize,
         /// What it used.
-        usage: Usage,
+        usage: Box<Usage>,
     },
     /// Older messages are summarised; they stay in the history.
     #[serde(rename = "history.compacted")]
@@ -270,7 +272,7 @@ pub enum AgentEvent {
         /// The index after the last message that it stands for.
         to: u64,
         /// What writing it used.
-        usage: Usage,
+        usage: Box<Usage>,
     },
     /// A hook could not do its work, and the execution goes on without it.
     #[serde(rename = "hook.warned")]
@@ -295,7 +297,7 @@ pub enum AgentEvent {
         #[schema(value_type = Option<String>)]
         finish_reason: Option<FinishReason>,
         /// What its model call used.
-        usage: Usage,
+        usage: Box<Usage>,
         /// How long it took, in milliseconds.
         duration_ms: i64,
     },
@@ -337,7 +339,7 @@ pub enum AgentEvent {
         /// The number of its steps.
         step_count: usize,
         /// What it used.
-        usage: Usage,
+        usage: Box<Usage>,
         /// How long it took, in milliseconds.
         duration_ms: i64,
     },
@@ -369,7 +371,7 @@ impl AgentEvent {
                 .response
                 .as_ref()
                 .map(|response| response.finish_reason.clone()),
-            usage: execution.step.usage(),
+            usage: Box::new(execution.step.usage()),
             duration_ms: execution.duration().num_milliseconds(),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::progress::Progress;
 use super::state::{AgentStep, StepExecution};
-use crate::json::json_length;
+use crate::message::message_json_weight;
 
 /// What a step or a call takes beside what was said: ids, times, usage.
 const ENTRY_BYTES: u64 = 512;
@@ -70,6 +70,6 @@ fn bytes_of(step: &AgentStep) -> u64 {
         .map(|error| error.message.len() as u64)
         .sum::<u64>();
     let messages = step.output_messages.iter();
-    let messages: u64 = messages.map(|message| json_length(message) as u64).sum();
+    let messages: u64 = messages.map(|message| message_json_weight(message) as u64).sum();
     ENTRY_BYTES * (calls + 1) + errors + messages
 }

@@ -1,5 +1,7 @@
 //! The events of a run: the execution's own between those of its life. They are numbered from 1 without gaps.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::run::{RunRecord, RunStatus, RunSummary};
@@ -50,16 +52,16 @@ pub enum RunEventPayload {
     },
     /// The run ended with its work done.
     #[serde(rename = "run.completed")]
-    Completed(Box<RunRecord>),
+    Completed(Arc<RunRecord>),
     /// The run ended before its work was done.
     #[serde(rename = "run.stopped")]
-    Stopped(Box<RunRecord>),
+    Stopped(Arc<RunRecord>),
     /// The run ended by an error.
     #[serde(rename = "run.failed")]
-    Failed(Box<RunRecord>),
+    Failed(Arc<RunRecord>),
     /// The run ended by the caller.
     #[serde(rename = "run.cancelled")]
-    Cancelled(Box<RunRecord>),
+    Cancelled(Arc<RunRecord>),
     /// Something happened inside the execution.
     #[serde(untagged)]
     Agent(AgentEvent),
@@ -76,8 +78,7 @@ impl RunEventPayload {
     }
 
     /// Makes the terminal event of a record whose run has ended.
-    pub fn terminal(record: RunRecord) -> Self {
-        let record = Box::new(record);
+    pub fn terminal(record: Arc<RunRecord>) -> Self {
         match record.summary.status {
             RunStatus::Completed => Self::Completed(record),
             RunStatus::Stopped => Self::Stopped(record),

@@ -197,7 +197,7 @@ impl LiveEvents {
             state.run.stop_signal.clone_from(&record.stop_signal);
             self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
         }
-        self.tell_at(record.summary.ended_at(), RunEventPayload::terminal((**record).clone()));
+        self.tell_at(record.summary.ended_at(), RunEventPayload::terminal(Arc::clone(record)));
         self.state().is_over = true;
         drop(place);
         if let Some(result) = self.state().result.take() {

@@ -36,7 +36,7 @@ impl Spent {
     /// Counts the step that an event tells of.
     pub(super) fn count(&mut self, event: &RunEventPayload) {
         if let RunEventPayload::Agent(AgentEvent::StepCompleted { usage, .. }) = event {
-            self.usage = self.usage + *usage;
+            self.usage = self.usage + **usage;
             self.steps += 1;
         }
     }

@@ -29,7 +29,7 @@ impl RunEnd {
             })
         };
         let has_session = run.summary.status.has_session();
-        let terminal = event(last, run.summary.ended_at(), RunEventPayload::terminal(run));
+        let terminal = event(last, run.summary.ended_at(), RunEventPayload::terminal(Arc::new(run)));
         let mut committed = None;
         if has_session {
             let head = store.session_lookup(tenant, session_id).await?;

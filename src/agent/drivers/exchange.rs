@@ -294,8 +294,8 @@ async fn ask_one(
         request_id,
         model: choice.model_ref.clone(),
         finish_reason: answer.response.as_ref().map(|response| response.finish_reason.clone()),
-        usage,
-        error: answer.error.clone(),
+        usage: Box::new(usage),
+        error: answer.error.clone().map(Box::new),
         duration_ms: (ports.now() - began).num_milliseconds().max(0),
     });
     answer

@@ -18,6 +18,7 @@ use crate::http::parameters::{PathParameters, QueryParameters, invalid, parse_nu
 use crate::http::problem::{Problem, ProblemBody};
 use crate::ids::RunId;
 use crate::json::json_length;
+use crate::message::message_json_weight;
 use crate::model_ref::ModelRef;
 use crate::off_thread::by_size;
 use crate::record::{RunRecord, RunSummaryView, RunView, StepRecord, ThreadName, record_weight};
@@ -143,9 +144,10 @@ pub(super) async fn show(
     respond_with(room, head, view).await
 }
 
-/// Returns the bytes that answering with a run takes: its words, which stand there twice, and their text. Nothing for a small one.
+/// Returns about the bytes that answering with a run takes: its words, which stand there twice, and their text. Nothing for a small one.
 fn cost(run: &RunRecord) -> usize {
-    let bytes = 2 * json_length(&run.output) + json_length(&run.value);
+    let output: usize = run.output.iter().map(|message| message_json_weight(message)).sum();
+    let bytes = 2 * output + json_length(&run.value);
     if bytes <= SMALL { 0 } else { 2 * bytes }
 }
 

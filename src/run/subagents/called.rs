@@ -91,7 +91,7 @@ impl Called<'_> {
             status,
             stop_reason,
             step_count: subagent.as_ref().map_or(0, |subagent| subagent.steps.len()),
-            usage,
+            usage: Box::new(usage),
         });
         ToolTrace {
             usage,

@@ -36,7 +36,7 @@ fn shown(usage: Usage) -> (Option<f64>, Option<f64>) {
 
 fn told(setup: &Setup) -> Vec<(Option<f64>, Option<f64>)> {
     let responded = setup.events.events().into_iter().filter_map(|event| match event {
-        AgentEvent::ModelResponded { usage, .. } => Some(shown(usage)),
+        AgentEvent::ModelResponded { usage, .. } => Some(shown(*usage)),
         _ => None,
     });
     responded.collect()

@@ -201,7 +201,7 @@ async fn a_failed_model_call_leaves_its_error_and_what_had_arrived() {
         AgentEvent::ModelResponded { error, .. } => error,
         _ => None,
     });
-    assert_eq!(told, Some(error));
+    assert_eq!(told, Some(Box::new(error)));
     let ended = setup.events.events().into_iter().find_map(|event| match event {
         AgentEvent::ExecutionEnded {
             status,

@@ -166,7 +166,7 @@ fn terminal(run: &LiveRun, sequence: u64) -> Arc<RunEvent> {
         sequence,
         run_id: run.summary.run_id,
         time: run.summary.created_at,
-        payload: RunEventPayload::terminal(record),
+        payload: RunEventPayload::terminal(Arc::new(record)),
     })
 }
 

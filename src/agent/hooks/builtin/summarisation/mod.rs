@@ -293,7 +293,7 @@ impl Summarisation {
             message_id: id,
             from: covers.from,
             to: covers.to,
-            usage,
+            usage: Box::new(usage),
         });
         state.with_summary(message, covers, now)
     }
