@@ -22,7 +22,7 @@ pub use self::same::is_same;
 pub use self::schema::{JsonSchema, SchemaError, SchemaViolations};
 pub use self::strict::{parse_strict, parse_strict_prefix};
 pub use self::unread::{Unread, read_open, write_open};
-pub use self::weight::{object_weight, value_weight};
+pub use self::weight::{ENTRY_BYTES, object_weight, value_weight, weigh_object, weigh_value};
 pub use self::words::plain_words;
 
 /// A JSON object; keys are kept in sorted order.

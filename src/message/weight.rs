@@ -1,10 +1,7 @@
 //! About how much memory messages take, and how much JSON. Estimates, since they are asked for with every request to a model.
 
 use super::{Citation, ContentPart, MediaSource, Message};
-use crate::json::{escaped_length, object_weight, value_weight};
-
-/// What a message, a part or a field weighs besides its text.
-const ENTRY_BYTES: usize = 64;
+use crate::json::{ENTRY_BYTES, escaped_length, weigh_object, weigh_value};
 
 /// Estimates how many bytes of memory a message takes.
 pub fn message_weight(message: &Message) -> usize {
@@ -21,10 +18,19 @@ pub fn content_weight(parts: &[ContentPart]) -> usize {
     weigh_content(parts, str::len)
 }
 
+/// Estimates how many bytes parts take as JSON.
+pub fn content_json_weight(parts: &[ContentPart]) -> usize {
+    weigh_content(parts, escaped_length)
+}
+
 fn weigh_message(message: &Message, text: fn(&str) -> usize) -> usize {
     let fields = message.provider_fields.iter().flat_map(|given| &given.fields);
-    let fields = fields.map(|(name, json)| ENTRY_BYTES + name.len() + json.as_str().len());
-    ENTRY_BYTES + weigh_content(&message.content, text) + fields.sum::<usize>() + object_weight(&message.metadata)
+    let fields = fields.map(|(name, json)| ENTRY_BYTES + text(name) + text(json.as_str()));
+    ENTRY_BYTES
+        + weigh_option(message.name.as_ref(), text)
+        + weigh_content(&message.content, text)
+        + fields.sum::<usize>()
+        + weigh_object(&message.metadata, text)
 }
 
 fn weigh_content(parts: &[ContentPart], text: fn(&str) -> usize) -> usize {
@@ -37,37 +43,38 @@ fn weigh_part(part: &ContentPart, text: fn(&str) -> usize) -> usize {
             let citations = part
                 .citations
                 .iter()
-                .map(|Citation(json)| ENTRY_BYTES + json.as_str().len());
-            text(&part.text) + length(part.signature.as_ref()) + citations.sum::<usize>()
+                .map(|Citation(json)| ENTRY_BYTES + text(json.as_str()));
+            text(&part.text) + weigh_option(part.signature.as_ref(), text) + citations.sum::<usize>()
         }
         ContentPart::Refusal { text: words } => text(words),
-        ContentPart::Image(part) => weigh_source(&part.source) + length(part.detail.as_ref()),
-        ContentPart::Document(part) => weigh_source(&part.source) + length(part.name.as_ref()),
+        ContentPart::Image(part) => weigh_source(&part.source, text) + weigh_option(part.detail.as_ref(), text),
+        ContentPart::Document(part) => weigh_source(&part.source, text) + weigh_option(part.name.as_ref(), text),
         ContentPart::ToolCall(call) => {
-            call.id.len() + call.name.len() + text(&call.arguments) + length(call.signature.as_ref())
+            text(&call.id) + text(&call.name) + text(&call.arguments) + weigh_option(call.signature.as_ref(), text)
         }
         ContentPart::ToolResult(result) => {
-            result.call_id.len() + result.name.len() + weigh_content(&result.content, text)
+            text(&result.call_id) + text(&result.name) + weigh_content(&result.content, text)
         }
         ContentPart::Reasoning(part) => {
             let others = [&part.signature, &part.encrypted, &part.id];
-            text(&part.text) + others.into_iter().map(|other| length(other.as_ref())).sum::<usize>()
+            let others = others.into_iter().map(|other| weigh_option(other.as_ref(), text));
+            text(&part.text) + others.sum::<usize>()
         }
-        ContentPart::Opaque(part) => part.raw.as_str().len(),
-        ContentPart::Unknown(json) => value_weight(json),
+        ContentPart::Opaque(part) => text(part.raw.as_str()),
+        ContentPart::Unknown(json) => weigh_value(json, text),
     }
 }
 
-fn weigh_source(source: &MediaSource) -> usize {
+fn weigh_source(source: &MediaSource, text: fn(&str) -> usize) -> usize {
     match source {
-        MediaSource::Url { url } => url.len(),
-        MediaSource::Base64 { media_type, data } => media_type.len() + data.len(),
-        MediaSource::ProviderFile { provider, file_id } => provider.len() + file_id.len(),
+        MediaSource::Url { url } => text(url),
+        MediaSource::Base64 { media_type, data } => text(media_type) + text(data),
+        MediaSource::ProviderFile { provider, file_id } => text(provider) + text(file_id),
     }
 }
 
-fn length(text: Option<&String>) -> usize {
-    text.map_or(0, String::len)
+fn weigh_option(words: Option<&String>, text: fn(&str) -> usize) -> usize {
+    words.map_or(0, |words| text(words))
 }
 
 #[cfg(test)]
@@ -79,11 +86,17 @@ mod tests {
 
     #[test]
     fn a_message_weighs_at_least_the_texts_that_it_holds() {
-        let long = "x".repeat(100_000);
+        for letter in ["x", "\u{1}", "\""] {
+            weighs_what_it_holds(&letter.repeat(100_000));
+        }
+    }
+
+    fn weighs_what_it_holds(long: &str) {
         let text = |part: Value| json!({"content": [part]});
         let source = json!({"kind": "base64", "media_type": "image/png", "data": long});
         for message in [
             json!({"provider_fields": {"provider": "p", "fields": [["reasoning_details", long]]}}),
+            json!({"name": long}),
             json!({"metadata": {"a": [{"b": long}]}}),
             text(json!({"type": "text", "text": long})),
             text(json!({"type": "text", "text": "", "signature": long})),
@@ -111,11 +124,11 @@ mod tests {
             let fields = message.as_object().unwrap().clone();
             whole.as_object_mut().unwrap().extend(fields);
             let bytes = whole.to_string().len();
-            let weight = message_weight(&serde_json::from_value(whole).unwrap());
-            let least = bytes - 256;
+            let read: Message = serde_json::from_value(whole).unwrap();
+            let (weight, in_memory) = (message_json_weight(&read), message_weight(&read));
             assert!(
-                (least..200_000).contains(&weight),
-                "{weight} of {bytes}: {:.200}",
+                (bytes - 256..bytes + 200_000).contains(&weight) && (100_000..200_000).contains(&in_memory),
+                "{weight} and {in_memory} of {bytes}: {:.200}",
                 message.to_string()
             );
         }

@@ -11,8 +11,8 @@ use crate::agent::state::{
 };
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, ExecutionId, StepId, ToolExecutionId};
-use crate::json::{Object, object_weight, value_weight};
-use crate::message::{ContentPart, Message, ToolCall, content_weight, message_weight};
+use crate::json::{Object, escaped_length, json_length, weigh_object};
+use crate::message::{ContentPart, Message, ToolCall, content_json_weight, message_json_weight};
 use crate::model_parameters::ModelParameters;
 use crate::model_ref::ResponseFormat;
 use crate::tenant::TenantId;
@@ -158,43 +158,42 @@ pub(super) fn weight(context: &HookContext, include_messages: bool) -> usize {
             HookPoint::AfterStep => state.current_step().map_or(0, weight_of_step),
             HookPoint::OnStop | HookPoint::AfterExecution => {
                 let output = state.current_response().iter();
-                output.map(|message| message_weight(message)).sum()
+                output.map(|message| message_json_weight(message)).sum()
             }
             _ => 0,
         },
-        HookSubject::Input(input) => input.iter().map(message_weight).sum(),
+        HookSubject::Input(input) => input.iter().map(message_json_weight).sum(),
         HookSubject::Request(request) => {
             let messages = request.messages.iter().filter(|_| include_messages);
-            let messages: usize = messages.map(|message| message_weight(message)).sum();
-            let format = match &request.response_format {
-                ResponseFormat::JsonSchema { schema, .. } => value_weight(schema),
-                ResponseFormat::Text | ResponseFormat::JsonObject => 0,
-            };
-            request.system.len() + messages + format
+            let messages = messages.map(|message| message_json_weight(message));
+            escaped_length(&request.system)
+                + messages.sum::<usize>()
+                + json_length(&request.response_format)
+                + json_length(&*request.parameters)
         }
-        HookSubject::Response(response) => content_weight(&response.content),
+        HookSubject::Response(response) => content_json_weight(&response.content),
         HookSubject::ToolUse(tool_use) => {
             let decided = match &tool_use.decision {
                 ToolDecision::Execute => 0,
-                ToolDecision::Block { reason } => reason.len(),
-                ToolDecision::Supply { content } => content_weight(content),
+                ToolDecision::Block { reason } => escaped_length(reason),
+                ToolDecision::Supply { content } => content_json_weight(content),
             };
-            tool_use.call.arguments.len() + decided
+            escaped_length(&tool_use.call.arguments) + decided
         }
         HookSubject::ToolExecution(execution) => weight_of_execution(execution),
         HookSubject::Errors(_) => 0,
     };
-    object_weight(state.metadata()) + of_subject
+    weigh_object(state.metadata(), escaped_length) + of_subject
 }
 
 fn weight_of_step(step: &AgentStep) -> usize {
     let response = step.response.as_ref();
     let executions = step.tool_executions.iter().map(weight_of_execution);
-    response.map_or(0, |response| content_weight(&response.content)) + executions.sum::<usize>()
+    response.map_or(0, |response| content_json_weight(&response.content)) + executions.sum::<usize>()
 }
 
 fn weight_of_execution(execution: &ToolExecution) -> usize {
-    execution.call.arguments.len() + content_weight(&execution.content)
+    escaped_length(&execution.call.arguments) + content_json_weight(&execution.content)
 }
 
 fn is_in_step(point: HookPoint) -> bool {

@@ -86,20 +86,18 @@ impl Runs {
 
     /// Has a run of the tenant call its webhook before a request with so many bytes of text, and returns the reason why it is to stop.
     fn run(&self, tenant: &TenantId, bytes: usize, include_messages: bool) -> JoinHandle<Option<StopReason>> {
+        self.run_with(tenant, request("x".repeat(bytes)), include_messages)
+    }
+
+    /// Does so before a request.
+    fn run_with(
+        &self,
+        tenant: &TenantId,
+        request: ModelRequest,
+        include_messages: bool,
+    ) -> JoinHandle<Option<StopReason>> {
         let stack = self.stack(tenant, include_messages);
         let now = SystemClock.now();
-        let message = Message::text(MessageId::generate(&UuidV7Source), Role::User, "x".repeat(bytes), now);
-        let request = ModelRequest {
-            model: "m".to_owned(),
-            system: "".into(),
-            messages: [Arc::new(message)].into(),
-            tools: [].into(),
-            provider_tools: Arc::default(),
-            tool_choice: ToolChoice::Auto,
-            response_format: ResponseFormat::Text,
-            max_output_tokens: None,
-            parameters: Arc::default(),
-        };
         let state = AgentState::new(AgentId::generate(&UuidV7Source), now);
         let context = HookContext {
             point: HookPoint::BeforeModelRequest,
@@ -118,6 +116,22 @@ impl Runs {
             self.receiver.received().len() >= count
         })
         .await;
+    }
+}
+
+/// A request with one message.
+fn request(text: String) -> ModelRequest {
+    let id = MessageId::generate(&UuidV7Source);
+    ModelRequest {
+        model: "m".to_owned(),
+        system: "".into(),
+        messages: [Arc::new(Message::text(id, Role::User, text, SystemClock.now()))].into(),
+        tools: [].into(),
+        provider_tools: Arc::default(),
+        tool_choice: ToolChoice::Auto,
+        response_format: ResponseFormat::Text,
+        max_output_tokens: None,
+        parameters: Arc::default(),
     }
 }
 
@@ -165,4 +179,32 @@ async fn a_large_message_is_encoded_beside_the_async_workers() {
         .as_str()
         .unwrap();
     assert_eq!((text.len(), runs.room.taken()), (LARGE, 0));
+}
+
+#[tokio::test]
+async fn a_message_takes_the_room_of_its_text_as_json() {
+    let runs = Runs::with_receiver(Reaction::Hang).await;
+    let parameters = json!({"extra": {"a": ["\u{1}".repeat(LARGE / 6)]}});
+    let with_parameters = ModelRequest {
+        parameters: Arc::new(serde_json::from_value(parameters).unwrap()),
+        ..request(String::new())
+    };
+    let system = ModelRequest {
+        system: "\u{1}".repeat(LARGE / 6).into(),
+        ..request(String::new())
+    };
+    let cases = [
+        (request("\u{1}".repeat(LARGE / 6)), true),
+        (system, false),
+        (with_parameters, false),
+    ];
+    for (number, (request, include_messages)) in cases.into_iter().enumerate() {
+        let run = runs.run_with(&tenant(), request, include_messages);
+        runs.until_received(number + 1).await;
+        let (taken, sent) = (runs.room.taken(), runs.receiver.received()[number].raw.len());
+        assert!((LARGE - 6..sent + 1024).contains(&taken), "{number}: {taken} of {sent}");
+        run.abort();
+        assert!(run.await.unwrap_err().is_cancelled());
+        assert_eq!(runs.room.taken(), 0);
+    }
 }
