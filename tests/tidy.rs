@@ -31,7 +31,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("models", &["agent", "http_client", "session"]),
     ("tools", &["agent", "session"]),
     ("environment", &["agent", "session"]),
-    ("webhooks", &["agent", "http_client", "off_thread", "session"]),
+    (
+        "webhooks",
+        &["agent", "fair_share", "http_client", "off_thread", "session"],
+    ),
     (
         "store",
         &["agent", "fair_share", "off_thread", "record", "session", "supervision"],

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use tokio::time::timeout;
 
 use self::answer::Answer;
 use self::config::{OnFailure, WebhookConfig, unknown_secret};
@@ -21,6 +22,8 @@ use crate::agent::hooks::{
     is_permitted,
 };
 use crate::agent::state::StopSignal;
+use crate::clock::Timestamp;
+use crate::fair_share::Share;
 use crate::json::Object;
 use crate::message::ContentPart;
 use crate::off_thread::{by_size_of, off_thread};
@@ -101,6 +104,9 @@ enum Failure {
     /// The message could not be written.
     #[error("the message to it can't be written")]
     Encode(#[source] serde_json::Error),
+    /// The message has waited too long for room or for processors.
+    #[error("its message was not ready in time")]
+    Late,
     /// The answer is none that can be followed.
     #[error("its answer can't be used: {0}")]
     Answer(String),
@@ -138,9 +144,8 @@ impl WebhookHook {
     async fn followed(&self, context: &HookContext) -> Result<HookContext, Failure> {
         let control = &self.ports.control;
         // When the execution has ended, it may have been stopped or its time be spent, and the webhook hears of it still.
-        let has_ended = matches!(context.point, HookPoint::OnStop | HookPoint::AfterExecution);
         let interrupted = async {
-            if has_ended {
+            if has_ended(context.point) {
                 control.cancelled().await
             } else {
                 control.interrupted(control.time_limit(&context.state)).await
@@ -169,22 +174,21 @@ impl WebhookHook {
 
     /// Sends the message; returns what is answered, if anything is to change.
     async fn asked(&self, context: &HookContext) -> Result<Option<Answer>, Failure> {
-        let (tenant, include_messages) = (&self.ports.tenant, self.config.include_messages);
-        let bytes = request::weight(context, include_messages);
-        let in_room = if bytes > SMALL { bytes } else { 0 };
+        let written = self.written(context);
         // It is in memory until it is answered, for as long as the receiver likes.
-        let _share = self.ports.request_room.take(tenant, in_room).await;
-        let (now, of_tenant) = (self.ports.control.now(), tenant.clone());
-        let body = by_size_of(tenant, bytes as u64, context, move |context| {
-            request::body(NAME, &of_tenant, context, include_messages, now)
-        });
-        let body = body.await.map_err(Failure::Encode)?;
+        let (body, now, _share) = if has_ended(context.point) {
+            // No other limit holds there.
+            let limit = self.sender.limit(self.config.timeout);
+            timeout(limit, written).await.map_err(|_| Failure::Late)??
+        } else {
+            written.await?
+        };
         let id = format!("msg_{}", self.ports.ids.next_uuid().simple());
         let delivery = Delivery {
             endpoint: &self.config.endpoint,
             id: &id,
             timestamp: now,
-            body: &Bytes::from(body),
+            body: &body,
             keys: self.config.keys.as_ref(),
             headers: Some(&self.config.headers),
             timeout: self.config.timeout,
@@ -200,6 +204,19 @@ impl WebhookHook {
             }
             .into()),
         }
+    }
+
+    /// Writes the message, once there is room for it, and says when.
+    async fn written(&self, context: &HookContext) -> Result<(Bytes, Timestamp, Share), Failure> {
+        let (tenant, include_messages) = (&self.ports.tenant, self.config.include_messages);
+        let bytes = request::weight(context, include_messages);
+        let in_room = if bytes > SMALL { bytes } else { 0 };
+        let share = self.ports.request_room.take(tenant, in_room).await;
+        let (now, of_tenant) = (self.ports.control.now(), tenant.clone());
+        let body = by_size_of(tenant, bytes as u64, context, move |context| {
+            request::body(NAME, &of_tenant, context, include_messages, now)
+        });
+        Ok((body.await.map_err(Failure::Encode)?.into(), now, share))
     }
 
     /// Goes on without an answer, or not. Logs hold no bodies, so what an answer said is left to the caller.
@@ -258,13 +275,18 @@ impl WebhookHook {
     }
 }
 
+/// Tells whether the execution has ended at the point.
+fn has_ended(point: HookPoint) -> bool {
+    matches!(point, HookPoint::OnStop | HookPoint::AfterExecution)
+}
+
 impl Failure {
     /// Returns what is behind it.
     fn into_cause(self) -> Option<Box<dyn Error + Send + Sync>> {
         match self {
             Self::Send(SendError::Unreachable(cause) | SendError::Broken(cause)) => Some(Box::new(cause)),
             Self::Encode(cause) => Some(Box::new(cause)),
-            Self::Send(_) | Self::Interrupted(_) | Self::Answer(_) => None,
+            Self::Send(_) | Self::Late | Self::Interrupted(_) | Self::Answer(_) => None,
         }
     }
 }

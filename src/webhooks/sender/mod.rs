@@ -147,10 +147,15 @@ impl WebhookSender {
         self.settings.timeout
     }
 
+    /// Returns how long a delivery may take that asks for so long.
+    pub fn limit(&self, asked: Option<Duration>) -> Duration {
+        let own = self.settings.timeout;
+        asked.map_or(own, |timeout| timeout.min(own))
+    }
+
     /// Sends a message once and reads the answer.
     pub async fn send(&self, delivery: &Delivery<'_>) -> Result<Delivered, SendError> {
-        let own = self.settings.timeout;
-        let limit = delivery.timeout.map_or(own, |timeout| timeout.min(own));
+        let limit = self.limit(delivery.timeout);
         let sent = tokio::time::timeout(limit, self.send_unbounded(delivery)).await;
         sent.unwrap_or(Err(SendError::Timeout))
     }

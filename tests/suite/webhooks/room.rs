@@ -1,6 +1,7 @@
 //! Large messages of webhooks: they share room until they are answered, and are encoded beside the async workers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_runtime::agent::compilers::Conversation;
 use agent_runtime::agent::drivers::{ModelChain, ModelChoice};
@@ -21,6 +22,7 @@ use agent_runtime::tenant::TenantId;
 use agent_runtime::webhooks::{SenderSettings, WebhookHookFactory, WebhookSender};
 use serde_json::json;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::fake_model::FakeModel;
@@ -33,6 +35,9 @@ use crate::support::webhook_receiver::{Reaction, Received, WebhookReceiver};
 const LARGE: usize = 400 << 10;
 /// As much as two such messages of different tenants, and less than three.
 const ROOM: usize = 2 * LARGE + (64 << 10);
+
+/// Far longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Runs {
     room: Arc<FairShare>,
@@ -49,7 +54,7 @@ impl Runs {
         }
     }
 
-    fn stack(&self, tenant: &TenantId, include_messages: bool) -> HookStack {
+    fn stack(&self, tenant: &TenantId, include_messages: bool, timeout: &str) -> HookStack {
         let settings = SenderSettings {
             allow_private_addresses: true,
             allow_http: true,
@@ -58,7 +63,8 @@ impl Runs {
         let sender = Arc::new(WebhookSender::new(settings).unwrap());
         let registry = HookRegistry::new([Box::new(WebhookHookFactory::new(sender, [].into())) as _]);
         let config = json!({
-            "url": self.receiver.url("/"), "points": ["before_model_request"], "include_messages": include_messages,
+            "url": self.receiver.url("/"), "points": ["before_model_request", "on_stop", "after_execution"],
+            "include_messages": include_messages, "timeout": timeout,
         });
         let attached: HookConfig = serde_json::from_value(json!({"name": "webhook", "config": config})).unwrap();
         let control = ExecutionControl::new(
@@ -96,7 +102,7 @@ impl Runs {
         request: ModelRequest,
         include_messages: bool,
     ) -> JoinHandle<Option<StopReason>> {
-        let stack = self.stack(tenant, include_messages);
+        let stack = self.stack(tenant, include_messages, "10s");
         let now = SystemClock.now();
         let state = AgentState::new(AgentId::generate(&UuidV7Source), now);
         let context = HookContext {
@@ -207,4 +213,33 @@ async fn a_message_takes_the_room_of_its_text_as_json() {
         assert!(run.await.unwrap_err().is_cancelled());
         assert_eq!(runs.room.taken(), 0);
     }
+}
+
+#[tokio::test]
+async fn a_run_that_has_ended_waits_for_room_and_processors_no_longer_than_for_an_answer() {
+    let runs = Runs::with_receiver(Reaction::Status(204, String::new())).await;
+    let (one, other) = (tenant(), tenant());
+    let _share = runs.room.take(&one, ROOM).await;
+    let _held = HeldProcessors::of(&other).await;
+    for tenant in [one, other] {
+        let stack = runs.stack(&tenant, false, "50ms");
+        for point in [HookPoint::OnStop, HookPoint::AfterExecution] {
+            let now = SystemClock.now();
+            let metadata = serde_json::from_value(json!({"a": "x".repeat(LARGE)})).unwrap();
+            let state = AgentState::new(AgentId::generate(&UuidV7Source), now).with_metadata(metadata);
+            let context = HookContext {
+                point,
+                state: state.start_execution(ExecutionId::generate(&UuidV7Source), now),
+                subject: HookSubject::State,
+            };
+            let call = stack.call(context, || SystemClock.now());
+            let (_, failure) = timeout(PATIENCE, call).await.expect("it waits");
+            let message = failure.unwrap().message;
+            assert!(
+                message.ends_with("failed: its message was not ready in time"),
+                "{message}"
+            );
+        }
+    }
+    assert!(runs.receiver.received().is_empty());
 }
