@@ -5,31 +5,28 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 
+use crate::agent::RequestRoom;
 use crate::agent::ports::{Model, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
-use crate::fair_share::FairShare;
 use crate::json::{escaped_length, json_length};
 use crate::message::message_json_weight;
 use crate::off_thread::by_size;
 use crate::tenant::TenantId;
-
-/// Up to how many bytes a request waits for no room: the runs at work bound those.
-const SMALL: usize = 64 << 10;
 
 /// A model whose large requests wait for room.
 #[derive(Debug)]
 pub(super) struct SharingModel {
     model: Arc<dyn Model>,
     tenant: TenantId,
-    room: Arc<FairShare>,
+    room: RequestRoom,
 }
 
 impl SharingModel {
     /// Has the tenant's requests to a model share the room, in bytes.
-    pub(super) fn wrap(model: Arc<dyn Model>, tenant: &TenantId, room: &Arc<FairShare>) -> Arc<dyn Model> {
+    pub(super) fn wrap(model: Arc<dyn Model>, tenant: &TenantId, room: &RequestRoom) -> Arc<dyn Model> {
         Arc::new(Self {
             model,
             tenant: tenant.clone(),
-            room: Arc::clone(room),
+            room: room.clone(),
         })
     }
 }
@@ -37,10 +34,7 @@ impl SharingModel {
 impl Model for SharingModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let bytes = weight(&request);
-        if bytes <= SMALL {
-            return self.model.stream(request);
-        }
-        let (model, tenant, room) = (Arc::clone(&self.model), self.tenant.clone(), Arc::clone(&self.room));
+        let (model, tenant, room) = (Arc::clone(&self.model), self.tenant.clone(), self.room.clone());
         let answer = async move {
             let share = room.take(&tenant, bytes).await;
             let answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
@@ -135,7 +129,7 @@ mod tests {
     }
 
     struct Setup {
-        room: Arc<FairShare>,
+        room: RequestRoom,
         model: Arc<dyn Model>,
         asked: UnboundedReceiver<Asked>,
     }
@@ -144,7 +138,7 @@ mod tests {
         fn new(room: usize) -> Self {
             let (sender, asked) = unbounded_channel();
             Self {
-                room: FairShare::new(room),
+                room: RequestRoom::new(room),
                 model: Arc::new(OnDemand(sender)),
                 asked,
             }
@@ -168,6 +162,7 @@ mod tests {
     #[tokio::test]
     async fn large_requests_of_a_tenant_wait_until_earlier_ones_are_answered_and_hold_no_other_tenant() {
         const LARGE: usize = 400 << 10;
+        const SMALL: usize = 64 << 10;
         let mut setup = Setup::new(2 * LARGE);
         let first = setup.ask("one", LARGE);
         let (thread, answer) = setup.asked.recv().await.unwrap();

@@ -169,7 +169,7 @@ impl RunService {
             control: Arc::clone(control),
             ids: Arc::clone(&self.ports.ids),
             events: Arc::clone(events),
-            request_room: Arc::clone(&self.model_room),
+            request_room: self.model_room.clone(),
             stack: StackSlot::default(),
         };
         let hooks = self.ports.hooks.attach(stack, &work.hooks, &execution);

@@ -15,6 +15,7 @@ use super::queue::{LeaseClock, Quarantine, WaitingCount};
 use super::rates::Rates;
 use super::shared_looks::{self, SharedLooks};
 use super::wait::Look;
+use crate::agent::RequestRoom;
 use crate::agent::hooks::HookRegistry;
 use crate::agent::ports::{EnvironmentRuntime, ModelCatalog, ToolCatalog};
 use crate::agent::state::ExecutionBudget;
@@ -126,7 +127,7 @@ pub struct RunService {
     pub(super) light_runs: Arc<TenantShares>,
     pub(super) rates: Rates,
     /// The bytes of large requests to models.
-    pub(super) model_room: Arc<FairShare>,
+    pub(super) model_room: RequestRoom,
     /// Places for runs of the queue.
     pub(super) places: Arc<Semaphore>,
     /// Slots for subagents, beside one of each run.
@@ -165,7 +166,7 @@ impl RunService {
             permits,
             light_runs: Arc::default(),
             rates: Rates::new(&ports.limits),
-            model_room: FairShare::new(settings.max_model_request_bytes),
+            model_room: RequestRoom::new(settings.max_model_request_bytes),
             places,
             subagent_slots,
             worker: WorkerId::generate(&*ports.ids),

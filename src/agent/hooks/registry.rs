@@ -10,7 +10,7 @@ use crate::agent::control::ExecutionControl;
 use crate::agent::definition::{AgentDefinition, HookConfig};
 use crate::agent::drivers::ModelChain;
 use crate::agent::events::EventSink;
-use crate::fair_share::FairShare;
+use crate::agent::request_room::RequestRoom;
 use crate::ids::IdSource;
 use crate::json::Object;
 use crate::model_ref::ModelRef;
@@ -31,8 +31,8 @@ pub struct ExecutionPorts {
     pub ids: Arc<dyn IdSource>,
     /// Hears of everything.
     pub events: Arc<dyn EventSink>,
-    /// Bytes of large requests, to models and others, that are in memory until they are answered. Who has taken some waits for no more.
-    pub request_room: Arc<FairShare>,
+    /// What large messages of hooks share with large requests to models.
+    pub request_room: RequestRoom,
     /// The hooks themselves, once all are made.
     pub stack: StackSlot,
 }

@@ -31,8 +31,6 @@ use crate::tenant::TenantId;
 
 /// The name that agents attach the hook by.
 const NAME: &str = "webhook";
-/// Up to how many bytes a message takes no room: the runs at work bound those.
-const SMALL: usize = 64 << 10;
 /// What is read in place of what a closed webhook has not let pass.
 const WITHHELD: &str = "The run was cancelled before this was released.";
 
@@ -210,8 +208,7 @@ impl WebhookHook {
     async fn written(&self, context: &HookContext) -> Result<(Bytes, Timestamp, Share), Failure> {
         let (tenant, include_messages) = (&self.ports.tenant, self.config.include_messages);
         let bytes = request::weight(context, include_messages);
-        let in_room = if bytes > SMALL { bytes } else { 0 };
-        let share = self.ports.request_room.take(tenant, in_room).await;
+        let share = self.ports.request_room.take(tenant, bytes).await;
         let (now, of_tenant) = (self.ports.control.now(), tenant.clone());
         let body = by_size_of(tenant, bytes as u64, context, move |context| {
             request::body(NAME, &of_tenant, context, include_messages, now)

@@ -15,10 +15,9 @@ use agent_runtime::agent::ports::{Tool, ToolCatalog as _};
 use agent_runtime::agent::state::{AgentState, ExecutionBudget};
 use agent_runtime::agent::{
     AgentLoop, CallSeed, DriverKind, ErrorPolicy, ErrorPolicyPreset, ExecutionControl, HookConfig, Inbox, Journal,
-    Progress, RecordSize, Recorder as JournalRecorder, ScriptStep,
+    Progress, RecordSize, Recorder as JournalRecorder, RequestRoom, ScriptStep,
 };
 use agent_runtime::clock::Clock as _;
-use agent_runtime::fair_share::FairShare;
 use agent_runtime::ids::{AgentId, MessageId, UuidV7Source};
 use agent_runtime::json::Value;
 use agent_runtime::message::{Message, Role, joined_text};
@@ -322,7 +321,7 @@ impl Setup {
             control: Arc::clone(&control),
             ids: Arc::new(UuidV7Source),
             events: Arc::clone(&self.events) as _,
-            request_room: FairShare::new(1 << 20),
+            request_room: RequestRoom::new(1 << 20),
             stack: StackSlot::default(),
         };
         let hooks = Arc::new(self.registry.attach(hooks, &self.attached, &execution).unwrap());

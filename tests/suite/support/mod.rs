@@ -16,6 +16,7 @@ pub(crate) mod outages;
 
 pub(crate) mod arbitrary_state;
 pub(crate) mod clock;
+pub(crate) mod execution_ports;
 pub(crate) mod fake_model;
 pub(crate) mod fake_tool;
 pub(crate) mod gate;

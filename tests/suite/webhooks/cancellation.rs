@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::compilers::Conversation;
-use agent_runtime::agent::drivers::{ModelChain, ModelChoice};
 use agent_runtime::agent::hooks::{
-    ExecutionPorts, HookContext, HookPoint, HookRegistry, HookStack, HookSubject, StackSlot, ToolDecision, ToolUse,
+    HookContext, HookPoint, HookRegistry, HookStack, HookSubject, ToolDecision, ToolUse,
 };
 use agent_runtime::agent::state::{
     AgentError, AgentState, ErrorKind, ExecutionBudget, FinishReason, ModelResponse, StopReason, ToolExecution,
@@ -13,7 +11,6 @@ use agent_runtime::agent::state::{
 };
 use agent_runtime::agent::{ExecutionControl, HookConfig};
 use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::fair_share::FairShare;
 use agent_runtime::ids::{AgentId, ExecutionId, ToolExecutionId, UuidV7Source};
 use agent_runtime::message::{ContentPart, ProviderFields, ToolCall};
 use agent_runtime::tenant::TenantId;
@@ -22,8 +19,7 @@ use agent_runtime::webhooks::{SenderSettings, WebhookHookFactory, WebhookSender}
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::fake_model::FakeModel;
-use crate::support::recorder::Recorder;
+use crate::support::execution_ports::execution_ports;
 use crate::support::wait::until;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
@@ -40,21 +36,7 @@ fn stack(receiver: &WebhookReceiver, on_failure: &str, cancellation: &Cancellati
     let config = json!({"url": receiver.url("/"), "points": points, "on_failure": on_failure});
     let attached: HookConfig = serde_json::from_value(json!({"name": "webhook", "config": config})).unwrap();
     let control = ExecutionControl::new(ExecutionBudget::default(), cancellation.clone(), Arc::new(SystemClock));
-    let choice = ModelChoice {
-        model_ref: "fake/one".parse().unwrap(),
-        model: FakeModel::new([]),
-        price: None,
-    };
-    let ports = ExecutionPorts {
-        tenant: TenantId::anonymous(),
-        models: ModelChain::new(choice, []),
-        compiler: Arc::new(Conversation::default()),
-        control: Arc::new(control),
-        ids: Arc::new(UuidV7Source),
-        events: Arc::new(Recorder::default()),
-        request_room: FairShare::new(1 << 20),
-        stack: StackSlot::default(),
-    };
+    let ports = execution_ports(&TenantId::anonymous(), control);
     registry.attach(HookStack::default(), &[attached], &ports).unwrap()
 }
 

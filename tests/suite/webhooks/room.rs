@@ -3,16 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::compilers::Conversation;
-use agent_runtime::agent::drivers::{ModelChain, ModelChoice};
-use agent_runtime::agent::hooks::{
-    ExecutionPorts, HookContext, HookPoint, HookRegistry, HookStack, HookSubject, StackSlot,
-};
+use agent_runtime::agent::hooks::{ExecutionPorts, HookContext, HookPoint, HookRegistry, HookStack, HookSubject};
 use agent_runtime::agent::ports::ModelRequest;
 use agent_runtime::agent::state::{AgentState, ExecutionBudget, StopReason};
-use agent_runtime::agent::{ExecutionControl, HookConfig};
+use agent_runtime::agent::{ExecutionControl, HookConfig, RequestRoom};
 use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::fair_share::FairShare;
 use agent_runtime::ids::{AgentId, ExecutionId, MessageId, UuidV7Source};
 use agent_runtime::json::Value;
 use agent_runtime::message::{Message, Role};
@@ -25,9 +20,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::fake_model::FakeModel;
+use crate::support::execution_ports::execution_ports;
 use crate::support::processors::HeldProcessors;
-use crate::support::recorder::Recorder;
 use crate::support::wait::until;
 use crate::support::webhook_receiver::{Reaction, Received, WebhookReceiver};
 
@@ -40,7 +34,7 @@ const ROOM: usize = 2 * LARGE + (64 << 10);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Runs {
-    room: Arc<FairShare>,
+    room: RequestRoom,
     receiver: WebhookReceiver,
     cancellation: CancellationToken,
 }
@@ -48,7 +42,7 @@ struct Runs {
 impl Runs {
     async fn with_receiver(reaction: Reaction) -> Self {
         Self {
-            room: FairShare::new(ROOM),
+            room: RequestRoom::new(ROOM),
             receiver: WebhookReceiver::start(move |_| reaction.clone()).await,
             cancellation: CancellationToken::new(),
         }
@@ -72,20 +66,9 @@ impl Runs {
             self.cancellation.clone(),
             Arc::new(SystemClock),
         );
-        let choice = ModelChoice {
-            model_ref: "fake/one".parse().unwrap(),
-            model: FakeModel::new([]),
-            price: None,
-        };
         let ports = ExecutionPorts {
-            tenant: tenant.clone(),
-            models: ModelChain::new(choice, []),
-            compiler: Arc::new(Conversation::default()),
-            control: Arc::new(control),
-            ids: Arc::new(UuidV7Source),
-            events: Arc::new(Recorder::default()),
-            request_room: Arc::clone(&self.room),
-            stack: StackSlot::default(),
+            request_room: self.room.clone(),
+            ..execution_ports(tenant, control)
         };
         registry.attach(HookStack::default(), &[attached], &ports).unwrap()
     }

@@ -4,11 +4,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use agent_runtime::agent::compilers::Conversation;
-use agent_runtime::agent::drivers::{ModelChain, ModelChoice};
 use agent_runtime::agent::hooks::{
-    ExecutionPorts, HookContext, HookPoint, HookRegistry, HookStack, HookSubject, StackSlot, ToolDecision, ToolUse,
-    builtin_hooks,
+    HookContext, HookPoint, HookRegistry, HookStack, HookSubject, ToolDecision, ToolUse, builtin_hooks,
 };
 use agent_runtime::agent::ports::ModelRequest;
 use agent_runtime::agent::state::{
@@ -17,7 +14,6 @@ use agent_runtime::agent::state::{
 };
 use agent_runtime::agent::{ExecutionControl, HookConfig};
 use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::fair_share::FairShare;
 use agent_runtime::ids::{AgentId, ExecutionId, MessageId, ToolExecutionId, UuidV7Source};
 use agent_runtime::message::{ContentPart, Message, Role, ToolCall};
 use agent_runtime::model_parameters::ToolChoice;
@@ -29,9 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::setup::Setup;
 use crate::support::clock::TestClock;
-use crate::support::fake_model::{FakeModel, says};
+use crate::support::execution_ports::execution_ports;
+use crate::support::fake_model::says;
 use crate::support::processors::HeldProcessors;
-use crate::support::recorder::Recorder;
 
 const SECRET: &str = "sk-4711";
 
@@ -47,22 +43,8 @@ fn stack(tenant: &TenantId, clock: TestClock, budget: ExecutionBudget, patterns:
         .iter()
         .map(|patterns| serde_json::from_value(attached(patterns)).unwrap())
         .collect();
-    let choice = ModelChoice {
-        model_ref: "fake/one".parse().unwrap(),
-        model: FakeModel::new([]),
-        price: None,
-    };
     let control = ExecutionControl::new(budget, CancellationToken::new(), Arc::new(clock));
-    let ports = ExecutionPorts {
-        tenant: tenant.clone(),
-        models: ModelChain::new(choice, []),
-        compiler: Arc::new(Conversation::default()),
-        control: Arc::new(control),
-        ids: Arc::new(UuidV7Source),
-        events: Arc::new(Recorder::default()),
-        request_room: FairShare::new(1 << 20),
-        stack: StackSlot::default(),
-    };
+    let ports = execution_ports(tenant, control);
     let registry = HookRegistry::new(builtin_hooks());
     registry.attach(HookStack::default(), &attached, &ports).unwrap()
 }

@@ -1,0 +1,30 @@
+//! Room for large requests of agents, to models and to webhooks.
+
+use std::sync::Arc;
+
+use crate::fair_share::{FairShare, Share};
+use crate::tenant::TenantId;
+
+/// Up to how many bytes a request takes no room: the runs at work bound those.
+const SMALL: usize = 64 << 10;
+
+/// Bytes of large requests that are in memory until they are answered, shared fairly by tenants. A holder of a share never waits for another.
+#[derive(Debug, Clone)]
+pub struct RequestRoom(Arc<FairShare>);
+
+impl RequestRoom {
+    /// Makes room for so many bytes.
+    pub fn new(bytes: usize) -> Self {
+        Self(FairShare::new(bytes))
+    }
+
+    /// Waits until there is room for a request of so many bytes. A small one takes none.
+    pub async fn take(&self, tenant: &TenantId, bytes: usize) -> Share {
+        self.0.take(tenant, if bytes > SMALL { bytes } else { 0 }).await
+    }
+
+    /// Returns how many bytes are taken.
+    pub fn taken(&self) -> usize {
+        self.0.taken()
+    }
+}

@@ -1,0 +1,32 @@
+//! What hooks work with that are called by themselves, without an agent around them.
+
+use std::sync::Arc;
+
+use agent_runtime::agent::compilers::Conversation;
+use agent_runtime::agent::drivers::{ModelChain, ModelChoice};
+use agent_runtime::agent::hooks::{ExecutionPorts, StackSlot};
+use agent_runtime::agent::{ExecutionControl, RequestRoom};
+use agent_runtime::ids::UuidV7Source;
+use agent_runtime::tenant::TenantId;
+
+use super::fake_model::FakeModel;
+use super::recorder::Recorder;
+
+/// Makes the ports of a tenant's execution whose model says nothing.
+pub(crate) fn execution_ports(tenant: &TenantId, control: ExecutionControl) -> ExecutionPorts {
+    let choice = ModelChoice {
+        model_ref: "fake/one".parse().unwrap(),
+        model: FakeModel::new([]),
+        price: None,
+    };
+    ExecutionPorts {
+        tenant: tenant.clone(),
+        models: ModelChain::new(choice, []),
+        compiler: Arc::new(Conversation::default()),
+        control: Arc::new(control),
+        ids: Arc::new(UuidV7Source),
+        events: Arc::new(Recorder::default()),
+        request_room: RequestRoom::new(1 << 20),
+        stack: StackSlot::default(),
+    }
+}
