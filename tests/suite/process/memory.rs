@@ -20,6 +20,7 @@ use crate::end_to_end::on_every_store;
 use crate::store::fixtures::Fixture;
 use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
+use crate::support::noise::noise;
 
 on_every_store!(
     slow_readers_of_a_large_session_take_no_more_than_the_bytes_in_flight,
@@ -48,21 +49,6 @@ async fn store_line(database: TestDatabase, count: usize, bytes: usize) -> (Test
     }
     fixture.store.close().await;
     (fixture.database, line)
-}
-
-/// Text that can't be compressed much.
-fn noise(seed: usize, bytes: usize) -> String {
-    const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-    let mut state = 0x9e37_79b9_7f4a_7c15 ^ (seed as u64 + 1);
-    let mut text = Vec::with_capacity(bytes + 8);
-    while text.len() < bytes {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        text.extend_from_slice(&state.to_le_bytes().map(|byte| LETTERS[usize::from(byte % 64)]));
-    }
-    text.truncate(bytes);
-    String::from_utf8(text).unwrap()
 }
 
 /// Returns the most memory that the process ever had.
