@@ -114,16 +114,18 @@ pub struct StoredPayload<'a> {
 }
 
 impl StoredPayload<'_> {
-    /// Returns the bytes of the payload, uncompressed, as it states them itself.
+    /// Returns the bytes of the payload, uncompressed, as it states them itself; no fewer than those that are stored.
     pub(crate) fn length(&self) -> u64 {
-        stated_length(self.encoding, self.bytes).unwrap_or(self.bytes.len() as u64)
+        let stated = stated_length(self.encoding, self.bytes).unwrap_or(0);
+        stated.max(self.bytes.len() as u64)
     }
 }
 
-/// Reads the uncompressed bytes of a compressed payload from its first 18 bytes.
+/// Reads the uncompressed bytes of a compressed payload from its first 18 bytes. A damaged one may state any number, so it is cut at
+/// [`MAX_LENGTH`]: callers add lengths up.
 pub(crate) fn stated_length(encoding: i16, beginning: &[u8]) -> Option<u64> {
     let stated = matches!(encoding, ZSTD | ZSTD_1).then(|| get_frame_content_size(beginning).ok().flatten());
-    stated.flatten()
+    stated.flatten().map(|bytes| bytes.min(MAX_LENGTH as u64))
 }
 
 /// Why a stored payload can't be read.
@@ -267,6 +269,22 @@ mod tests {
         let payload = Payload::encode(1, message.as_bytes().to_vec()).unwrap();
         assert!(payload.bytes.len() < message.len() * 2 / 3, "{}", payload.bytes.len());
         assert_eq!(payload.as_stored().length(), message.len() as u64);
+    }
+
+    #[test]
+    fn a_length_is_bounded_whatever_a_damaged_payload_states() {
+        for (stated, length) in [(0, 13), (12, 13), (1 << 20, 1 << 20), (u64::MAX - 2, MAX_LENGTH as u64)] {
+            let bytes = [&[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..], &stated.to_le_bytes()].concat();
+            for encoding in [ZSTD, ZSTD_1] {
+                let (schema_version, bytes) = (1, &bytes[..]);
+                let payload = StoredPayload {
+                    schema_version,
+                    encoding,
+                    bytes,
+                };
+                assert_eq!(payload.length(), length, "{stated}");
+            }
+        }
     }
 
     #[test]

@@ -21,6 +21,6 @@ impl PayloadSizeRow {
     /// Returns the bytes of the payload as JSON.
     pub(crate) fn bytes(&self) -> u64 {
         let stored = u64::try_from(self.stored_bytes).unwrap_or_default();
-        stated_length(self.encoding, &self.beginning).unwrap_or(stored)
+        stated_length(self.encoding, &self.beginning).unwrap_or(0).max(stored)
     }
 }
