@@ -66,8 +66,8 @@ pub(in crate::http) async fn import_session(
     Ok(response)
 }
 
-/// Answers with the session, which may be large. It is there by now, so the answer is no problem, after which the caller would make another
-/// one: while there is no room it is delayed, and where the session can't be read it is shown without its states.
+/// Answers with the session, which may be large. It is stored by now: an error response would make the caller import it again. While there
+/// is no room the answer is delayed, and where the session can't be read it is shown without its states.
 async fn show(
     api: &Arc<Api>,
     tenant: &TenantId,
@@ -90,7 +90,12 @@ async fn show(
         }
     };
     match timeout(api.limits.request_timeout / 2, waiting).await {
-        Ok(Ok(shown)) => Ok(shown),
-        Ok(Err(_)) | Err(_) => Ok(Json(SessionView::bare(head)).into_response()),
+        Ok(Ok(shown)) => return Ok(shown),
+        Ok(Err(problem)) => {
+            let (code, cause) = (problem.code().as_str(), problem.cause_chain());
+            tracing::warn!(%session_id, code, cause, "an imported session is shown without its states");
+        }
+        Err(_) => (),
     }
+    Ok(Json(SessionView::bare(head)).into_response())
 }

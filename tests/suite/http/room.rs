@@ -13,6 +13,7 @@ use agent_runtime::store::Scope;
 use super::large_reads::{history, stop_reading};
 use super::service::Service;
 use crate::support::answer::{Answer, read, with_json};
+use crate::support::logs::{CapturedLog, listen};
 use crate::support::wait::until;
 
 /// Of which a tenant takes half at most.
@@ -140,6 +141,9 @@ async fn an_import_that_waits_for_room_is_answered_whole() {
 
 #[tokio::test]
 async fn an_import_that_can_not_be_read_again_is_answered_without_its_states() {
+    let log = CapturedLog::default();
+    let writer = log.clone();
+    let _listening = listen(tracing_subscriber::fmt().with_writer(move || writer.clone()).finish());
     let service = Arc::new(Service::start_with(&[ROOM, ("http.request_timeout", "5m")]).await);
     let large = import(&service, 9_000_000).await;
     let reader = stop_reading(&service, &large, None).await;
@@ -154,6 +158,15 @@ async fn an_import_that_can_not_be_read_again_is_answered_without_its_states() {
     let answer = importing.await.unwrap();
     service.database.mend_tables(&["sessions"]).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
+    let told = log.text();
+    let told: Vec<_> = told
+        .lines()
+        .filter(|line| line.contains("an imported session"))
+        .collect();
+    assert!(
+        matches!(told[..], [line] if line.contains("WARN") && line.contains("shown without its states") && line.contains("sessions")),
+        "{told:?}"
+    );
     let made = answer.json();
     for state in ["environment_state", "context_state", "message_history_state"] {
         assert_eq!(made.get(state), None, "{made}");
