@@ -192,7 +192,7 @@ impl RunService {
         self.supervise("hear signals", Self::hear_signals);
         self.supervise("renew leases", Self::keep_leases);
         self.supervise("watch leases", Self::watch_leases);
-        self.supervise("persist progress", Self::keep_progress);
+        self.supervise("persist progress", Self::persist_progress);
         if self.takes_runs() {
             self.supervise("lease runs", Self::take_runs);
         }

@@ -241,7 +241,7 @@ impl RunService {
         let Some(lease) = active.lease().filter(|_| !active.is_lost()) else {
             return;
         };
-        self.keep(active).await;
+        self.persist(active).await;
         self.let_go_of(lease).await;
     }
 

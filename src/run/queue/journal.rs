@@ -9,7 +9,7 @@ use backon::{ExponentialBuilder, Retryable as _};
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
-use super::keeper::keep_events;
+use super::keeper::persist_events;
 use crate::agent::{Journal, JournalEntry, JournalError, Journals};
 use crate::run::active::{ActiveRun, Tenure};
 use crate::store::{JournalRecord, Store, StoreError};
@@ -93,7 +93,7 @@ impl ScopedJournal {
         let is_step = records
             .iter()
             .any(|record| matches!(record.entry, JournalEntry::Reached(_)));
-        if is_step && let Err(error) = keep_events(&*self.store, tenure).await {
+        if is_step && let Err(error) = persist_events(&*self.store, tenure).await {
             tracing::debug!(error = &error as &dyn Error, "events of a run are kept later");
         }
         let append = || self.store.journal_append(&tenure.lease, &records);

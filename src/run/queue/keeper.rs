@@ -1,4 +1,4 @@
-//! Beside the work: renews the leases of this process, and keeps what its runs have told, spent and applied.
+//! Beside the work: renews the leases of this process, and persists what its runs have emitted, used and applied.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::run::service::RunService;
 use crate::store::{Outage, RenewedLease, Store, StoreError};
 use crate::tenant::TenantId;
 
-/// How often events, usage and applied messages are kept.
-const KEEPING: Duration = Duration::from_secs(1);
-/// Of how many runs of a tenant they are kept at the same time.
-const KEPT_AT_ONCE: usize = 8;
+/// How often events, usage and applied messages are persisted.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Of how many runs of a tenant they are persisted at the same time.
+const AT_ONCE: usize = 8;
 
 impl RunService {
     /// Renews each lease when a third of it has passed, and again soon where that failed, until the last run has ended. Nothing else is waited
     /// for in between, since a lease that is renewed late is lost.
     pub(in crate::run) async fn keep_leases(self: Arc<Self>) {
         let renewal = self.settings.queue.lease / 3;
-        let mut ticks = ticks(KEEPING.min(renewal / 4));
+        let mut ticks = ticks(PERIOD.min(renewal / 4));
         let mut outage = Outage::default();
         while self.next_tick(&mut ticks).await {
             let due = Instant::now() + 2 * renewal;
@@ -45,7 +45,7 @@ impl RunService {
     /// Lets go of runs whose leases are about to expire, until the last run has ended. It waits for nothing but time, so that whoever can't
     /// renew a lease has left the run before another worker takes it over.
     pub(in crate::run) async fn watch_leases(self: Arc<Self>) {
-        let period = KEEPING.min(self.settings.queue.lease / 10);
+        let period = PERIOD.min(self.settings.queue.lease / 10);
         let mut ticks = ticks(period);
         while self.next_tick(&mut ticks).await {
             let next = Instant::now() + period;
@@ -60,16 +60,16 @@ impl RunService {
         }
     }
 
-    /// Keeps what runs have told, spent and applied, until the last run has ended. Each tenant is waited for by itself: large events wait for
-    /// the processors of their tenant.
-    pub(in crate::run) async fn keep_progress(self: Arc<Self>) {
-        let mut ticks = ticks(KEEPING);
-        let mut keeping = FuturesUnordered::new();
+    /// Persists what runs have emitted, used and applied, until the last run has ended. It then drops what is in flight: the end of a run
+    /// persists the rest. Each tenant is waited for by itself: large events wait for the processors of their tenant.
+    pub(in crate::run) async fn persist_progress(self: Arc<Self>) {
+        let mut ticks = ticks(PERIOD);
+        let mut persisting = FuturesUnordered::new();
         let mut tenants = HashSet::new();
         loop {
             tokio::select! {
                 () = self.ended.cancelled() => return,
-                Some(tenant) = keeping.next() => {
+                Some(tenant) = persisting.next() => {
                     tenants.remove(&tenant);
                 }
                 _ = ticks.tick() => {
@@ -79,7 +79,7 @@ impl RunService {
                     }
                     for (tenant, runs) in runs {
                         if tenants.insert(tenant.clone()) {
-                            keeping.push(self.keep_all(tenant, runs));
+                            persisting.push(self.persist_all(tenant, runs));
                         }
                     }
                 }
@@ -87,10 +87,10 @@ impl RunService {
         }
     }
 
-    /// Keeps what the runs of a tenant have told, spent and applied.
-    async fn keep_all(&self, tenant: TenantId, runs: Vec<Arc<ActiveRun>>) -> TenantId {
-        let keeping = stream::iter(&runs).for_each_concurrent(KEPT_AT_ONCE, |run| self.keep(run));
-        keeping.await;
+    /// Persists what the runs of a tenant have emitted, used and applied.
+    async fn persist_all(&self, tenant: TenantId, runs: Vec<Arc<ActiveRun>>) -> TenantId {
+        let persisting = stream::iter(&runs).for_each_concurrent(AT_ONCE, |run| self.persist(run));
+        persisting.await;
         tenant
     }
 
@@ -143,7 +143,7 @@ impl RunService {
 
     /// Hands messages of the store to runs. What can't be read now comes with the next renewal of their leases.
     pub(in crate::run) async fn hand_messages(&self, runs: &[Arc<ActiveRun>]) {
-        let handing = stream::iter(runs).for_each_concurrent(KEPT_AT_ONCE, async |run| {
+        let handing = stream::iter(runs).for_each_concurrent(AT_ONCE, async |run| {
             if let Err(error) = self.fetch_messages(run).await {
                 tracing::debug!(run_id = %run.run_id, error = &error as &dyn std::error::Error, "messages to a run come later");
             }
@@ -153,25 +153,25 @@ impl RunService {
         }
     }
 
-    /// Keeps what a run has told, spent and applied since the last time. What can't be kept now is kept later, at the latest with its end.
-    pub(in crate::run) async fn keep(&self, run: &ActiveRun) {
-        if let Err(error) = self.in_lease_time("keep events", self.try_keep(run)).await {
-            tracing::debug!(run_id = %run.run_id, error = &error as &dyn std::error::Error, "events of a run are kept later");
+    /// Persists what a run has emitted, used and applied since the last time. What fails now is persisted later, at the latest with its end.
+    pub(in crate::run) async fn persist(&self, run: &ActiveRun) {
+        if let Err(error) = self.in_lease_time("persist progress", self.try_persist(run)).await {
+            tracing::debug!(run_id = %run.run_id, error = &error as &dyn std::error::Error, "the progress of a run is persisted later");
         }
     }
 
-    async fn try_keep(&self, run: &ActiveRun) -> Result<(), StoreError> {
+    async fn try_persist(&self, run: &ActiveRun) -> Result<(), StoreError> {
         if let Some(tenure) = &run.tenure {
-            // Before the events, so that no step is told whose cost a later attempt does not know.
-            self.keep_usage(run, tenure).await?;
-            keep_events(&*self.ports.store, tenure).await?;
-            self.keep_applied(run).await;
+            // Before the events, so that no step is emitted whose cost a later attempt does not know.
+            self.persist_usage(run, tenure).await?;
+            persist_events(&*self.ports.store, tenure).await?;
+            self.persist_applied(run).await;
         }
         Ok(())
     }
 
-    /// Persists what a run has spent since the last time: a later attempt at it counts that.
-    async fn keep_usage(&self, run: &ActiveRun, tenure: &Tenure) -> Result<(), StoreError> {
+    /// Persists what a run has used since the last time: a later attempt at it counts that.
+    async fn persist_usage(&self, run: &ActiveRun, tenure: &Tenure) -> Result<(), StoreError> {
         let Some(spent) = run.spending.get().map(|control| control.spent()) else {
             return Ok(());
         };
@@ -182,7 +182,7 @@ impl RunService {
     }
 
     /// Notes which messages a run has applied. What can't be noted now is noted later, at the latest with its end.
-    async fn keep_applied(&self, run: &ActiveRun) {
+    async fn persist_applied(&self, run: &ActiveRun) {
         let Some(lease) = run.lease() else { return };
         let applied = run.inbox.untold();
         if applied.is_empty() {
@@ -218,8 +218,8 @@ fn note_renewal(run: &ActiveRun, renewed: Option<&RenewedLease>, expires: Instan
     }
 }
 
-/// Keeps the events that the store has not yet.
-pub(super) async fn keep_events(store: &dyn Store, tenure: &Tenure) -> Result<(), StoreError> {
+/// Persists the events that the store does not have yet.
+pub(super) async fn persist_events(store: &dyn Store, tenure: &Tenure) -> Result<(), StoreError> {
     let told = tenure.unkept();
     if let Some(last) = told.last().map(|event| event.sequence)
         && store.event_append(&tenure.lease, &told).await?

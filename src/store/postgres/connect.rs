@@ -7,14 +7,16 @@ use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{Connection as _, Executor as _, PgConnection};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::PostgresStore;
 use super::patience::within;
 use super::signs::Listener;
+use crate::fair_share::FairShare;
 use crate::store::open::{OpenError, StoreSettings};
-use crate::store::sql::waiting_reads;
+use crate::store::sql::half_of;
 
 /// A connection that was idle for longer is tested before it is used: after a restart of the server all that were open are dead.
 ///
@@ -89,7 +91,8 @@ impl PostgresStore {
         }
         Ok(Self {
             pool: pool.connect_lazy_with(options),
-            waiting_reads: waiting_reads(settings.max_connections),
+            waiting_reads: FairShare::new(half_of(settings.max_connections)),
+            progress_writes: Semaphore::new(half_of(settings.max_connections)),
             tasks: TaskTracker::new(),
             signs: Listener::default(),
             accepting: Arc::default(),

@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use sqlx::Postgres;
+use tokio::sync::Semaphore;
 
 use super::patience::{each_in_time, in_time};
 use super::queue::{run_insert, run_lease};
@@ -53,6 +54,10 @@ impl Engine for PostgresStore {
 
     fn waiting_reads(&self) -> &Arc<FairShare> {
         &self.waiting_reads
+    }
+
+    fn progress_writes(&self) -> &Semaphore {
+        &self.progress_writes
     }
 
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>> {

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use sqlx::PgPool;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::migrate::migrate;
@@ -35,6 +36,8 @@ pub(crate) struct PostgresStore {
     pool: PgPool,
     /// The connections of reads that wait for processors.
     waiting_reads: Arc<FairShare>,
+    /// The connections that persist progress.
+    progress_writes: Semaphore,
     /// Transactions under way, and the listener for signs.
     tasks: TaskTracker,
     signs: Listener,

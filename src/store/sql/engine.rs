@@ -8,6 +8,7 @@ use futures_util::stream::BoxStream;
 use sqlx::FromRow;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
+use tokio::sync::Semaphore;
 
 use super::agents::NewVersion;
 use super::connection::{Connection, Ended};
@@ -18,6 +19,12 @@ use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
 use crate::store::traits::StoreFuture;
+
+/// Returns half of the connections, and one at least: one kind of work leaves the others to the rest.
+pub(crate) fn half_of(max_connections: u32) -> usize {
+    let half = usize::try_from(max_connections / 2).unwrap_or(usize::MAX);
+    half.max(1)
+}
 
 /// A database that runs the shared statements.
 pub(crate) trait Engine: fmt::Debug + Send + Sync {
@@ -41,8 +48,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Joined to a row of `pair`: its oldest deliveries `d` that meet `due_in_pair!`, with a `where` clause at the end.
     const OLDEST_OF_PAIR: &'static str;
 
-    /// Returns what reads share that keep their connections while they wait for processors.
+    /// Returns the connections that reads may hold while they wait for processors.
     fn waiting_reads(&self) -> &Arc<FairShare>;
+
+    /// Returns the connections that progress of runs may be persisted with at a time. Leases are renewed with others.
+    fn progress_writes(&self) -> &Semaphore;
 
     /// Reads rows as they come.
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>>;

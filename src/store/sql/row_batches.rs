@@ -17,7 +17,7 @@ use tokio::try_join;
 
 use super::engine::{Engine, EngineRow};
 use super::statement::Statement;
-use crate::fair_share::{FairShare, Share};
+use crate::fair_share::Share;
 use crate::off_thread::by_size;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
@@ -36,12 +36,6 @@ pub(super) trait RowFold: Default + Send + 'static {
 
     /// Adds a row.
     fn push_row(&mut self, row: Self::Row<'_>) -> Result<(), StoreError>;
-}
-
-/// Shares half of the connections among reads that wait for processors.
-pub(crate) fn waiting_reads(max_connections: u32) -> Arc<FairShare> {
-    let half = usize::try_from(max_connections / 2).unwrap_or(usize::MAX);
-    FairShare::new(half.max(1))
 }
 
 /// Reads the rows that a statement selects, and decodes all of them.

@@ -11,12 +11,14 @@ use std::time::Duration;
 use backon::{ConstantBuilder, Retryable as _};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, SqliteConnection};
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use super::SqliteStore;
+use crate::fair_share::FairShare;
 use crate::store::driver_error::is_passing_error;
 use crate::store::open::{OpenError, StoreSettings};
-use crate::store::sql::waiting_reads;
+use crate::store::sql::half_of;
 
 /// How long a migration waits for another process that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -47,7 +49,8 @@ impl SqliteStore {
             .connect_lazy_with(options.read_only(true).create_if_missing(false));
         Ok(Self {
             readers,
-            waiting_reads: waiting_reads(settings.max_connections),
+            waiting_reads: FairShare::new(half_of(settings.max_connections)),
+            progress_writes: Semaphore::new(half_of(settings.max_connections)),
             writer,
             tasks: TaskTracker::new(),
             signs: Arc::default(),

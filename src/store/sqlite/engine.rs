@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _, TryFutureExt as _, TryStreamExt as _};
 use sqlx::{Connection as _, Sqlite};
+use tokio::sync::Semaphore;
 
 use super::SqliteStore;
 use super::queue::{LEASE, lease_in_txn};
@@ -94,6 +95,10 @@ impl Engine for SqliteStore {
 
     fn waiting_reads(&self) -> &Arc<FairShare> {
         &self.waiting_reads
+    }
+
+    fn progress_writes(&self) -> &Semaphore {
+        &self.progress_writes
     }
 
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>> {

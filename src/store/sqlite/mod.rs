@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use sqlx::SqlitePool;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::connect::missing_file;
@@ -32,6 +33,8 @@ pub(crate) struct SqliteStore {
     readers: SqlitePool,
     /// Those of reads that wait for processors.
     waiting_reads: Arc<FairShare>,
+    /// The connections that persist progress.
+    progress_writes: Semaphore,
     /// The one connection that writes.
     writer: SqlitePool,
     /// Writes under way.

@@ -54,6 +54,8 @@ pub(super) async fn event_append<E: Engine>(
     let mut insert = Statement::new(APPEND, statement).bind_lease(lease).bind_events(&new);
     insert.push(E::SHARE);
     insert.push(concat!(") leased where true", events_conflict!()));
+    // The semaphore is never closed.
+    let _permit = engine.progress_writes().acquire().await;
     if insert.execute(engine).await? > 0 {
         return Ok(true);
     }

@@ -158,6 +158,8 @@ pub(super) async fn message_apply<E: Engine>(engine: &E, lease: &Lease, keys: &[
         return is_leased(engine, lease).await;
     }
     let (lease, keys) = (lease.clone(), keys.to_vec());
+    // The semaphore is never closed.
+    let _permit = engine.progress_writes().acquire().await;
     engine
         .transact(APPLY, move |connection| {
             Box::pin(apply_in_txn(connection, lease, keys, E::SHARE))

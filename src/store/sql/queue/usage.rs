@@ -29,5 +29,7 @@ pub(super) async fn usage_update<E: Engine>(engine: &E, lease: &Lease, usage: &U
         .bind(RunStatus::Running.as_str());
     update.push(E::SHARE);
     update.push(")");
+    // The semaphore is never closed.
+    let _permit = engine.progress_writes().acquire().await;
     Ok(update.execute(engine).await? > 0)
 }

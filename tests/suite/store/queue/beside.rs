@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use agent_runtime::record::RunControl;
 use agent_runtime::store::{Enqueued, IfBusy, NewQueuedRun};
+use agent_runtime::usage::Usage;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use super::fixtures::{commit_of, queued_run, thread_run, thread_session};
-use crate::store::fixtures::{Fixture, tenant};
+use super::fixtures::{commit_of, events, queued_run, thread_run, thread_session};
+use crate::store::fixtures::{Fixture, session_id, tenant};
 use crate::store::held::{Held, until_waiting};
 use crate::support::databases::Engine;
 
@@ -86,5 +87,42 @@ async fn runs_that_are_accepted_one_by_one_leave_connections_to_others() {
             let accepted = accepted.unwrap();
             assert!(matches!(accepted, Enqueued::Accepted { .. }), "{accepted:?}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn progress_that_waits_leaves_connections_to_others() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    for number in 0..MANY {
+        fixture.enqueue(&queued_run(&tenant(&format!("t{number}")))).await;
+    }
+    let mut leased = Vec::new();
+    while leased.len() < MANY {
+        leased.extend(fixture.lease(100).await);
+    }
+    let held = Held::begin(&fixture, "lock table run_queue in access exclusive mode").await;
+    let persisting = leased.into_iter().enumerate().map(|(number, run)| {
+        let store = Arc::clone(&fixture.store);
+        tokio::spawn(async move {
+            match number % 3 {
+                0 => store.usage_update(&run.lease, &Usage::default()).await,
+                1 => store.event_append(&run.lease, &events(run.lease.run_id, 1, 1)).await,
+                _ => store.message_apply(&run.lease, &["m".to_owned()]).await,
+            }
+        })
+    });
+    let persisting: Vec<_> = persisting.collect();
+    // Half of the four connections.
+    until_waiting(&fixture, 2).await;
+    for _ in 0..MANY {
+        let looking = fixture.store.session_lookup(&fixture.tenant, session_id());
+        assert_eq!(timeout(AT_ONCE, looking).await.expect("waits").unwrap(), None);
+    }
+    until_waiting(&fixture, 2).await;
+    held.end("rollback").await;
+    for persisted in join_all(persisting).await {
+        assert!(persisted.unwrap().unwrap());
     }
 }

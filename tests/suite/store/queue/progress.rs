@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use agent_runtime::record::RunEvent;
+use agent_runtime::store::{StoreSettings, open};
 use agent_runtime::usage::{Cost, Usage};
 
 use super::fixtures::{events, failed_end, journal, queued_run, steering};
 use crate::store::fixtures::{Fixture, run_id, tenant};
 use crate::store::held::{Held, until_waiting};
-use crate::support::databases::Engine;
+use crate::support::databases::{Engine, TestDatabase};
 
 on_both_engines!(
     a_journal_is_read_in_order_and_by_its_run,
@@ -159,7 +160,12 @@ async fn what_is_written_during_a_takeover_waits_for_it_and_changes_nothing() {
     let Some(fixture) = Fixture::new(Engine::Postgres).await else {
         return;
     };
-    let (store, tenant_id) = (&fixture.store, &fixture.tenant);
+    // Half of the connections persist progress.
+    let settings = StoreSettings {
+        max_connections: 8,
+        ..TestDatabase::settings()
+    };
+    let (store, tenant_id) = (&open(fixture.database.url(), settings).await.unwrap(), &fixture.tenant);
     let run = fixture.enqueue_new().await.summary.run_id;
     store.message_insert(tenant_id, run, &steering("a")).await.unwrap();
     let leased = fixture.lease_one().await;
@@ -191,4 +197,5 @@ async fn what_is_written_during_a_takeover_waits_for_it_and_changes_nothing() {
     assert_eq!(fixture.count("run_messages where status = 'received'").await, 1);
     let record = store.run_lookup(tenant_id, run).await.unwrap().unwrap();
     assert_eq!(record.summary.usage, leased.summary.usage);
+    store.close().await;
 }
