@@ -13,7 +13,7 @@ use crate::store::traits::AgentRecord;
 pub(crate) struct AgentRow {
     version: Vec<u8>,
     created_at: StoredTime,
-    payload: PayloadRow,
+    payload: PayloadRow<Vec<u8>>,
 }
 
 from_row!(AgentRow {

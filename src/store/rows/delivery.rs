@@ -73,7 +73,7 @@ impl TryFrom<DeliveryRow> for DeliveryRecord {
 pub(crate) struct DueDeliveryRow {
     tenant: String,
     delivery: DeliveryRow,
-    payload: PayloadRow,
+    payload: PayloadRow<Vec<u8>>,
 }
 
 from_row!(DueDeliveryRow {

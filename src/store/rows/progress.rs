@@ -16,7 +16,7 @@ pub(crate) struct JournalRow {
     run_id: Uuid,
     sequence: i64,
     scope: String,
-    payload: PayloadRow,
+    payload: PayloadRow<Vec<u8>>,
 }
 
 from_row!(JournalRow {
@@ -50,7 +50,7 @@ impl TryFrom<JournalRow> for JournalRecord {
 #[derive(Debug)]
 pub(crate) struct EventsRow {
     run_id: Uuid,
-    payload: PayloadRow,
+    payload: PayloadRow<Vec<u8>>,
 }
 
 from_row!(EventsRow {
@@ -78,7 +78,7 @@ impl TryFrom<EventsRow> for Vec<Arc<RunEvent>> {
 #[derive(Debug)]
 pub(crate) struct SteeringRow {
     message_key: String,
-    payload: PayloadRow,
+    payload: PayloadRow<Vec<u8>>,
     status: String,
 }
 

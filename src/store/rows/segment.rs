@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{PayloadColumns, PayloadSizeRow, RowName, from_row};
+use super::{PayloadRow, PayloadSizeRow, RowName, from_row};
 use crate::ids::BranchId;
 use crate::session::{BranchPosition, Hash};
 use crate::store::codec::{DecodeError, HistoryBuilder, StoredSegment};
@@ -16,7 +16,7 @@ pub(crate) struct SegmentRow<'r> {
     pub(crate) position: i64,
     pub(crate) first_index: i64,
     message_count: i32,
-    payload: PayloadColumns<'r>,
+    payload: PayloadRow<&'r [u8]>,
 }
 
 from_row!(SegmentRow<'r> {

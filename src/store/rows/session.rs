@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{PayloadColumns, RowName, StoredTime, from_row};
+use super::{PayloadRow, RowName, StoredTime, from_row};
 use crate::ids::{BranchId, RunId, SessionId};
 use crate::session::{BranchPosition, Bundle, EnvironmentState, Hash, History, SessionHead, StoredContext};
 use crate::store::codec::{
@@ -209,7 +209,7 @@ from_row!(PlaceRow {
 pub(crate) struct StateRow<'r> {
     pub(crate) hash: &'r [u8],
     pub(crate) kind: &'r str,
-    payload: PayloadColumns<'r>,
+    payload: PayloadRow<&'r [u8]>,
 }
 
 from_row!(StateRow<'r> {
@@ -218,9 +218,9 @@ from_row!(StateRow<'r> {
     payload
 });
 
-impl<'r> StateRow<'r> {
+impl StateRow<'_> {
     /// Returns the state as it is stored.
-    pub(crate) fn stored(&self) -> StoredPayload<'r> {
+    pub(crate) fn stored(&self) -> StoredPayload<'_> {
         self.payload.stored()
     }
 }

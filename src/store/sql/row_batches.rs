@@ -1,8 +1,8 @@
 //! Reads rows with large payloads, and decodes them in batches beside the async workers while more rows are read.
 //!
-//! Up to [`MAX_BUFFERED_BYTES`] of a read wait to be decoded. When they are full, the read waits for a processor with its connection open.
-//! A tenant may have few reads in that state (`Engine::waiting_reads`). Any other read returns its connection, drops what it has read, waits
-//! for its turn and starts again.
+//! Up to [`MAX_BUFFERED_BYTES`] of a read wait to be decoded, and on SQLite two rows more. When they are full, the read waits for a
+//! processor with its connection open. A tenant may have few reads in that state (`Engine::waiting_reads`). Any other read drops what it has
+//! read, drains the rest of its result, waits for its turn and starts again.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::fair_share::Share;
 use crate::off_thread::by_size;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
-use crate::store::rows::PayloadColumns;
+use crate::store::rows::PayloadRow;
 use crate::tenant::TenantId;
 
 /// The most stored bytes of a read that wait to be decoded.
@@ -72,7 +72,7 @@ struct RowBatch {
     bytes: u64,
 }
 
-/// A batch with its part of [`MAX_BUFFERED_BYTES`], until it is decoded.
+/// A batch with its permit for a part of [`MAX_BUFFERED_BYTES`], until it is decoded.
 type BufferedBatch = (RowBatch, OwnedSemaphorePermit);
 
 /// Reads the rows into the buffer.
@@ -85,32 +85,32 @@ async fn read(
 ) -> Result<(), Stop> {
     let failed = store_error(select.operation());
     let stopped = |error| Stop::Failed(failed(error));
-    let room = Arc::new(Semaphore::new(MAX_BUFFERED_BYTES));
-    let put = async |batch: RowBatch| {
+    let buffer_space = Arc::new(Semaphore::new(MAX_BUFFERED_BYTES));
+    let send = async |batch: RowBatch| {
         let bytes = u32::try_from(batch.stored_bytes.min(MAX_BUFFERED_BYTES)).unwrap_or(u32::MAX);
-        // Neither is ever closed while rows are read.
-        if let Ok(part) = Arc::clone(&room).acquire_many_owned(bytes).await {
-            drop(buffer.send((batch, part)));
+        // The semaphore is never closed.
+        if let Ok(permit) = Arc::clone(&buffer_space).acquire_many_owned(bytes).await {
+            drop(buffer.send((batch, permit)));
         }
     };
     let mut rows = engine.fetch(select);
     let mut batch = RowBatch::default();
     while let Some(row) = rows.try_next().await.map_err(stopped)? {
-        let payload: PayloadColumns<'_> = row.read().map_err(stopped)?;
+        let payload: PayloadRow<&[u8]> = row.read().map_err(stopped)?;
         batch.stored_bytes += payload.stored().bytes.len();
         batch.bytes += payload.stored().length();
         batch.rows.push(row);
         if batch.bytes >= BATCH_BYTES {
-            let must_wait = room.available_permits() < batch.stored_bytes.min(MAX_BUFFERED_BYTES);
+            let must_wait = buffer_space.available_permits() < batch.stored_bytes.min(MAX_BUFFERED_BYTES);
             if must_wait && turn.is_none() {
                 turn = Some(engine.waiting_reads().try_take(tenant, 1).ok_or(Stop::BufferFull)?);
             }
-            put(take(&mut batch)).await;
+            send(take(&mut batch)).await;
         }
     }
     // The connection goes back.
     drop((rows, turn));
-    put(batch).await;
+    send(batch).await;
     Ok(())
 }
 
@@ -121,12 +121,12 @@ async fn fold<F: RowFold>(
     mut buffer: UnboundedReceiver<BufferedBatch>,
 ) -> Result<F, Stop> {
     let mut folded = F::default();
-    while let Some((batch, part)) = buffer.recv().await {
+    while let Some((batch, permit)) = buffer.recv().await {
         let work = move || {
             for row in batch.rows {
                 folded.push_row(row.read().map_err(store_error(operation))?)?;
             }
-            drop(part);
+            drop(permit);
             Ok::<_, StoreError>(folded)
         };
         folded = by_size(tenant, batch.bytes, work).await.map_err(Stop::Failed)?;
