@@ -265,10 +265,15 @@ mod tests {
 
     #[test]
     fn a_small_payload_is_little_else_than_the_words_of_the_dictionary() {
-        let message = r#"[{"id":"0190d9b4-5a00-7000-8000-000000000001","role":"user","content":[{"type":"text","text":"Hello!"}]}]"#;
-        let payload = Payload::encode(1, message.as_bytes().to_vec()).unwrap();
-        assert!(payload.bytes.len() < message.len() * 2 / 3, "{}", payload.bytes.len());
-        assert_eq!(payload.as_stored().length(), message.len() as u64);
+        let message = |role, text| {
+            format!(
+                r#"{{"id":"0190d9b4-5a00-7000-8000-000000000001","role":"{role}","content":[{{"type":"text","text":"{text}"}}]}}"#
+            )
+        };
+        let messages = format!("[{},{}]", message("user", "Hello!"), message("assistant", "Good day!"));
+        let payload = Payload::encode(1, messages.as_bytes().to_vec()).unwrap();
+        assert!(payload.bytes.len() < messages.len() / 2, "{}", payload.bytes.len());
+        assert_eq!(payload.as_stored().length(), messages.len() as u64);
     }
 
     #[test]
