@@ -56,12 +56,9 @@ pub async fn check(loaded: &Loaded, extensions: Extensions) -> Vec<Finding> {
 
 fn check_variables(loaded: &Loaded, findings: &mut Vec<Finding>) {
     for unread in &loaded.unread_variables {
-        let variable = &unread.variable;
         findings.push(match &unread.meant {
-            Some(meant) => Finding::Error(format!(
-                "environment {variable}: no setting has this name, did you mean `{meant}`?"
-            )),
-            None => Finding::Warning(format!("environment {variable}: no setting has this name")),
+            Some(_) => Finding::Error(unread.to_string()),
+            None => Finding::Warning(unread.to_string()),
         });
     }
 }

@@ -148,7 +148,7 @@ fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<()> {
         Command::Healthcheck(args) => healthcheck::check(&load(cli.options)?.config, args),
         Command::CheckConfig => block_on(check_config::check(&load(cli.options)?, extensions)),
         Command::Serve(args) => block_on(serve::serve(load(cli.options.with_role(args.role))?, extensions)),
-        Command::Run(args) => block_on(run::run(load(cli.options)?.config, args, extensions)),
+        Command::Run(args) => block_on(run::run(load(cli.options)?, args, extensions)),
         Command::Runs(command) => block_on(runs::look(load(cli.options)?.config, command)),
         Command::Threads(command) => block_on(threads::look(load(cli.options)?.config, command)),
         Command::Agents(command) => block_on(agents::look(load(cli.options)?.config, command, extensions)),

@@ -14,7 +14,7 @@ use super::{JsonArgs, TenantArgs, store};
 use crate::agent::AgentEvent;
 use crate::agent::state::ExecutionBudget;
 use crate::app::{App, Extensions};
-use crate::config::Config;
+use crate::config::Loaded;
 use crate::ids::{RunId, SessionId};
 use crate::json::Object;
 use crate::lifecycle::StopSignals;
@@ -52,8 +52,16 @@ pub(super) struct RunArgs {
 }
 
 /// Runs an agent once.
-pub(super) async fn run(config: Config, args: RunArgs, extensions: Extensions) -> anyhow::Result<()> {
+pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -> anyhow::Result<()> {
     let text = text_of(&args)?;
+    for unread in loaded
+        .unread_variables
+        .iter()
+        .filter(|unread| unread.overridden.is_some())
+    {
+        print_note(format_args!("warning: {unread}"))?;
+    }
+    let config = loaded.config;
     let is_new = store::is_missing(&config)?;
     let app = App::build_with(&config, extensions).await?;
     store::name(&config, is_new)?;

@@ -24,9 +24,12 @@ pub(super) async fn serve(loaded: Loaded, extensions: Extensions) -> anyhow::Res
     let config = &loaded.config;
     telemetry::init(&config.log)?;
     for unread in &loaded.unread_variables {
+        let (key, set_by) = unread.overridden.clone().unzip();
         tracing::warn!(
             variable = unread.variable,
             meant = unread.meant,
+            key,
+            set_by = set_by.map(tracing::field::display),
             "a variable has no effect"
         );
     }

@@ -5,6 +5,7 @@
 //! A sign that variables can't have, such as `-` or `/`, is matched by `_`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use super::error::ConfigError;
@@ -22,13 +23,32 @@ const NEAR_PREFIX: &str = "AGENT_RUNTIME_";
 /// Callers of the service keep their key in this one.
 const CALLERS_KEY: &str = "AGENT_RUNTIME_KEY";
 
-/// A variable that looks like a setting and is none.
+/// What the variables of the repository's own tests and scripts begin with.
+const TEST_PREFIX: &str = "AGENT_RUNTIME_TEST_";
+
+/// A variable that looks like a setting and has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadVariable {
     /// Its name.
     pub variable: String,
     /// The variable that was meant, as far as can be told.
     pub meant: Option<String>,
+    /// The key that it would set, and what sets that key instead.
+    pub overridden: Option<(String, Origin)>,
+}
+
+impl fmt::Display for UnreadVariable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variable = &self.variable;
+        match (&self.meant, &self.overridden) {
+            (_, Some((key, origin))) => write!(f, "environment {variable}: no effect, since {origin} sets `{key}`"),
+            (Some(meant), None) => write!(
+                f,
+                "environment {variable}: no setting has this name, did you mean `{meant}`?"
+            ),
+            (None, None) => write!(f, "environment {variable}: no setting has this name"),
+        }
+    }
 }
 
 /// Keys whose value may hold a secret: with `_FILE` behind the name it is read from a file.
@@ -71,7 +91,7 @@ pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Setti
 pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings) -> Vec<UnreadVariable> {
     let names = environment.keys().filter_map(|variable| {
         let name = variable.strip_prefix(NEAR_PREFIX)?;
-        let is_read = name.starts_with('_') || variable == CALLERS_KEY;
+        let is_read = name.starts_with('_') || variable == CALLERS_KEY || variable.starts_with(TEST_PREFIX);
         (!is_read).then_some((variable, name.to_lowercase()))
     });
     let named = settings.iter().map(|(path, _)| path.clone());
@@ -91,9 +111,25 @@ pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings
             UnreadVariable {
                 variable: variable.clone(),
                 meant: meant.and_then(|name| known.get(name)).cloned(),
+                overridden: None,
             }
         })
+        .chain(overridden_openai_base_url(environment, settings))
         .collect()
+}
+
+/// Finds `OPENAI_BASE_URL` if a file names another address. A variable or flag of the service that does so was set for this start.
+fn overridden_openai_base_url(environment: &BTreeMap<String, String>, settings: &Settings) -> Option<UnreadVariable> {
+    let url = openai_base_url(environment)?;
+    let path = openai_base_url_key();
+    let (_, setting) = settings.iter().find(|(key, _)| **key == path)?;
+    let same = |other: &str| other.trim_end_matches('/') == url.trim().trim_end_matches('/');
+    let is_overridden = matches!(setting.origin, Origin::File { .. }) && !setting.value.as_str().is_some_and(same);
+    is_overridden.then(|| UnreadVariable {
+        variable: OPENAI_BASE_URL.to_owned(),
+        meant: None,
+        overridden: Some((dotted(&path), setting.origin.clone())),
+    })
 }
 
 /// Takes the address of the provider `openai` from the variable that OpenAI's clients use.
@@ -101,11 +137,19 @@ pub(super) fn apply_openai_base_url(
     environment: &BTreeMap<String, String>,
     settings: &mut Settings,
 ) -> Result<(), ConfigError> {
-    let Some(url) = environment.get(OPENAI_BASE_URL).filter(|url| !url.trim().is_empty()) else {
+    let Some(url) = openai_base_url(environment) else {
         return Ok(());
     };
-    let path = ["providers", "openai", "base_url"].map(str::to_owned).to_vec();
-    read_text(path, url, &from(OPENAI_BASE_URL), settings)
+    read_text(openai_base_url_key(), url, &from(OPENAI_BASE_URL), settings)
+}
+
+fn openai_base_url(environment: &BTreeMap<String, String>) -> Option<&str> {
+    let url = environment.get(OPENAI_BASE_URL)?;
+    (!url.trim().is_empty()).then_some(url)
+}
+
+fn openai_base_url_key() -> KeyPath {
+    ["providers", "openai", "base_url"].map(str::to_owned).to_vec()
 }
 
 fn from(variable: &str) -> Origin {

@@ -37,7 +37,7 @@ pub struct Loaded {
     pub file: Option<PathBuf>,
     /// Another file that would be read if the first were not there.
     pub unread_file: Option<PathBuf>,
-    /// Variables that look like settings and are none.
+    /// Variables that look like settings and have no effect.
     pub unread_variables: Vec<UnreadVariable>,
     settings: Settings,
 }

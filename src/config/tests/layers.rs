@@ -8,6 +8,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret as _;
 
 use super::{environment, file};
+use crate::config::loader::DEFAULTS;
 use crate::config::*;
 
 #[test]
@@ -251,4 +252,54 @@ fn openai_base_url_replaces_only_the_default_address() {
     assert_eq!(url(None, &[variable]), "http://127.0.0.1:11434/v1");
     assert_eq!(url(Some(file), &[variable]), "http://b/v1");
     assert_eq!(url(Some(file), &[variable, own]), "http://c/v1");
+}
+
+#[test]
+fn openai_base_url_that_a_file_overrides_is_told() {
+    let told = |file: &str, variables: &[(&str, &str)]| {
+        let (_directory, path) = self::file(file);
+        let loaded = load(&Sources {
+            file: Some(path),
+            environment: environment(variables),
+            ..Sources::default()
+        });
+        let unread = loaded.unwrap().unread_variables.into_iter().map(|unread| {
+            let (key, origin) = unread.overridden.unwrap();
+            let Origin::File { line, .. } = origin else {
+                panic!("{origin}")
+            };
+            (unread.variable, key, line)
+        });
+        unread.collect::<Vec<_>>()
+    };
+    let variable = ("OPENAI_BASE_URL", "http://127.0.0.1:11434/v1/");
+    let own = ("AGENT_RUNTIME__PROVIDERS__OPENAI__BASE_URL", "http://c/v1");
+    let named = |line| {
+        let key = "providers.openai.base_url".to_owned();
+        vec![("OPENAI_BASE_URL".to_owned(), key, line)]
+    };
+    let file = "[providers.openai]\nbase_url = 'http://b/v1'";
+    assert_eq!(told(file, &[variable]), named(2));
+    // The whole list of the defaults, as somebody has copied it.
+    let line = 1 + DEFAULTS.lines().position(|line| line == "[providers.openai]").unwrap();
+    let line = line
+        + 1
+        + DEFAULTS
+            .lines()
+            .skip(line)
+            .position(|line| line.starts_with("base_url"))
+            .unwrap();
+    assert_eq!(told(DEFAULTS, &[variable]), named(line));
+    // Neither is there an effect to miss, nor was it missed by chance.
+    assert_eq!(told(file, &[]), []);
+    assert_eq!(told(file, &[("OPENAI_BASE_URL", "")]), []);
+    assert_eq!(
+        told(
+            "[providers.openai]\nbase_url = 'http://127.0.0.1:11434/v1'",
+            &[variable]
+        ),
+        []
+    );
+    assert_eq!(told("[providers.openai]\nstream = false", &[variable]), []);
+    assert_eq!(told(file, &[variable, own]), []);
 }

@@ -166,7 +166,9 @@ async fn all_that_would_fail_later_fails_the_check() {
         .variable("AGENT_RUNTIME_HTTP_LISTEN", "127.0.0.1:9")
         .variable("AGENT_RUNTIME_PROVIDERS__OPENAI_BASE_URL", "http://x/v1")
         .variable("AGENT_RUNTIME_SERVICE_HOST", "10.0.0.1")
-        .variable("AGENT_RUNTIME_KEY", "ark_1");
+        .variable("AGENT_RUNTIME_KEY", "ark_1")
+        .variable("AGENT_RUNTIME_TEST_REDIS_URL", "redis://127.0.0.1:9")
+        .variable("OPENAI_BASE_URL", "http://x/v1");
     home.write("config/agents/x.toml", "model = 7");
     home.write("config/agents/y.toml", "model = 'nobody/m'");
     home.write("config/agents/keyless.toml", "model = 'openai/gpt-4.1'");
@@ -174,7 +176,10 @@ async fn all_that_would_fail_later_fails_the_check() {
     home.write("config/agents/more/z.toml", "model = 'demo/demo'");
     home.write("config/agents/notes.md", "");
     home.write("config/agent-runtime.toml", "");
-    home.write("agent-runtime.toml", "[log]\nfilter = 'info'\n");
+    home.write(
+        "agent-runtime.toml",
+        "[log]\nfilter = 'info'\n[providers.openai]\nbase_url = 'http://y/v1'\n",
+    );
     let checked = home.run(&["check-config"]).await;
     assert_eq!(checked.code, Some(1));
     assert!(checked.stdout.contains("log.filter = \"info\""), "{}", checked.stdout);
@@ -183,13 +188,14 @@ async fn all_that_would_fail_later_fails_the_check() {
         "error: environment AGENT_RUNTIME_PROVIDERS__OPENAI_BASE_URL: no setting has this name, did you mean \
          `AGENT_RUNTIME__PROVIDERS__OPENAI__BASE_URL`?",
         "warning: environment AGENT_RUNTIME_SERVICE_HOST: no setting has this name",
+        "warning: environment OPENAI_BASE_URL: no effect, since agent-runtime.toml:4 sets `providers.openai.base_url`",
         "warning: ./config/agent-runtime.toml is not read: ./agent-runtime.toml comes first",
         "warning: config/agents/more is not read: it is a directory",
         "warning: config/agents/notes.md is not read: its name does not end in .toml",
         "error: config/agents/x.toml: line 1: `model`: invalid type",
         "error: config/agents/y.toml: the agent \"y\" can't work: no provider is named \"nobody\"",
         "error: config/agents/keyless.toml: the agent \"keyless\" can't work: the provider \"openai\" has no API key: set OPENAI_API_KEY",
-        "error: the configuration has 5 errors and 4 warnings",
+        "error: the configuration has 5 errors and 5 warnings",
     ];
     let found: Vec<&str> = checked.stderr.lines().collect();
     assert_eq!(found.len(), expected.len(), "{}", checked.stderr);
@@ -348,14 +354,23 @@ async fn a_service_warns_of_agents_that_lack_a_key() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_variable_without_effect_is_a_warning_of_the_service() {
-    let home = Home::with_file().variable("AGENT_RUNTIME_HTTP_LISTEN", "127.0.0.1:9");
+    let home = Home::with_file()
+        .variable("AGENT_RUNTIME_HTTP_LISTEN", "127.0.0.1:9")
+        .variable("OPENAI_BASE_URL", "http://x/v1");
+    home.write("agent-runtime.toml", "[providers.openai]\nbase_url = 'http://y/v1'\n");
     let log = Service::start(&home).await.stop().await.stderr;
-    let line = log.lines().find(|line| line.contains("a variable has no effect"));
-    let line = line.unwrap_or_else(|| panic!("{log}"));
-    assert!(
-        line.contains("AGENT_RUNTIME_HTTP_LISTEN") && line.contains("AGENT_RUNTIME__HTTP__LISTEN"),
-        "{line}"
-    );
+    let lines: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("a variable has no effect"))
+        .collect();
+    let parts = [
+        ["AGENT_RUNTIME_HTTP_LISTEN", "AGENT_RUNTIME__HTTP__LISTEN"],
+        ["OPENAI_BASE_URL", "agent-runtime.toml:2"],
+    ];
+    assert_eq!(lines.len(), parts.len(), "{log}");
+    for (line, parts) in lines.into_iter().zip(parts) {
+        assert!(parts.iter().all(|part| line.contains(part)), "{line}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
