@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use super::SqliteStore;
+use super::file::StoreFile;
 use crate::fair_share::FairShare;
 use crate::store::driver_error::is_passing_error;
 use crate::store::open::{OpenError, StoreSettings};
@@ -35,6 +36,8 @@ impl SqliteStore {
         let options = parse(url)?.busy_timeout(settings.acquire_timeout);
         close_to_others(&options).await;
         connect_writer(&options).await?;
+        let file = options.get_filename().to_path_buf();
+        let file = StoreFile::at(file).map_err(|source| connect_error(&options, source))?;
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .acquire_timeout(settings.acquire_timeout)
@@ -48,6 +51,7 @@ impl SqliteStore {
             .test_before_acquire(false)
             .connect_lazy_with(options.read_only(true).create_if_missing(false));
         Ok(Self {
+            file,
             readers,
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),

@@ -3,6 +3,7 @@
 //! Writes run in tasks of their own, so a caller that goes away can't leave a transaction half done.
 
 mod connect;
+mod file;
 mod migrate;
 
 mod commit;
@@ -17,6 +18,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::connect::missing_file;
+use self::file::StoreFile;
 pub(crate) use self::migrate::migrate;
 use super::driver_error::task_error;
 use super::error::StoreError;
@@ -29,6 +31,8 @@ use crate::fair_share::FairShare;
 /// The store on SQLite.
 #[derive(Debug)]
 pub(crate) struct SqliteStore {
+    /// The file that the connections have open.
+    file: StoreFile,
     /// Read-only connections.
     readers: SqlitePool,
     /// Those of reads that wait for processors.
@@ -44,7 +48,7 @@ pub(crate) struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Runs a write to its end, whether or not the caller waits for it.
+    /// Runs a write to its end, whether or not the caller waits for it. Refuses it where nobody could read it afterwards.
     async fn write<T, E>(
         &self,
         operation: &'static str,
@@ -54,13 +58,17 @@ impl SqliteStore {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
+        self.file.check(operation)?;
         self.tasks.spawn(work).await.map_err(task_error(operation))?
     }
 }
 
 impl StoreHealth for SqliteStore {
     fn health_check(&self) -> StoreFuture<'_, ()> {
-        Box::pin(async { check_version(schema_version(self).await?) })
+        Box::pin(async {
+            self.file.check("check health")?;
+            check_version(schema_version(self).await?)
+        })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -3,10 +3,10 @@
 use std::error::Error as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_runtime::store::{OpenError, StoreError, StoreSettings, migrate, open};
+use agent_runtime::store::{CommitError, OpenError, StoreError, StoreSettings, migrate, open};
 use futures_util::future::join_all;
 
 use super::fixtures::Fixture;
@@ -47,6 +47,44 @@ async fn many_may_start_at_once() {
         let versions = database.number("select count(*) from schema_migrations").await;
         assert_eq!(usize::try_from(versions).unwrap(), versions_of_the_schema().len());
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_gone_takes_no_writes() {
+    let fixture = Fixture::new(Engine::Sqlite).await.unwrap();
+    let path = PathBuf::from(fixture.database.url().strip_prefix("sqlite://").unwrap());
+    let elsewhere = path.with_extension("away");
+    let told = async |cause: &str| {
+        let health = fixture.store.health_check().await.unwrap_err();
+        let commit = fixture.commit(None, &["lost"]);
+        let CommitError::Store(refused) = fixture.store.session_commit(&commit).await.unwrap_err() else {
+            panic!("the file is there")
+        };
+        for error in [health, refused] {
+            assert!(error.is_transient(), "{error:?}");
+            let source = error.source().unwrap().to_string();
+            assert!(
+                source.contains(cause) && source.contains(path.to_str().unwrap()),
+                "{source}"
+            );
+        }
+        commit.draft.session_id
+    };
+    let root = fixture.root(&["root"]).await;
+    fs::rename(&path, &elsewhere).unwrap();
+    let refused = [told("was removed").await, {
+        fs::write(&path, "").unwrap();
+        told("was replaced").await
+    }];
+    // Once it is back all is as before.
+    fs::rename(&elsewhere, &path).unwrap();
+    fixture.store.health_check().await.unwrap();
+    let child = fixture.child(&root, &["child"]).await;
+    let lookup = async |session_id| fixture.store.session_lookup(&fixture.tenant, session_id).await.unwrap();
+    for session_id in refused {
+        assert!(lookup(session_id).await.is_none());
+    }
+    assert!(lookup(child.head.session_id).await.is_some());
 }
 
 async fn another_schema_is_refused(fixture: Fixture) {

@@ -1,0 +1,58 @@
+//! Whether the file that is open is still the one at its path.
+//!
+//! A file that was removed lives on for those who have it open. What they write goes with them.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::{fs, io};
+
+use crate::store::error::StoreError;
+
+/// The file of a store.
+#[derive(Debug)]
+pub(super) struct StoreFile {
+    path: PathBuf,
+    identity: Identity,
+}
+
+/// What tells a file from all others: its device and its number there.
+type Identity = (u64, u64);
+
+/// The file is not at its path.
+#[derive(Debug, thiserror::Error)]
+enum FileGone {
+    #[error("the file {} was removed while it was in use", .path.display())]
+    Removed { path: PathBuf },
+    #[error("the file {} was replaced by another one while it was in use", .path.display())]
+    Replaced { path: PathBuf },
+}
+
+impl StoreFile {
+    /// Notes which file is at the path.
+    pub(super) fn at(path: PathBuf) -> io::Result<Self> {
+        let identity = identity(&fs::metadata(&path)?);
+        Ok(Self { path, identity })
+    }
+
+    /// Fails if the file is not at its path any more. It may come back, so trying again may help. This takes about a microsecond, less than
+    /// handing it to another thread.
+    pub(super) fn check(&self, operation: &'static str) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let gone = match fs::metadata(&self.path) {
+            Ok(found) if identity(&found) == self.identity => return Ok(()),
+            Ok(_) => FileGone::Replaced { path },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => FileGone::Removed { path },
+            // SQLite itself has the file open, and says what is wrong with it.
+            Err(_) => return Ok(()),
+        };
+        Err(StoreError::Unavailable {
+            operation,
+            source: gone.into(),
+        })
+    }
+}
+
+fn identity(metadata: &Metadata) -> Identity {
+    (metadata.dev(), metadata.ino())
+}
