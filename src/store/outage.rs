@@ -11,13 +11,13 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// Logs one line when the store goes away and one when it is back. `effect` says what that means, such as `no webhooks are sent`.
+    /// Logs one line when the store goes away and one when it is back. `effect` says what the outage means, such as `no webhooks are sent`.
     pub fn note<T>(&mut self, effect: &'static str, tried: &Result<T, StoreError>) {
         match tried {
             Err(error) if !self.is_away => {
                 tracing::warn!(effect, error = error as &dyn Error, "the store can't be used");
             }
-            Ok(_) if self.is_away => tracing::info!(effect, "the store can be used again"),
+            Ok(_) if self.is_away => tracing::info!(ended = effect, "the store can be used again"),
             Ok(_) | Err(_) => (),
         }
         self.is_away = tried.is_err();

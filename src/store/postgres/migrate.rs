@@ -26,7 +26,8 @@ pub(crate) async fn migrate(url: &str) -> Result<(), OpenError> {
 async fn migrate_on_conn(connection: &mut PgConnection) -> Result<(), StoreError> {
     let failed = store_error(OPERATION);
     let mut transaction = connection.begin().await.map_err(&failed)?;
-    sqlx::query("select pg_advisory_xact_lock($1)")
+    // The server's notice that a table exists already tells operators nothing.
+    sqlx::query("select pg_advisory_xact_lock($1), set_config('client_min_messages', 'warning', true)")
         .bind(LOCK)
         .execute(&mut *transaction)
         .await

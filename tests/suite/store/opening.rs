@@ -12,6 +12,7 @@ use futures_util::future::join_all;
 use super::fixtures::Fixture;
 use super::queue::fixtures::queued_run;
 use crate::support::databases::{Engine, TestDatabase};
+use crate::support::logs::{CapturedLog, listen};
 
 on_both_engines!(
     another_schema_is_refused,
@@ -85,6 +86,23 @@ async fn a_file_that_is_gone_takes_no_writes() {
         assert!(lookup(session_id).await.is_none());
     }
     assert!(lookup(child.head.session_id).await.is_some());
+}
+
+#[tokio::test]
+async fn a_second_start_says_nothing_of_tables_that_exist() {
+    let Some(database) = TestDatabase::empty(Engine::Postgres).await else {
+        return;
+    };
+    let log = CapturedLog::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    let _listening = listen(subscriber);
+    for _ in 0..2 {
+        migrate(database.url()).await.unwrap();
+    }
+    tracing::info!("the log is read");
+    let text = log.text();
+    assert!(text.contains("the log is read") && text.lines().count() == 1, "{text}");
 }
 
 async fn another_schema_is_refused(fixture: Fixture) {
