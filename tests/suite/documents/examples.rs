@@ -1,7 +1,8 @@
 //! Runs every command of the documents in order, against one service per document, and compares the answers that they show.
 
 use super::blocks::{Block, blocks, read};
-use super::known::{Known, parse_shown};
+use super::known::{Known, as_json, parse_shown};
+use super::order::check_order;
 use super::service::Service;
 
 /// What a command that is not run begins with: it needs what a test must not touch, or builds the service again.
@@ -113,8 +114,9 @@ fn check_answer(known: &mut Known, block: &Block, given: &str) -> Result<(), Str
         return known.check_lines(&block.text, given);
     }
     let shown = parse_shown(&block.text).map_err(|error| error.to_string())?;
-    let given = serde_json::from_str(given).map_err(|error| format!("{error} in the answer\n{given}"))?;
-    known.check_json("", &shown, &given)
+    let value = serde_json::from_str(given).map_err(|error| format!("{error} in the answer\n{given}"))?;
+    known.check_json("", &shown, &value)?;
+    check_order(&as_json(&block.text), given)
 }
 
 /// An answer that a document does not show must not be a problem or a failed run.

@@ -135,6 +135,11 @@ impl Known {
 
 /// Reads JSON in which a bare `…` stands for further members.
 pub(super) fn parse_shown(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(&as_json(text))
+}
+
+/// Makes JSON of what a document shows, with a member `…` for each bare one.
+pub(super) fn as_json(text: &str) -> String {
     let (mut json, mut open, mut in_string, mut escaped) = (String::new(), Vec::new(), false, false);
     for c in text.chars() {
         match c {
@@ -154,7 +159,7 @@ pub(super) fn parse_shown(text: &str) -> Result<Value, serde_json::Error> {
         escaped = in_string && c == '\\' && !escaped;
         json.push(c);
     }
-    serde_json::from_str(&json)
+    json
 }
 
 /// Tells whether the text has the parts between the ellipses, in order, and ends where they end.

@@ -8,6 +8,7 @@ mod examples;
 mod hooks;
 mod known;
 mod links;
+mod order;
 mod reference;
 mod run_errors;
 mod service;
