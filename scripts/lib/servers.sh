@@ -33,11 +33,14 @@ SERVERS_AS_USER=()
 # command finds them in AGENT_RUNTIME_TEST_POSTGRES_URL (a superuser on the
 # maintenance database) and AGENT_RUNTIME_TEST_REDIS_URL, the Python in
 # AGENT_RUNTIME_TEST_PYTHON and the libraries of Node.js in
-# AGENT_RUNTIME_TEST_NODE_MODULES, unless they can't be had.
+# AGENT_RUNTIME_TEST_NODE_MODULES, unless they can't be had or no tests are run:
+# only those set AGENT_RUNTIME_TEST_REQUIRE_SERVERS.
 servers_run() {
     servers_prepare
-    servers_prepare_python
-    servers_prepare_node
+    if [[ -n ${AGENT_RUNTIME_TEST_REQUIRE_SERVERS-} ]]; then
+        servers_prepare_python
+        servers_prepare_node
+    fi
     servers_start_postgres
     servers_start_redis
     servers_command "$@"
