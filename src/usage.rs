@@ -253,6 +253,12 @@ impl Price {
         amount.0.checked_div(self.output)
     }
 
+    /// Returns the least that so many tokens of input can cost: the provider may have all of them in its cache.
+    pub fn least_input_cost(&self, tokens: u64) -> Cost {
+        let least = self.input.min(self.cache_read).min(self.cache_write);
+        Cost(tokens.saturating_mul(least))
+    }
+
     /// Returns what the usage costs.
     pub fn cost(&self, usage: &Usage) -> Cost {
         let cached = usage.cache_read_tokens.saturating_add(usage.cache_write_tokens);

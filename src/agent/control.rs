@@ -12,7 +12,7 @@ use super::record_size::RecordSize;
 use super::state::{AgentState, ExecutionBudget, StopReason, StopSignal};
 use crate::clock::{Clock, Timestamp};
 use crate::json::{Object, Value};
-use crate::usage::{Price, Usage};
+use crate::usage::{Cost, Price, Usage};
 
 /// Names the budget as the source of stop signals.
 const BUDGET: &str = "budget";
@@ -22,10 +22,8 @@ const RECORD: &str = "record";
 const CANCELLATION: &str = "cancellation";
 /// Names the caller's wish for an early end as the source of stop signals.
 const STOP: &str = "stop";
-/// A provider that ignores the limit on its answer is cut at this many bytes per token that is left: about twice what text has.
-const MAX_BYTES_PER_TOKEN: u64 = 8;
-/// Bytes that an answer may have beyond that: a single token can be a whole line of blanks.
-const OVERRUN_SLACK: u64 = 256;
+/// Tokens by which the estimate of an answer may exceed what is left: a short answer can be of long words alone.
+const OVERRUN_SLACK: u64 = 8;
 
 /// Bounds one execution. Its guards read it between steps, its driver during them.
 ///
@@ -167,6 +165,12 @@ impl ExecutionControl {
         self.budget.max_cost.is_some() || self.parent.as_ref().is_some_and(|parent| parent.limits_cost())
     }
 
+    /// Tells whether tokens or what models cost are limited.
+    pub fn limits_usage(&self) -> bool {
+        let is_limited = self.budget.max_tokens.is_some() || self.budget.max_cost.is_some();
+        is_limited || self.parent.as_ref().is_some_and(|parent| parent.limits_usage())
+    }
+
     /// Returns the signal of the caller's cancellation, or else of its stop, if there is one.
     pub fn called_off(&self) -> Option<StopSignal> {
         let is_cancelled = self.cancellation.is_cancelled();
@@ -298,14 +302,16 @@ impl ExecutionControl {
     pub fn answer_limit(&self, pending: Usage, price: Option<&Price>) -> Option<AnswerLimit> {
         let usage = self.spent() + pending;
         let by_tokens = self.budget.max_tokens.map(|max| AnswerLimit {
-            tokens: max.saturating_sub(usage.total_tokens).max(1),
+            tokens: max.saturating_sub(usage.total_tokens),
             name: "max_tokens",
             value: json!(max),
         });
         let by_cost = self.budget.max_cost.zip(price).and_then(|(max, price)| {
-            let affordable = price.output_tokens_for(max.saturating_sub(usage.known_cost()))?;
+            let left = max.saturating_sub(usage.known_cost());
+            let is_spent = left == Cost::ZERO;
+            let tokens = if is_spent { 0 } else { price.output_tokens_for(left)? };
             Some(AnswerLimit {
-                tokens: affordable.max(1),
+                tokens,
                 name: "max_cost",
                 value: json!(max),
             })
@@ -365,10 +371,16 @@ pub struct AnswerLimit {
 }
 
 impl AnswerLimit {
-    /// Tells whether an answer of so many bytes can't be within the limit.
-    pub fn is_overrun(&self, answer_bytes: u64) -> bool {
-        let most = self.tokens.saturating_mul(MAX_BYTES_PER_TOKEN);
-        answer_bytes > most.saturating_add(OVERRUN_SLACK)
+    /// Returns the signal for a request of at least so many tokens that leaves nothing for an answer.
+    pub fn refusal(&self, input_tokens: u64) -> Option<StopSignal> {
+        let message = format!("too little is left for a request of at least {input_tokens} tokens and its answer");
+        let signal = || limit(StopReason::TokenLimitReached, self.name, self.value.clone(), &message).binding();
+        (self.tokens == 0).then(signal)
+    }
+
+    /// Tells whether an answer that can't be of fewer tokens is beyond the limit.
+    pub fn is_overrun(&self, least: u64) -> bool {
+        least > self.tokens.saturating_add(OVERRUN_SLACK)
     }
 
     /// Returns the signal for an answer that overran the limit.

@@ -1,4 +1,5 @@
-//! Guesses what a call used where nobody counts: by size, so that budgets hold with every server.
+//! Estimates what a call used where nobody counts, and the least that it can use before anybody has counted: by size, so that budgets hold
+//! with every server.
 
 use crate::agent::ports::ModelRequest;
 use crate::message::ContentPart;
@@ -6,6 +7,10 @@ use crate::usage::Usage;
 
 /// Bytes of text that count as one token.
 const BYTES_PER_TOKEN: u64 = 4;
+/// The most characters that a token stands for on average. Measured with the tokenizers of OpenAI (`o200k_base`, `cl100k_base`), Anthropic,
+/// Gemini and Qwen: at most 6.7 in prose of eight languages and 5.9 in code and JSON; the recorded requests have at most 4.8. Only lists of
+/// long words have more.
+const MAX_CHARS_PER_TOKEN: u64 = 8;
 
 /// Returns the usage of a request and an answer of so many bytes.
 pub fn estimated_usage(request_bytes: u64, answer_bytes: u64) -> Usage {
@@ -22,6 +27,44 @@ pub fn estimated_usage(request_bytes: u64, answer_bytes: u64) -> Usage {
 /// Returns how many tokens a text of so many bytes is about.
 pub fn estimated_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
+}
+
+/// Returns the fewest tokens that a text of so many characters can be, as [`chars_at_least`] counts them.
+pub(super) fn least_tokens(chars: u64) -> u64 {
+    chars / MAX_CHARS_PER_TOKEN
+}
+
+/// Returns the characters of a text. A row of the same sign counts once, since a single token can be a whole line of blanks or dashes.
+pub(super) fn chars_at_least(text: &str) -> u64 {
+    let is_counted = |before: u8, byte: u8| {
+        let begins_char = byte & 0xC0 != 0x80;
+        begins_char && (byte != before || byte.is_ascii_alphanumeric())
+    };
+    let bytes = text.as_bytes();
+    let after_first = bytes.windows(2).filter(|pair| is_counted(pair[0], pair[1])).count();
+    after_first as u64 + u64::from(!bytes.is_empty())
+}
+
+/// Returns the fewest tokens that the input of a request can be. What not every provider is sent, or counts by its words, is left out:
+/// reasoning, media, the schemas of tools.
+pub(super) fn least_input_tokens(request: &ModelRequest) -> u64 {
+    let messages = request.messages.iter();
+    let said: u64 = messages.map(|message| chars_of_content(&message.content)).sum();
+    let tools = request.tools.iter();
+    let offered: u64 = tools
+        .map(|tool| chars_at_least(&tool.name) + chars_at_least(&tool.description))
+        .sum();
+    least_tokens(said + offered + chars_at_least(&request.system))
+}
+
+fn chars_of_content(content: &[ContentPart]) -> u64 {
+    let part = |part: &ContentPart| match part {
+        ContentPart::Text(part) => chars_at_least(&part.text),
+        ContentPart::ToolCall(call) => chars_at_least(&call.name) + chars_at_least(&call.arguments),
+        ContentPart::ToolResult(result) => chars_of_content(&result.content),
+        _ => 0,
+    };
+    content.iter().map(part).sum()
 }
 
 /// Returns the size of the words of a request; its tools are not counted.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 
 use super::deltas::{Deltas, Told, tell_rest};
-use super::estimate::{content_bytes, estimated_usage, request_bytes};
+use super::estimate::{content_bytes, estimated_usage, least_input_tokens, request_bytes};
 use super::partial::PartialAnswer;
 use super::ports::{DriverPorts, ExchangePorts, ModelChoice};
 use super::structured::{Shaped, shaped};
@@ -172,7 +172,7 @@ impl Exchange {
     }
 }
 
-/// Returns the request for one of the models.
+/// Returns the request for one of the models, before hooks make it larger or smaller.
 fn fitted(ports: &ExchangePorts, choice: &ModelChoice, request: ModelRequest) -> Shaped {
     let left = ports.control.answer_limit(Usage::NOTHING, choice.price.as_ref());
     let left = left.map(|limit| limit.tokens);
@@ -254,14 +254,36 @@ fn withheld(response: ModelResponse) -> ModelResponse {
     }
 }
 
-/// Asks one model and tells of the request and its end.
+/// Returns the least that a request uses. Nobody asks for it where nothing limits it.
+fn least_usage(ports: &ExchangePorts, choice: &ModelChoice, request: &ModelRequest) -> Usage {
+    if !ports.control.limits_usage() {
+        return Usage::NOTHING;
+    }
+    let tokens = least_input_tokens(request);
+    Usage {
+        input_tokens: tokens,
+        total_tokens: tokens,
+        cost: choice.price.as_ref().map(|price| price.least_input_cost(tokens)),
+        ..Usage::default()
+    }
+}
+
+/// Asks one model and tells of the request and its end. A request that leaves nothing of the budget for an answer is not made.
 async fn ask_one(
     ports: &ExchangePorts,
     state: &AgentState,
     choice: &ModelChoice,
-    request: ModelRequest,
+    mut request: ModelRequest,
     live: Told,
 ) -> Answer {
+    let least = least_usage(ports, choice, &request);
+    if let Some(limit) = ports.control.answer_limit(least, choice.price.as_ref()) {
+        if let Some(signal) = limit.refusal(least.input_tokens) {
+            return cut(choice, PartialAnswer::new(0), signal);
+        }
+        let most = request.max_output_tokens.unwrap_or(limit.tokens);
+        request.max_output_tokens = Some(most.min(limit.tokens));
+    }
     let request_id = ModelRequestId::generate(&*ports.ids);
     let step_number = state.step_count() + 1;
     let began = ports.now();
@@ -276,7 +298,7 @@ async fn ask_one(
     let time_limit = ports.control.time_limit(state);
     let deltas = Deltas::new(&*ports.events, step_number, live);
     let offers_tools = !request.tools_of_provider(choice.model_ref.provider()).is_empty();
-    let answer = stream(ports, choice, request, deltas, time_limit).await;
+    let answer = stream(ports, choice, request, least, deltas, time_limit).await;
     let answer = if choice.price.is_some() {
         answer.partly_priced(offers_tools)
     } else {
@@ -301,17 +323,18 @@ async fn ask_one(
     answer
 }
 
-/// Reads the answer as it comes, until it ends or is cut.
+/// Reads the answer as it comes, until it ends or is cut. The request counts as `least` until its provider has counted it.
 async fn stream(
     ports: &ExchangePorts,
     choice: &ModelChoice,
     request: ModelRequest,
+    least: Usage,
     mut deltas: Deltas<'_>,
     time_limit: Option<Timestamp>,
 ) -> Answer {
     let control = &ports.control;
     let price = choice.price.as_ref();
-    let mut limit = control.answer_limit(Usage::NOTHING, price);
+    let mut limit = control.answer_limit(least, price);
     let asked = request_bytes(&request);
     let mut events = choice.model.stream(request);
     let interrupted = control.interrupted(time_limit);
@@ -334,20 +357,21 @@ async fn stream(
         };
         // A stream that is always ready would keep its thread from timers, readers and other runs.
         tokio::task::coop::consume_budget().await;
-        partial.push(&event);
-        let asks_again = matches!(event, ModelEvent::AttemptFailed { .. });
-        was_heard |= deltas.tell(event);
-        if asks_again {
-            limit = control.answer_limit(partial.failed_usage().priced(price), price);
-        }
-        if let Some(limit) = limit.as_ref().filter(|limit| limit.is_overrun(partial.bytes())) {
+        // A count cuts what comes after it: after the last one comes the end, with which nothing more is spent.
+        if let Some(limit) = limit.as_ref().filter(|limit| partial.output_tokens() > limit.tokens) {
             return cut(choice, partial, limit.overrun());
         }
-        let is_over = asks_again
-            || limit
-                .as_ref()
-                .is_some_and(|limit| partial.output_tokens() > limit.tokens);
-        if let Some(signal) = control.usage_limit(partial.used().priced(price)).filter(|_| is_over) {
+        partial.push(&event);
+        let asks_again = matches!(event, ModelEvent::AttemptFailed { .. });
+        if asks_again || matches!(event, ModelEvent::Usage(_)) {
+            let asked = partial.input_usage().map_or(least, |usage| usage.priced(price));
+            limit = control.answer_limit(partial.failed_usage().priced(price) + asked, price);
+        }
+        was_heard |= deltas.tell(event);
+        let Some(limit) = &limit else { continue };
+        let refusal = limit.refusal(least.input_tokens).filter(|_| asks_again);
+        let overrun = || limit.is_overrun(partial.least_tokens()).then(|| limit.overrun());
+        if let Some(signal) = refusal.or_else(overrun) {
             return cut(choice, partial, signal);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::estimate::estimated_usage;
+use super::estimate::{chars_at_least, estimated_usage, least_tokens};
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::message::{ContentPart, ReasoningPart};
@@ -21,7 +21,8 @@ pub(super) struct PartialAnswer {
     usage: Usage,
     /// What attempts have used that failed before this answer began.
     failed_usage: Usage,
-    bytes: u64,
+    /// The characters that have arrived.
+    chars: u64,
     has_begun: bool,
     /// The size of what has arrived since the provider last counted.
     uncounted: u64,
@@ -37,7 +38,7 @@ impl PartialAnswer {
             refusal: String::new(),
             usage: Usage::default(),
             failed_usage: Usage::default(),
-            bytes: 0,
+            chars: 0,
             has_begun: false,
             uncounted: 0,
         }
@@ -49,27 +50,27 @@ impl PartialAnswer {
             ModelEvent::TextDelta { text } => push(&mut self.text, text),
             ModelEvent::ReasoningDelta { text } => push(&mut self.reasoning, text),
             ModelEvent::RefusalDelta { text } => push(&mut self.refusal, text),
-            ModelEvent::ToolCallDelta { arguments, .. } => arguments.len(),
+            ModelEvent::ToolCallDelta { arguments, .. } => arguments,
             ModelEvent::Usage(usage) => {
                 self.usage = *usage;
                 self.uncounted = 0;
-                0
+                ""
             }
             ModelEvent::AttemptFailed { usage } => {
                 self.failed_usage = self.failed_usage + *usage;
                 self.usage = Usage::default();
-                0
+                ""
             }
-            ModelEvent::ToolCallStarted { .. } | ModelEvent::Completed(_) => 0,
+            ModelEvent::ToolCallStarted { .. } | ModelEvent::Completed(_) => "",
         };
         self.has_begun |= !matches!(event, ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. });
-        self.bytes += delta as u64;
-        self.uncounted += delta as u64;
+        self.chars += chars_at_least(delta);
+        self.uncounted += delta.len() as u64;
     }
 
-    /// Returns the size of what has arrived.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+    /// Returns the fewest tokens that what has arrived can be.
+    pub(super) fn least_tokens(&self) -> u64 {
+        least_tokens(self.chars)
     }
 
     /// Tells whether anything has arrived but a count of tokens.
@@ -82,9 +83,15 @@ impl PartialAnswer {
         self.usage.output_tokens
     }
 
-    /// Returns what has been used so far, failed attempts included.
-    pub(super) fn used(&self) -> Usage {
-        self.failed_usage + self.usage
+    /// Returns what the request has used, once the provider has counted it.
+    pub(super) fn input_usage(&self) -> Option<Usage> {
+        let usage = self.usage;
+        (usage.input_tokens > 0).then(|| Usage {
+            output_tokens: 0,
+            reasoning_tokens: 0,
+            total_tokens: usage.total_tokens.saturating_sub(usage.output_tokens),
+            ..usage
+        })
     }
 
     /// Returns what failed attempts have used.
@@ -121,7 +128,7 @@ impl PartialAnswer {
     }
 }
 
-fn push(text: &mut String, delta: &str) -> usize {
+fn push<'a>(text: &mut String, delta: &'a str) -> &'a str {
     text.push_str(delta);
-    delta.len()
+    delta
 }

@@ -86,7 +86,7 @@ async fn a_budget_counts_the_known_part() {
         .requests()
         .into_iter()
         .map(|request| request.max_output_tokens);
-    assert_eq!(limits.collect::<Vec<_>>(), [Some(40), Some(25), Some(10)]);
+    assert_eq!(limits.collect::<Vec<_>>(), [Some(39), Some(23), Some(7)]);
 }
 
 #[tokio::test(start_paused = true)]

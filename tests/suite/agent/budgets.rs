@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::hooks::probe::Probe;
 use super::setup::{Setup, last_words, transcript};
-use crate::support::fake_model::{Beat, asks_for, completed, says, text, usage};
+use crate::support::fake_model::{Beat, asks_for, completed, counted, says, text, usage};
 use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::memory_journal::MemoryJournal;
 
@@ -38,17 +38,6 @@ fn assert_stopped(state: &AgentState, reason: StopReason, limit: &str) {
         "{:?}",
         state.errors()
     );
-}
-
-/// Plays the answer on a server that counts no tokens.
-fn uncounted(beats: Vec<Beat>) -> Vec<Beat> {
-    let strip = |beat| match beat {
-        Beat::Event(ModelEvent::Completed(response)) => {
-            completed(response.content, response.finish_reason, usage(0, 0))
-        }
-        other => other,
-    };
-    beats.into_iter().map(strip).collect()
 }
 
 /// An agent that asks for a tool for ever.
@@ -88,7 +77,8 @@ async fn tokens_before_a_step_and_what_is_left_of_them_bounds_the_answer() {
         .iter()
         .map(|request| request.max_output_tokens)
         .collect();
-    assert_eq!(limits, [Some(40), Some(25), Some(10)]);
+    // Each request takes some itself, and a longer one takes more.
+    assert_eq!(limits, [Some(39), Some(23), Some(7)]);
     assert_eq!(state.usage().total_tokens, 45);
 }
 
@@ -121,8 +111,8 @@ async fn a_provider_that_ignores_the_limit_is_cut_by_size() {
     let setup = Setup::new([endless]).with_budget(budget(|b| b.max_tokens = Some(10)));
     let state = setup.run().await;
     assert_stopped(&state, StopReason::TokenLimitReached, "max_tokens");
-    // 8 bytes a token and 256 to spare.
-    assert_eq!(last_words(&state), "lorem ipsum ".repeat(29));
+    // 8 characters a token and 8 tokens to spare.
+    assert_eq!(last_words(&state), "lorem ipsum ".repeat(13));
     let response = state.last_step().unwrap().response.clone().unwrap();
     assert_eq!(response.finish_reason, FinishReason::Interrupted);
 }
@@ -159,7 +149,7 @@ async fn cost_before_a_step_and_what_is_left_of_it_bounds_the_answer() {
         .iter()
         .map(|request| request.max_output_tokens)
         .collect();
-    assert_eq!(limits, [Some(25), Some(15), Some(5)]);
+    assert_eq!(limits, [Some(24), Some(14), Some(3)]);
     assert_eq!(state.usage().cost, Cost::from_dollars(0.000_06));
 }
 
@@ -175,7 +165,7 @@ async fn an_answer_that_costs_too_much_is_cut() {
         text("never read"),
     ];
     let untold = (0..100).map(|_| text("lorem ipsum ")).chain([Beat::Hang]).collect();
-    for (beats, words, cost) in [(told, "a".to_owned(), 11.0), (untold, "lorem ipsum ".repeat(29), 87.0)] {
+    for (beats, words, cost) in [(told, "a".to_owned(), 11.0), (untold, "lorem ipsum ".repeat(13), 39.0)] {
         let setup = Setup::new([beats])
             .with_price(price)
             .with_budget(budget(|b| b.max_cost = max_cost));
@@ -294,7 +284,7 @@ async fn the_deadline_cuts_a_tool_and_its_call_gets_an_error_result() {
 async fn tokens_that_no_server_counts_are_estimated() {
     let echo = FakeTool::new("echo", Behaviour::EchoArguments);
     let arguments = format!(r#"{{"note": "{}"}}"#, "x".repeat(84));
-    let answers = ["c1", "c2", "c3", "c4"].map(|id| uncounted(asks_for(&[(id, "echo", &arguments)])));
+    let answers = ["c1", "c2", "c3", "c4"].map(|id| counted(asks_for(&[(id, "echo", &arguments)]), usage(0, 0)));
     let setup = Setup::new(answers)
         .with_tool(&echo)
         .with_budget(budget(|b| b.max_tokens = Some(60)));

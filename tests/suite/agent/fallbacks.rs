@@ -334,11 +334,11 @@ async fn an_attempt_is_bounded_by_what_those_before_it_have_left() {
     let told = |output| Beat::Event(ModelEvent::Usage(usage(0, output)));
     let endless = || (0..100).map(|_| text("lorem ipsum "));
     for budget in [tokens, dollars] {
-        // 90 are spent and 10 left: 8 bytes for each of them, and 256 to spare.
+        // 90 are spent and 10 left: 8 characters for each of them, and 8 tokens to spare.
         let failed = Beat::Event(ModelEvent::AttemptFailed { usage: usage(60, 30) });
         let untold: Vec<_> = std::iter::once(failed.clone()).chain(endless()).collect();
         let counted = vec![failed, text("a"), told(10), text("b"), told(11), text("never read")];
-        for (beats, words) in [(untold, "lorem ipsum ".repeat(29)), (counted, "ab".to_owned())] {
+        for (beats, words) in [(untold, "lorem ipsum ".repeat(13)), (counted, "ab".to_owned())] {
             let setup = Setup::new([beats]).with_price(price).with_budget(budget.clone());
             let state = setup.run().await;
             assert_eq!(state.stop_reason(), Some(StopReason::TokenLimitReached));

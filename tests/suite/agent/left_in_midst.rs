@@ -17,7 +17,7 @@ use serde_json::json;
 use super::comparison::{difference, normal, uncertain, without_ends};
 use super::setup::Setup;
 use crate::support::clock::TestClock;
-use crate::support::fake_model::{Beat, asks_for, says};
+use crate::support::fake_model::{Beat, asks_for, counted, says, usage};
 use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::memory_journal::{Break, MemoryJournal, written};
 
@@ -199,11 +199,17 @@ fn stories() -> Vec<Story> {
         },
         Story {
             budget: ExecutionBudget {
-                max_tokens: Some(30),
+                max_tokens: Some(300),
                 ..ExecutionBudget::unlimited()
             },
             ends: (ExecutionStatus::Stopped, StopReason::TokenLimitReached),
-            ..Story::new("tokens", answers())
+            ..Story::new(
+                "tokens",
+                answers()
+                    .into_iter()
+                    .map(|answer| counted(answer, usage(100, 50)))
+                    .collect(),
+            )
         },
         Story {
             budget: ExecutionBudget {

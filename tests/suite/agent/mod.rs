@@ -23,6 +23,7 @@ mod resumption;
 mod round_trips;
 mod scripted;
 mod should_stop;
+mod spending;
 mod state;
 mod steering;
 mod stops;

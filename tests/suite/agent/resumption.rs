@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 
 use super::setup::{Setup, shown};
 use crate::support::clock::TestClock;
-use crate::support::fake_model::{Beat, asks_for, says};
+use crate::support::fake_model::{Beat, asks_for, counted, says, usage};
 use crate::support::fake_tool::{Behaviour, FakeTool};
 
 /// Keeps the state at the execution's beginning and after each step, as a store of steps would see it.
@@ -145,10 +145,10 @@ fn stories() -> Vec<Story> {
             )
         },
         Story {
-            budget: budget(None, Some(40)),
+            budget: budget(None, Some(400)),
             ..Story::new(
                 "tokens",
-                vec![echo(), echo(), echo()],
+                vec![counted(echo(), usage(100, 50)); 3],
                 (ExecutionStatus::Stopped, StopReason::TokenLimitReached),
             )
         },

@@ -13,6 +13,8 @@ use crate::support::test_app::TestApp;
 on_every_store!(
     steps_are_limited,
     tokens_are_limited,
+    a_conversation_that_does_not_fit_is_not_sent,
+    a_ceiling_of_cost_is_no_less_for_a_long_input,
     time_cuts_a_running_answer_and_keeps_it,
     cost_needs_a_price_and_is_limited
 );
@@ -55,7 +57,7 @@ async fn tokens_are_limited(database: TestDatabase) {
     app.put_agent("calc", json!({"model": "mock/m", "tools": ["calculator"]}))
         .await;
     let result = app
-        .run_with(json!({"agent": "calc", "input": "go", "budget": {"max_tokens": 40}}))
+        .run_with(json!({"agent": "calc", "input": "go", "budget": {"max_tokens": 80}}))
         .await;
     assert_eq!(
         (&result["status"], &result["stop_reason"]),
@@ -72,7 +74,56 @@ async fn tokens_are_limited(database: TestDatabase) {
                 .unwrap()
         })
         .collect();
-    assert_eq!(limits, [40, 25, 10], "what is left bounds each request");
+    // The tool and the first message take 36 tokens at least, and each step 4 more.
+    assert_eq!(limits, [44, 25, 6], "what is left bounds each request");
+    app.finish().await;
+}
+
+async fn a_conversation_that_does_not_fit_is_not_sent(database: TestDatabase) {
+    let mock = MockModel::start(|_| Reply::text(&"Paris is the capital of France. ".repeat(150))).await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let first = app.run_with(json!({"agent": "echo", "input": "Tell me all."})).await;
+    for (most, status, signal) in [
+        (100, "stopped", json!("max_tokens is 100")),
+        (10_000, "completed", json!(null)),
+    ] {
+        let body = json!({"base_session_id": first["session_id"], "input": "More.", "budget": {"max_tokens": most}});
+        let asked = mock.asked();
+        let result = app.run_with(body).await;
+        assert_eq!(result["status"], status, "{result:#}");
+        assert_eq!(mock.asked() - asked, usize::from(status == "completed"));
+        if signal.is_null() {
+            assert_eq!(result["stop_signal"], signal);
+            continue;
+        }
+        assert_eq!(result["stop_reason"], "token_limit_reached");
+        assert_eq!(result["usage"]["total_tokens"], 0);
+        let message = result["stop_signal"]["message"].as_str().unwrap();
+        assert!(message.ends_with(signal.as_str().unwrap()), "{message}");
+        // Nothing of the conversation is lost.
+        let next = app.run_with(json!({"base_session_id": result["session_id"], "input": "Go on."}));
+        assert_eq!(next.await["status"], "completed");
+    }
+    app.finish().await;
+}
+
+async fn a_ceiling_of_cost_is_no_less_for_a_long_input(database: TestDatabase) {
+    let mock = MockModel::echoing().await;
+    let settings = [
+        ("limits.each_tenant.max_cost", "0.001"),
+        ("prices.'mock/m'.input", "1.0"),
+        ("prices.'mock/m'.output", "4.0"),
+    ];
+    let app = TestApp::start_bare(database.url(), &mock, &settings).await;
+    app.put_agent("plain", json!({"model": "mock/m"})).await;
+    let result = app
+        .run_with(json!({"agent": "plain", "input": "What is it? ".repeat(40_000)}))
+        .await;
+    assert_eq!(
+        (&result["status"], &result["stop_reason"]),
+        (&json!("stopped"), &json!("token_limit_reached"))
+    );
+    assert_eq!((mock.asked(), &result["usage"]["cost"]), (0, &json!(0.0)));
     app.finish().await;
 }
 
@@ -110,7 +161,7 @@ async fn cost_needs_a_price_and_is_limited(database: TestDatabase) {
         .await;
     // Each answer has 10 tokens of input and 5 of output: 2 cents.
     let result = app
-        .run_with(json!({"agent": "calc", "input": "go", "budget": {"max_cost": 0.05}}))
+        .run_with(json!({"agent": "calc", "input": "go", "budget": {"max_cost": 0.1}}))
         .await;
     assert_eq!(
         (&result["status"], &result["stop_reason"]),

@@ -104,6 +104,15 @@ pub(crate) fn completed(content: Vec<ContentPart>, finish_reason: FinishReason, 
     })))
 }
 
+/// The same answer, of which the provider counts so much.
+pub(crate) fn counted(beats: Vec<Beat>, usage: Usage) -> Vec<Beat> {
+    let count = |beat| match beat {
+        Beat::Event(ModelEvent::Completed(response)) => completed(response.content, response.finish_reason, usage),
+        other => other,
+    };
+    beats.into_iter().map(count).collect()
+}
+
 /// A final answer of 10 input and 5 output tokens.
 pub(crate) fn says(words: &str) -> Vec<Beat> {
     let content = vec![ContentPart::text(words)];
