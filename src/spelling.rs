@@ -11,6 +11,13 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// Finds the candidate of which `name` is a slip of the hand: too near to be a name of its own. Stricter than [`nearest`].
+pub fn misspelt<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let mut candidates = candidates.into_iter();
+    candidates.find(|candidate| strsim::normalized_damerau_levenshtein(&name, candidate) >= 0.75)
+}
+
 /// Finds the known name that was meant, in a decoder's message that puts an unknown name and then the known ones into backticks.
 pub fn meant(message: &str) -> Option<&str> {
     let mut named = message.split('`').skip(1).step_by(2);
@@ -45,6 +52,23 @@ mod tests {
             ("invalid type: integer 7", None),
         ] {
             assert_eq!(meant(message), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn only_a_slip_is_a_misspelling() {
+        for (typed, wanted) in [
+            ("metdata", Some("metadata")),
+            ("systemprompt", Some("system_prompt")),
+            ("Text", Some("text")),
+            ("txt", Some("text")),
+            ("next", Some("text")),
+            ("hologram", None),
+            ("text_and_more", None),
+            ("meta", None),
+        ] {
+            let found = misspelt(typed, ["metadata", "system_prompt", "text"]);
+            assert_eq!(found, wanted, "for `{typed}`");
         }
     }
 

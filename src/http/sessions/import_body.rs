@@ -4,12 +4,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::import_part::decode_parts;
 use crate::agent::AgentDefinition;
 use crate::clock::Timestamp;
 use crate::http::HttpState;
 use crate::http::codes::ProblemCode;
 use crate::http::input::check_section;
 use crate::http::json_body::decode_part;
+use crate::http::json_scan::escape_token;
 use crate::http::problem::Problem;
 use crate::http::runs::{check_metadata, check_variables, check_year};
 use crate::ids::MessageId;
@@ -17,9 +19,25 @@ use crate::json::{Object, Unread};
 use crate::message::{ContentPart, Message, MessageTags, ProviderFields, Role};
 use crate::run::{ImportContext, ImportRequest, RequestKey};
 use crate::session::{ContextState, EnvironmentState};
+use crate::spelling::misspelt;
 
 /// The most messages of a history to make.
 const MAX_MESSAGES: usize = 20_000;
+
+/// The keys of an environment, and of a context.
+const ENVIRONMENT_KEYS: [&str; 2] = ["variables", "resources"];
+const CONTEXT_KEYS: [&str; 10] = [
+    "agent_id",
+    "parent_agent_id",
+    "created_at",
+    "model",
+    "system_prompt",
+    "response_format",
+    "overrides",
+    "metadata",
+    "execution_count",
+    "updated_at",
+];
 
 /// The most executions an imported agent can have had: what every JSON reader takes for the same number.
 const MAX_EXECUTION_COUNT: u64 = 1 << 53;
@@ -32,10 +50,10 @@ pub(in crate::http) struct ImportSession {
     #[serde(default)]
     #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
     agent: Option<String>,
-    /// Variables and resources. Unknown keys are kept.
+    /// Variables and resources. Unknown keys are kept, unless they look like a misspelt one.
     #[serde(default)]
     environment_state: Option<EnvironmentState>,
-    /// The agent's session data; every field may be left out. Unknown keys are kept.
+    /// The agent's session data; every field may be left out. Unknown keys are kept, unless they look like a misspelt one.
     #[serde(default)]
     #[schema(value_type = Option<ContextState>)]
     context_state: Option<ImportContext>,
@@ -95,6 +113,7 @@ impl ImportSession {
             return invalid("/agent", AgentDefinition::NAME_RULE);
         }
         let context = self.context_state.unwrap_or_default();
+        check_spelling(&context.other, &CONTEXT_KEYS, "/context_state")?;
         check_metadata(&context.metadata, "/context_state/metadata")?;
         if context.execution_count > MAX_EXECUTION_COUNT {
             return invalid("/context_state/execution_count", "the number is too large");
@@ -102,6 +121,7 @@ impl ImportSession {
         check_year(context.created_at, "/context_state/created_at")?;
         check_year(context.updated_at, "/context_state/updated_at")?;
         let environment = self.environment_state.unwrap_or_default();
+        check_spelling(&environment.other, &ENVIRONMENT_KEYS, "/environment_state")?;
         check_variables(&environment.variables, "/environment_state/variables")?;
         let messages = self.message_history_state.unwrap_or_default().messages;
         if messages.len() > MAX_MESSAGES {
@@ -149,22 +169,14 @@ impl ImportMessage {
     }
 }
 
-/// Decodes parts. Those of unknown kinds are kept as they are, so a decoder alone would take anything for a part.
-fn decode_parts(raw: &RawValue, place: &str) -> Result<Vec<ContentPart>, Problem> {
-    let parts: Vec<&RawValue> = decode_part(raw, place)?;
-    let placed = parts.into_iter().enumerate();
-    placed
-        .map(|(index, part)| {
-            let place = format!("{place}/{index}");
-            if part.get().starts_with('{') {
-                decode_part(part, &place)
-            } else {
-                Err(Problem::of_field(
-                    ProblemCode::InvalidField,
-                    place,
-                    "not a content part: an object",
-                ))
-            }
-        })
-        .collect()
+/// Refuses unknown keys that stand for known ones. All others are kept: a later version may have them.
+fn check_spelling(unknown: &Object, known: &[&str], place: &str) -> Result<(), Problem> {
+    let slips = unknown
+        .keys()
+        .filter_map(|key| Some((key, misspelt(key, known.iter().copied())?)));
+    slips.into_iter().next().map_or(Ok(()), |(key, meant)| {
+        let pointer = format!("{place}/{}", escape_token(key));
+        let words = format!("unknown field `{key}`; did you mean `{meant}`?");
+        Err(Problem::of_field(ProblemCode::UnknownField, pointer, words))
+    })
 }

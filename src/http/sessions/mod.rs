@@ -5,6 +5,7 @@ mod delete;
 mod etag;
 mod import;
 mod import_body;
+mod import_part;
 mod list;
 mod show;
 mod stream;

@@ -6,6 +6,7 @@ use super::service::Service;
 
 on_every_store! {
     a_session_is_made_of_given_states_and_continued,
+    what_would_be_lost_is_refused,
 }
 
 async fn a_session_is_made_of_given_states_and_continued(service: &Service) {
@@ -52,4 +53,138 @@ async fn a_session_is_made_of_given_states_and_continued(service: &Service) {
         (&made["message_count"], &made["environment_state"]["theme"]),
         (&json!(2), &json!("dark"))
     );
+}
+
+type LostPart = ((&'static str, Value), &'static str, &'static str, &'static str);
+
+/// Parts that nobody would read again, with who says them, and the code, the pointer and words of the problem.
+fn lost_parts() -> [LostPart; 12] {
+    let user = |part: Value| ("user", part);
+    [
+        (
+            user(json!({"type": "text", "txt": "hello"})),
+            "unknown_field",
+            "/txt",
+            "did you mean `text`?",
+        ),
+        (
+            user(json!({"type": "text", "text": "hello", "x": 1})),
+            "unknown_field",
+            "/x",
+            "unknown field `x`",
+        ),
+        (
+            user(json!({"typ": "text", "text": "hello"})),
+            "missing_field",
+            "/type",
+            "`type`",
+        ),
+        (user(json!({"type": "text"})), "missing_field", "/text", "`text`"),
+        (
+            user(json!({"type": 5, "text": "a"})),
+            "invalid_field",
+            "/type",
+            "invalid type",
+        ),
+        (
+            user(json!({"type": "txt", "text": "hello"})),
+            "invalid_field",
+            "/type",
+            "did you mean `text`?",
+        ),
+        (
+            user(json!({"type": "image_url", "image_url": {"url": "https://a.example/a.png"}})),
+            "invalid_field",
+            "/type",
+            "did you mean `image`?",
+        ),
+        (
+            user(json!({"type": "image", "source": {"kind": "url", "url": "https://a.example/a.png", "size": 1}})),
+            "unknown_field",
+            "/source/size",
+            "`size`",
+        ),
+        (
+            user(json!({"type": "tool_use", "id": "c", "name": "t", "input": {}})),
+            "invalid_field",
+            "/type",
+            "`tool_call`",
+        ),
+        (
+            user(json!({"type": "tool_result", "tool_use_id": "c", "content": []})),
+            "unknown_field",
+            "/tool_use_id",
+            "`call_id`",
+        ),
+        (
+            (
+                "assistant",
+                json!({"type": "tool_call", "id": "c", "name": "t", "arguments": {}}),
+            ),
+            "invalid_field",
+            "/arguments",
+            "expected a string",
+        ),
+        (
+            (
+                "tool",
+                json!({"type": "tool_result", "call_id": "c", "name": "t", "content": [{"type": "text", "txt": "2"}]}),
+            ),
+            "unknown_field",
+            "/content/0/txt",
+            "did you mean `text`?",
+        ),
+    ]
+}
+
+/// Keys that nobody would read again, with the pointer and words of the problem.
+fn lost_keys() -> [(Value, &'static str, &'static str); 3] {
+    [
+        (
+            json!({"context_state": {"systemprompt": "x"}}),
+            "/context_state/systemprompt",
+            "did you mean `system_prompt`?",
+        ),
+        (
+            json!({"context_state": {"metdata": {"a": 1}}}),
+            "/context_state/metdata",
+            "did you mean `metadata`?",
+        ),
+        (
+            json!({"environment_state": {"variabels": {"a": 1}}}),
+            "/environment_state/variabels",
+            "did you mean `variables`?",
+        ),
+    ]
+}
+
+async fn what_would_be_lost_is_refused(service: &Service) {
+    let parts = lost_parts();
+    let parts = parts.into_iter().map(|((role, part), code, field, words)| {
+        let hello = json!({"role": "user", "content": "hello"});
+        let body = json!({"message_history_state": {"messages": [hello, {"role": role, "content": [part]}]}});
+        let pointer = format!("/message_history_state/messages/1/content/0{field}");
+        (body, code, pointer, words)
+    });
+    let states = lost_keys();
+    let states = states.map(|(body, pointer, words)| (body, "unknown_field", pointer.to_owned(), words));
+    for (body, code, pointer, words) in parts.chain(states) {
+        let answer = service.post("/v1/sessions", &body).await;
+        assert_eq!(answer.code(), code, "{body}: {}", answer.text());
+        answer.assert_problem(code);
+        let error = &answer.json()["errors"][0];
+        assert_eq!(error["pointer"], pointer, "{error:#}");
+        assert!(error["message"].as_str().unwrap().contains(words), "{error:#}");
+    }
+    assert_eq!(service.get("/v1/sessions").await["data"], json!([]));
+    // What a later version may have written comes back as it was sent.
+    let content = json!([{"type": "text", "text": "hello"}, {"type": "hologram", "depth": 3}]);
+    let body = json!({
+        "environment_state": {"disks": {"a": 1}}, "context_state": {"moods": [1]},
+        "message_history_state": {"messages": [{"role": "user", "content": content}]},
+    });
+    let made = service.post("/v1/sessions", &body).await.ok();
+    assert_eq!(made["environment_state"]["disks"], json!({"a": 1}));
+    assert_eq!(made["context_state"]["moods"], json!([1]));
+    assert_eq!(made["message_history_state"]["messages"][0]["content"], content);
 }

@@ -1,0 +1,247 @@
+//! A content part of a session to make. Strict where a part is of a known type or looks like a mistake; a type that a later version may
+//! have is kept as it is.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::http::codes::ProblemCode;
+use crate::http::input::InputSource;
+use crate::http::json_body::decode_part;
+use crate::http::json_errors::decode_problem;
+use crate::http::problem::Problem;
+use crate::json::{Object, Objects, RawJson, Value};
+use crate::message::{
+    Citation, ContentPart, DocumentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart, ToolCall,
+    ToolResult,
+};
+use crate::spelling::misspelt;
+
+const TYPE: &str = "type";
+
+/// The types of parts.
+const KNOWN: [&str; 8] = [
+    "text",
+    "image",
+    "document",
+    "tool_call",
+    "tool_result",
+    "reasoning",
+    "refusal",
+    "opaque",
+];
+
+/// The types that parts have in the interfaces of providers, which no version of the service will use.
+const FOREIGN: [&str; 16] = [
+    "image_url",
+    "input_text",
+    "input_image",
+    "input_file",
+    "input_audio",
+    "output_text",
+    "file",
+    "function",
+    "function_call",
+    "function_call_output",
+    "tool_use",
+    "server_tool_use",
+    "thinking",
+    "redacted_thinking",
+    "inline_data",
+    "file_data",
+];
+
+/// The fields of a part by its type: what [`ContentPart`] has, and nothing else.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum ImportPart {
+    Text {
+        text: String,
+        #[serde(default)]
+        citations: Vec<Citation>,
+        #[serde(default)]
+        signature: Option<String>,
+    },
+    Image {
+        source: InputSource,
+        #[serde(default)]
+        detail: Option<String>,
+    },
+    Document {
+        source: InputSource,
+        #[serde(default)]
+        name: Option<String>,
+    },
+    ToolCall {
+        id: String,
+        name: String,
+        arguments: String,
+        #[serde(default)]
+        signature: Option<String>,
+    },
+    ToolResult {
+        call_id: String,
+        name: String,
+        content: Vec<Value>,
+        #[serde(default)]
+        is_error: bool,
+    },
+    Reasoning {
+        text: String,
+        #[serde(default)]
+        signature: Option<String>,
+        #[serde(default)]
+        encrypted: Option<String>,
+        #[serde(default)]
+        id: Option<String>,
+    },
+    Refusal {
+        text: String,
+    },
+    Opaque {
+        provider: String,
+        raw: RawJson,
+    },
+}
+
+/// Decodes the parts of a message; `place` is the JSON pointer to them.
+pub(super) fn decode_parts(raw: &RawValue, place: &str) -> Result<Vec<ContentPart>, Problem> {
+    parts_of(decode_part(raw, place)?, place)
+}
+
+fn parts_of(parts: Vec<Value>, place: &str) -> Result<Vec<ContentPart>, Problem> {
+    let placed = parts.into_iter().enumerate();
+    placed
+        .map(|(index, part)| part_of(part, &format!("{place}/{index}")))
+        .collect()
+}
+
+fn part_of(part: Value, place: &str) -> Result<ContentPart, Problem> {
+    let Value::Object(mut fields) = part else {
+        let words = "not a content part: an object";
+        return Err(Problem::of_field(ProblemCode::InvalidField, place, words));
+    };
+    let Some(kind) = fields.remove(TYPE) else {
+        let place = format!("{place}/{TYPE}");
+        return Err(Problem::of_field(
+            ProblemCode::MissingField,
+            place,
+            "missing field `type`",
+        ));
+    };
+    let name = kind.as_str();
+    if name.is_some_and(|name| KNOWN.contains(&name)) {
+        let tagged = Object::from_iter(name.map(|name| (name.to_owned(), Value::Object(fields))));
+        return content_of(decode(Value::Object(tagged), place)?, place);
+    }
+    if name.is_none_or(|name| FOREIGN.contains(&name) || misspelt(name, KNOWN).is_some()) {
+        // No such variant.
+        let part = decode(kind, &format!("{place}/{TYPE}"))?;
+        return content_of(part, place);
+    }
+    fields.insert(TYPE.to_owned(), kind);
+    Ok(ContentPart::Unknown(Value::Object(fields)))
+}
+
+fn decode(tagged: Value, place: &str) -> Result<ImportPart, Problem> {
+    serde_path_to_error::deserialize(Objects::new(tagged)).map_err(|error| decode_problem(place, &error))
+}
+
+fn content_of(part: ImportPart, place: &str) -> Result<ContentPart, Problem> {
+    Ok(match part {
+        ImportPart::Text {
+            text,
+            citations,
+            signature,
+        } => ContentPart::Text(TextPart {
+            text,
+            citations,
+            signature,
+        }),
+        ImportPart::Image { source, detail } => ContentPart::Image(ImagePart {
+            source: source_of(source),
+            detail,
+        }),
+        ImportPart::Document { source, name } => ContentPart::Document(DocumentPart {
+            source: source_of(source),
+            name,
+        }),
+        ImportPart::ToolCall {
+            id,
+            name,
+            arguments,
+            signature,
+        } => ContentPart::ToolCall(ToolCall {
+            id,
+            name,
+            arguments,
+            signature,
+        }),
+        ImportPart::ToolResult {
+            call_id,
+            name,
+            content,
+            is_error,
+        } => ContentPart::ToolResult(ToolResult {
+            call_id,
+            name,
+            content: parts_of(content, &format!("{place}/content"))?,
+            is_error,
+        }),
+        ImportPart::Reasoning {
+            text,
+            signature,
+            encrypted,
+            id,
+        } => ContentPart::Reasoning(ReasoningPart {
+            text,
+            signature,
+            encrypted,
+            id,
+        }),
+        ImportPart::Refusal { text } => ContentPart::Refusal { text },
+        ImportPart::Opaque { provider, raw } => ContentPart::Opaque(OpaquePart { provider, raw }),
+    })
+}
+
+/// Takes the addresses of a history as they are: they may name what only its provider reads.
+fn source_of(source: InputSource) -> MediaSource {
+    match source {
+        InputSource::Url { url } => MediaSource::Url { url },
+        InputSource::Base64 { media_type, data } => MediaSource::Base64 { media_type, data },
+        InputSource::ProviderFile { provider, file_id } => MediaSource::ProviderFile { provider, file_id },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, value::to_raw_value};
+
+    use super::*;
+
+    /// What a session shows can be sent back.
+    #[test]
+    fn every_kind_of_part_is_taken_as_it_is_shown() {
+        let source = json!({"kind": "base64", "media_type": "image/png", "data": "AAAA"});
+        let file = json!({"kind": "provider_file", "provider": "openai", "file_id": "file-1"});
+        let parts = json!([
+            {"type": "text", "text": "hi"},
+            {"type": "text", "text": "", "citations": ["{\"a\": 1e2}"], "signature": "s"},
+            {"type": "image", "source": {"kind": "url", "url": "s3://a/b.png"}, "detail": "low"},
+            {"type": "image", "source": source},
+            {"type": "document", "source": file, "name": "a.pdf"},
+            {"type": "tool_call", "id": "c", "name": "t", "arguments": "{\"a\": ", "signature": "s"},
+            {"type": "tool_result", "call_id": "c", "name": "t", "is_error": true, "content": [
+                {"type": "text", "text": "1"}, {"type": "hologram", "depth": 0.1}]},
+            {"type": "reasoning", "text": "", "signature": "s", "encrypted": "e", "id": "r"},
+            {"type": "refusal", "text": "no"},
+            {"type": "opaque", "provider": "mistral", "raw": "{\"a\": 1e2}"},
+            {"type": "hologram", "depth": 3},
+        ]);
+        let decoded = decode_parts(&to_raw_value(&parts).unwrap(), "").unwrap_or_else(|problem| panic!("{problem:?}"));
+        let expected: Vec<ContentPart> = serde_json::from_value(parts.clone()).unwrap();
+        assert_eq!(decoded, expected);
+        assert_eq!(serde_json::to_value(decoded).unwrap(), parts);
+        let is_known = |part: &&ContentPart| !matches!(part, ContentPart::Unknown(_));
+        assert_eq!(expected.iter().filter(is_known).count(), 10);
+    }
+}
