@@ -123,40 +123,44 @@ impl ModelParameters {
         }
     }
 
-    /// Checks that every parameter makes sense; says what does not.
-    pub fn check(&self) -> Result<(), String> {
+    /// Checks that every parameter makes sense; names the one that does not, and its rule.
+    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let temperature_fits = self.temperature.is_none_or(|value| (0.0..=2.0).contains(&value));
         let top_p_fits = self.top_p.is_none_or(|value| value > 0.0 && value <= 1.0);
-        let mut texts = self.stop.iter().chain(&self.reasoning_effort);
-        let texts_fit = texts.all(|text| text.len() <= MAX_TEXT_BYTES);
+        let effort = self.reasoning_effort.as_deref();
         let checks = [
-            (temperature_fits, "temperature is between 0 and 2"),
-            (top_p_fits, "top_p is above 0 and at most 1"),
-            (self.max_output_tokens != Some(0), "max_output_tokens is at least 1"),
+            (temperature_fits, "temperature", "must be between 0 and 2"),
+            (top_p_fits, "top_p", "must be above 0 and at most 1"),
             (
-                self.reasoning_effort.as_deref() != Some(""),
-                "reasoning_effort is not empty",
+                self.max_output_tokens != Some(0),
+                "max_output_tokens",
+                "must be at least 1",
             ),
-            (self.stop.len() <= MAX_STOPS, "stop has at most 4 texts"),
-            (!self.stop.iter().any(String::is_empty), "no text of stop is empty"),
             (
-                texts_fit,
-                "reasoning_effort and each text of stop have at most 1024 bytes",
+                effort.is_none_or(|effort| (1..=MAX_TEXT_BYTES).contains(&effort.len())),
+                "reasoning_effort",
+                "must have 1 to 1024 bytes",
+            ),
+            (self.stop.len() <= MAX_STOPS, "stop", "must have at most 4 texts"),
+            (
+                self.stop.iter().all(|text| (1..=MAX_TEXT_BYTES).contains(&text.len())),
+                "stop",
+                "must have texts of 1 to 1024 bytes",
             ),
             (
                 self.extra.get("background") != Some(&Value::Bool(true)),
-                "extra has no background: true, since an answer that comes later is not fetched",
+                "extra",
+                "must not have background: true, since an answer that comes later is not fetched",
             ),
             (
                 !self.extra.keys().any(|name| names_other_models(name)),
-                "extra has no model, models, route, preset, fallbacks, context_window_fallbacks or content_policy_fallbacks: the models \
-                 that may answer are the agent's own `models`",
+                "extra",
+                "must not have model, models, route, preset, fallbacks, context_window_fallbacks or content_policy_fallbacks: the \
+                 models that may answer are the agent's own `models`",
             ),
         ];
-        checks
-            .into_iter()
-            .find(|(fits, _)| !fits)
-            .map_or(Ok(()), |(_, rule)| Err(rule.to_owned()))
+        let mut faults = checks.into_iter().filter(|(fits, ..)| !fits);
+        faults.next().map_or(Ok(()), |(_, field, rule)| Err((field, rule)))
     }
 }
 
@@ -171,24 +175,34 @@ mod tests {
 
     #[test]
     fn parameters_that_make_no_sense_are_named() {
-        for (json, rule) in [
-            (r#"{"temperature": 2.5}"#, "temperature is between 0 and 2"),
-            (r#"{"top_p": 0}"#, "top_p is above 0 and at most 1"),
-            (r#"{"max_output_tokens": 0}"#, "max_output_tokens is at least 1"),
-            (r#"{"reasoning_effort": ""}"#, "reasoning_effort is not empty"),
-            (r#"{"stop": ["a", "b", "c", "d", "e"]}"#, "stop has at most 4 texts"),
-            (r#"{"stop": [""]}"#, "no text of stop is empty"),
+        for (json, field, rule) in [
+            (r#"{"temperature": 2.5}"#, "temperature", "must be between 0 and 2"),
+            (r#"{"top_p": 0}"#, "top_p", "must be above 0 and at most 1"),
+            (r#"{"max_output_tokens": 0}"#, "max_output_tokens", "must be at least 1"),
+            (
+                r#"{"reasoning_effort": ""}"#,
+                "reasoning_effort",
+                "must have 1 to 1024 bytes",
+            ),
+            (
+                r#"{"stop": ["a", "b", "c", "d", "e"]}"#,
+                "stop",
+                "must have at most 4 texts",
+            ),
+            (r#"{"stop": [""]}"#, "stop", "must have texts of 1 to 1024 bytes"),
             (
                 r#"{"extra": {"background": true}}"#,
-                "extra has no background: true, since an answer that comes later is not fetched",
+                "extra",
+                "must not have background: true, since an answer that comes later is not fetched",
             ),
             (
                 &format!(r#"{{"stop": ["{}"]}}"#, "x".repeat(1025)),
-                "reasoning_effort and each text of stop have at most 1024 bytes",
+                "stop",
+                "must have texts of 1 to 1024 bytes",
             ),
         ] {
             let parameters: ModelParameters = serde_json::from_str(json).unwrap();
-            assert_eq!(parameters.check(), Err(rule.to_owned()), "{json}");
+            assert_eq!(parameters.check(), Err((field, rule)), "{json}");
         }
         for field in FIELDS_OF_OTHER_MODELS {
             let extra = Object::from_iter([(field.to_owned(), Value::Null)]);
@@ -196,8 +210,9 @@ mod tests {
                 extra,
                 ..ModelParameters::default()
             };
-            let rule = parameters.check().unwrap_err();
-            let names = ["extra has no model,", &format!(" {field}"), "the agent's own `models`"];
+            let (place, rule) = parameters.check().unwrap_err();
+            assert_eq!(place, "extra");
+            let names = ["must not have model,", &format!(" {field}"), "the agent's own `models`"];
             assert!(names.iter().all(|name| rule.contains(name)), "{field}: {rule}");
         }
         assert_eq!(ModelParameters::default().check(), Ok(()));

@@ -203,9 +203,9 @@ impl AgentDefinition {
             ToolChoice::Required if tools.next().is_none() => {
                 Err("the tool_choice is required, and there are no tools".to_owned())
             }
-            ToolChoice::Tool(name) if !tools.any(|tool| tool == *name) => {
-                Err(format!("the tool_choice is {name:?}, and there is no such tool"))
-            }
+            ToolChoice::Tool(name) if !tools.any(|tool| tool == *name) => Err(format!(
+                "the tool_choice is {name:?}, which is neither one of the `tools` nor a subagent's"
+            )),
             _ => Ok(()),
         }
     }

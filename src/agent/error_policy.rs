@@ -1,5 +1,9 @@
 //! What the errors of an execution do to it, as an agent's definition says it. Data only; the hook of the same name applies it.
 
+use std::fmt;
+
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::state::{AgentStep, ErrorKind};
@@ -10,13 +14,12 @@ const MAX_CONSECUTIVE: u32 = 3;
 const MAX_CONSECUTIVE_OF_ALL: u32 = 5;
 
 /// What errors do to an execution: a preset by its name, or what happens for each kind of error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(untagged, expecting = "the name of an error policy, or a table of kinds of errors")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
 pub enum ErrorPolicy {
     /// A preset.
     Preset(ErrorPolicyPreset),
     /// A decision for each kind.
-    #[serde(deserialize_with = "crate::json::from_objects")]
     Custom(ErrorHandling),
 }
 
@@ -77,12 +80,36 @@ impl ErrorPolicy {
         }
     }
 
-    /// Checks that the policy makes sense; says what does not.
-    pub fn check(self) -> Result<(), String> {
+    /// Checks that the policy makes sense; names the field that does not, and its rule.
+    pub fn check(self) -> Result<(), (&'static str, &'static str)> {
         if self.handling().max_consecutive == 0 {
-            return Err("max_consecutive is at least 1".to_owned());
+            return Err(("max_consecutive", "must be at least 1"));
         }
         Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorPolicy {
+    /// Reads each form by itself, so that an error names what is wrong in it.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reading;
+
+        impl<'de> Visitor<'de> for Reading {
+            type Value = ErrorPolicy;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of an error policy, or a table of kinds of errors")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<ErrorPolicy, E> {
+                ErrorPolicyPreset::deserialize(StrDeserializer::new(name)).map(ErrorPolicy::Preset)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, kinds: A) -> Result<ErrorPolicy, A::Error> {
+                ErrorHandling::deserialize(MapAccessDeserializer::new(kinds)).map(ErrorPolicy::Custom)
+            }
+        }
+        deserializer.deserialize_any(Reading)
     }
 }
 
@@ -192,15 +219,20 @@ mod tests {
     #[test]
     fn policies_that_make_no_sense_are_refused() {
         let zero: ErrorPolicy = serde_json::from_value(json!({"max_consecutive": 0})).unwrap();
-        assert_eq!(zero.check(), Err("max_consecutive is at least 1".to_owned()));
-        for wrong in [
-            json!("retry_everything"),
-            json!({"tools": "stop"}),
-            json!({"tool": "maybe"}),
-            json!(3),
+        assert_eq!(zero.check(), Err(("max_consecutive", "must be at least 1")));
+        let presets = "expected one of `ignore_tool_errors`, `retry_tool_errors`, `stop_on_any_error`, `retry_all`";
+        let form = "the name of an error policy, or a table of kinds of errors";
+        for (wrong, words) in [
+            (json!("retry_everything"), presets),
+            (json!({"tools": "stop"}), "unknown field `tools`"),
+            (
+                json!({"tool": "maybe"}),
+                "unknown variant `maybe`, expected one of `stop`, ",
+            ),
+            (json!(3), form),
+            (json!(["stop"]), form),
         ] {
             let error = serde_json::from_value::<ErrorPolicy>(wrong.clone()).unwrap_err();
-            let words = "the name of an error policy, or a table of kinds of errors";
             assert!(error.to_string().contains(words), "{wrong}: {error}");
         }
     }

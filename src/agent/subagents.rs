@@ -58,8 +58,13 @@ impl AgentDefinition {
             self.check_subagent(subagent).map_err(in_field)?;
             let name = subagent.tool_name();
             if names.contains(&name) {
+                let advice = match subagent.tool {
+                    Some(_) => "another `tool`",
+                    None => "a `tool`",
+                };
                 return Err(in_field(format!(
-                    "two tools would be named {name:?}; give one a `tool`"
+                    "two tools would be named {name:?}; give the subagent {:?} {advice}",
+                    subagent.agent
                 )));
             }
             names.insert(name);
@@ -84,7 +89,7 @@ impl AgentDefinition {
             ));
         }
         let budget = subagent.budget.check();
-        budget.map_err(|message| format!("the budget of {agent}: {message}"))
+        budget.map_err(|(field, rule)| format!("the budget of {agent}: {field} {rule}"))
     }
 }
 
@@ -134,7 +139,14 @@ mod tests {
             (json!([{"agent": "a", "tool": "a.b"}]), "not \"a.b\""),
             (json!([{"agent": "a", "tool": ""}]), "1 to 64"),
             (json!([{"agent": "a", "tool": "x".repeat(65)}]), "1 to 64"),
-            (json!([{"agent": "a"}, {"agent": "a"}]), "two tools"),
+            (
+                json!([{"agent": "a"}, {"agent": "a"}]),
+                "give the subagent \"a\" a `tool`",
+            ),
+            (
+                json!([{"agent": "a", "tool": "t"}, {"agent": "b", "tool": "t"}]),
+                "give the subagent \"b\" another `tool`",
+            ),
             (json!([{"agent": "a.b"}, {"agent": "a_b"}]), "two tools"),
             (json!([{"agent": "calculator"}]), "two tools"),
             (json!([{"agent": "a", "tools": ["web"]}]), "\"web\""),

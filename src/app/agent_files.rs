@@ -301,6 +301,14 @@ mod tests {
                 "`compiler`: invalid type: array, expected an object",
             ),
             ("name = 'x'\nmodel = 'demo/demo'\ndriver = 'magic'", "`driver`: "),
+            (
+                "name = 'x'\nmodel = 'demo/demo'\nerror_policy = 'retry'",
+                "`error_policy`: unknown variant `retry`, ",
+            ),
+            (
+                "name = 'x'\nmodel = 'demo/demo'\n[budget]\ndeadline = 'tomorrow'",
+                "`budget.deadline`: not a time such as 2026-01-31T12:00:00Z (RFC 3339)",
+            ),
         ] {
             let (folder, loaded) = load(&[("bad.toml", text)]);
             let error = loaded.unwrap_err();

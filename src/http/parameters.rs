@@ -11,7 +11,7 @@ use chrono::Datelike as _;
 use percent_encoding::percent_decode_str;
 
 use super::codes::ProblemCode;
-use super::pretty::take_pretty;
+use super::pretty::{PRETTY, take_pretty};
 use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::ids::ParseIdError;
@@ -167,10 +167,12 @@ impl QueryParameters {
         let Some(name) = self.given.into_keys().next() else {
             return Ok(());
         };
-        let advice = nearest(&name, self.known.iter().copied()).map(|known| format!("; did you mean `{known}`?"));
+        let mut all = self.known;
+        all.push(PRETTY);
+        let advice = nearest(&name, all.iter().copied()).map(|known| format!("; did you mean `{known}`?"));
         let message = format!(
             "unknown parameter, known are {}{}",
-            self.known.join(", "),
+            all.join(", "),
             advice.unwrap_or_default()
         );
         Err(Problem::of_field(ProblemCode::UnknownParameter, name, message))

@@ -11,7 +11,8 @@ use futures_util::{StreamExt as _, stream};
 use super::parameters::invalid;
 use super::problem::Problem;
 
-const PARAMETER: &str = "pretty";
+/// The name of the parameter.
+pub(super) const PRETTY: &str = "pretty";
 /// How much of a body is indented at a stretch.
 const PIECE_BYTES: usize = 4 << 10;
 /// One level.
@@ -19,9 +20,9 @@ const INDENT: &str = "  ";
 
 /// Takes the parameter from those of a query, so that no handler need know it.
 pub(super) fn take_pretty(given: &mut BTreeMap<String, String>) -> Result<(), Problem> {
-    match given.remove(PARAMETER).as_deref() {
+    match given.remove(PRETTY).as_deref() {
         None | Some("" | "true" | "false") => Ok(()),
-        Some(_) => Err(invalid(PARAMETER, "neither `true` nor `false`")),
+        Some(_) => Err(invalid(PRETTY, "neither `true` nor `false`")),
     }
 }
 
@@ -30,7 +31,7 @@ pub(super) fn wants_indented(target: &Uri) -> bool {
     target.query().is_some_and(|query| {
         query
             .split('&')
-            .any(|pair| [PARAMETER, "pretty=", "pretty=true"].contains(&pair))
+            .any(|pair| [PRETTY, "pretty=", "pretty=true"].contains(&pair))
     })
 }
 

@@ -8,10 +8,25 @@ const FOUND: &[(&str, &str)] = &[
     ("invalid type: map", "invalid type: object"),
 ];
 
+/// What a parser of times says, none of which tells how to write one.
+const NO_TIMES: &[&str] = &[
+    "input is out of range",
+    "input is not enough for unique date and time",
+    "input contains invalid characters",
+    "no possible date and time matching input",
+    "premature end of input",
+    "trailing input",
+];
+
 /// Rewords a decoder's message for those who know JSON and not the types that it is read into.
 pub fn plain_words(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once(EXPECTED) else {
-        return message.to_owned();
+        return match message {
+            // Said of anything in the place of a name.
+            "expected value" => "invalid type, expected one of the known names".to_owned(),
+            _ if NO_TIMES.contains(&message) => "not a time such as 2026-01-31T12:00:00Z (RFC 3339)".to_owned(),
+            _ => message.to_owned(),
+        };
     };
     let kind = FOUND
         .iter()
@@ -99,6 +114,20 @@ mod tests {
             (words::<()>("1"), "invalid type: integer `1`, expected null"),
         ] {
             assert_eq!(told, plain);
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_told_how_to_write_one() {
+        for text in [
+            "",
+            "tomorrow",
+            "2026-01-31",
+            "2026-13-31T12:00:00Z",
+            "2026-01-31T12:00:00Z!",
+        ] {
+            let told = words::<crate::clock::Timestamp>(&format!("{text:?}"));
+            assert_eq!(told, "not a time such as 2026-01-31T12:00:00Z (RFC 3339)", "{text}");
         }
     }
 

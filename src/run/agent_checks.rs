@@ -59,12 +59,16 @@ impl AgentChecks {
     pub(super) fn check(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
         if !AgentDefinition::is_valid_name(&definition.name) {
             let message = AgentDefinition::NAME_RULE.to_owned();
-            return Err(Refusal::Invalid { field: "name", message });
+            return Err(Refusal::Invalid {
+                field: "name".into(),
+                message,
+            });
         }
-        definition.parameters.check().map_err(invalid("parameters"))?;
+        let within = |field| move |fault| Refusal::within(field, fault);
+        definition.parameters.check().map_err(within("parameters"))?;
         definition.compiler.check().map_err(invalid("compiler"))?;
-        definition.error_policy.check().map_err(invalid("error_policy"))?;
-        definition.budget.check().map_err(invalid("budget"))?;
+        definition.error_policy.check().map_err(within("error_policy"))?;
+        definition.budget.check().map_err(within("budget"))?;
         let metadata = check_metadata(&definition.metadata);
         let without_nul = if contains_nul(&definition.metadata) {
             Err("NUL characters are not allowed".to_owned())
@@ -78,7 +82,7 @@ impl AgentChecks {
         if definition.model.is_some() != definition.models.is_empty() {
             let message = "an agent has either a model or models".to_owned();
             return Err(Refusal::Invalid {
-                field: "model",
+                field: "model".into(),
                 message,
             });
         }
@@ -95,7 +99,7 @@ impl AgentChecks {
         self.hooks.check_agent(definition)?;
         self.check_webhook(definition.webhook.as_ref(), None)?;
         let subagents = definition.check_subagents();
-        subagents.map_err(|(field, message)| Refusal::Invalid { field, message })
+        subagents.map_err(|(field, message)| invalid(field)(message))
     }
 
     /// Checks a definition that a tenant has written.
@@ -112,10 +116,7 @@ impl AgentChecks {
     /// Checks who shall hear how runs end; a tenant is named where a tenant has chosen it.
     pub(super) fn check_webhook(&self, webhook: Option<&RunWebhook>, tenant: Option<&TenantId>) -> Result<(), Refusal> {
         let checked = webhook.map_or(Ok(()), |webhook| self.webhooks.check(webhook, tenant));
-        checked.map_err(|fault| Refusal::Invalid {
-            field: fault.field,
-            message: fault.message,
-        })
+        checked.map_err(|fault| invalid(fault.field)(fault.message))
     }
 
     /// A tool of a provider that does not exist would never be offered to a model.
@@ -147,5 +148,8 @@ impl AgentChecks {
 }
 
 fn invalid(field: &'static str) -> impl Fn(String) -> Refusal {
-    move |message| Refusal::Invalid { field, message }
+    move |message| Refusal::Invalid {
+        field: field.into(),
+        message,
+    }
 }

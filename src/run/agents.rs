@@ -274,7 +274,7 @@ impl AgentDirectory {
 
     fn record(&self, definition: AgentDefinition) -> Result<AgentRecord, Refusal> {
         let bytes = canonical_bytes(&definition).map_err(|error| Refusal::Invalid {
-            field: "metadata",
+            field: "metadata".into(),
             message: error.to_string(),
         })?;
         Ok(AgentRecord {

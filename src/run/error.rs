@@ -1,5 +1,6 @@
 //! Why a run is refused before it begins. What goes wrong later is part of the run's record.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
@@ -98,7 +99,7 @@ pub enum Refusal {
     #[error("{field}: {message}")]
     Invalid {
         /// The field.
-        field: &'static str,
+        field: Cow<'static, str>,
         /// What is wrong with it.
         message: String,
     },
@@ -216,6 +217,16 @@ pub enum Refusal {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl Refusal {
+    /// Refuses a value by what is wrong with a field inside it.
+    pub(super) fn within(place: &str, (field, message): (&str, impl Into<String>)) -> Self {
+        Self::Invalid {
+            field: format!("{place}.{field}").into(),
+            message: message.into(),
+        }
+    }
 }
 
 /// Says that there is no such session, and whose id it is if it is a run's, with this session.

@@ -160,8 +160,8 @@ impl RunService {
             .shape(tenant, &request.context.response_format)
             .await?;
         overrides.check().map_err(|(field, words)| Refusal::Invalid {
-            field: "context_state.overrides",
-            message: format!("{field}: {words}"),
+            field: format!("context_state.overrides.{field}").into(),
+            message: words,
         })?;
         if let Some(fault) = find_history_fault(&request.messages) {
             return Err(Refusal::History(fault));

@@ -27,7 +27,7 @@ impl RunService {
             .collect::<Result<_, _>>()?;
         let mut choices = choices.into_iter();
         let preferred = choices.next().ok_or_else(|| Refusal::Invalid {
-            field: "model",
+            field: "model".into(),
             message: "the agent has no model".to_owned(),
         })?;
         Ok(ModelChain::new(preferred, choices))
@@ -67,7 +67,7 @@ pub(super) fn unpriced(agent: &str, model: &ModelRef) -> Refusal {
     let message =
         format!("no price is known for {model}, the model of the agent {agent:?}, so its cost can't be limited");
     Refusal::Invalid {
-        field: "budget.max_cost",
+        field: "budget.max_cost".into(),
         message,
     }
 }

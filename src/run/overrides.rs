@@ -104,7 +104,7 @@ pub(super) async fn overrides_of(
         // It names none: what an agent of a file has is its operator's to tell.
         let message = format!("the agent {:?} has no tool {unknown:?}", agent.name);
         return Err(Refusal::Invalid {
-            field: "tools",
+            field: "tools".into(),
             message,
         });
     }
@@ -127,9 +127,9 @@ pub(super) async fn overrides_of(
         .map_err(|message| Refusal::Invalid {
             // The choice, or else the tools that it has to choose from.
             field: if changes.parameters.value().is_some_and(|set| set.tool_choice.is_some()) {
-                "parameters.tool_choice"
+                "parameters.tool_choice".into()
             } else {
-                "tools"
+                "tools".into()
             },
             message,
         })?;

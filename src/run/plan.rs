@@ -166,10 +166,10 @@ impl RunService {
         let of_session = bundle.and_then(|bundle| bundle.context.model.clone());
         let models = self.choose_models(tenant, request.model.clone().or(of_session), &agent.definition)?;
         self.check_work(&allowance, &agent.definition, &models)?;
-        request.budget.check().map_err(|message| Refusal::Invalid {
-            field: "budget",
-            message,
-        })?;
+        request
+            .budget
+            .check()
+            .map_err(|fault| Refusal::within("budget", fault))?;
         // A run that was accepted goes on where a ceiling has come down since, and keeps to it.
         if let Input::Asked(_) = input {
             allowance.check_budget(&request.budget)?;
@@ -388,13 +388,13 @@ impl RunService {
     fn input_messages(&self, input: Vec<InputMessage>) -> Result<Vec<Message>, Refusal> {
         if input.is_empty() {
             return Err(Refusal::Invalid {
-                field: "input",
+                field: "input".into(),
                 message: "there is no message".to_owned(),
             });
         }
         if !input.iter().any(|message| message.section.is_messages()) {
             return Err(Refusal::Invalid {
-                field: "input",
+                field: "input".into(),
                 message: "no message is in the section `messages`, so the model would not be asked anything".to_owned(),
             });
         }
@@ -428,7 +428,7 @@ fn environment_of(
     let base = bundle.map(|bundle| (*bundle.environment).clone()).unwrap_or_default();
     let environment = base.with_variables(variables);
     check_variables(&environment.variables).map_err(|message| Refusal::Invalid {
-        field: "variables",
+        field: "variables".into(),
         message: format!("together with those of the session, {message}"),
     })?;
     Ok(environment)
@@ -467,7 +467,7 @@ fn session_metadata_of(
     metadata.extend(changes.clone());
     metadata.retain(|_, value| !value.is_null());
     check_metadata(&metadata).map_err(|message| Refusal::Invalid {
-        field: "metadata",
+        field: "metadata".into(),
         message: format!("together with that of the session, {message}"),
     })?;
     Ok(metadata)

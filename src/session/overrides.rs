@@ -1,5 +1,6 @@
 //! What a session sets instead of its agent's definition (document 001, "Session Data": `llmConfig`). It lasts until it is set anew.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -48,14 +49,16 @@ impl Overrides {
     }
 
     /// Checks what can be said of the parameters and the tools alone. An error names the field and what is wrong with it.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
-        self.parameters.check().map_err(|rule| ("parameters", rule))?;
+    pub fn check(&self) -> Result<(), (Cow<'static, str>, String)> {
+        let parameters = self.parameters.check();
+        parameters.map_err(|(field, rule)| (format!("parameters.{field}").into(), rule.to_owned()))?;
         // Fields in the provider's own format may do anything that the operator's key may.
         if !self.parameters.extra.is_empty() {
-            return Err(("parameters", "extra fields are the agent's alone".to_owned()));
+            let words = "extra fields are the agent's alone";
+            return Err(("parameters.extra".into(), words.to_owned()));
         }
         if self.tools.as_ref().is_some_and(|tools| tools.len() > MAX_TOOLS) {
-            return Err(("tools", format!("at most {MAX_TOOLS} tools are allowed")));
+            return Err(("tools".into(), format!("at most {MAX_TOOLS} tools are allowed")));
         }
         Ok(())
     }
@@ -95,8 +98,8 @@ mod tests {
     #[test]
     fn what_a_session_may_not_set_is_named() {
         for (overrides, field) in [
-            (json!({"parameters": {"temperature": 3}}), "parameters"),
-            (json!({"parameters": {"extra": {"seed": 1}}}), "parameters"),
+            (json!({"parameters": {"temperature": 3}}), "parameters.temperature"),
+            (json!({"parameters": {"extra": {"seed": 1}}}), "parameters.extra"),
             (json!({"tools": vec!["x"; 1025]}), "tools"),
         ] {
             let overrides: Overrides = serde_json::from_value(overrides).unwrap();

@@ -55,21 +55,19 @@ impl ExecutionBudget {
         started_at.checked_add_signed(TimeDelta::from_std(allowed).ok()?)
     }
 
-    /// Checks that every limit makes sense; says what does not.
-    pub fn check(&self) -> Result<(), String> {
+    /// Checks that every limit makes sense; names the one that does not, and its rule.
+    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let seconds_fit = self
             .max_seconds
             .is_none_or(|seconds| seconds > 0.0 && seconds <= MAX_SECONDS);
         let checks = [
-            (self.max_steps != Some(0), "max_steps is at least 1"),
-            (self.max_tokens != Some(0), "max_tokens is at least 1"),
-            (seconds_fit, "max_seconds is above 0 and at most a year"),
-            (self.max_cost != Some(Cost::default()), "max_cost is above 0"),
+            (self.max_steps != Some(0), "max_steps", "must be at least 1"),
+            (self.max_tokens != Some(0), "max_tokens", "must be at least 1"),
+            (seconds_fit, "max_seconds", "must be above 0 and at most a year"),
+            (self.max_cost != Some(Cost::default()), "max_cost", "must be above 0"),
         ];
-        checks
-            .into_iter()
-            .find(|(fits, _)| !fits)
-            .map_or(Ok(()), |(_, rule)| Err(rule.to_owned()))
+        let mut faults = checks.into_iter().filter(|(fits, ..)| !fits);
+        faults.next().map_or(Ok(()), |(_, field, rule)| Err((field, rule)))
     }
 
     /// Returns a budget with the tighter of each limit.

@@ -47,15 +47,15 @@ pub(in crate::http) struct CreateRun {
     #[schema(value_type = RunInput)]
     input: Box<RawValue>,
     /// `sync` answers with the result, `stream` with server-sent events, `async` at once.
-    #[serde(default = "sync")]
-    mode: RunMode,
+    #[serde(default)]
+    mode: Option<RunMode>,
     /// How much of the run outlives its worker; by default the agent's.
     #[serde(default)]
     durability: Option<DurabilityChoice>,
     /// Among the runs of the tenant, those of a higher priority leave the queue first: -100 to 100.
     #[serde(default)]
     #[schema(minimum = -100, maximum = 100)]
-    priority: i64,
+    priority: Option<i64>,
     /// The thread to continue and to move, in place of a base session. One that does not exist is made.
     #[serde(default)]
     thread: Option<ThreadName>,
@@ -96,18 +96,14 @@ pub(in crate::http) struct CreateRun {
     response_format: Option<ResponseFormat>,
     /// What to do when another run continues the same base.
     #[serde(default)]
-    conflict: ConflictPolicy,
+    conflict: Option<ConflictPolicy>,
     /// What to do when the connection is lost; by default the run goes on where it has an idempotency key, a stream on a thread is
     /// stopped and publishes what there is, and any other run is cancelled.
     #[serde(default)]
     on_disconnect: Option<OnDisconnect>,
     /// Which events the run emits beside its own.
     #[serde(default)]
-    events: EventOptions,
-}
-
-fn sync() -> RunMode {
-    RunMode::Sync
+    events: Option<EventOptions>,
 }
 
 impl CreateRun {
@@ -138,7 +134,7 @@ impl CreateRun {
         check_metadata(&metadata, "/metadata")?;
         let variables = self.variables.unwrap_or_default();
         check_variables(&variables, "/variables")?;
-        let mode = preference.mode(self.mode);
+        let mode = preference.mode(self.mode.unwrap_or(RunMode::Sync));
         let on_disconnect = self
             .on_disconnect
             .unwrap_or_else(|| default_on_disconnect(mode, self.thread.as_ref(), key.as_ref()));
@@ -157,13 +153,13 @@ impl CreateRun {
             metadata,
             variables,
             response_format: self.response_format,
-            events: self.events,
+            events: self.events.unwrap_or_default(),
             durability: self.durability,
             priority,
             thread: self.thread,
             if_busy: self.if_busy.unwrap_or_default(),
             webhook: self.webhook,
-            conflict: self.conflict,
+            conflict: self.conflict.unwrap_or_default(),
             on_disconnect,
             idempotency: key,
             limits: of_key,
@@ -187,7 +183,7 @@ impl CreateRun {
     }
 
     fn checked_priority(&self) -> Result<i16, Problem> {
-        let priority = i16::try_from(self.priority).ok();
+        let priority = i16::try_from(self.priority.unwrap_or_default()).ok();
         let allowed = priority.filter(|priority| (-MAX_PRIORITY..=MAX_PRIORITY).contains(priority));
         allowed.ok_or_else(|| invalid("/priority", format!("not between -{MAX_PRIORITY} and {MAX_PRIORITY}")))
     }

@@ -96,7 +96,7 @@ impl RunService {
             tenant: plan.tenant.clone(),
             summary: self.begun_summary(plan, status),
             request: request.map_err(|error| Refusal::Invalid {
-                field: "input",
+                field: "input".into(),
                 message: error.to_string(),
             })?,
             priority: plan.request.priority,

@@ -102,7 +102,7 @@ impl RunService {
         }
         if team.0.len() == MAX_MEMBERS {
             return Err(Refusal::Invalid {
-                field: "agent",
+                field: "agent".into(),
                 message: format!("more than {MAX_MEMBERS} agents may work below it"),
             });
         }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::agent::hooks::HookPoint;
 use crate::json::{Object, Objects, Value, plain_words};
+use crate::spelling::meant;
 use crate::tenant::TenantId;
 use crate::webhooks::sender::{Endpoint, SigningKeys, WebhookSender};
 
@@ -117,7 +118,13 @@ impl WebhookConfig {
         secrets: &BTreeMap<String, WebhookSecret>,
     ) -> Result<Self, String> {
         let config = Objects::new(Value::Object(config.clone()));
-        let written = Written::deserialize(config).map_err(|it| plain_words(&it.to_string()))?;
+        let written: Written = serde_path_to_error::deserialize(config).map_err(|error| {
+            let place = error.path().to_string();
+            let fault = plain_words(&error.into_inner().to_string());
+            let advice = meant(&fault).map(|name| format!("; did you mean `{name}`?"));
+            let place = if place == "." { place } else { format!("{place}: ") };
+            format!("{}{fault}{}", place.trim_start_matches('.'), advice.unwrap_or_default())
+        })?;
         let endpoint = sender.endpoint(&written.url);
         Ok(Self {
             endpoint: endpoint.map_err(|fault| format!("url: {fault}"))?,
@@ -232,7 +239,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_webhook_is_named() {
         for (changes, expected) in [
-            (json!({"url": null}), "expected a string"),
+            (json!({"url": null}), "url: invalid type: null, expected a string"),
             (json!({"url": "http://example.org/"}), "url: its scheme must be https"),
             (json!({"url": "https://10.0.0.1/"}), "url: its address is not public"),
             (json!({"points": []}), "points: at least one"),
@@ -247,6 +254,14 @@ mod tests {
             ),
             (json!({"timeout": "soon"}), "timeout: "),
             (json!({"timeout": "0s"}), "timeout: "),
+            (
+                json!({"timeout": 5}),
+                "timeout: invalid type: integer `5`, expected a string",
+            ),
+            (
+                json!({"on_failure": "closd"}),
+                "on_failure: unknown variant `closd`, expected `open` or `closed`; did you mean `closed`?",
+            ),
             (json!({"on_failure": "maybe"}), "`open` or `closed`"),
             (json!({"headers": {"Authorization": "Bearer 1"}}), "holds credentials"),
             (json!({"headers": {"Host": "localhost"}}), "is set by the service"),

@@ -163,13 +163,13 @@ async fn what_may_not_be_set_is_refused(database: TestDatabase) {
             "own",
             json!({"parameters": {"temperature": 3}}),
             "invalid_field",
-            json!("/parameters"),
+            json!("/parameters/temperature"),
         ),
         (
             "own",
             json!({"parameters": {"extra": {"seed": 1}}}),
             "invalid_field",
-            json!("/parameters"),
+            json!("/parameters/extra"),
         ),
         (
             "own",

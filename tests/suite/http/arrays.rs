@@ -220,7 +220,7 @@ fn of_other_types() -> Faults {
         (
             AGENTS,
             json!({"error_policy": {"max_consecutive": "three"}}),
-            "/error_policy",
+            "/error_policy/max_consecutive",
         ),
         (AGENTS, json!({"parallel_tool_calls": "yes"}), "/parallel_tool_calls"),
         (

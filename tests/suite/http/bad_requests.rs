@@ -152,7 +152,6 @@ const BAD_RUNS: &[(&str, &str, &str)] = &[
         "/input/0/content",
     ),
     (r#"{"input": "hi", "mode": "batch"}"#, "invalid_field", "/mode"),
-    (r#"{"input": "hi", "mode": null}"#, "invalid_field", "/mode"),
     (
         r#"{"input": "hi", "durability": "disk"}"#,
         "invalid_field",

@@ -47,6 +47,7 @@ mod large_reads;
 mod live_runs;
 mod logs;
 mod mistaken_ids;
+mod named_faults;
 mod pretty;
 mod removal;
 mod rivals;

@@ -45,7 +45,7 @@ impl HookFactory for LimitsFactory {
 fn budget(config: &Object) -> Result<ExecutionBudget, String> {
     let budget: ExecutionBudget = read(config)?;
     ensure(!budget.is_empty(), "it sets no limit")?;
-    budget.check()?;
+    budget.check().map_err(|(field, rule)| format!("{field} {rule}"))?;
     Ok(budget)
 }
 

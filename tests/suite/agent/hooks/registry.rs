@@ -33,7 +33,7 @@ fn a_wrong_configuration_is_refused_with_its_place() {
     for (name, config, fault) in [
         ("limits", json!({}), "it sets no limit"),
         ("limits", json!({"max_step": 1}), "max_step: unknown field `max_step`"),
-        ("limits", json!({"max_steps": 0}), "max_steps is at least 1"),
+        ("limits", json!({"max_steps": 0}), "max_steps must be at least 1"),
         (
             "limits",
             json!({"max_steps": "many"}),

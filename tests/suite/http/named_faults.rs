@@ -1,0 +1,108 @@
+//! Problems that say which field is wrong, and what it may be.
+
+use serde_json::{Value, json};
+
+use super::service::Service;
+
+/// Asserts that a problem has one error, at the pointer and with these words.
+fn assert_names(problem: &Value, pointer: &str, words: &str) {
+    let error = &problem["errors"][0];
+    assert_eq!(error["pointer"], pointer, "{problem:#}");
+    assert!(error["message"].as_str().unwrap().contains(words), "{problem:#}");
+}
+
+#[tokio::test]
+async fn faults_of_runs_name_the_field_and_what_it_may_be() {
+    let service = Service::start().await;
+    let time = "not a time such as 2026-01-31T12:00:00Z (RFC 3339)";
+    for (changes, pointer, words) in [
+        (
+            json!({"budget": {"max_cost": 0}}),
+            "/budget/max_cost",
+            "must be above 0",
+        ),
+        (json!({"budget": {"deadline": "tomorrow"}}), "/budget/deadline", time),
+        (
+            json!({"parameters": {"temperature": 9}}),
+            "/parameters/temperature",
+            "must be between 0 and 2",
+        ),
+        (
+            json!({"parameters": {"top_p": 0}}),
+            "/parameters/top_p",
+            "must be above 0 and at most 1",
+        ),
+        (json!({"mode": 5}), "/mode", "expected one of the known names"),
+    ] {
+        let mut body = changes.clone();
+        body["input"] = json!("hi");
+        let answer = service.post("/v1/runs", &body).await;
+        answer.assert_problem("invalid_field");
+        assert_names(&answer.json(), pointer, words);
+    }
+    let answer = service.try_get("/v1/sessions?prety").await;
+    answer.assert_problem("unknown_parameter");
+    assert_names(&answer.json(), "prety", "did you mean `pretty`?");
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn faults_of_agents_name_the_field_and_what_it_may_be() {
+    let service = Service::start().await;
+    let presets = "expected one of `ignore_tool_errors`, `retry_tool_errors`, `stop_on_any_error`, `retry_all`";
+    let elsewhere = json!([{"agent": "a", "tool": "t"}, {"agent": "b", "tool": "t"}]);
+    for (changes, pointer, words) in [
+        (
+            json!({"budget": {"max_cost": 0}}),
+            "/budget/max_cost",
+            "must be above 0",
+        ),
+        (
+            json!({"parameters": {"top_p": 2}}),
+            "/parameters/top_p",
+            "must be above 0",
+        ),
+        (json!({"error_policy": "retry"}), "/error_policy", presets),
+        (
+            json!({"error_policy": {"tool": "sulk"}}),
+            "/error_policy/tool",
+            "`stop`, `retry`, `ignore`",
+        ),
+        (
+            json!({"error_policy": {"max_consecutive": 0}}),
+            "/error_policy/max_consecutive",
+            "must be at least 1",
+        ),
+        (json!({"driver": null}), "/driver", "expected one of the known names"),
+        (
+            json!({"tools": ["calculator"], "parameters": {"tool_choice": {"tool": "current_time"}}}),
+            "/parameters/tool_choice",
+            "neither one of the `tools` nor a subagent's",
+        ),
+        (json!({"subagents": elsewhere}), "/subagents", "another `tool`"),
+    ] {
+        let mut body = changes.clone();
+        body["model"] = json!("mock/echo");
+        let answer = service.put("/v1/agents/a", &body).await;
+        answer.assert_problem("invalid_field");
+        assert_names(&answer.json(), pointer, words);
+    }
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn null_is_as_if_a_field_of_a_run_were_absent() {
+    let service = Service::start().await;
+    let description = service.get("/openapi.json").await;
+    let fields = description["components"]["schemas"]["CreateRun"]["properties"].clone();
+    let mut body: Value = fields
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(|field| (field.clone(), Value::Null))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    body["input"] = json!("hi");
+    assert_eq!(service.run_with(body).await["output_text"], "echo: hi");
+    service.finish().await;
+}
