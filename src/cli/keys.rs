@@ -12,7 +12,7 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
 use crate::ids::{ApiKeyId, ParseIdError, UuidV7Source};
 use crate::json::Value;
-use crate::limits::{Pattern, RunLimits};
+use crate::limits::{ParsePatternError, Pattern, RunLimits};
 use crate::session::Hash;
 use crate::store::{ApiKeyRecord, Scope, Store};
 use crate::tenant::TenantId;
@@ -27,7 +27,7 @@ pub(super) enum KeysCommand {
         #[arg(long)]
         tenant: TenantId,
         /// What the key allows: `runs:write`, `sessions:read`, `admin`.
-        #[arg(long = "scope", value_delimiter = ',', default_values = ["runs:write", "sessions:read"])]
+        #[arg(long = "scope", value_delimiter = ',', default_value = "runs:write,sessions:read")]
         scopes: Vec<Scope>,
         /// What the key is for.
         #[arg(long, default_value = "")]
@@ -83,11 +83,16 @@ pub(super) struct KeyLimits {
     #[arg(long, value_delimiter = ',')]
     agents: Vec<Pattern>,
     /// Patterns of the models that may be asked, such as `openai/gpt-4.1*`.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = of_models)]
     models: Vec<Pattern>,
     /// Patterns of the providers that may be asked.
     #[arg(long, value_delimiter = ',')]
     providers: Vec<Pattern>,
+}
+
+fn of_models(text: &str) -> Result<Pattern, String> {
+    let pattern: Pattern = text.parse().map_err(|error: ParsePatternError| error.to_string())?;
+    pattern.check_for_models().map(|()| pattern)
 }
 
 fn dollars(text: &str) -> Result<Cost, String> {

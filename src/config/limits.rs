@@ -103,11 +103,19 @@ pub(super) fn table(limits: &LimitsConfig) -> Limits {
 pub(super) fn check(limits: &LimitsConfig) -> Result<(), Fault> {
     let all = &limits.each_tenant;
     check_burst(all, all, &["limits", "each_tenant", "request_burst"])?;
+    check_models(all, &["limits", "each_tenant", "models"])?;
     limits.tenants.iter().try_for_each(|(name, own)| {
         name.parse::<TenantId>()
             .map_err(|error| Fault::new(&["limits", "tenants", name], error.to_string()))?;
+        check_models(own, &["limits", "tenants", name, "models"])?;
         check_burst(own, all, &["limits", "tenants", name, "request_burst"])
     })
+}
+
+/// Refuses a pattern that allows no model at all.
+fn check_models(limits: &TenantLimitsConfig, path: &[&str]) -> Result<(), Fault> {
+    let mut patterns = limits.models.iter().flatten();
+    patterns.try_for_each(|pattern| pattern.check_for_models().map_err(|words| Fault::new(path, words)))
 }
 
 /// Refuses a burst that would bind nothing.

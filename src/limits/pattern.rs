@@ -19,6 +19,17 @@ pub struct Pattern(String);
 pub struct ParsePatternError;
 
 impl Pattern {
+    /// Checks that a model could match, whose name is `PROVIDER/MODEL`; says what to write instead.
+    pub fn check_for_models(&self) -> Result<(), String> {
+        if self.0.contains(['/', '*']) {
+            return Ok(());
+        }
+        Err(format!(
+            "{:?} matches no model, since models are named PROVIDER/MODEL: write `{}/*`, or allow the provider by `providers`",
+            self.0, self.0
+        ))
+    }
+
     /// Tells whether the whole name matches.
     pub fn matches(&self, name: &str) -> bool {
         let Some((start, rest)) = self.0.split_once('*') else {

@@ -43,6 +43,16 @@ fn a_mistyped_key_is_an_error_with_a_suggestion() {
             "app.toml:2: `limits.each_tenant.models`: a pattern has 1 to 200 visible characters; `*` stands for any text, as in `openai/*`",
         ),
         (
+            from_file("[limits.each_tenant]\nmodels = ['demo/*', 'openai']\n"),
+            "app.toml:2: `limits.each_tenant.models`: \"openai\" matches no model, since models are named PROVIDER/MODEL: \
+             write `openai/*`, or allow the provider by `providers`",
+        ),
+        (
+            from_file("[limits.tenants.acme]\nmodels = ['openai']\n"),
+            "app.toml:2: `limits.tenants.acme.models`: \"openai\" matches no model, since models are named PROVIDER/MODEL: \
+             write `openai/*`, or allow the provider by `providers`",
+        ),
+        (
             from_file("[http]\nlisten = '[::1]:0'\nmax_conections = 5\n"),
             "app.toml:3: unknown key `http.max_conections`, did you mean `http.max_connections`?",
         ),

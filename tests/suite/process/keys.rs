@@ -81,6 +81,16 @@ async fn limits_are_made_with_a_key_and_shown(database: TestDatabase) {
         let ended = home.run(&[&create[..], &bad].concat()).await;
         assert_eq!(ended.code, Some(2), "{bad:?}: {}", ended.stderr);
     }
+    let ended = home.run(&[&create[..], &["--models", "openai"]].concat()).await;
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("write `openai/*`"), "{}", ended.stderr);
+    // What the help shows as the default is what makes the same key.
+    let help = home.run(&["keys", "create", "--help"]).await.stdout;
+    let (_, default) = help.split_once("[default: runs").unwrap();
+    assert!(default.starts_with(":write,sessions:read]"), "{help}");
+    home.succeed(&["keys", "create", "--tenant", "acme"]).await;
+    let listed = home.run(&["keys", "list"]).await.stdout;
+    assert_eq!(listed.matches("runs:write,sessions:read").count(), 2, "{listed}");
 }
 
 async fn a_key_opens_what_it_is_for(database: TestDatabase) {
