@@ -13,6 +13,8 @@ use crate::support::databases::TestDatabase;
 /// When set, what a test needs must be there.
 const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
 
+const NO_ADDRESS: &str = "is no address of a service, such as http://127.0.0.1:8080";
+
 fn has_python() -> bool {
     let is_there = Command::new("python3").arg("--version").output().is_ok();
     if !is_there {
@@ -33,6 +35,21 @@ async fn run(addresses: [String; 2], from_key: &str) -> Output {
     command.env("FROM_KEY", from_key);
     let ending = tokio::task::spawn_blocking(move || command.output().unwrap());
     ending.await.unwrap()
+}
+
+#[tokio::test]
+async fn the_script_explains_itself() {
+    if !has_python() {
+        return;
+    }
+    for (argument, code) in [("--help", 0), ("-h", 0), ("http://127.0.0.1:8080", 1)] {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/copy-sessions");
+        let done = Command::new("python3").args([script, argument]).output().unwrap();
+        assert_eq!(done.status.code(), Some(code), "{argument}");
+        let said = if code == 0 { done.stdout } else { done.stderr };
+        let said = String::from_utf8(said).unwrap();
+        assert!(said.contains("usage: scripts/copy-sessions FROM TO"), "{said}");
+    }
 }
 
 fn address(service: &Service) -> String {
@@ -189,11 +206,17 @@ async fn what_the_target_refuses_is_told_and_the_rest_is_copied() {
     assert!(!agents.to_string().contains("of_a_file"), "{agents:#}");
     let down = address(&from);
     from.stop().await;
-    for wrong in [down.as_str(), "127.0.0.1:8080", "nonsense"] {
+    for (wrong, words) in [
+        (down.as_str(), "can't be reached"),
+        ("127.0.0.1:8080", NO_ADDRESS),
+        ("localhost:18084", NO_ADDRESS),
+        ("http://[", NO_ADDRESS),
+        ("nonsense", NO_ADDRESS),
+    ] {
         let done = run([wrong.to_owned(), wrong.to_owned()], "").await;
         let said = String::from_utf8(done.stderr).unwrap();
         assert_eq!((done.status.code(), said.lines().count()), (Some(1), 1), "{said}");
-        assert!(said.contains(wrong), "{said}");
+        assert!(said.contains(wrong) && said.contains(words), "{said}");
     }
     to.stop().await;
 }
