@@ -25,6 +25,7 @@ const HABITS: &[(&str, &str, &str)] = &[
         "message_history_state",
         "write `\"message_history_state\": {\"messages\": [...]}` instead",
     ),
+    ("message", "input", "write `input` instead"),
     ("prompt", "input", "write `input` instead"),
     ("instructions", "system_prompt", "write `system_prompt` instead"),
     (

@@ -14,6 +14,7 @@ use crate::agent::request_room::RequestRoom;
 use crate::ids::IdSource;
 use crate::json::Object;
 use crate::model_ref::ModelRef;
+use crate::spelling::nearest;
 use crate::tenant::TenantId;
 
 /// What the hooks of one execution may work with.
@@ -84,12 +85,14 @@ pub trait HookFactory: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HookConfigError {
     /// No hook has the name.
-    #[error("no hook is named {name:?}; known are {known}")]
+    #[error("no hook is named {name:?}; known are {known}{}", similar.map_or_else(String::new, |name| format!("; did you mean {name:?}?")))]
     Unknown {
         /// The name.
         name: String,
         /// The names that exist, joined.
         known: String,
+        /// The one that may have been meant.
+        similar: Option<&'static str>,
     },
     /// The configuration is wrong.
     #[error("the configuration of the hook {name:?} is wrong: {message}")]
@@ -165,6 +168,7 @@ impl HookRegistry {
         found.map(AsRef::as_ref).ok_or_else(|| HookConfigError::Unknown {
             name: hook.name.clone(),
             known: self.factories.keys().copied().collect::<Vec<_>>().join(", "),
+            similar: nearest(&hook.name, self.factories.keys().copied()),
         })
     }
 }
