@@ -56,21 +56,24 @@ async fn delete(store: &dyn Store, board: Option<&RedisBoard>, tenant: &TenantId
         }
         rows += removed;
     }
-    match rows {
-        0 => print_line(format_args!("the store has nothing of a tenant {tenant}"))?,
-        rows => print_line(format_args!("removed the tenant {tenant}: {rows} rows"))?,
+    if rows > 0 {
+        print_line(format_args!("removed the tenant {tenant}: {rows} rows"))?;
     }
-    match board {
-        Some(board) => delete_shared(board, tenant).await,
-        None => Ok(()),
-    }
+    let keys = match board {
+        Some(board) => delete_shared(board, tenant).await?,
+        None => 0,
+    };
+    // Most likely the name is mistyped.
+    ensure!(rows > 0 || keys > 0, "there is nothing of a tenant {tenant}");
+    Ok(())
 }
 
-async fn delete_shared(board: &RedisBoard, tenant: &TenantId) -> anyhow::Result<()> {
+async fn delete_shared(board: &RedisBoard, tenant: &TenantId) -> anyhow::Result<u64> {
     let keys = board.tenant_remove(tenant).await.context(
         "nothing is removed from Redis: what it holds of the tenant expires after `board.event_retention`, or say this again when it is back",
     )?;
-    Ok(print_line(format_args!("removed from Redis: {keys} keys"))?)
+    print_line(format_args!("removed from Redis: {keys} keys"))?;
+    Ok(keys)
 }
 
 /// A store without any key is open to everybody, so the last ones stay.

@@ -92,6 +92,11 @@ async fn a_tenant_is_deleted_with_all_that_it_has(database: TestDatabase) {
             "{table}"
         );
     }
+    let complaint = home.fail(&["tenants", "delete", "default", "--yes"]).await;
+    assert!(
+        complaint.contains("there is nothing of a tenant default"),
+        "{complaint}"
+    );
     let service = Service::start(&home).await.with_key(key.trim());
     let sessions: Value = service.get("/v1/sessions").await;
     assert_eq!(sessions["data"], json!([]));
