@@ -225,7 +225,10 @@ async fn follow(
                     } else {
                         record.output_text()
                     };
-                    print_line(unsaid)?;
+                    // A run that failed before it said anything leaves no empty line.
+                    if has_spoken || !unsaid.is_empty() {
+                        print_line(unsaid)?;
+                    }
                 }
                 return Ok((**record).clone());
             }

@@ -109,8 +109,9 @@ async fn failures_are_told_by_the_exit_code() {
         assert!(!complaint.contains("panicked"), "{complaint}");
     }
     // A failed run has an id to look it up by.
-    let complaint = home.fail(&["run", "hi", "--agent", "echo"]).await;
-    assert!(complaint.contains("status failed"), "{complaint}");
+    let failed = home.run(&["run", "hi", "--agent", "echo"]).await;
+    assert!(failed.stderr.contains("status failed"), "{}", failed.stderr);
+    assert_eq!(failed.stdout, "");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
