@@ -53,8 +53,7 @@ impl From<Refusal> for Problem {
             Refusal::Conflict { run_id } => Self::new(ProblemCode::BaseSessionConflict, detail).with_run(run_id),
             Refusal::Model(error) => model_problem(&error, detail),
             Refusal::Tool(_) => Self::new(ProblemCode::UnknownTool, detail),
-            Refusal::Hook(HookConfigError::Unknown { .. }) => Self::new(ProblemCode::UnknownHook, detail),
-            Refusal::Hook(HookConfigError::Config { .. }) => Self::of_field(ProblemCode::InvalidHook, "/hooks", detail),
+            Refusal::Hook(error) => hook_problem(&error, detail),
             Refusal::Prompt(_) => Self::new(ProblemCode::InvalidPrompt, detail),
             Refusal::ResponseFormat(_) => Self::new(ProblemCode::InvalidResponseFormat, detail),
             Refusal::Invalid { field, message } => Self::of_field(
@@ -104,6 +103,17 @@ fn session_not_committed(session_id: SessionId, run_id: RunId, run_status: RunSt
     Problem::new(ProblemCode::SessionNotCommitted, detail)
         .with_run(Some(run_id))
         .with_run_status(run_status)
+}
+
+fn hook_problem(error: &HookConfigError, detail: String) -> Problem {
+    match error {
+        HookConfigError::Unknown { index, .. } => {
+            Problem::new(ProblemCode::UnknownHook, detail.clone()).with_error(format!("/hooks/{index}/name"), detail)
+        }
+        HookConfigError::Config { index, .. } => {
+            Problem::of_field(ProblemCode::InvalidHook, format!("/hooks/{index}/config"), detail)
+        }
+    }
 }
 
 fn model_problem(error: &ModelLookupError, detail: String) -> Problem {

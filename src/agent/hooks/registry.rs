@@ -85,18 +85,20 @@ pub trait HookFactory: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HookConfigError {
     /// No hook has the name.
-    #[error("no hook is named {name:?}; known are {known}{}", similar.map_or_else(String::new, |name| format!("; did you mean {name:?}?")))]
+    #[error("no hook is named {name:?}; known are {known}")]
     Unknown {
+        /// Which of the hooks it is, from 0.
+        index: usize,
         /// The name.
         name: String,
-        /// The names that exist, joined.
+        /// The names that exist, joined, and the one that may have been meant.
         known: String,
-        /// The one that may have been meant.
-        similar: Option<&'static str>,
     },
     /// The configuration is wrong.
     #[error("the configuration of the hook {name:?} is wrong: {message}")]
     Config {
+        /// Which of the hooks it is, from 0.
+        index: usize,
         /// The hook.
         name: String,
         /// What is wrong.
@@ -120,32 +122,24 @@ impl HookRegistry {
 
     /// Checks the configuration of hooks, each by itself.
     pub fn check(&self, hooks: &[HookConfig]) -> Result<(), HookConfigError> {
-        hooks.iter().try_for_each(|hook| {
-            let checked = self.factory(hook)?.check(&hook.config);
-            checked.map_err(|message| wrong(hook, message))
-        })
+        self.check_each(hooks, |factory, config| factory.check(config))
     }
 
     /// Checks what an agent attaches, each hook by itself and then with the agent that it is part of.
     pub fn check_agent(&self, agent: &AgentDefinition) -> Result<(), HookConfigError> {
         self.check(&agent.hooks)?;
-        agent.hooks.iter().try_for_each(|hook| {
-            let checked = self.factory(hook)?.check_agent(&hook.config, agent);
-            checked.map_err(|message| wrong(hook, message))
-        })
+        self.check_each(&agent.hooks, |factory, config| factory.check_agent(config, agent))
     }
 
     /// Checks that hooks that a tenant attaches use nothing that is not the tenant's.
     pub fn check_tenant(&self, hooks: &[HookConfig], tenant: &TenantId) -> Result<(), HookConfigError> {
-        hooks.iter().try_for_each(|hook| {
-            let checked = self.factory(hook)?.check_tenant(&hook.config, tenant);
-            checked.map_err(|message| wrong(hook, message))
-        })
+        self.check_each(hooks, |factory, config| factory.check_tenant(config, tenant))
     }
 
     /// Returns the models that hooks ask beside those of the agent.
     pub fn models(&self, hooks: &[HookConfig]) -> Result<Vec<ModelRef>, HookConfigError> {
-        let named = hooks.iter().map(|hook| Ok(self.factory(hook)?.models(&hook.config)));
+        let hooks = hooks.iter().enumerate();
+        let named = hooks.map(|(index, hook)| Ok(self.factory(index, hook)?.models(&hook.config)));
         named.collect::<Result<Vec<_>, _>>().map(|models| models.concat())
     }
 
@@ -156,25 +150,41 @@ impl HookRegistry {
         hooks: &[HookConfig],
         ports: &ExecutionPorts,
     ) -> Result<HookStack, HookConfigError> {
-        hooks.iter().try_fold(stack, |stack, hook| {
-            let made = self.factory(hook)?.make(&hook.config, ports);
-            let made = made.map_err(|message| wrong(hook, message))?;
+        hooks.iter().enumerate().try_fold(stack, |stack, (index, hook)| {
+            let made = self.factory(index, hook)?.make(&hook.config, ports);
+            let made = made.map_err(|message| wrong(index, hook, message))?;
             Ok(stack.with_hook(hook.priority, made))
         })
     }
 
-    fn factory(&self, hook: &HookConfig) -> Result<&dyn HookFactory, HookConfigError> {
+    fn check_each(
+        &self,
+        hooks: &[HookConfig],
+        check: impl Fn(&dyn HookFactory, &Object) -> Result<(), String>,
+    ) -> Result<(), HookConfigError> {
+        hooks.iter().enumerate().try_for_each(|(index, hook)| {
+            let checked = check(self.factory(index, hook)?, &hook.config);
+            checked.map_err(|message| wrong(index, hook, message))
+        })
+    }
+
+    fn factory(&self, index: usize, hook: &HookConfig) -> Result<&dyn HookFactory, HookConfigError> {
         let found = self.factories.get(hook.name.as_str());
-        found.map(AsRef::as_ref).ok_or_else(|| HookConfigError::Unknown {
-            name: hook.name.clone(),
-            known: self.factories.keys().copied().collect::<Vec<_>>().join(", "),
-            similar: nearest(&hook.name, self.factories.keys().copied()),
+        found.map(AsRef::as_ref).ok_or_else(|| {
+            let known: Vec<_> = self.factories.keys().copied().collect();
+            let advice = nearest(&hook.name, known.iter().copied()).map(|name| format!("; did you mean {name:?}?"));
+            HookConfigError::Unknown {
+                index,
+                name: hook.name.clone(),
+                known: known.join(", ") + &advice.unwrap_or_default(),
+            }
         })
     }
 }
 
-fn wrong(hook: &HookConfig, message: String) -> HookConfigError {
+fn wrong(index: usize, hook: &HookConfig, message: String) -> HookConfigError {
     HookConfigError::Config {
+        index,
         name: hook.name.clone(),
         message,
     }

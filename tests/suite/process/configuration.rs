@@ -141,7 +141,7 @@ async fn a_wrong_agent_file_is_told_with_its_key() {
         ),
         (
             "name = 'x'\nmodel = 'demo/demo'\n[[hooks]]\nname = 'limit'",
-            "no hook is named \"limit\"",
+            "; did you mean \"limits\"?",
         ),
         (
             "name = 'x'\nmodel = 'demo/demo'\nsystem_prompt = '{{ open'",

@@ -66,7 +66,7 @@ REFUSALS = [
     ("invalid_field", "/provider_tools", "a tool of "),
     ("invalid_field", "/subagents", "two tools would be named "),
     ("invalid_field", "/subagents", "0 can't be given the tool "),
-    ("unknown_hook", None, "no hook is named "),
+    ("unknown_hook", r"/hooks/\d+/name", "no hook is named "),
     ("unknown_tool", None, "no tool is named "),
     ("model_not_configured", None, 'the provider "openai" has no API key'),
     # What providers take.
