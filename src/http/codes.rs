@@ -79,7 +79,7 @@ codes! {
     ThreadMoved = "thread_moved", CONFLICT, "The thread points elsewhere";
     TooManySteeringMessages = "too_many_steering_messages", CONFLICT, "The run takes no more messages";
     AgentFilesInvalid = "agent_files_invalid", CONFLICT, "The files of agents can't be used";
-    AgentIsConfigured = "agent_is_configured", CONFLICT, "The agent is defined in a configuration file";
+    AgentIsConfigured = "agent_is_configured", CONFLICT, "The agent is built in or defined in a configuration file";
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     JsonTooLarge = "json_too_large", PAYLOAD_TOO_LARGE, "The JSON has too many values";
     UriTooLong = "uri_too_long", URI_TOO_LONG, "The address is too long";

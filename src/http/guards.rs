@@ -138,8 +138,12 @@ pub(super) fn no_api_here() -> Ready<Problem> {
 pub(super) fn method_not_allowed(request: Request) -> Ready<Problem> {
     let (request, _) = request.into_parts();
     let path = request.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+    let advice = match (&request.method, path) {
+        (&Method::POST, Some("/v1/agents")) => "; PUT /v1/agents/{name} stores an agent",
+        _ => "",
+    };
     let words = format!(
-        "{} is not allowed here; the methods of this path are {}",
+        "{} is not allowed here; the methods of this path are {}{advice}",
         request.method,
         methods_of(path.unwrap_or_default())
     );

@@ -134,8 +134,8 @@ pub enum Refusal {
     /// The messages are none that a model accepts.
     #[error("the messages can't be used: {0}")]
     History(HistoryFault),
-    /// The agent comes from a file and can't be deleted by a request.
-    #[error("the agent {name:?} is defined in a configuration file")]
+    /// The agent is built in or comes from a file, and can't be deleted by a request.
+    #[error("the agent {name:?} is built in or defined in a configuration file")]
     AgentIsConfigured {
         /// The name.
         name: String,

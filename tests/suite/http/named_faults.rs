@@ -1,8 +1,10 @@
 //! Problems that say which field is wrong, and what it may be.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::service::Service;
+use crate::support::answer::read;
 
 /// Asserts that a problem has one error, at the pointer and with these words.
 fn assert_names(problem: &Value, pointer: &str, words: &str) {
@@ -40,6 +42,20 @@ async fn faults_of_runs_name_the_field_and_what_it_may_be() {
         answer.assert_problem("invalid_field");
         assert_names(&answer.json(), pointer, words);
     }
+    let answer = service.post("/v1/runs", &json!({"message": "hi"})).await;
+    answer.assert_problem("unknown_field");
+    assert_names(&answer.json(), "/message", "write `input` instead");
+    let answer = service
+        .post("/v1/agents", &json!({"name": "a", "model": "mock/echo"}))
+        .await;
+    answer.assert_problem("method_not_allowed");
+    assert_eq!(
+        answer.json()["detail"],
+        "POST is not allowed here; the methods of this path are GET, HEAD; PUT /v1/agents/{name} stores an agent"
+    );
+    let answer = read(service.request(Method::DELETE, "/v1/agents/demo")).await;
+    answer.assert_problem("agent_is_configured");
+    assert!(answer.text().contains("is built in or defined in a configuration file"));
     let answer = service.try_get("/v1/sessions?prety").await;
     answer.assert_problem("unknown_parameter");
     assert_names(&answer.json(), "prety", "did you mean `pretty`?");
