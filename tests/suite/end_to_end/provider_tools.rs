@@ -123,11 +123,11 @@ async fn a_definition_that_no_model_can_follow_is_refused(database: TestDatabase
         (with(json!({"provider_tools": [{"type": "t"}]})), "/provider_tools"),
         (
             with(json!({"parameters": {"extra": {"background": true}}})),
-            "/parameters",
+            "/parameters/extra",
         ),
         (
             with(json!({"parameters": {"extra": {"models": ["mock/dear"]}}})),
-            "/parameters",
+            "/parameters/extra",
         ),
     ] {
         let answer = app.put("/v1/agents/wrong", &definition).await;
