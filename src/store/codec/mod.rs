@@ -27,7 +27,7 @@ pub(crate) use self::journal::{
 pub(crate) use self::limits::{decode_limits, encode_limits};
 pub(crate) use self::messages::encode_messages;
 pub use self::payload::{DecodeError, EncodeError, Payload, StoredPayload};
-pub(crate) use self::payload::{NEWEST_ENCODING, check_version, open_payload, stated_length};
+pub(crate) use self::payload::{NEWEST_ENCODING, check_version, full_length, open_payload};
 pub use self::segment::EncodedSegment;
 
 /// The version of the columns of `sessions`.

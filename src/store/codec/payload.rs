@@ -112,18 +112,18 @@ pub struct StoredPayload<'a> {
 }
 
 impl StoredPayload<'_> {
-    /// Returns the bytes of the payload, uncompressed, as it states them itself; no fewer than those that are stored.
+    /// Returns the bytes of the payload, uncompressed, as [`full_length`] does.
     pub(crate) fn length(&self) -> u64 {
-        let stated = stated_length(self.encoding, self.bytes).unwrap_or(0);
-        stated.max(self.bytes.len() as u64)
+        full_length(self.encoding, self.bytes, self.bytes.len() as u64)
     }
 }
 
-/// Reads the uncompressed bytes of a compressed payload from its first 18 bytes. A damaged one may state any number, so it is cut at
-/// [`MAX_LENGTH`]: callers add lengths up.
-pub(crate) fn stated_length(encoding: i16, beginning: &[u8]) -> Option<u64> {
+/// Returns the bytes of a payload of so many stored bytes, uncompressed: as its first 18 bytes state them, and no fewer than are stored. A
+/// damaged one may state any number, so it is cut at [`MAX_LENGTH`]: callers add lengths up.
+pub(crate) fn full_length(encoding: i16, beginning: &[u8], stored: u64) -> u64 {
     let stated = matches!(encoding, ZSTD | ZSTD_1).then(|| get_frame_content_size(beginning).ok().flatten());
-    stated.flatten().map(|bytes| bytes.min(MAX_LENGTH as u64))
+    let stated = stated.flatten().map_or(0, |bytes| bytes.min(MAX_LENGTH as u64));
+    stated.max(stored)
 }
 
 /// Why a stored payload can't be read.

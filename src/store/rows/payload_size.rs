@@ -1,7 +1,7 @@
 //! How large a stored payload is, without reading it: a compressed one begins with the number of its bytes.
 
 use super::from_row;
-use crate::store::codec::stated_length;
+use crate::store::codec::full_length;
 
 /// The columns that tell the size of a payload.
 #[derive(Debug)]
@@ -21,6 +21,6 @@ impl PayloadSizeRow {
     /// Returns the bytes of the payload as JSON.
     pub(crate) fn bytes(&self) -> u64 {
         let stored = u64::try_from(self.stored_bytes).unwrap_or_default();
-        stated_length(self.encoding, &self.beginning).unwrap_or(0).max(stored)
+        full_length(self.encoding, &self.beginning, stored)
     }
 }

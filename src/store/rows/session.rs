@@ -8,7 +8,7 @@ use super::{PayloadRow, RowName, StoredTime, from_row};
 use crate::ids::{BranchId, RunId, SessionId};
 use crate::session::{BranchPosition, Bundle, EnvironmentState, Hash, History, SessionHead, StoredContext};
 use crate::store::codec::{
-    DecodeError, SESSION_VERSION, StoredPayload, check_version, decode_context, decode_environment, stated_length,
+    DecodeError, SESSION_VERSION, StoredPayload, check_version, decode_context, decode_environment, full_length,
 };
 use crate::store::error::StoreError;
 
@@ -129,7 +129,7 @@ impl BundleRow {
         let context = (states.context_encoding, &states.context_payload);
         let length = |(encoding, payload): (Option<i16>, &Option<Vec<u8>>)| {
             let (encoding, payload) = encoding.zip(payload.as_ref())?;
-            Some(stated_length(encoding, payload).unwrap_or(payload.len() as u64))
+            Some(full_length(encoding, payload, payload.len() as u64))
         };
         [environment, context].into_iter().filter_map(length).sum()
     }
