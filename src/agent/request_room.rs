@@ -18,9 +18,17 @@ impl RequestRoom {
         Self(FairShare::new(bytes))
     }
 
-    /// Waits until there is room for a request of so many bytes. A small one takes none.
-    pub async fn take(&self, tenant: &TenantId, bytes: usize) -> Share {
-        self.0.take(tenant, if bytes > SMALL { bytes } else { 0 }).await
+    /// Waits until there is room for a request of so many bytes. A small one waits for none.
+    pub async fn take(&self, tenant: &TenantId, bytes: usize) -> Option<Share> {
+        if Self::is_small(bytes) {
+            return None;
+        }
+        Some(self.0.take(tenant, bytes).await)
+    }
+
+    /// Tells whether a request of so many bytes takes no room.
+    pub fn is_small(bytes: usize) -> bool {
+        bytes <= SMALL
     }
 
     /// Returns how many bytes are taken.

@@ -34,11 +34,13 @@ impl SharingModel {
 impl Model for SharingModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let bytes = weight(&request);
+        if RequestRoom::is_small(bytes) {
+            return self.model.stream(request);
+        }
         let (model, tenant, room) = (Arc::clone(&self.model), self.tenant.clone(), self.room.clone());
         let answer = async move {
-            let share = room.take(&tenant, bytes).await;
+            let mut share = room.take(&tenant, bytes).await;
             let answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
-            let mut share = Some(share);
             answer.inspect(move |event| {
                 // A request that has only been counted may be sent again.
                 if !matches!(event, Ok(ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. })) {

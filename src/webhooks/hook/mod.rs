@@ -205,7 +205,7 @@ impl WebhookHook {
     }
 
     /// Writes the message, once there is room for it, and says when.
-    async fn written(&self, context: &HookContext) -> Result<(Bytes, Timestamp, Share), Failure> {
+    async fn written(&self, context: &HookContext) -> Result<(Bytes, Timestamp, Option<Share>), Failure> {
         let (tenant, include_messages) = (&self.ports.tenant, self.config.include_messages);
         let bytes = request::weight(context, include_messages);
         let share = self.ports.request_room.take(tenant, bytes).await;
