@@ -94,6 +94,29 @@ pub enum HookSubject {
     Errors(ErrorList),
 }
 
+impl HookSubject {
+    /// Removes what a model or a tool has said, and blocks a call. The words stand in its place.
+    pub fn withhold_said(&mut self, words: &str) {
+        match self {
+            Self::Response(response) => {
+                response.content.clear();
+                response.provider_fields = None;
+            }
+            Self::ToolUse(tool_use) => {
+                let reason = words.to_owned();
+                tool_use.decision = ToolDecision::Block { reason };
+            }
+            Self::ToolExecution(execution) => {
+                execution.content = vec![ContentPart::text(words)];
+                if let Some(error) = &mut execution.error {
+                    words.clone_into(&mut error.message);
+                }
+            }
+            Self::State | Self::Input(_) | Self::Request(_) | Self::Errors(_) => (),
+        }
+    }
+}
+
 /// A call on its way to its tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {

@@ -17,7 +17,7 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 
 pub use self::budget_guard::BudgetGuard;
-pub use self::builtin::{SummarisationFactory, builtin_hooks};
+pub use self::builtin::{SummarisationFactory, builtin_hooks, read_config};
 pub use self::cancellation::CancellationHook;
 pub use self::context::{HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
 pub use self::error_policy::ErrorPolicyHook;

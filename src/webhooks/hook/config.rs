@@ -6,8 +6,8 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
-use crate::agent::hooks::HookPoint;
-use crate::json::{Object, Objects, Value, plain_words};
+use crate::agent::hooks::{HookPoint, read_config};
+use crate::json::Object;
 use crate::spelling::meant;
 use crate::tenant::TenantId;
 use crate::webhooks::sender::{Endpoint, SigningKeys, WebhookSender};
@@ -117,13 +117,9 @@ impl WebhookConfig {
         sender: &WebhookSender,
         secrets: &BTreeMap<String, WebhookSecret>,
     ) -> Result<Self, String> {
-        let config = Objects::new(Value::Object(config.clone()));
-        let written: Written = serde_path_to_error::deserialize(config).map_err(|error| {
-            let place = error.path().to_string();
-            let fault = plain_words(&error.into_inner().to_string());
-            let advice = meant(&fault).map(|name| format!("; did you mean `{name}`?"));
-            let place = if place == "." { place } else { format!("{place}: ") };
-            format!("{}{fault}{}", place.trim_start_matches('.'), advice.unwrap_or_default())
+        let written: Written = read_config(config).map_err(|fault| match meant(&fault) {
+            Some(name) => format!("{fault}; did you mean `{name}`?"),
+            None => fault,
         })?;
         let endpoint = sender.endpoint(&written.url);
         Ok(Self {
@@ -192,6 +188,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::json::Value;
     use crate::webhooks::sender::SenderSettings;
 
     fn read(changes: &Value) -> Result<WebhookConfig, String> {

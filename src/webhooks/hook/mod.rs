@@ -18,14 +18,12 @@ use self::config::{OnFailure, WebhookConfig, unknown_secret};
 pub use self::config::{SecretTenants, WebhookSecret};
 use super::sender::{Delivery, SendError, WebhookSender};
 use crate::agent::hooks::{
-    ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, HookPoint, HookSubject, ToolDecision,
-    is_permitted,
+    ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, HookPoint, is_permitted,
 };
 use crate::agent::state::StopSignal;
 use crate::clock::Timestamp;
 use crate::fair_share::Share;
 use crate::json::Object;
-use crate::message::ContentPart;
 use crate::off_thread::{by_size_of, off_thread};
 use crate::tenant::TenantId;
 
@@ -251,23 +249,7 @@ impl WebhookHook {
         if self.config.on_failure == OnFailure::Open {
             return context;
         }
-        match &mut context.subject {
-            HookSubject::Response(response) => {
-                response.content.clear();
-                response.provider_fields = None;
-            }
-            HookSubject::ToolUse(tool_use) => {
-                let reason = WITHHELD.to_owned();
-                tool_use.decision = ToolDecision::Block { reason };
-            }
-            HookSubject::ToolExecution(execution) => {
-                execution.content = vec![ContentPart::text(WITHHELD)];
-                if let Some(error) = &mut execution.error {
-                    WITHHELD.clone_into(&mut error.message);
-                }
-            }
-            HookSubject::State | HookSubject::Input(_) | HookSubject::Request(_) | HookSubject::Errors(_) => (),
-        }
+        context.subject.withhold_said(WITHHELD);
         context
     }
 }

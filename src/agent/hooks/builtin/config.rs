@@ -4,8 +4,8 @@ use serde::de::DeserializeOwned;
 
 use crate::json::{Object, Objects, Value, plain_words};
 
-/// Reads a configuration; an error names the place in it.
-pub(super) fn read<T: DeserializeOwned>(config: &Object) -> Result<T, String> {
+/// Reads the configuration of a hook; an error names the place in it.
+pub fn read_config<T: DeserializeOwned>(config: &Object) -> Result<T, String> {
     serde_path_to_error::deserialize(Objects::new(Value::Object(config.clone()))).map_err(|error| {
         let place = error.path().to_string();
         let fault = plain_words(&error.into_inner().to_string());

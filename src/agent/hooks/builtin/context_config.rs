@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 
-use super::config::{ensure, read};
+use super::config::{ensure, read_config};
 use crate::agent::answer::AnswerShape;
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
 use crate::agent::prompt::check_prompt;
@@ -27,7 +27,7 @@ struct ContextConfig {
 
 impl ContextConfig {
     fn read(config: &Object) -> Result<Self, String> {
-        let config: Self = read(config)?;
+        let config: Self = read_config(config)?;
         let sets_something = config.system_prompt.is_some() || config.response_format.is_some();
         ensure(sets_something, "it sets neither system_prompt nor response_format")?;
         Ok(config)

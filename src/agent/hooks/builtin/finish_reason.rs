@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::config::{ensure, read};
+use super::config::{ensure, read_config};
 use crate::agent::control::ExecutionControl;
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
 use crate::agent::state::{AgentState, FinishReason, StopReason, StopSignal};
@@ -24,7 +24,7 @@ struct FinishReasonConfig {
 
 impl FinishReasonConfig {
     fn read(config: &Object) -> Result<Self, String> {
-        let config: Self = read(config)?;
+        let config: Self = read_config(config)?;
         ensure(!config.stop_on.is_empty(), "stop_on names no finish reason")?;
         let unnamed = FinishReason::Other(String::new());
         ensure(!config.stop_on.contains(&unnamed), "stop_on has an empty name")?;

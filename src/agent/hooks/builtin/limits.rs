@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
-use super::config::{ensure, read};
+use super::config::{ensure, read_config};
 use crate::agent::control::ExecutionControl;
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
 use crate::agent::state::{AgentState, ExecutionBudget, ExecutionState, StopReason, StopSignal};
@@ -43,7 +43,7 @@ impl HookFactory for LimitsFactory {
 }
 
 fn budget(config: &Object) -> Result<ExecutionBudget, String> {
-    let budget: ExecutionBudget = read(config)?;
+    let budget: ExecutionBudget = read_config(config)?;
     ensure(!budget.is_empty(), "it sets no limit")?;
     budget.check().map_err(|(field, rule)| format!("{field} {rule}"))?;
     Ok(budget)

@@ -9,6 +9,7 @@ mod redaction;
 mod self_critique;
 mod summarisation;
 
+pub use self::config::read_config;
 use self::context_config::ContextConfigFactory;
 use self::finish_reason::FinishReasonFactory;
 use self::limits::LimitsFactory;

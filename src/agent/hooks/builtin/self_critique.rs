@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 
-use super::config::{ensure, read};
+use super::config::{ensure, read_config};
 use crate::agent::drivers::{AskError, Question, ask};
 use crate::agent::events::AgentEvent;
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
@@ -45,7 +45,7 @@ fn one() -> usize {
 
 impl SelfCritiqueConfig {
     fn read(config: &Object) -> Result<Self, String> {
-        let config: Self = read(config)?;
+        let config: Self = read_config(config)?;
         ensure(!config.criteria.trim().is_empty(), "criteria is empty")?;
         ensure(
             config.criteria.len() <= MAX_CRITERIA,

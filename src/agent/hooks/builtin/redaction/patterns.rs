@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 
-use crate::agent::hooks::builtin::config::{ensure, read};
+use crate::agent::hooks::builtin::config::{ensure, read_config};
 use crate::json::Object;
 
 /// The most patterns.
@@ -149,7 +149,7 @@ impl Patterns {
 impl RedactionConfig {
     /// Reads a configuration, and checks all that can be told of it without compiling its patterns.
     pub(super) fn read(config: &Object) -> Result<Self, String> {
-        let config: Self = read(config)?;
+        let config: Self = read_config(config)?;
         ensure(
             (1..=MAX_PATTERNS).contains(&config.patterns.len()),
             format!("patterns has 1 to {MAX_PATTERNS} entries"),

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::fmt;
 
 use super::patterns::Patterns;
 
@@ -76,14 +75,5 @@ impl<'a> Redactor<'a> {
         let growth = redacted.len().saturating_sub(text.len());
         self.room.set(self.room().saturating_sub(growth));
         redacted
-    }
-}
-
-impl fmt::Debug for Redactor<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redactor")
-            .field("patterns", &self.patterns)
-            .field("room", &self.room)
-            .finish_non_exhaustive()
     }
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::patterns::Patterns;
 use super::redactor::Redactor;
 use crate::agent::hooks::{HookSubject, ToolDecision};
-use crate::message::{ContentPart, Message};
+use crate::message::Message;
 use crate::off_thread::off_thread;
 use crate::tenant::TenantId;
 
@@ -115,21 +115,8 @@ pub(super) fn withhold(subject: &mut HookSubject) {
             request.system = "".into();
             request.messages = [].into();
         }
-        HookSubject::Response(response) => {
-            response.content.clear();
-            response.provider_fields = None;
-        }
-        HookSubject::ToolUse(tool_use) => {
-            "{}".clone_into(&mut tool_use.call.arguments);
-            let reason = WITHHELD.to_owned();
-            tool_use.decision = ToolDecision::Block { reason };
-        }
-        HookSubject::ToolExecution(execution) => {
-            execution.content = vec![ContentPart::text(WITHHELD)];
-            if let Some(error) = &mut execution.error {
-                WITHHELD.clone_into(&mut error.message);
-            }
-        }
-        HookSubject::State | HookSubject::Errors(_) => (),
+        HookSubject::ToolUse(tool_use) => "{}".clone_into(&mut tool_use.call.arguments),
+        _ => (),
     }
+    subject.withhold_said(WITHHELD);
 }

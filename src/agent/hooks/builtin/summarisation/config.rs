@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::agent::hooks::builtin::config::{ensure, read};
+use crate::agent::hooks::builtin::config::{ensure, read_config};
 use crate::json::Object;
 use crate::model_ref::ModelRef;
 
@@ -51,7 +51,7 @@ fn prompt() -> String {
 impl SummarisationConfig {
     /// Reads and checks a configuration; says what is wrong with it.
     pub(super) fn read(config: &Object) -> Result<Self, String> {
-        let config: Self = read(config)?;
+        let config: Self = read_config(config)?;
         ensure(config.context_window != Some(0), "context_window is not at least 1")?;
         ensure(
             config.threshold > 0.0 && config.threshold <= 1.0,
