@@ -159,8 +159,8 @@ impl ModelParameters {
                  models that may answer are the agent's own `models`",
             ),
         ];
-        let mut faults = checks.into_iter().filter(|(fits, ..)| !fits);
-        faults.next().map_or(Ok(()), |(_, field, rule)| Err((field, rule)))
+        let fault = checks.into_iter().find(|(fits, ..)| !fits);
+        fault.map_or(Ok(()), |(_, field, rule)| Err((field, rule)))
     }
 }
 

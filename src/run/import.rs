@@ -159,10 +159,8 @@ impl RunService {
         AnswerShapes::default()
             .shape(tenant, &request.context.response_format)
             .await?;
-        overrides.check().map_err(|(field, words)| Refusal::Invalid {
-            field: format!("context_state.overrides.{field}").into(),
-            message: words,
-        })?;
+        let checked = overrides.check();
+        checked.map_err(|(field, words)| Refusal::within("context_state.overrides", (&field, words)))?;
         if let Some(fault) = find_history_fault(&request.messages) {
             return Err(Refusal::History(fault));
         }

@@ -66,8 +66,8 @@ impl ExecutionBudget {
             (seconds_fit, "max_seconds", "must be above 0 and at most a year"),
             (self.max_cost != Some(Cost::default()), "max_cost", "must be above 0"),
         ];
-        let mut faults = checks.into_iter().filter(|(fits, ..)| !fits);
-        faults.next().map_or(Ok(()), |(_, field, rule)| Err((field, rule)))
+        let fault = checks.into_iter().find(|(fits, ..)| !fits);
+        fault.map_or(Ok(()), |(_, field, rule)| Err((field, rule)))
     }
 
     /// Returns a budget with the tighter of each limit.

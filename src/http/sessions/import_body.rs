@@ -171,10 +171,10 @@ impl ImportMessage {
 
 /// Refuses unknown keys that stand for known ones. All others are kept: a later version may have them.
 fn check_spelling(unknown: &Object, known: &[&str], place: &str) -> Result<(), Problem> {
-    let slips = unknown
+    let slip = unknown
         .keys()
-        .filter_map(|key| Some((key, misspelt(key, known.iter().copied())?)));
-    slips.into_iter().next().map_or(Ok(()), |(key, meant)| {
+        .find_map(|key| Some((key, misspelt(key, known.iter().copied())?)));
+    slip.map_or(Ok(()), |(key, meant)| {
         let pointer = format!("{place}/{}", escape_token(key));
         let words = format!("unknown field `{key}`; did you mean `{meant}`?");
         Err(Problem::of_field(ProblemCode::UnknownField, pointer, words))

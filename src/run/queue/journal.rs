@@ -94,7 +94,7 @@ impl ScopedJournal {
             .iter()
             .any(|record| matches!(record.entry, JournalEntry::Reached(_)));
         if is_step && let Err(error) = persist_events(&*self.store, tenure).await {
-            tracing::debug!(error = &error as &dyn Error, "events of a run are kept later");
+            tracing::debug!(error = &error as &dyn Error, "events of a run are persisted later");
         }
         let append = || self.store.journal_append(&tenure.lease, &records);
         let is_retried = |error: &StoreError| error.is_transient() && !self.active.is_lost();
