@@ -9,11 +9,11 @@ use agent_runtime::clock::{Clock, SystemClock, Timestamp};
 use agent_runtime::ids::{IdSource, MessageId};
 use agent_runtime::json::RawJson;
 use agent_runtime::message::{ContentPart, Message, OpaquePart, Role, ToolResult};
-use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::models::{Catalog, ClientSettings, Decoder, ProviderKind, ProviderSettings, RetrySettings};
 use futures_util::StreamExt as _;
 use uuid::Uuid;
 
+pub(super) use crate::support::model_request::model_request as request;
 use crate::support::model_server::ModelServer;
 
 /// The UUIDs 1, 2, 3 and so on.
@@ -63,20 +63,6 @@ pub(super) fn model_of(settings: ProviderSettings, client: &ClientSettings) -> A
 
 pub(super) fn client(server: &ModelServer, settings: &ClientSettings) -> Arc<dyn Model> {
     model_of(provider("test", server.url("/v1")), settings)
-}
-
-pub(super) fn request(messages: Vec<Message>) -> ModelRequest {
-    ModelRequest {
-        model: "m".to_owned(),
-        system: "".into(),
-        messages: messages.into_iter().map(Arc::new).collect(),
-        tools: Arc::new([]),
-        provider_tools: Arc::default(),
-        tool_choice: agent_runtime::model_parameters::ToolChoice::Auto,
-        response_format: ResponseFormat::Text,
-        max_output_tokens: None,
-        parameters: std::sync::Arc::default(),
-    }
 }
 
 pub(super) fn message(role: Role, content: Vec<ContentPart>) -> Message {

@@ -24,6 +24,7 @@ pub(crate) mod gated;
 pub(crate) mod hostile;
 pub(crate) mod languages;
 pub(crate) mod memory_journal;
+pub(crate) mod model_request;
 pub(crate) mod noise;
 pub(crate) mod ports;
 pub(crate) mod processors;

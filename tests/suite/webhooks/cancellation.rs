@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::hooks::{
-    HookContext, HookPoint, HookRegistry, HookStack, HookSubject, ToolDecision, ToolUse,
-};
+use agent_runtime::agent::hooks::{HookContext, HookPoint, HookStack, HookSubject, ToolDecision, ToolUse};
 use agent_runtime::agent::state::{
     AgentError, AgentState, ErrorKind, ExecutionBudget, FinishReason, ModelResponse, StopReason, ToolExecution,
     ToolTrace, ToolVerdict,
@@ -15,23 +13,17 @@ use agent_runtime::ids::{AgentId, ExecutionId, ToolExecutionId, UuidV7Source};
 use agent_runtime::message::{ContentPart, ProviderFields, ToolCall};
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::Usage;
-use agent_runtime::webhooks::{SenderSettings, WebhookHookFactory, WebhookSender};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::setup::webhook_hooks;
 use crate::support::execution_ports::execution_ports;
 use crate::support::wait::until;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
 /// Returns the hooks of an execution that the token cancels: one webhook at every point.
 fn stack(receiver: &WebhookReceiver, on_failure: &str, cancellation: &CancellationToken) -> HookStack {
-    let settings = SenderSettings {
-        allow_private_addresses: true,
-        allow_http: true,
-        ..SenderSettings::default()
-    };
-    let sender = Arc::new(WebhookSender::new(settings).unwrap());
-    let registry = HookRegistry::new([Box::new(WebhookHookFactory::new(sender, [].into())) as _]);
+    let registry = webhook_hooks();
     let points = HookPoint::ALL.map(HookPoint::as_str);
     let config = json!({"url": receiver.url("/"), "points": points, "on_failure": on_failure});
     let attached: HookConfig = serde_json::from_value(json!({"name": "webhook", "config": config})).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::hooks::{ExecutionPorts, HookContext, HookPoint, HookRegistry, HookStack, HookSubject};
+use agent_runtime::agent::hooks::{ExecutionPorts, HookContext, HookPoint, HookStack, HookSubject};
 use agent_runtime::agent::ports::ModelRequest;
 use agent_runtime::agent::state::{AgentState, ExecutionBudget, StopReason};
 use agent_runtime::agent::{ExecutionControl, HookConfig, RequestRoom};
@@ -11,16 +11,15 @@ use agent_runtime::clock::{Clock as _, SystemClock};
 use agent_runtime::ids::{AgentId, ExecutionId, MessageId, UuidV7Source};
 use agent_runtime::json::Value;
 use agent_runtime::message::{Message, Role};
-use agent_runtime::model_parameters::ToolChoice;
-use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::tenant::TenantId;
-use agent_runtime::webhooks::{SenderSettings, WebhookHookFactory, WebhookSender};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::setup::webhook_hooks;
 use crate::support::execution_ports::execution_ports;
+use crate::support::model_request::model_request;
 use crate::support::processors::HeldProcessors;
 use crate::support::wait::until;
 use crate::support::webhook_receiver::{Reaction, Received, WebhookReceiver};
@@ -49,13 +48,7 @@ impl Runs {
     }
 
     fn stack(&self, tenant: &TenantId, include_messages: bool, timeout: &str) -> HookStack {
-        let settings = SenderSettings {
-            allow_private_addresses: true,
-            allow_http: true,
-            ..SenderSettings::default()
-        };
-        let sender = Arc::new(WebhookSender::new(settings).unwrap());
-        let registry = HookRegistry::new([Box::new(WebhookHookFactory::new(sender, [].into())) as _]);
+        let registry = webhook_hooks();
         let config = json!({
             "url": self.receiver.url("/"), "points": ["before_model_request", "on_stop", "after_execution"],
             "include_messages": include_messages, "timeout": timeout,
@@ -111,17 +104,7 @@ impl Runs {
 /// A request with one message.
 fn request(text: String) -> ModelRequest {
     let id = MessageId::generate(&UuidV7Source);
-    ModelRequest {
-        model: "m".to_owned(),
-        system: "".into(),
-        messages: [Arc::new(Message::text(id, Role::User, text, SystemClock.now()))].into(),
-        tools: [].into(),
-        provider_tools: Arc::default(),
-        tool_choice: ToolChoice::Auto,
-        response_format: ResponseFormat::Text,
-        max_output_tokens: None,
-        parameters: Arc::default(),
-    }
+    model_request(vec![Message::text(id, Role::User, text, SystemClock.now())])
 }
 
 /// A tenant whose work beside the async workers is that of one test.

@@ -1,6 +1,10 @@
 //! A service whose agent has a webhook.
 
+use std::sync::Arc;
+
+use agent_runtime::agent::hooks::HookRegistry;
 use agent_runtime::json::Value;
+use agent_runtime::webhooks::{SenderSettings, WebhookHookFactory, WebhookSender};
 use serde_json::json;
 
 use crate::support::databases::TestDatabase;
@@ -13,6 +17,17 @@ pub(super) const LOCAL: [(&str, &str); 2] = [
     ("webhooks.allow_private_addresses", "true"),
     ("webhooks.allow_http", "true"),
 ];
+
+/// Returns the hook `webhook` alone, which reaches receivers on this machine.
+pub(super) fn webhook_hooks() -> HookRegistry {
+    let settings = SenderSettings {
+        allow_private_addresses: true,
+        allow_http: true,
+        ..SenderSettings::default()
+    };
+    let sender = Arc::new(WebhookSender::new(settings).unwrap());
+    HookRegistry::new([Box::new(WebhookHookFactory::new(sender, [].into())) as _])
+}
 
 /// A service with its store and its model.
 pub(super) struct Service {

@@ -23,6 +23,7 @@ use super::super::setup::Setup;
 use super::probe::Probe;
 use crate::support::fake_model::{asks_for, says, usage};
 use crate::support::fake_tool::{Behaviour, FakeTool};
+use crate::support::model_request::model_request;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -55,15 +56,8 @@ fn context_at(point: HookPoint) -> HookContext {
         P::BeforeExecution => HookSubject::Input(vec![message("input")]),
         P::BeforeStep | P::AfterStep | P::OnStop | P::AfterExecution => HookSubject::State,
         P::BeforeModelRequest => HookSubject::Request(Box::new(ModelRequest {
-            model: "m".to_owned(),
             system: "s".into(),
-            messages: Arc::from([Arc::new(message("asked"))]),
-            tools: Arc::from([]),
-            provider_tools: Arc::default(),
-            tool_choice: agent_runtime::model_parameters::ToolChoice::Auto,
-            response_format: ResponseFormat::Text,
-            max_output_tokens: None,
-            parameters: Arc::default(),
+            ..model_request(vec![message("asked")])
         })),
         P::AfterModelRequest => HookSubject::Response(Box::new(ModelResponse {
             content: vec![ContentPart::text("answer")],

@@ -16,8 +16,6 @@ use agent_runtime::agent::{ExecutionControl, HookConfig};
 use agent_runtime::clock::{Clock as _, SystemClock};
 use agent_runtime::ids::{AgentId, ExecutionId, MessageId, ToolExecutionId, UuidV7Source};
 use agent_runtime::message::{ContentPart, Message, Role, ToolCall};
-use agent_runtime::model_parameters::ToolChoice;
-use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::Usage;
 use serde_json::{Value, json};
@@ -27,6 +25,7 @@ use super::super::setup::Setup;
 use crate::support::clock::TestClock;
 use crate::support::execution_ports::execution_ports;
 use crate::support::fake_model::says;
+use crate::support::model_request::model_request;
 use crate::support::processors::HeldProcessors;
 
 const SECRET: &str = "sk-4711";
@@ -72,15 +71,8 @@ fn message(text: &str) -> Message {
 
 fn request(system: &str, messages: Vec<Message>) -> HookSubject {
     HookSubject::Request(Box::new(ModelRequest {
-        model: "m".to_owned(),
         system: system.into(),
-        messages: messages.into_iter().map(Arc::new).collect(),
-        tools: [].into(),
-        provider_tools: Arc::default(),
-        tool_choice: ToolChoice::Auto,
-        response_format: ResponseFormat::Text,
-        max_output_tokens: None,
-        parameters: Arc::default(),
+        ..model_request(messages)
     }))
 }
 
