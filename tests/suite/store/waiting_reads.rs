@@ -32,7 +32,7 @@ async fn large_line(fixture: &Fixture) -> Arc<Bundle> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_that_wait_for_processors_leave_connections_to_other_tenants() {
-    const READS: usize = 4;
+    const READS: usize = 2;
     let Some(mut fixture) = Fixture::new(Engine::Postgres).await else {
         return;
     };
