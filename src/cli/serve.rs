@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::output::print_line;
@@ -63,20 +64,17 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     };
     app.begin();
     let stop = CancellationToken::new();
-    let grace = config.runs.shutdown_grace;
-    let serving = http::serve(listener, interface, stop.clone(), grace + LAST_ANSWERS);
-    let mut serving = pin!(serving);
-    let mut ending = pin!(end_runs(app, signals, &stop, grace));
-    let served = tokio::select! {
-        served = &mut serving => {
-            ending.await;
-            served
-        }
-        // Without runs there is nothing left to wait for; what is open still is cut.
-        () = &mut ending => tokio::time::timeout(LAST_ANSWERS, serving).await.unwrap_or(Ok(())),
+    let mut serving = pin!(http::serve(listener, interface, stop.clone()));
+    let mut ending = pin!(end_runs(app, signals, &stop, config.runs.shutdown_grace));
+    tokio::select! {
+        () = &mut serving => ending.await,
+        // Without runs there is nothing left to wait for.
+        () = &mut ending => if timeout(LAST_ANSWERS, serving).await.is_err() {
+            tracing::warn!("closing connections whose callers have not read their responses");
+        },
         never = reload_agents(app, reloads) => match never {},
-    };
-    Ok(served?)
+    }
+    Ok(())
 }
 
 /// Reads the files of agents again at each signal.

@@ -41,19 +41,13 @@ const RESERVE_HEADER_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OfReserve;
 
-/// Serves requests until `shutdown`, then lets open ones end for up to `grace` and cuts the rest.
+/// Serves requests until `shutdown`, then waits for the open ones. Closes their connections when it is dropped.
 ///
 /// Connections beyond the limit are of the reserve, and those beyond that wait in the listener's queue. HTTP/1.1 only.
-pub async fn serve(
-    listener: TcpListener,
-    interface: Interface,
-    shutdown: CancellationToken,
-    grace: Duration,
-) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, interface: Interface, shutdown: CancellationToken) {
     let connections = TaskTracker::new();
     let cut = CancellationToken::new();
-    // Cuts the connections too when this future is dropped.
-    let cut_on_drop = cut.clone().drop_guard();
+    let _cut_on_drop = cut.clone().drop_guard();
     let server = Server {
         interface,
         shutdown,
@@ -63,15 +57,7 @@ pub async fn serve(
     // New clients get a refusal at once instead of waiting in the queue.
     drop(listener);
     connections.close();
-    if tokio::time::timeout(grace, connections.wait()).await.is_err() {
-        tracing::warn!(
-            connections = connections.len(),
-            "connections cut after the grace period"
-        );
-        drop(cut_on_drop);
-        connections.wait().await;
-    }
-    Ok(())
+    connections.wait().await;
 }
 
 struct Server {

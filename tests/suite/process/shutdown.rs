@@ -6,6 +6,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 use super::binary::{Ended, Home, PATIENCE};
 use super::service::Service;
@@ -18,6 +19,7 @@ on_every_store!(
     a_run_that_outlasts_the_grace_is_cancelled,
     a_second_signal_cancels_at_once,
     a_run_without_a_caller_finishes_too,
+    the_end_of_a_run_is_told_though_it_is_stored_late,
     a_store_that_is_away_does_not_hold_the_process
 );
 
@@ -156,6 +158,24 @@ async fn a_run_without_a_caller_finishes_too(database: TestDatabase) {
         .get(&format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()))
         .await;
     service.stop().await;
+}
+
+async fn the_end_of_a_run_is_told_though_it_is_stored_late(database: TestDatabase) {
+    let mock = model().await;
+    let home = home(&database, &mock, "100ms");
+    let service = Service::start(&home).await;
+    let mut events = service.stream(json!({"input": "endless"})).await;
+    let begun = events.until("run.started").await["data"].clone();
+    events.until("message.delta").await;
+    let stall = database.begin_stall("runs").await;
+    service.signal("TERM");
+    service.until_closed().await;
+    // Longer than callers have to read what has been sent.
+    sleep(Duration::from_secs(3)).await;
+    stall.end().await;
+    let events = events.rest().await;
+    end_within(service, SLACK).await;
+    assert_cancelled(&home, &begun, &events).await;
 }
 
 async fn a_store_that_is_away_does_not_hold_the_process(database: TestDatabase) {

@@ -20,6 +20,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, read, with_json};
@@ -79,7 +80,13 @@ impl TestApp {
         let (stopping, at_end) = (stop.clone(), stopped.clone().drop_guard());
         let server = tokio::spawn(async move {
             let _at_end = at_end;
-            http::serve(listener, interface, stopping, GRACE).await.unwrap();
+            tokio::select! {
+                () = http::serve(listener, interface, stopping.clone()) => (),
+                () = async {
+                    stopping.cancelled().await;
+                    sleep(GRACE).await;
+                } => (),
+            }
         });
         Self {
             app,
