@@ -20,7 +20,7 @@ on_every_store! {
     all_who_ask_whether_it_is_ready_share_one_look,
 }
 on_every_store! {
-    with &[("store.acquire_timeout", "200ms")];
+    with &[("store.acquire_timeout", "3s")];
     a_store_that_is_away_is_a_problem_without_internals,
 }
 on_every_store! {
