@@ -16,7 +16,7 @@ async fn promptly<T>(future: impl Future<Output = T>) -> T {
     let begun = Instant::now();
     let value = future.await;
     assert!(
-        begun.elapsed() < TIMEOUT + Duration::from_secs(1),
+        begun.elapsed() < TIMEOUT + Duration::from_secs(5),
         "{:?}",
         begun.elapsed()
     );

@@ -76,7 +76,7 @@ async fn an_error_that_the_policy_forbids_fails_the_execution(database: TestData
 }
 
 async fn a_store_that_is_gone_fails_the_commit(database: TestDatabase) {
-    let settings = [("runs.commit_patience", "300ms"), ("store.acquire_timeout", "200ms")];
+    let settings = [("runs.commit_patience", "300ms"), ("store.acquire_timeout", "2s")];
     let app = GatedApp::start(&database, &settings).await;
     let root = app.run(None, "root").await;
     let run = app.run(root["session_id"].as_str(), "wait");
@@ -123,7 +123,7 @@ async fn comes_back_in_time(database: TestDatabase) {
         .with_writer(move || writer.clone())
         .finish();
     let _listening = listen(subscriber);
-    let settings = [("runs.commit_patience", "20s"), ("store.acquire_timeout", "200ms")];
+    let settings = [("runs.commit_patience", "20s"), ("store.acquire_timeout", "2s")];
     let app = GatedApp::start(&database, &settings).await;
     let root = app.run(None, "root").await;
     let run = app.run(root["session_id"].as_str(), "wait");

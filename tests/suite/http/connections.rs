@@ -30,7 +30,7 @@ async fn half_sent_headers_are_not_waited_for() {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains(r#""code":"request_timeout""#), "{answer}");
     assert!(
-        (SHORT..Duration::from_secs(5)).contains(&begun.elapsed()),
+        (SHORT..Duration::from_secs(9)).contains(&begun.elapsed()),
         "{:?}",
         begun.elapsed()
     );
@@ -46,7 +46,7 @@ async fn an_idle_connection_is_closed() {
         .await;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
     service.finish().await;
 }
 

@@ -24,7 +24,7 @@ on_every_store! {
     a_store_that_is_away_is_a_problem_without_internals,
 }
 on_every_store! {
-    with &[("http.request_timeout", "200ms")];
+    with &[("http.request_timeout", "2s")];
     an_answer_that_takes_too_long_is_a_problem,
 }
 
