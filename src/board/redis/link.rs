@@ -32,13 +32,30 @@ pub(super) struct Link {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkError {
     #[error("the server did not answer in time")]
-    Timeout(#[from] Elapsed),
+    Timeout,
     #[error("the request failed")]
-    Request(#[from] RedisError),
+    Request(#[source] RedisError),
     #[error("the server is known to be away")]
     Away,
     #[error("the server has become a replica")]
     Replica,
+}
+
+impl From<Elapsed> for LinkError {
+    fn from(_: Elapsed) -> Self {
+        Self::Timeout
+    }
+}
+
+impl From<RedisError> for LinkError {
+    /// The client has a time limit of its own.
+    fn from(error: RedisError) -> Self {
+        if error.is_timeout() {
+            Self::Timeout
+        } else {
+            Self::Request(error)
+        }
+    }
 }
 
 impl Link {
