@@ -25,6 +25,14 @@ const STOP: &str = "stop";
 /// Tokens by which the estimate of an answer may exceed what is left: a short answer can be of long words alone.
 const OVERRUN_SLACK: u64 = 8;
 
+/// What an execution has spent.
+#[derive(Debug, Clone, Copy)]
+struct Spent {
+    all: Usage,
+    /// The part that earlier attempts have spent and nothing goes on with.
+    lost: Usage,
+}
+
 /// Bounds one execution. Its guards read it between steps, its driver during them.
 ///
 /// The control of a subagent has its parent's above it: what it spends is spent of both, and the tighter one binds.
@@ -36,7 +44,7 @@ pub struct ExecutionControl {
     pause: CancellationToken,
     clock: Arc<dyn Clock>,
     /// Of the execution and of all those below it.
-    spent: Mutex<Usage>,
+    spent: Mutex<Spent>,
     /// When the first attempt at the execution began, where that was an earlier one.
     began_at: Option<Timestamp>,
     /// When the grace of what an interruption leaves some time has begun.
@@ -55,7 +63,7 @@ impl ExecutionControl {
             stop: CancellationToken::new(),
             pause: CancellationToken::new(),
             clock,
-            spent: Mutex::new(Usage::NOTHING),
+            spent: Mutex::new(Spent::NOTHING),
             began_at: None,
             grace_began_at: OnceLock::new(),
             record: Arc::default(),
@@ -83,11 +91,12 @@ impl ExecutionControl {
         Self { pause, ..self }
     }
 
-    /// Counts what earlier attempts at the execution have spent as spent.
+    /// Counts what earlier attempts have spent as spent: with `reached` the execution goes on, `lost` is the rest.
     #[must_use]
-    pub fn with_spent(self, spent: Usage) -> Self {
+    pub fn with_spent(self, reached: Usage, lost: Usage) -> Self {
+        let all = reached + lost;
         Self {
-            spent: Mutex::new(spent),
+            spent: Mutex::new(Spent { all, lost }),
             ..self
         }
     }
@@ -112,7 +121,7 @@ impl ExecutionControl {
             stop: self.stop.clone(),
             pause: CancellationToken::new(),
             clock: Arc::clone(&self.clock),
-            spent: Mutex::new(Usage::NOTHING),
+            spent: Mutex::new(Spent::NOTHING),
             began_at: None,
             grace_began_at: OnceLock::new(),
             record: Arc::clone(&self.record),
@@ -148,16 +157,33 @@ impl ExecutionControl {
     /// Counts what a model call has used, here and in the executions above.
     pub fn spend(&self, usage: Usage) {
         let mut spent = self.spent_mut();
-        *spent = *spent + usage;
+        spent.all = spent.all + usage;
         drop(spent);
         if let Some(parent) = &self.parent {
             parent.spend(usage);
         }
     }
 
+    /// Counts what an earlier attempt has spent on an execution that goes on, here and in the executions above. What was counted as lost
+    /// is so no longer, and not counted twice.
+    pub fn resume(&self, usage: Usage) {
+        let mut spent = self.spent_mut();
+        spent.all = spent.all + usage.since(spent.lost);
+        spent.lost = spent.lost.since(usage);
+        drop(spent);
+        if let Some(parent) = &self.parent {
+            parent.resume(usage);
+        }
+    }
+
     /// Returns what is spent: by the execution and by those on its behalf.
     pub fn spent(&self) -> Usage {
-        *self.spent_mut()
+        self.spent_mut().all
+    }
+
+    /// Returns what earlier attempts have spent and nothing goes on with.
+    pub fn lost(&self) -> Usage {
+        self.spent_mut().lost
     }
 
     /// Tells whether what models cost is limited.
@@ -354,10 +380,17 @@ impl ExecutionControl {
         }
     }
 
-    fn spent_mut(&self) -> MutexGuard<'_, Usage> {
+    fn spent_mut(&self) -> MutexGuard<'_, Spent> {
         // A sum is written at once, so a panic elsewhere leaves it whole.
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Spent {
+    const NOTHING: Self = Self {
+        all: Usage::NOTHING,
+        lost: Usage::NOTHING,
+    };
 }
 
 /// What bounds one answer.

@@ -34,7 +34,9 @@ struct LiveState {
     sequence: u64,
     /// Whether an earlier worker has told events, or has died before any of them was shared.
     is_resumed: bool,
-    /// What earlier attempts have spent and this one does not go on with.
+    /// What the steps have used that are archived.
+    of_steps: Usage,
+    /// What earlier attempts have spent and this one, when it begins, does not go on with.
     lost: Usage,
     /// Takes the result; none when nobody waits for it.
     result: Option<oneshot::Sender<Arc<RunRecord>>>,
@@ -54,6 +56,7 @@ impl LiveEvents {
             run,
             sequence: 0,
             is_resumed: false,
+            of_steps: Usage::NOTHING,
             lost: Usage::NOTHING,
             result: None,
             is_over: false,
@@ -90,19 +93,18 @@ impl LiveEvents {
         self.state().is_resumed
     }
 
-    /// Counts what earlier attempts have spent, where this one goes on with a part of it. Returns the rest, which is lost.
-    pub(super) fn count_lost(&self, reached: Usage) -> Usage {
+    /// Counts what earlier attempts have spent, where this one goes on with a part of it. The rest is lost.
+    pub(super) fn count_lost(&self, reached: Usage) {
         let mut state = self.state();
-        let lost = state.run.summary.usage.since(reached);
-        state.lost = lost;
+        state.lost = state.run.summary.usage.since(reached);
         // What is gone on with is counted again with its steps.
-        state.run.summary.usage = lost;
-        lost
+        state.run.summary.usage = state.lost;
     }
 
-    /// Returns what earlier attempts have spent and this one does not go on with.
+    /// Returns what earlier attempts have spent and this one does not go on with. It gets less as subagents go on.
     pub(super) fn lost(&self) -> Usage {
-        self.state().lost
+        let control = self.active.spending.get();
+        control.map_or_else(|| self.state().lost, |control| control.lost())
     }
 
     /// Tells that the run begins, unless that was told already.
@@ -134,9 +136,10 @@ impl LiveEvents {
 
     /// Shows the steps that an earlier worker has completed.
     fn restore_steps<'a>(&self, steps: impl IntoIterator<Item = &'a Arc<StepExecution>>) {
+        let lost = self.lost();
         let mut state = self.state();
         for (step, number) in steps.into_iter().zip(1..) {
-            state.add_step(number, step);
+            state.add_step(number, step, lost);
         }
         self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
     }
@@ -222,9 +225,10 @@ impl LiveEvents {
 }
 
 impl LiveState {
-    fn add_step(&mut self, number: u64, step: &StepExecution) {
+    fn add_step(&mut self, number: u64, step: &StepExecution, lost: Usage) {
+        self.of_steps = self.of_steps + step.step.usage();
         self.run.summary.step_count = number;
-        self.run.summary.usage = self.run.summary.usage + step.step.usage();
+        self.run.summary.usage = lost + self.of_steps;
         if let Some(model) = &step.step.answered_by {
             self.run.summary.answered_by = Some(model.clone());
         }
@@ -238,9 +242,10 @@ impl EventSink for LiveEvents {
     }
 
     fn step_recorded(&self, step_number: usize, step: &Arc<StepExecution>) {
+        let lost = self.lost();
         {
             let mut state = self.state();
-            state.add_step(step_number as u64, step);
+            state.add_step(step_number as u64, step, lost);
             self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
         }
         self.emit(AgentEvent::step_completed(step_number, step));

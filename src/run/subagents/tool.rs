@@ -184,7 +184,7 @@ impl SubagentTool {
         let journal = journal.map(|above| above.for_subagent(&context.idempotency_key, progress.state.clone(), None));
         slot.count_ended(&progress);
         let work = self.work(context, session_id, slot, trace, journal);
-        work.control.spend(progress.spent());
+        work.control.resume(progress.spent());
         work.control.record().add_progress(&progress);
         restore_children(&work, &progress)
             .map_err(|gap| ToolError::new(self.not_begun(&format!("its progress can't be read: {gap}"))))?;

@@ -285,7 +285,7 @@ impl Setup {
         let control = control.with_stop(self.stop.clone()).with_pause(self.pause.clone());
         let spent = earlier.map_or(Usage::NOTHING, Progress::spent);
         let record = self.max_record_bytes.map(RecordSize::new).unwrap_or_default();
-        let control = Arc::new(control.with_spent(spent).with_record(record));
+        let control = Arc::new(control.with_spent(spent, Usage::NOTHING).with_record(record));
         if let Some(earlier) = earlier {
             control.record().add_progress(earlier);
         }

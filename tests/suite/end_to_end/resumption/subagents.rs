@@ -108,6 +108,15 @@ fn counts(of: &[(&str, usize)]) -> Vec<(String, usize)> {
     of.iter().map(|(model, count)| ((*model).to_owned(), *count)).collect()
 }
 
+/// Waits until it is persisted what so many answers have used. A later attempt may not count them twice.
+async fn until_spent(world: &World, answers: u64) {
+    until("what is spent is not persisted", async || {
+        let spent = "select max(total_tokens) from runs where status = 'running'";
+        world.database.number(spent).await == i64::try_from(answers * ANSWER).unwrap()
+    })
+    .await;
+}
+
 /// Checks how a run ended, and what its answers have used.
 fn assert_completed(ended: &Value, attempts: u32, answers: u64) {
     assert_eq!(
@@ -122,6 +131,7 @@ async fn a_subagent_goes_on_as_who_it_was(database: TestDatabase) {
     let (world, first) = start(database, &gate).await;
     let run = first.begin("go", durable("lead")).await;
     world.tool_gate.until_waiting(2).await;
+    until_spent(&world, 3).await;
     first.die(&world).await;
     world.tool_gate.until_waiting(0).await;
     world.tool_gate.open(1);
@@ -173,6 +183,7 @@ async fn a_subagent_that_has_ended_is_not_run_again(database: TestDatabase) {
     let (world, first) = start(database, &gate).await;
     let run = first.begin("simply, and the lead waits", durable("lead")).await;
     gate.until_waiting(1).await;
+    until_spent(&world, 3).await;
     first.die(&world).await;
     gate.until_waiting(0).await;
     gate.open(1);
@@ -210,6 +221,7 @@ async fn a_subagent_that_has_ended_waits_for_the_other_calls(database: TestDatab
             == 5
     })
     .await;
+    until_spent(&world, 3).await;
     first.die(&world).await;
     world.tool_gate.until_waiting(0).await;
     world.tool_gate.open(1);
@@ -230,11 +242,13 @@ async fn subagents_of_two_levels_go_on(database: TestDatabase) {
     let (world, first) = start(database, &gate).await;
     let run = first.begin("the middle waits", durable("head")).await;
     world.tool_gate.until_waiting(2).await;
+    until_spent(&world, 4).await;
     first.die(&world).await;
     world.tool_gate.until_waiting(0).await;
     world.tool_gate.open(1);
     let second = world.replica().await;
     gate.until_waiting(1).await;
+    until_spent(&world, 5).await;
     second.die(&world).await;
     gate.until_waiting(0).await;
     gate.open(1);
@@ -264,6 +278,7 @@ async fn a_subagent_that_fails_after_it_was_resumed_has_no_session(database: Tes
     let (world, first) = start(database, &gate).await;
     let run = first.begin("in vain", durable("lead")).await;
     world.tool_gate.until_waiting(2).await;
+    until_spent(&world, 3).await;
     first.die(&world).await;
     world.tool_gate.until_waiting(0).await;
     world.tool_gate.open(1);
