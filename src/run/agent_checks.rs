@@ -58,11 +58,7 @@ impl AgentChecks {
     /// Checks a definition; says the first thing that is wrong.
     pub(super) fn check(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
         if !AgentDefinition::is_valid_name(&definition.name) {
-            let message = AgentDefinition::NAME_RULE.to_owned();
-            return Err(Refusal::Invalid {
-                field: "name".into(),
-                message,
-            });
+            return Err(Refusal::invalid("name", AgentDefinition::NAME_RULE));
         }
         let within = |field| move |fault| Refusal::within(field, fault);
         definition.parameters.check().map_err(within("parameters"))?;
@@ -80,11 +76,7 @@ impl AgentChecks {
         AnswerShape::of(&definition.response_format)?;
         definition.check_script().map_err(invalid("script"))?;
         if definition.model.is_some() != definition.models.is_empty() {
-            let message = "an agent has either a model or models".to_owned();
-            return Err(Refusal::Invalid {
-                field: "model".into(),
-                message,
-            });
+            return Err(Refusal::invalid("model", "an agent has either a model or models"));
         }
         definition
             .model_chain()
@@ -148,8 +140,5 @@ impl AgentChecks {
 }
 
 fn invalid(field: &'static str) -> impl Fn(String) -> Refusal {
-    move |message| Refusal::Invalid {
-        field: field.into(),
-        message,
-    }
+    move |message| Refusal::invalid(field, message)
 }

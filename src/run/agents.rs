@@ -273,10 +273,7 @@ impl AgentDirectory {
     }
 
     fn record(&self, definition: AgentDefinition) -> Result<AgentRecord, Refusal> {
-        let bytes = canonical_bytes(&definition).map_err(|error| Refusal::Invalid {
-            field: "metadata".into(),
-            message: error.to_string(),
-        })?;
+        let bytes = canonical_bytes(&definition).map_err(|error| Refusal::invalid("metadata", error.to_string()))?;
         Ok(AgentRecord {
             version: hash_definition(&bytes),
             definition: Arc::new(definition),

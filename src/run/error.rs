@@ -220,12 +220,17 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Refuses a value by what is wrong with a field inside it.
-    pub(super) fn within(place: &str, (field, message): (&str, impl Into<String>)) -> Self {
+    /// Refuses the value of a field.
+    pub(super) fn invalid(field: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self::Invalid {
-            field: format!("{place}.{field}").into(),
+            field: field.into(),
             message: message.into(),
         }
+    }
+
+    /// Refuses a value by what is wrong with a field inside it.
+    pub(super) fn within(place: &str, (field, message): (&str, impl Into<String>)) -> Self {
+        Self::invalid(format!("{place}.{field}"), message)
     }
 }
 

@@ -26,10 +26,9 @@ impl RunService {
             .map(|name| self.model_choice(tenant, name))
             .collect::<Result<_, _>>()?;
         let mut choices = choices.into_iter();
-        let preferred = choices.next().ok_or_else(|| Refusal::Invalid {
-            field: "model".into(),
-            message: "the agent has no model".to_owned(),
-        })?;
+        let preferred = choices
+            .next()
+            .ok_or_else(|| Refusal::invalid("model", "the agent has no model"))?;
         Ok(ModelChain::new(preferred, choices))
     }
 
@@ -66,8 +65,5 @@ pub(super) fn check_prices(agent: &AgentDefinition, models: &ModelChain) -> Resu
 pub(super) fn unpriced(agent: &str, model: &ModelRef) -> Refusal {
     let message =
         format!("no price is known for {model}, the model of the agent {agent:?}, so its cost can't be limited");
-    Refusal::Invalid {
-        field: "budget.max_cost".into(),
-        message,
-    }
+    Refusal::invalid("budget.max_cost", message)
 }

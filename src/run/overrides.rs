@@ -103,10 +103,7 @@ pub(super) async fn overrides_of(
     if let Some(unknown) = unknown {
         // It names none: what an agent of a file has is its operator's to tell.
         let message = format!("the agent {:?} has no tool {unknown:?}", agent.name);
-        return Err(Refusal::Invalid {
-            field: "tools".into(),
-            message,
-        });
+        return Err(Refusal::invalid("tools", message));
     }
     if let Some(prompt) = changes.system_prompt.value().cloned() {
         off_thread(tenant, move || check_prompt(&prompt)).await?;
@@ -120,18 +117,14 @@ pub(super) async fn overrides_of(
         Arc::new(changes.clone().onto(Overrides::clone(&base)))
     };
     let checked = overrides.check();
-    checked.map_err(|(field, message)| Refusal::Invalid { field, message })?;
+    checked.map_err(|(field, message)| Refusal::invalid(field, message))?;
     let parameters = overrides.parameters.over(&agent.parameters);
     agent
         .check_tool_choice_of(&parameters, &overrides.tools_of(&agent.tools))
-        .map_err(|message| Refusal::Invalid {
+        .map_err(|message| {
             // The choice, or else the tools that it has to choose from.
-            field: if changes.parameters.value().is_some_and(|set| set.tool_choice.is_some()) {
-                "parameters.tool_choice".into()
-            } else {
-                "tools".into()
-            },
-            message,
+            let is_chosen = changes.parameters.value().is_some_and(|set| set.tool_choice.is_some());
+            Refusal::invalid(if is_chosen { "parameters.tool_choice" } else { "tools" }, message)
         })?;
     Ok(overrides)
 }

@@ -387,16 +387,13 @@ impl RunService {
     /// Gives the caller's messages ids and a time.
     fn input_messages(&self, input: Vec<InputMessage>) -> Result<Vec<Message>, Refusal> {
         if input.is_empty() {
-            return Err(Refusal::Invalid {
-                field: "input".into(),
-                message: "there is no message".to_owned(),
-            });
+            return Err(Refusal::invalid("input", "there is no message"));
         }
         if !input.iter().any(|message| message.section.is_messages()) {
-            return Err(Refusal::Invalid {
-                field: "input".into(),
-                message: "no message is in the section `messages`, so the model would not be asked anything".to_owned(),
-            });
+            return Err(Refusal::invalid(
+                "input",
+                "no message is in the section `messages`, so the model would not be asked anything",
+            ));
         }
         let now = self.ports.clock.now();
         let messages: Vec<Message> = input
@@ -427,10 +424,8 @@ fn environment_of(
 ) -> Result<EnvironmentState, Refusal> {
     let base = bundle.map(|bundle| (*bundle.environment).clone()).unwrap_or_default();
     let environment = base.with_variables(variables);
-    check_variables(&environment.variables).map_err(|message| Refusal::Invalid {
-        field: "variables".into(),
-        message: format!("together with those of the session, {message}"),
-    })?;
+    check_variables(&environment.variables)
+        .map_err(|message| Refusal::invalid("variables", format!("together with those of the session, {message}")))?;
     Ok(environment)
 }
 
@@ -466,9 +461,7 @@ fn session_metadata_of(
     let mut metadata = bundle.map_or_else(|| agent.metadata.clone(), |bundle| bundle.head.metadata.clone());
     metadata.extend(changes.clone());
     metadata.retain(|_, value| !value.is_null());
-    check_metadata(&metadata).map_err(|message| Refusal::Invalid {
-        field: "metadata".into(),
-        message: format!("together with that of the session, {message}"),
-    })?;
+    check_metadata(&metadata)
+        .map_err(|message| Refusal::invalid("metadata", format!("together with that of the session, {message}")))?;
     Ok(metadata)
 }

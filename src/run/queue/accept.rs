@@ -95,10 +95,7 @@ impl RunService {
         Ok(NewQueuedRun {
             tenant: plan.tenant.clone(),
             summary: self.begun_summary(plan, status),
-            request: request.map_err(|error| Refusal::Invalid {
-                field: "input".into(),
-                message: error.to_string(),
-            })?,
+            request: request.map_err(|error| Refusal::invalid("input", error.to_string()))?,
             priority: plan.request.priority,
             level: if self.settings.queue.ranks_tenants {
                 plan.request.priority

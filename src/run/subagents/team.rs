@@ -101,10 +101,10 @@ impl RunService {
             return Ok(Arc::clone(member));
         }
         if team.0.len() == MAX_MEMBERS {
-            return Err(Refusal::Invalid {
-                field: "agent".into(),
-                message: format!("more than {MAX_MEMBERS} agents may work below it"),
-            });
+            return Err(Refusal::invalid(
+                "agent",
+                format!("more than {MAX_MEMBERS} agents may work below it"),
+            ));
         }
         let found = match pinned.team.get(&post.agent) {
             Some(version) => self.ports.agents.version(tenant, *version).await,
