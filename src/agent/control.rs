@@ -1,6 +1,7 @@
 //! What bounds an execution from outside its state: budgets, what is spent of them, the clock, and what its caller and its service want:
 //! its cancellation, its stop, its pause.
 
+use std::iter;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ const OVERRUN_SLACK: u64 = 8;
 
 /// What an execution has spent.
 #[derive(Debug, Clone, Copy)]
-struct Spent {
+struct SpentUsage {
     all: Usage,
     /// The part that earlier attempts have spent and nothing goes on with.
     lost: Usage,
@@ -44,7 +45,7 @@ pub struct ExecutionControl {
     pause: CancellationToken,
     clock: Arc<dyn Clock>,
     /// Of the execution and of all those below it.
-    spent: Mutex<Spent>,
+    spent: Mutex<SpentUsage>,
     /// When the first attempt at the execution began, where that was an earlier one.
     began_at: Option<Timestamp>,
     /// When the grace of what an interruption leaves some time has begun.
@@ -63,7 +64,7 @@ impl ExecutionControl {
             stop: CancellationToken::new(),
             pause: CancellationToken::new(),
             clock,
-            spent: Mutex::new(Spent::NOTHING),
+            spent: Mutex::new(SpentUsage::NOTHING),
             began_at: None,
             grace_began_at: OnceLock::new(),
             record: Arc::default(),
@@ -96,7 +97,7 @@ impl ExecutionControl {
     pub fn with_spent(self, reached: Usage, lost: Usage) -> Self {
         let all = reached + lost;
         Self {
-            spent: Mutex::new(Spent { all, lost }),
+            spent: Mutex::new(SpentUsage { all, lost }),
             ..self
         }
     }
@@ -121,7 +122,7 @@ impl ExecutionControl {
             stop: self.stop.clone(),
             pause: CancellationToken::new(),
             clock: Arc::clone(&self.clock),
-            spent: Mutex::new(Spent::NOTHING),
+            spent: Mutex::new(SpentUsage::NOTHING),
             began_at: None,
             grace_began_at: OnceLock::new(),
             record: Arc::clone(&self.record),
@@ -156,23 +157,21 @@ impl ExecutionControl {
 
     /// Counts what a model call has used, here and in the executions above.
     pub fn spend(&self, usage: Usage) {
-        let mut spent = self.spent_mut();
-        spent.all = spent.all + usage;
-        drop(spent);
-        if let Some(parent) = &self.parent {
-            parent.spend(usage);
-        }
+        self.count(|spent| spent.all = spent.all + usage);
     }
 
     /// Counts what an earlier attempt has spent on an execution that goes on, here and in the executions above. What was counted as lost
     /// is so no longer, and not counted twice.
     pub fn resume(&self, usage: Usage) {
-        let mut spent = self.spent_mut();
-        spent.all = spent.all + usage.since(spent.lost);
-        spent.lost = spent.lost.since(usage);
-        drop(spent);
-        if let Some(parent) = &self.parent {
-            parent.resume(usage);
+        self.count(|spent| {
+            spent.all = spent.all + usage.since(spent.lost);
+            spent.lost = spent.lost.since(usage);
+        });
+    }
+
+    fn count(&self, count: impl Fn(&mut SpentUsage)) {
+        for control in iter::successors(Some(self), |control| control.parent.as_deref()) {
+            count(&mut control.spent_mut());
         }
     }
 
@@ -380,13 +379,13 @@ impl ExecutionControl {
         }
     }
 
-    fn spent_mut(&self) -> MutexGuard<'_, Spent> {
+    fn spent_mut(&self) -> MutexGuard<'_, SpentUsage> {
         // A sum is written at once, so a panic elsewhere leaves it whole.
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Spent {
+impl SpentUsage {
     const NOTHING: Self = Self {
         all: Usage::NOTHING,
         lost: Usage::NOTHING,

@@ -36,8 +36,6 @@ struct LiveState {
     is_resumed: bool,
     /// What the steps have used that are archived.
     of_steps: Usage,
-    /// What earlier attempts have spent and this one, when it begins, does not go on with.
-    lost: Usage,
     /// Takes the result; none when nobody waits for it.
     result: Option<oneshot::Sender<Arc<RunRecord>>>,
     /// Whether the run has ended, or goes on elsewhere.
@@ -57,7 +55,6 @@ impl LiveEvents {
             sequence: 0,
             is_resumed: false,
             of_steps: Usage::NOTHING,
-            lost: Usage::NOTHING,
             result: None,
             is_over: false,
         });
@@ -93,18 +90,19 @@ impl LiveEvents {
         self.state().is_resumed
     }
 
-    /// Counts what earlier attempts have spent, where this one goes on with a part of it. The rest is lost.
-    pub(super) fn count_lost(&self, reached: Usage) {
+    /// Counts what earlier attempts have spent, where this one goes on with a part of it. Returns the rest, which is lost.
+    pub(super) fn count_lost(&self, reached: Usage) -> Usage {
         let mut state = self.state();
-        state.lost = state.run.summary.usage.since(reached);
+        let lost = state.run.summary.usage.since(reached);
         // What is gone on with is counted again with its steps.
-        state.run.summary.usage = state.lost;
+        state.run.summary.usage = lost;
+        lost
     }
 
-    /// Returns what earlier attempts have spent and this one does not go on with. It gets less as subagents go on.
+    /// Returns what earlier attempts have spent and this one, whose work has begun, does not go on with. It gets less as subagents go on.
     pub(super) fn lost(&self) -> Usage {
         let control = self.active.spending.get();
-        control.map_or_else(|| self.state().lost, |control| control.lost())
+        control.map_or(Usage::NOTHING, |control| control.lost())
     }
 
     /// Tells that the run begins, unless that was told already.
@@ -136,8 +134,9 @@ impl LiveEvents {
 
     /// Shows the steps that an earlier worker has completed.
     fn restore_steps<'a>(&self, steps: impl IntoIterator<Item = &'a Arc<StepExecution>>) {
-        let lost = self.lost();
         let mut state = self.state();
+        // Nothing else is counted yet.
+        let lost = state.run.summary.usage;
         for (step, number) in steps.into_iter().zip(1..) {
             state.add_step(number, step, lost);
         }

@@ -35,6 +35,8 @@ pub(super) struct Restored {
     pub(super) environment: Box<dyn Environment>,
     /// What earlier attempts have spent, of which the state is the result.
     pub(super) reached: Usage,
+    /// What they have spent beside that.
+    pub(super) lost: Usage,
     /// How far an earlier worker has come.
     pub(super) progress: Option<Progress>,
     /// Where it is recorded how far this one comes.
@@ -58,7 +60,7 @@ impl RunService {
         let state = restore_state(plan, live, bundle);
         let (progress, journal) = self.restore_progress(plan, live, &state).await?;
         let reached = progress.as_ref().map_or(Usage::NOTHING, Progress::spent);
-        live.count_lost(reached);
+        let lost = live.count_lost(reached);
         // A worker that died early has told nothing that lasts, and may have kept steps all the same.
         if live.is_resumed() || progress.is_some() {
             live.tell_resumed(progress.as_ref().map(|progress| &progress.state));
@@ -67,6 +69,7 @@ impl RunService {
             state,
             environment,
             reached,
+            lost,
             progress,
             journal,
         })
@@ -110,7 +113,7 @@ impl RunService {
         )
         .with_stop(active.stop.clone())
         .with_pause(active.pause())
-        .with_spent(restored.reached, live.lost())
+        .with_spent(restored.reached, restored.lost)
         .with_record(RecordSize::new(self.settings.max_record_bytes));
         let slot = Slot::of_root(self.settings.subagents, &self.subagent_slots, &active.tenant);
         if let Some(progress) = &restored.progress {

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use super::binary::{Ended, Home, PATIENCE};
-use super::service::Service;
+use super::service::{Events, Service};
 use crate::end_to_end::on_every_store;
 use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
@@ -39,6 +39,14 @@ async fn model() -> MockModel {
 fn home(database: &TestDatabase, mock: &MockModel, grace: &str) -> Home {
     let home = Home::new(database.url()).with_mock(mock);
     home.variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", grace)
+}
+
+/// Begins a run that is answered until it is cancelled; returns it and its events.
+async fn begin_endless(service: &Service) -> (Value, Events) {
+    let mut events = service.stream(json!({"input": "endless"})).await;
+    let begun = events.until("run.started").await["data"].clone();
+    events.until("message.delta").await;
+    (begun, events)
 }
 
 /// Waits for the end, which must be in order and within the limit.
@@ -101,9 +109,7 @@ async fn a_run_that_outlasts_the_grace_is_cancelled(database: TestDatabase) {
     let mock = model().await;
     let home = home(&database, &mock, "500ms");
     let service = Service::start(&home).await;
-    let mut events = service.stream(json!({"input": "endless"})).await;
-    let begun = events.until("run.started").await["data"].clone();
-    events.until("message.delta").await;
+    let (begun, events) = begin_endless(&service).await;
     let signalled = Instant::now();
     service.signal("TERM");
     let events = events.rest().await;
@@ -116,9 +122,7 @@ async fn a_second_signal_cancels_at_once(database: TestDatabase) {
     let mock = model().await;
     let home = home(&database, &mock, "10m");
     let service = Service::start(&home).await;
-    let mut events = service.stream(json!({"input": "endless"})).await;
-    let begun = events.until("run.started").await["data"].clone();
-    events.until("message.delta").await;
+    let (begun, mut events) = begin_endless(&service).await;
     service.signal("TERM");
     service.until_closed().await;
     // The first one is heard, and the run goes on.
@@ -164,9 +168,7 @@ async fn the_end_of_a_run_is_told_though_it_is_stored_late(database: TestDatabas
     let mock = model().await;
     let home = home(&database, &mock, "100ms");
     let service = Service::start(&home).await;
-    let mut events = service.stream(json!({"input": "endless"})).await;
-    let begun = events.until("run.started").await["data"].clone();
-    events.until("message.delta").await;
+    let (begun, events) = begin_endless(&service).await;
     let stall = database.begin_stall("runs").await;
     service.signal("TERM");
     service.until_closed().await;
