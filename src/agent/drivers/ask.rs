@@ -62,6 +62,7 @@ pub async fn ask(
         return (state, Err(AskError::Cut(signal.message)));
     }
     let exchange_ports = ExchangePorts {
+        tenant: ports.tenant.clone(),
         models: ports.models.clone(),
         parameters: Arc::new(ModelParameters {
             max_output_tokens: Some(question.max_output_tokens),

@@ -17,6 +17,7 @@ use crate::agent::state::{AgentError, AgentState, FinishReason, ModelResponse, S
 use crate::clock::Timestamp;
 use crate::ids::ModelRequestId;
 use crate::model_ref::ModelRef;
+use crate::off_thread::by_size_of;
 use crate::usage::Usage;
 
 /// How an exchange ended: with an answer, or cut, or with an error after what had arrived.
@@ -255,11 +256,11 @@ fn withheld(response: ModelResponse) -> ModelResponse {
 }
 
 /// Returns the least that a request uses. Nobody asks for it where nothing limits it.
-fn least_usage(ports: &ExchangePorts, choice: &ModelChoice, request: &ModelRequest) -> Usage {
+async fn least_usage(ports: &ExchangePorts, choice: &ModelChoice, request: &ModelRequest) -> Usage {
     if !ports.control.limits_usage() {
         return Usage::NOTHING;
     }
-    let tokens = least_input_tokens(request);
+    let tokens = by_size_of(&ports.tenant, request_bytes(request), request, least_input_tokens).await;
     Usage {
         input_tokens: tokens,
         total_tokens: tokens,
@@ -276,7 +277,12 @@ async fn ask_one(
     mut request: ModelRequest,
     live: Told,
 ) -> Answer {
-    let least = least_usage(ports, choice, &request);
+    let time_limit = ports.control.time_limit(state);
+    let least = tokio::select! {
+        biased;
+        least = least_usage(ports, choice, &request) => least,
+        signal = ports.control.interrupted(time_limit) => return cut(choice, PartialAnswer::new(0), signal),
+    };
     if let Some(limit) = ports.control.answer_limit(least, choice.price.as_ref()) {
         if let Some(signal) = limit.refusal(least.input_tokens) {
             return cut(choice, PartialAnswer::new(0), signal);
@@ -295,7 +301,6 @@ async fn ask_one(
         tool_count: request.tools.len(),
         max_output_tokens: request.max_output_tokens,
     });
-    let time_limit = ports.control.time_limit(state);
     let deltas = Deltas::new(&*ports.events, step_number, live);
     let offers_tools = !request.tools_of_provider(choice.model_ref.provider()).is_empty();
     let answer = stream(ports, choice, request, least, deltas, time_limit).await;

@@ -105,6 +105,7 @@ pub struct DriverPorts {
 /// What one exchange with models works with.
 #[derive(Debug, Clone)]
 pub(super) struct ExchangePorts {
+    pub(super) tenant: TenantId,
     pub(super) models: ModelChain,
     pub(super) parameters: Arc<ModelParameters>,
     pub(super) hooks: Arc<HookStack>,
@@ -124,6 +125,7 @@ impl DriverPorts {
     /// Returns what an exchange with these parameters needs of them.
     pub(super) fn for_exchange(&self, parameters: Arc<ModelParameters>) -> ExchangePorts {
         ExchangePorts {
+            tenant: self.tenant.clone(),
             models: self.models.clone(),
             parameters,
             hooks: Arc::clone(&self.hooks),

@@ -1,6 +1,7 @@
 //! Budgets before anybody has counted: what a request takes itself at least, and what an answer is at least while it comes.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
 use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
@@ -266,4 +267,45 @@ async fn an_answer_that_comes_whole_is_not_cut_and_one_that_comes_in_pieces_is()
         assert_eq!(state.status(), Some(status));
         assert_eq!(last_words(&state), "documents ".repeat(said));
     }
+}
+
+#[test]
+fn the_tokens_of_a_large_request_are_counted_beside_the_async_workers_and_the_time_limit_cuts_it() {
+    let budget = ExecutionBudget {
+        max_seconds: Some(60.0),
+        ..tokens(1_000_000)
+    };
+    // Work beside the async workers is done by one thread here, which other work holds up.
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let setup = Setup::new([says("done")]).with_budget(budget);
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        setup.events.at(2, move || {
+            tokio::task::spawn_blocking(move || held.recv());
+            tokio::time::pause();
+        });
+        let until_told = async |name: &str| {
+            let begun = Instant::now();
+            while !setup.events.names().iter().any(|told| told == name) {
+                assert!(begun.elapsed().as_secs() < 20, "{name} is not told");
+                tokio::task::yield_now().await;
+            }
+        };
+        let passing = async {
+            until_told("step.started").await;
+            // Timers end at whole milliseconds, and the clock stands between two.
+            tokio::time::advance(Duration::from_mins(1) + Duration::from_millis(1)).await;
+            until_told("execution.ended").await;
+            drop(release);
+        };
+        let input = input().repeat(100);
+        let (state, ()) = tokio::join!(setup.run_from(setup.new_state(), &input), passing);
+        assert_eq!(
+            (state.status(), state.stop_reason()),
+            (Some(ExecutionStatus::Stopped), Some(StopReason::TimeLimitReached))
+        );
+        assert!(!setup.events.names().iter().any(|told| told == "model.requested"));
+        assert!(setup.model.requests().is_empty());
+    });
 }
