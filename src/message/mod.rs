@@ -12,7 +12,7 @@ pub use self::content::{
     ToolResult,
 };
 pub use self::tags::{Coverage, MessageTags, Section};
-pub use self::weight::{content_json_weight, content_weight, message_json_weight, message_weight};
+pub use self::weight::{content_weight, message_json_weight, message_weight, weigh_content, weigh_message};
 use crate::clock::Timestamp;
 use crate::ids::MessageId;
 use crate::json::{Object, RawJson, Unread};

@@ -18,12 +18,8 @@ pub fn content_weight(parts: &[ContentPart]) -> usize {
     weigh_content(parts, str::len)
 }
 
-/// Estimates how many bytes parts take as JSON.
-pub fn content_json_weight(parts: &[ContentPart]) -> usize {
-    weigh_content(parts, escaped_length)
-}
-
-fn weigh_message(message: &Message, text: fn(&str) -> usize) -> usize {
+/// Estimates how many bytes a message takes, given those of a text.
+pub fn weigh_message(message: &Message, text: fn(&str) -> usize) -> usize {
     let fields = message.provider_fields.iter().flat_map(|given| &given.fields);
     let fields = fields.map(|(name, json)| ENTRY_BYTES + text(name) + text(json.as_str()));
     ENTRY_BYTES
@@ -33,7 +29,8 @@ fn weigh_message(message: &Message, text: fn(&str) -> usize) -> usize {
         + weigh_object(&message.metadata, text)
 }
 
-fn weigh_content(parts: &[ContentPart], text: fn(&str) -> usize) -> usize {
+/// Estimates how many bytes parts take, given those of a text.
+pub fn weigh_content(parts: &[ContentPart], text: fn(&str) -> usize) -> usize {
     parts.iter().map(|part| ENTRY_BYTES + weigh_part(part, text)).sum()
 }
 

@@ -1,5 +1,5 @@
 //! Requests to models that are large: their bytes are in memory until the model answers, so they share room, fairly by tenant, and are
-//! encoded beside the async workers.
+//! weighed and encoded beside the async workers.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use futures_util::stream::{self, StreamExt as _};
 use crate::agent::RequestRoom;
 use crate::agent::ports::{Model, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use crate::json::{escaped_length, json_length};
-use crate::message::message_json_weight;
-use crate::off_thread::by_size;
+use crate::message::weigh_message;
+use crate::off_thread::{by_size, by_size_of};
 use crate::tenant::TenantId;
 
 /// A model whose large requests wait for room.
@@ -33,12 +33,16 @@ impl SharingModel {
 
 impl Model for SharingModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
-        let bytes = weight(&request);
-        if RequestRoom::is_small(bytes) {
+        let rest = weight_of_rest(&request);
+        let is_small = |text| RequestRoom::is_small(rest + weight_of_words(&request, text));
+        if is_small(str::len) && is_small(escaped_length) {
             return self.model.stream(request);
         }
         let (model, tenant, room) = (Arc::clone(&self.model), self.tenant.clone(), self.room.clone());
         let answer = async move {
+            let in_memory = weight_of_words(&request, str::len) as u64;
+            let weigh = |request: &ModelRequest| weight_of_words(request, escaped_length);
+            let bytes = rest + by_size_of(&tenant, in_memory, &request, weigh).await;
             let mut share = room.take(&tenant, bytes).await;
             let answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
             answer.inspect(move |event| {
@@ -56,14 +60,17 @@ impl Model for SharingModel {
     }
 }
 
-/// Returns about how many bytes a request has once it is encoded, which is what is held until the model answers.
-fn weight(request: &ModelRequest) -> usize {
-    let messages = request.messages.iter().map(|message| message_json_weight(message));
+/// Returns about how many bytes the conversation of a request has, given those of a text.
+fn weight_of_words(request: &ModelRequest, text: fn(&str) -> usize) -> usize {
+    let messages = request.messages.iter().map(|message| weigh_message(message, text));
+    text(&request.system) + messages.sum::<usize>()
+}
+
+/// Returns about how many bytes all else of a request has once it is encoded. The definition of an agent bounds them.
+fn weight_of_rest(request: &ModelRequest) -> usize {
     let tools = request.tools.iter();
     let tools = tools.map(|tool| json_length(&(&tool.name, &tool.description, &tool.parameters)));
-    escaped_length(&request.system)
-        + messages.sum::<usize>()
-        + tools.sum::<usize>()
+    tools.sum::<usize>()
         + json_length(&*request.provider_tools)
         + json_length(&request.response_format)
         + json_length(&request.parameters.extra)
@@ -122,6 +129,10 @@ mod tests {
             max_output_tokens: None,
             parameters: Arc::default(),
         }
+    }
+
+    fn weight(request: &ModelRequest) -> usize {
+        weight_of_words(request, escaped_length) + weight_of_rest(request)
     }
 
     /// A request that weighs so much.
@@ -193,6 +204,26 @@ mod tests {
         answer.send(()).unwrap();
         drop((rest, second.await.unwrap()));
         assert_eq!(setup.room.taken(), 0);
+    }
+
+    #[test]
+    fn a_large_request_is_weighed_beside_the_async_workers() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.max_blocking_threads(1).build().unwrap().block_on(async {
+            let (release, held) = std::sync::mpsc::channel::<()>();
+            let other = tokio::task::spawn_blocking(move || held.recv());
+            let mut setup = Setup::new(16 << 20);
+            let answer = setup.ask("one", 1 << 20);
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(setup.room.taken(), 0, "it was weighed here");
+            drop((release, other));
+            let (_, told) = setup.asked.recv().await.unwrap();
+            assert_eq!(setup.room.taken(), 1 << 20);
+            told.send(()).unwrap();
+            drop(answer.await.unwrap());
+        });
     }
 
     #[tokio::test]

@@ -23,7 +23,7 @@ use crate::agent::hooks::{
 use crate::agent::state::StopSignal;
 use crate::clock::Timestamp;
 use crate::fair_share::Share;
-use crate::json::Object;
+use crate::json::{Object, escaped_length};
 use crate::off_thread::{by_size_of, off_thread};
 use crate::tenant::TenantId;
 
@@ -205,7 +205,9 @@ impl WebhookHook {
     /// Writes the message, once there is room for it, and says when.
     async fn written(&self, context: &HookContext) -> Result<(Bytes, Timestamp, Option<Share>), Failure> {
         let (tenant, include_messages) = (&self.ports.tenant, self.config.include_messages);
-        let bytes = request::weight(context, include_messages);
+        let in_memory = request::weight(context, include_messages, str::len) as u64;
+        let weigh = move |context: &HookContext| request::weight(context, include_messages, escaped_length);
+        let bytes = by_size_of(tenant, in_memory, context, weigh).await;
         let share = self.ports.request_room.take(tenant, bytes).await;
         let (now, of_tenant) = (self.ports.control.now(), tenant.clone());
         let body = by_size_of(tenant, bytes as u64, context, move |context| {

@@ -11,8 +11,8 @@ use crate::agent::state::{
 };
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, ExecutionId, StepId, ToolExecutionId};
-use crate::json::{Object, escaped_length, json_length, weigh_object};
-use crate::message::{ContentPart, Message, ToolCall, content_json_weight, message_json_weight};
+use crate::json::{Object, json_length, weigh_object};
+use crate::message::{ContentPart, Message, ToolCall, weigh_content, weigh_message};
 use crate::model_parameters::ModelParameters;
 use crate::model_ref::ResponseFormat;
 use crate::tenant::TenantId;
@@ -150,50 +150,53 @@ pub(super) fn body(
     })
 }
 
-/// Returns about how many bytes the message will have.
-pub(super) fn weight(context: &HookContext, include_messages: bool) -> usize {
+/// Returns about how many bytes the message will have, given those of a text.
+pub(super) fn weight(context: &HookContext, include_messages: bool, text: fn(&str) -> usize) -> usize {
     let state = &context.state;
     let of_subject = match &context.subject {
         HookSubject::State => match context.point {
-            HookPoint::AfterStep => state.current_step().map_or(0, weight_of_step),
+            HookPoint::AfterStep => state.current_step().map_or(0, |step| weight_of_step(step, text)),
             HookPoint::OnStop | HookPoint::AfterExecution => {
                 let output = state.current_response().iter();
-                output.map(|message| message_json_weight(message)).sum()
+                output.map(|message| weigh_message(message, text)).sum()
             }
             _ => 0,
         },
-        HookSubject::Input(input) => input.iter().map(message_json_weight).sum(),
+        HookSubject::Input(input) => input.iter().map(|message| weigh_message(message, text)).sum(),
         HookSubject::Request(request) => {
             let messages = request.messages.iter().filter(|_| include_messages);
-            let messages = messages.map(|message| message_json_weight(message));
-            escaped_length(&request.system)
+            let messages = messages.map(|message| weigh_message(message, text));
+            text(&request.system)
                 + messages.sum::<usize>()
                 + json_length(&request.response_format)
                 + json_length(&*request.parameters)
         }
-        HookSubject::Response(response) => content_json_weight(&response.content),
+        HookSubject::Response(response) => weigh_content(&response.content, text),
         HookSubject::ToolUse(tool_use) => {
             let decided = match &tool_use.decision {
                 ToolDecision::Execute => 0,
-                ToolDecision::Block { reason } => escaped_length(reason),
-                ToolDecision::Supply { content } => content_json_weight(content),
+                ToolDecision::Block { reason } => text(reason),
+                ToolDecision::Supply { content } => weigh_content(content, text),
             };
-            escaped_length(&tool_use.call.arguments) + decided
+            text(&tool_use.call.arguments) + decided
         }
-        HookSubject::ToolExecution(execution) => weight_of_execution(execution),
+        HookSubject::ToolExecution(execution) => weight_of_execution(execution, text),
         HookSubject::Errors(_) => 0,
     };
-    weigh_object(state.metadata(), escaped_length) + of_subject
+    weigh_object(state.metadata(), text) + of_subject
 }
 
-fn weight_of_step(step: &AgentStep) -> usize {
+fn weight_of_step(step: &AgentStep, text: fn(&str) -> usize) -> usize {
     let response = step.response.as_ref();
-    let executions = step.tool_executions.iter().map(weight_of_execution);
-    response.map_or(0, |response| content_json_weight(&response.content)) + executions.sum::<usize>()
+    let executions = step
+        .tool_executions
+        .iter()
+        .map(|execution| weight_of_execution(execution, text));
+    response.map_or(0, |response| weigh_content(&response.content, text)) + executions.sum::<usize>()
 }
 
-fn weight_of_execution(execution: &ToolExecution) -> usize {
-    escaped_length(&execution.call.arguments) + content_json_weight(&execution.content)
+fn weight_of_execution(execution: &ToolExecution, text: fn(&str) -> usize) -> usize {
+    text(&execution.call.arguments) + weigh_content(&execution.content, text)
 }
 
 fn is_in_step(point: HookPoint) -> bool {

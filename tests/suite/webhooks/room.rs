@@ -137,13 +137,13 @@ async fn large_messages_that_nobody_answers_share_room_and_a_cancelled_run_waits
 }
 
 #[tokio::test]
-async fn a_large_message_is_encoded_beside_the_async_workers() {
+async fn a_large_message_is_weighed_and_encoded_beside_the_async_workers() {
     let runs = Runs::with_receiver(Reaction::Status(204, String::new())).await;
     let tenant = tenant();
     let held = HeldProcessors::of(&tenant).await;
     let large = runs.run(&tenant, LARGE, true);
     assert_eq!(runs.run(&tenant, 1_000, true).await.unwrap(), None);
-    assert_eq!(runs.receiver.received().len(), 1);
+    assert_eq!((runs.room.taken(), runs.receiver.received().len()), (0, 1));
     drop(held);
     assert_eq!(large.await.unwrap(), None);
     let received: Vec<Value> = runs.receiver.received().iter().map(Received::json).collect();
