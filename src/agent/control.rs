@@ -434,3 +434,52 @@ fn cancelled() -> StopSignal {
 fn stopped() -> StopSignal {
     StopSignal::new(StopReason::UserRequested, STOP, "the run was stopped").binding()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::usage::Cost;
+
+    fn used(tokens: u32) -> Usage {
+        Usage {
+            input_tokens: tokens.into(),
+            total_tokens: tokens.into(),
+            cost: Cost::from_dollars(tokens.into()),
+            ..Usage::default()
+        }
+    }
+
+    #[test]
+    fn what_is_gone_on_with_is_lost_no_longer_and_spent_once() {
+        // What was persisted may lack what an execution below knows of, and may have what nothing goes on with.
+        for (persisted, below, spent, lost) in [
+            (60, vec![60], 60, 0),
+            (60, vec![20, 30], 60, 10),
+            (60, vec![70], 70, 0),
+            (60, vec![50, 30], 80, 0),
+            (0, vec![20, 30], 50, 0),
+        ] {
+            let control = ExecutionControl::new(
+                ExecutionBudget::default(),
+                CancellationToken::new(),
+                Arc::new(SystemClock),
+            );
+            let control = Arc::new(control.with_spent(used(5), used(persisted)));
+            for tokens in &below {
+                let subagent = control.for_subagent(ExecutionBudget::default(), None);
+                subagent.resume(used(*tokens));
+                assert_eq!(
+                    (subagent.spent(), subagent.lost()),
+                    (used(*tokens), used(0)),
+                    "{below:?}"
+                );
+            }
+            assert_eq!(
+                (control.spent(), control.lost()),
+                (used(5 + spent), used(lost)),
+                "{below:?}"
+            );
+        }
+    }
+}

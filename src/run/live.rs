@@ -105,6 +105,12 @@ impl LiveEvents {
         control.map_or(Usage::NOTHING, |control| control.lost())
     }
 
+    /// Returns what this attempt and earlier ones have spent, once its work has begun.
+    pub(super) fn spent(&self) -> Usage {
+        let control = self.active.spending.get();
+        control.map_or(Usage::NOTHING, |control| control.spent())
+    }
+
     /// Tells that the run begins, unless that was told already.
     pub(super) fn tell_started(&self) {
         if self.state().sequence == 0 {

@@ -48,7 +48,8 @@ impl Outcome {
         let mut summary = live.summary();
         summary.status = run_status(state.status());
         summary.stop_reason = state.stop_reason();
-        summary.usage = live.lost() + state.usage();
+        // An execution below that can't go on, or whose call is cut, has spent what stands in no state.
+        summary.usage = (live.lost() + state.usage()).at_least(live.spent());
         summary.answered_by = state.answered_by().cloned();
         summary.step_count = state.step_count() as u64;
         let by_error =

@@ -20,11 +20,22 @@ on_every_store!(
     a_subagent_that_has_ended_waits_for_the_other_calls,
     subagents_of_two_levels_go_on,
     a_subagent_that_fails_after_it_was_resumed_has_no_session,
+    what_a_subagent_has_spent_that_can_t_go_on_counts,
     subagents_that_have_ended_count_among_those_a_run_may_have,
 );
 
 /// What each answer of a model uses.
 const ANSWER: u64 = 15;
+/// What each answer costs of a model that has a price, in dollars: ten tokens in and five out.
+const COST: f64 = 0.02;
+const PRICES: [(&str, &str); 6] = [
+    ("prices.'mock/finder'.input", "1000.0"),
+    ("prices.'mock/finder'.output", "2000.0"),
+    ("prices.'mock/middle'.input", "1000.0"),
+    ("prices.'mock/middle'.output", "2000.0"),
+    ("prices.'mock/lead'.input", "1000.0"),
+    ("prices.'mock/lead'.output", "2000.0"),
+];
 
 /// Finds with three answers, and passes tasks on with two. What waits at the gate stands in the task.
 fn story(request: &Value, gate: &Arc<Gate>) -> Reply {
@@ -49,11 +60,24 @@ fn story(request: &Value, gate: &Arc<Gate>) -> Reply {
     }
 }
 
+async fn priced_replica(world: &World) -> Replica {
+    world.replica_with(&PRICES).await
+}
+
 /// Starts a process whose agents know each other.
 async fn start(database: TestDatabase, gate: &Arc<Gate>) -> (World, Replica) {
+    start_with(database, gate, &[]).await
+}
+
+/// Starts such a process with more settings.
+async fn start_with(
+    database: TestDatabase,
+    gate: &Arc<Gate>,
+    settings: &[(&'static str, &'static str)],
+) -> (World, Replica) {
     let gate = Arc::clone(gate);
     let world = World::new(database, move |request| story(request, &gate)).await;
-    let replica = world.replica().await;
+    let replica = world.replica_with(&[&PRICES, settings].concat()).await;
     for (name, below) in [
         ("finder", None),
         ("middle", Some("finder")),
@@ -126,6 +150,13 @@ fn assert_completed(ended: &Value, attempts: u32, answers: u64) {
     );
 }
 
+/// Checks what a run has cost whose models all have a price.
+fn assert_cost(ended: &Value, answers: u64) {
+    let cost = ended["usage"]["cost"].as_f64().unwrap_or_default();
+    let expected = COST * f64::from(u32::try_from(answers).unwrap());
+    assert!((cost - expected).abs() < 1e-9, "{ended:#}");
+}
+
 async fn a_subagent_goes_on_as_who_it_was(database: TestDatabase) {
     let gate = Gate::new();
     let (world, first) = start(database, &gate).await;
@@ -135,9 +166,10 @@ async fn a_subagent_goes_on_as_who_it_was(database: TestDatabase) {
     first.die(&world).await;
     world.tool_gate.until_waiting(0).await;
     world.tool_gate.open(1);
-    let second = world.replica().await;
+    let second = priced_replica(&world).await;
     let ended = second.ended(&run).await;
     assert_completed(&ended, 2, 5);
+    assert_cost(&ended, 5);
     assert_eq!(
         (&ended["output_text"], &ended["step_count"]),
         (&json!("lead is done"), &json!(2))
@@ -187,7 +219,7 @@ async fn a_subagent_that_has_ended_is_not_run_again(database: TestDatabase) {
     first.die(&world).await;
     gate.until_waiting(0).await;
     gate.open(1);
-    let second = world.replica().await;
+    let second = priced_replica(&world).await;
     let ended = second.ended(&run).await;
     // The answer that was asked for again is counted once.
     assert_completed(&ended, 2, 4);
@@ -225,7 +257,7 @@ async fn a_subagent_that_has_ended_waits_for_the_other_calls(database: TestDatab
     first.die(&world).await;
     world.tool_gate.until_waiting(0).await;
     world.tool_gate.open(1);
-    let second = world.replica().await;
+    let second = priced_replica(&world).await;
     let ended = second.ended(&run).await;
     assert_completed(&ended, 2, 4);
     assert_eq!(asked(&world), counts(&[("finder", 2), ("juggler", 2)]));
@@ -246,15 +278,16 @@ async fn subagents_of_two_levels_go_on(database: TestDatabase) {
     first.die(&world).await;
     world.tool_gate.until_waiting(0).await;
     world.tool_gate.open(1);
-    let second = world.replica().await;
+    let second = priced_replica(&world).await;
     gate.until_waiting(1).await;
     until_spent(&world, 5).await;
     second.die(&world).await;
     gate.until_waiting(0).await;
     gate.open(1);
-    let third = world.replica().await;
+    let third = priced_replica(&world).await;
     let ended = third.ended(&run).await;
     assert_completed(&ended, 3, 7);
+    assert_cost(&ended, 7);
     assert_eq!(asked(&world), counts(&[("finder", 3), ("lead", 2), ("middle", 3)]));
     assert_eq!(
         (world.plain.begun(), world.once.begun(), world.again.begun()),
@@ -282,7 +315,7 @@ async fn a_subagent_that_fails_after_it_was_resumed_has_no_session(database: Tes
     first.die(&world).await;
     world.tool_gate.until_waiting(0).await;
     world.tool_gate.open(1);
-    let second = world.replica().await;
+    let second = priced_replica(&world).await;
     let ended = second.ended(&run).await;
     assert_completed(&ended, 2, 4);
     let events = resumed_events(&second, &run, &[0]).await;
@@ -295,6 +328,41 @@ async fn a_subagent_that_fails_after_it_was_resumed_has_no_session(database: Tes
     let read = world.mock.requests().pop().unwrap();
     assert_eq!(read["model"], "lead");
     assert!(read.to_string().contains("the agent finder failed"), "{read:#}");
+    second.finish().await;
+}
+
+async fn what_a_subagent_has_spent_that_can_t_go_on_counts(database: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "whsec_AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n").unwrap();
+    let settings = [
+        (
+            "webhooks.secrets.main.file",
+            String::leak(secret.to_str().unwrap().to_owned()) as &_,
+        ),
+        ("webhooks.secrets.main.tenants", "[\"*\"]"),
+    ];
+    let gate = Gate::new();
+    let (world, first) = start_with(database, &gate, &settings).await;
+    let config = json!({"url": "https://example.org/", "points": ["on_stop"], "secret": "main"});
+    let finder = json!({
+        "model": "mock/finder", "tools": ["plain", "once", "again"],
+        "hooks": [{"name": "webhook", "config": config}],
+    });
+    first.put_agent("finder", finder).await;
+    let run = first.begin("go", durable("lead")).await;
+    world.tool_gate.until_waiting(2).await;
+    until_spent(&world, 3).await;
+    first.die(&world).await;
+    world.tool_gate.until_waiting(0).await;
+    // The secret of its webhook is gone.
+    let second = priced_replica(&world).await;
+    let ended = second.ended(&run).await;
+    assert_completed(&ended, 2, 4);
+    assert_cost(&ended, 4);
+    let read = world.mock.requests().pop().unwrap();
+    assert_eq!(read["model"], "lead");
+    assert!(read.to_string().contains("secret"), "{read:#}");
     second.finish().await;
 }
 
