@@ -18,7 +18,7 @@ use self::config::{OnFailure, WebhookConfig, unknown_secret};
 pub use self::config::{SecretTenants, WebhookSecret};
 use super::sender::{Delivery, SendError, WebhookSender};
 use crate::agent::hooks::{
-    ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, HookPoint, is_permitted,
+    ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, HookPoint, HookSubject, is_permitted,
 };
 use crate::agent::state::StopSignal;
 use crate::clock::Timestamp;
@@ -205,9 +205,14 @@ impl WebhookHook {
     /// Writes the message, once there is room for it, and says when.
     async fn written(&self, context: &HookContext) -> Result<(Bytes, Timestamp, Option<Share>), Failure> {
         let (tenant, include_messages) = (&self.ports.tenant, self.config.include_messages);
-        let in_memory = request::weight(context, include_messages, str::len) as u64;
         let weigh = move |context: &HookContext| request::weight(context, include_messages, escaped_length);
-        let bytes = by_size_of(tenant, in_memory, context, weigh).await;
+        let bytes = if matches!(context.subject, HookSubject::Request(_)) {
+            let in_memory = request::weight(context, include_messages, str::len) as u64;
+            by_size_of(tenant, in_memory, context, weigh).await
+        } else {
+            // All but the messages of a request takes as long to copy.
+            weigh(context)
+        };
         let share = self.ports.request_room.take(tenant, bytes).await;
         let (now, of_tenant) = (self.ports.control.now(), tenant.clone());
         let body = by_size_of(tenant, bytes as u64, context, move |context| {
