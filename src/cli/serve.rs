@@ -70,7 +70,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
         () = &mut serving => ending.await,
         // Without runs there is nothing left to wait for.
         () = &mut ending => if timeout(LAST_ANSWERS, serving).await.is_err() {
-            tracing::warn!("closing connections whose callers have not read their responses");
+            tracing::warn!("closing connections that are still open: their callers have not sent or read all");
         },
         never = reload_agents(app, reloads) => match never {},
     }

@@ -116,7 +116,7 @@ pub(super) fn withhold(subject: &mut HookSubject) {
             request.messages = [].into();
         }
         HookSubject::ToolUse(tool_use) => "{}".clone_into(&mut tool_use.call.arguments),
-        _ => (),
+        HookSubject::State | HookSubject::Response(_) | HookSubject::ToolExecution(_) | HookSubject::Errors(_) => (),
     }
     subject.withhold_said(WITHHELD);
 }
