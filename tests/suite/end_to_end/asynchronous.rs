@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::on_every_store;
 use crate::support::answer::{read, with_json};
+use crate::support::clock::time;
 use crate::support::databases::TestDatabase;
 use crate::support::gated::{GatedApp, id, numbers, request};
 use crate::support::mock_model::{MockModel, last_user_text};
@@ -142,10 +143,7 @@ async fn the_events_of_an_ended_run_are_read_from_any_of_them_on(database: TestD
     assert_eq!(ends.count(), 1);
     assert_eq!(all[all.len() - 1]["data"], ended);
     assert_eq!(all[all.len() - 2]["type"], "session.committed");
-    assert!(
-        all.is_sorted_by_key(|event| event["time"].as_str().unwrap()),
-        "{all:#?}"
-    );
+    assert!(all.is_sorted_by_key(|event| time(&event["time"])), "{all:#?}");
     assert!(all.iter().all(|event| event["run_id"] == run["run_id"]));
     let path = format!("/v1/runs/{}/events", id(&run));
     for after in 0..=last {

@@ -13,6 +13,7 @@ use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gate::Gate;
 use crate::support::gated::numbers;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::wait::until;
 
 on_every_store!(
     a_worker_that_is_told_to_end_hands_its_runs_back,
@@ -166,6 +167,8 @@ async fn a_run_between_its_steps_is_handed_back_before_the_grace_is_over(databas
     second.stop().await;
 }
 
+/// The tokens of each answer of the model.
+const ANSWER: i64 = 15;
 const POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(50);
 /// What a busy machine may take beyond the times of the test.
 const LATER: TimeDelta = TimeDelta::seconds(10);
@@ -179,13 +182,19 @@ async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
     let durable = first.begin("step", "call, then wait").await;
     let plain = first.begin("session", "call, then wait").await;
     gate.until_waiting(2).await;
+    until("what is spent is not persisted", async || {
+        let spent = "select min(total_tokens) from runs where status = 'running'";
+        database.number(spent).await == ANSWER
+    })
+    .await;
     first.kill();
     let expiry = lease_expiry(&database).await;
     gate.until_waiting(0).await;
     gate.open(2);
     let second = Service::start_with(&home, &short).await;
     let latest = expiry.max(SystemClock.now()) + POLL_INTERVAL + LATER;
-    for (run, asked_again) in [(&durable, 1), (&plain, 2)] {
+    // Of the one that begins anew the first answer is made, and spent, again.
+    for (run, asked_again, answers) in [(&durable, 1, 2), (&plain, 2, 3)] {
         let ended = second.ended(run).await;
         assert_eq!(
             (&ended["status"], &ended["attempts"]),
@@ -194,7 +203,7 @@ async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
         );
         assert_eq!(
             (&ended["step_count"], &ended["usage"]["total_tokens"]),
-            (&json!(2), &json!(30)),
+            (&json!(2), &json!(answers * ANSWER)),
             "{asked_again}"
         );
         let events = second.follow(run, 0).await.rest().await;

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::world::{World, messages_of, resumed_events};
 use crate::end_to_end::on_every_store;
+use crate::support::clock::time;
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::mock_model::{Reply, content_text, last_user_text};
 use crate::support::wait::until;
@@ -67,7 +68,7 @@ async fn a_run_starts_over(database: TestDatabase) {
     // The input is the one that was accepted, and not made anew.
     let input = &messages_of(&second, &run).await[0];
     assert!(
-        input["created_at"].as_str() <= ended["started_at"].as_str(),
+        time(&input["created_at"]) <= time(&ended["started_at"]),
         "{input:#} {ended:#}"
     );
     let sessions = second.get("/v1/sessions").await;

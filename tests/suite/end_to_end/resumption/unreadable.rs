@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::world::{ACCEPTS_ONLY, World, bytes, resumed_events};
 use crate::end_to_end::on_every_store;
+use crate::support::clock::time;
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gated::id;
 use crate::support::mock_model::Reply;
@@ -164,8 +165,8 @@ async fn times_of_a_run_stay_in_order_whatever_clocks_say(database: TestDatabase
         }
         let worker = world.replica().await;
         let ended = worker.ended(&run).await;
-        let times = ["created_at", "started_at", "completed_at"].map(|name| ended[name].as_str().unwrap().to_owned());
-        assert!(times[0].as_str() > run["created_at"].as_str().unwrap(), "{times:?}");
+        let times = ["created_at", "started_at", "completed_at"].map(|name| time(&ended[name]));
+        assert!(times[0] > time(&run["created_at"]), "{times:?}");
         assert!(times.is_sorted(), "{times:?}");
         let events = worker.events_after(&run, 0).await;
         assert_eq!(events[0]["data"]["started_at"], ended["started_at"]);
