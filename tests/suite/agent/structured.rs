@@ -348,18 +348,11 @@ fn the_time_limit_cuts_the_check_of_an_answer() {
             tokio::task::spawn_blocking(move || held.recv());
             tokio::time::pause();
         });
-        let until_told = async |name: &str| {
-            let begun = std::time::Instant::now();
-            while !setup.events.names().iter().any(|told| told == name) {
-                assert!(begun.elapsed().as_secs() < 20, "{name} is not told");
-                tokio::task::yield_now().await;
-            }
-        };
         let passing = async {
-            until_told("model.responded").await;
+            setup.events.until_told("model.responded").await;
             // Timers end at whole milliseconds, and the clock stands between two.
             tokio::time::advance(Duration::from_mins(1) + Duration::from_millis(1)).await;
-            until_told("execution.ended").await;
+            setup.events.until_told("execution.ended").await;
             drop(release);
         };
         tokio::join!(setup.run(), passing).0

@@ -48,6 +48,7 @@ async fn a_signal_does_not_wait_for_what_another_one_reads() {
                 .await
                 .unwrap()
         };
+        until("nobody hears", async || send(&queued, RunSignal::Look).await).await;
         // Redis keeps no signal for a process that connects anew.
         until("no look waits for the row", async || {
             send(&queued, RunSignal::Look).await;

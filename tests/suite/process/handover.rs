@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::binary::{Ended, Home, PATIENCE};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
+use crate::support::clock::time;
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gate::Gate;
 use crate::support::gated::numbers;
@@ -208,7 +209,7 @@ async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
         );
         let events = second.follow(run, 0).await.rest().await;
         let resumed = events.iter().find(|event| event["type"] == "run.resumed").unwrap();
-        let resumed: Timestamp = resumed["time"].as_str().unwrap().parse().unwrap();
+        let resumed = time(&resumed["time"]);
         assert!(
             (expiry..latest).contains(&resumed),
             "{asked_again}: {resumed}, and the lease was until {expiry}"

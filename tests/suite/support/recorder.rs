@@ -33,6 +33,15 @@ impl Recorder {
         });
     }
 
+    /// Waits for an event of this name, also on a clock that stands still; fails after twenty seconds.
+    pub(crate) async fn until_told(&self, name: &str) {
+        let begun = std::time::Instant::now();
+        while !self.names().iter().any(|told| told == name) {
+            assert!(begun.elapsed().as_secs() < 20, "{name} is not told");
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Returns the events so far.
     pub(crate) fn events(&self) -> Vec<AgentEvent> {
         self.events.lock().unwrap().clone()
