@@ -34,15 +34,15 @@ impl SharingModel {
 impl Model for SharingModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let rest = weight_of_rest(&request);
-        let is_small = |text| RequestRoom::is_small(rest + weight_of_words(&request, text));
-        if is_small(str::len) && is_small(escaped_length) {
+        let in_memory = weight_of_words(&request, str::len);
+        let is_small = |words| RequestRoom::is_small(rest + words);
+        if is_small(in_memory) && is_small(weight_of_words(&request, escaped_length)) {
             return self.model.stream(request);
         }
         let (model, tenant, room) = (Arc::clone(&self.model), self.tenant.clone(), self.room.clone());
         let answer = async move {
-            let in_memory = weight_of_words(&request, str::len) as u64;
             let weigh = |request: &ModelRequest| weight_of_words(request, escaped_length);
-            let bytes = rest + by_size_of(&tenant, in_memory, &request, weigh).await;
+            let bytes = rest + by_size_of(&tenant, in_memory as u64, &request, weigh).await;
             let mut share = room.take(&tenant, bytes).await;
             let answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
             answer.inspect(move |event| {
