@@ -9,7 +9,7 @@
 //! | the bytes in a payload | `codec/` |
 //! | a row, and what it becomes | `rows/` |
 //! | a statement that both engines run | `sql/` |
-//! | what an engine does its own way: connect, migrate, commit, lease, signs | `postgres/`, `sqlite/`, `signs.rs` |
+//! | what an engine does its own way: connect, migrate, commit, lease, wake workers | `postgres/`, `sqlite/`, `wake_ups.rs` |
 
 mod error;
 mod key;
@@ -38,7 +38,7 @@ mod rows;
 
 mod sql;
 
-mod signs;
+mod wake_ups;
 
 mod postgres;
 mod sqlite;

@@ -263,9 +263,9 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     /// Counts the runs that wait to be leased or for their thread, up to the limit.
     fn queue_length(&self, limit: u32) -> StoreFuture<'_, u64>;
 
-    /// Gives a sign whenever a run may have become free to lease or a control may have come. Signs may be lost: whoever waits for
-    /// one looks from time to time all the same.
-    fn queue_signs(&self) -> BoxStream<'static, ()>;
+    /// Returns a wake-up for whenever a run may have become free to lease or a control may have come. Wake-ups may be lost: whoever
+    /// waits for one polls as well.
+    fn queue_wake_ups(&self) -> BoxStream<'static, ()>;
 
     /// Says how a run shall end; a cancellation wins over a stop. Tells whether the run is in the queue, waiting or at work.
     fn run_control<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, control: RunControl) -> StoreFuture<'a, bool>;

@@ -16,7 +16,7 @@ const BATCH: usize = 16;
 impl RunService {
     /// Takes runs until the service closes.
     pub(in crate::run) async fn take_runs(self: Arc<Self>) {
-        let mut signs = self.ports.store.queue_signs();
+        let mut wake_ups = self.ports.store.queue_wake_ups();
         let taking = async {
             let mut outage = Outage::default();
             self.read_lease_time().await;
@@ -24,7 +24,7 @@ impl RunService {
                 let taken = self.take_some(place).await;
                 outage.note("no runs are taken from the queue", &taken);
                 if !taken.unwrap_or_default() {
-                    self.wait_for_sign(&mut signs).await;
+                    self.wait_for_work(&mut wake_ups).await;
                     self.read_lease_time_again().await;
                 }
             }
@@ -71,9 +71,9 @@ impl RunService {
         leasing.await.unwrap_or(Ok(false))
     }
 
-    async fn wait_for_sign(&self, signs: &mut BoxStream<'static, ()>) {
+    async fn wait_for_work(&self, wake_ups: &mut BoxStream<'static, ()>) {
         tokio::select! {
-            Some(()) = signs.next() => (),
+            Some(()) = wake_ups.next() => (),
             () = sleep(self.settings.queue.poll_interval) => (),
         }
     }

@@ -1,13 +1,15 @@
 //! Publishing sessions on PostgreSQL: one statement each, all or nothing. Only a run that was in the queue, or publishes its
 //! subagents' sessions, too, or tells others of its end, needs a transaction around them.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use sqlx::{FromRow, PgConnection, PgPool, Row as _};
 
 use super::PostgresStore;
 use super::patience::in_time;
 use super::removal::state_lock;
-use super::signs::give_sign;
+use super::wake_ups::QueueWakeUps;
 use crate::ids::{RunId, SessionId};
 use crate::session::BranchPosition;
 use crate::store::codec::SESSION_VERSION;
@@ -124,9 +126,9 @@ impl SessionWriter for PostgresStore {
                 let published = in_time(publish_alone(&self.pool, &publications)).await;
                 return answer(self, publications, published).await;
             }
-            let pool = self.pool.clone();
+            let (pool, wake_ups) = (self.pool.clone(), Arc::clone(&self.wake_ups));
             let work = Box::pin(async move {
-                let published = in_time(publish_all(&pool, &publications)).await;
+                let published = in_time(publish_all(&pool, &wake_ups, &publications)).await;
                 (publications, published)
             });
             // No caller cancels it: a transaction that is given up as it begins would stay open on its connection.
@@ -146,7 +148,7 @@ async fn publish_alone(pool: &PgPool, publications: &Publications) -> Result<Pla
 }
 
 /// An error drops the transaction, which rolls it back.
-async fn publish_all(pool: &PgPool, publications: &Publications) -> Result<Places, Refusal> {
+async fn publish_all(pool: &PgPool, wake_ups: &QueueWakeUps, publications: &Publications) -> Result<Places, Refusal> {
     let mut transaction = pool.begin().await?;
     let settled = settle(&mut Connection::Postgres(&mut transaction), publications).await?;
     let own = publish(&mut transaction, &publications.own, publications.new_run()).await?;
@@ -154,10 +156,10 @@ async fn publish_all(pool: &PgPool, publications: &Publications) -> Result<Place
     for child in &publications.children {
         children.push(publish(&mut transaction, child, None).await?);
     }
-    if settled.is_next_released {
-        give_sign(&mut transaction).await?;
-    }
     transaction.commit().await?;
+    if settled.is_next_released {
+        wake_ups.send();
+    }
     Ok(Places {
         own,
         children,

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::PostgresStore;
 use super::patience::within;
-use super::signs::Listener;
+use super::wake_ups::QueueWakeUps;
 use crate::fair_share::FairShare;
 use crate::store::open::{OpenError, StoreSettings};
 use crate::store::sql::half_of;
@@ -89,12 +89,14 @@ impl PostgresStore {
         if !settings.migrate {
             find_out_whether_reachable(url, &options, settings.acquire_timeout).await?;
         }
+        let pool = pool.connect_lazy_with(options);
+        let tasks = TaskTracker::new();
         Ok(Self {
-            pool: pool.connect_lazy_with(options),
+            wake_ups: Arc::new(QueueWakeUps::new(pool.clone(), tasks.clone())),
+            pool,
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
-            tasks: TaskTracker::new(),
-            signs: Listener::default(),
+            tasks,
             accepting: Arc::default(),
         })
     }

@@ -11,7 +11,6 @@ use tokio::sync::Semaphore;
 use super::patience::{each_in_time, in_time};
 use super::queue::{run_insert, run_lease};
 use super::removal::state_lock;
-use super::signs::give_sign;
 use super::{PostgresStore, removal};
 use crate::fair_share::FairShare;
 use crate::store::driver_error::{store_error, task_error};
@@ -115,14 +114,15 @@ impl Engine for PostgresStore {
         T: Send + 'static,
         F: for<'c> FnOnce(Connection<'c>) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static,
     {
-        let pool = self.pool.clone();
+        let (pool, wake_ups) = (self.pool.clone(), Arc::clone(&self.wake_ups));
         let work = Box::pin(async move {
             let mut transaction = pool.begin().await?;
             match work(Connection::Postgres(&mut transaction)).await? {
                 Ended::Kept(value) => transaction.commit().await.map(|()| value),
-                Ended::Signed(value) => {
-                    give_sign(&mut transaction).await?;
-                    transaction.commit().await.map(|()| value)
+                Ended::KeptForWorkers(value) => {
+                    transaction.commit().await?;
+                    wake_ups.send();
+                    Ok(value)
                 }
                 Ended::Undone(value) => transaction.rollback().await.map(|()| value),
             }
@@ -144,8 +144,8 @@ impl Engine for PostgresStore {
         Box::pin(run_lease(self, terms, choice))
     }
 
-    fn signs(&self) -> BoxStream<'static, ()> {
-        self.signs.stream(&self.pool, &self.tasks)
+    fn wake_ups(&self) -> BoxStream<'static, ()> {
+        self.wake_ups.stream()
     }
 
     fn push_segments_join(select: &mut Statement<'_>) {

@@ -12,7 +12,7 @@ mod engine;
 mod patience;
 mod queue;
 mod removal;
-mod signs;
+mod wake_ups;
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::migrate::migrate;
-use self::signs::Listener;
+use self::wake_ups::QueueWakeUps;
 use super::migration::check_version;
 use super::sql::schema_version;
 use super::traits::{StoreFuture, StoreHealth};
@@ -38,9 +38,9 @@ pub(crate) struct PostgresStore {
     waiting_reads: Arc<FairShare>,
     /// The connections that persist progress.
     progress_writes: Semaphore,
-    /// Transactions under way, and the listener for signs.
+    /// Transactions under way, and the tasks of wake-ups.
     tasks: TaskTracker,
-    signs: Listener,
+    wake_ups: Arc<QueueWakeUps>,
     /// Turns of runs that are accepted under a lock, of a tenant or of a thread: they wait before they take connections.
     accepting: Arc<Turns<(TenantId, String)>>,
 }
@@ -52,7 +52,7 @@ impl StoreHealth for PostgresStore {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            self.signs.stop();
+            self.wake_ups.stop();
             self.tasks.close();
             self.tasks.wait().await;
             self.pool.close().await;

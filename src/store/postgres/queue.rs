@@ -32,11 +32,16 @@ pub(super) async fn run_insert(store: &PostgresStore, row: NewQueueRow) -> Resul
         let mut connection = store.pool.acquire().await?;
         rows_insert(&mut connection, &row).await
     });
-    let inserted = inserting.await.map_err(store_error(OPERATION))?;
-    Ok(inserted.unwrap_or(Attempt::Accepted {
+    if let Some(in_the_way) = inserting.await.map_err(store_error(OPERATION))? {
+        return Ok(in_the_way);
+    }
+    if row.is_free() {
+        store.wake_ups.send();
+    }
+    Ok(Attempt::Accepted {
         is_leased: row.lease.is_some(),
         interrupted: None,
-    }))
+    })
 }
 
 /// Waits for a turn to accept a run, if that takes a lock: of the tenant, whose limited runs are accepted one by one, or of the thread.

@@ -19,8 +19,8 @@ pub(crate) enum Connection<'c> {
 pub(crate) enum Ended<T> {
     /// It is committed.
     Kept(T),
-    /// It is committed, and a sign is given to workers.
-    Signed(T),
+    /// It is committed, and workers may have something to do: they are woken.
+    KeptForWorkers(T),
     /// It is rolled back.
     Undone(T),
 }

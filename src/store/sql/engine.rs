@@ -84,8 +84,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Leases the chosen runs, in no order.
     fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> StoreFuture<'_, Vec<LeasedRunRow>>;
 
-    /// Gives a sign whenever somebody may have something to do with the queue.
-    fn signs(&self) -> BoxStream<'static, ()>;
+    /// Returns a wake-up for whenever workers may have something to do.
+    fn wake_ups(&self) -> BoxStream<'static, ()>;
 
     /// Joins the segments `h` that meet `segment_condition!` to the rows `s` of a search that have no `rest`.
     fn push_segments_join(select: &mut Statement<'_>);

@@ -13,17 +13,17 @@ use crate::store::error::{CommitError, StoreError};
 use crate::store::new_run::NewRun;
 use crate::store::publication::{OPERATION, Places, Publication, Publications};
 use crate::store::rows::{StoredTime, stored_count};
-use crate::store::signs::Signs;
 use crate::store::sql::{Connection, Refusal, Statement, answer, run_insert_statement, settle, successor_statement};
 use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
+use crate::store::wake_ups::WakeUps;
 
 impl SessionWriter for SqliteStore {
     fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Committed, CommitError>> {
         Box::pin(async move {
             let publications = Publications::make(commit).await?;
-            let (writer, signs) = (self.writer.clone(), Arc::clone(&self.signs));
+            let (writer, wake_ups) = (self.writer.clone(), Arc::clone(&self.wake_ups));
             let work = async move {
-                let published = publish_all(&writer, &signs, &publications).await;
+                let published = publish_all(&writer, &wake_ups, &publications).await;
                 Ok::<_, StoreError>((publications, published))
             };
             let (publications, published) = self.write(OPERATION, work).await?;
@@ -33,7 +33,7 @@ impl SessionWriter for SqliteStore {
 }
 
 /// An error drops the transaction, which rolls it back.
-async fn publish_all(writer: &SqlitePool, signs: &Signs, publications: &Publications) -> Result<Places, Refusal> {
+async fn publish_all(writer: &SqlitePool, wake_ups: &WakeUps, publications: &Publications) -> Result<Places, Refusal> {
     let mut connection = writer.acquire().await?;
     let mut transaction = connection.begin_with("begin immediate").await?;
     let settled = settle(&mut Connection::Sqlite(&mut transaction), publications).await?;
@@ -44,7 +44,7 @@ async fn publish_all(writer: &SqlitePool, signs: &Signs, publications: &Publicat
     }
     transaction.commit().await?;
     if settled.is_next_released {
-        signs.give();
+        wake_ups.send();
     }
     Ok(Places {
         own,

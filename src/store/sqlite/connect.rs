@@ -57,7 +57,7 @@ impl SqliteStore {
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
             writer,
             tasks: TaskTracker::new(),
-            signs: Arc::default(),
+            wake_ups: Arc::default(),
         })
     }
 }

@@ -178,15 +178,15 @@ impl Engine for SqliteStore {
         T: Send + 'static,
         F: for<'c> FnOnce(Connection<'c>) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static,
     {
-        let (writer, signs) = (self.writer.clone(), Arc::clone(&self.signs));
+        let (writer, wake_ups) = (self.writer.clone(), Arc::clone(&self.wake_ups));
         let work = async move {
             let mut connection = writer.acquire().await?;
             let mut transaction = connection.begin_with("begin immediate").await?;
             match work(Connection::Sqlite(&mut transaction)).await? {
                 Ended::Kept(value) => transaction.commit().await.map(|()| value),
-                Ended::Signed(value) => {
+                Ended::KeptForWorkers(value) => {
                     transaction.commit().await?;
-                    signs.give();
+                    wake_ups.send();
                     Ok(value)
                 }
                 Ended::Undone(value) => transaction.rollback().await.map(|()| value),
@@ -205,8 +205,8 @@ impl Engine for SqliteStore {
         })
     }
 
-    fn signs(&self) -> BoxStream<'static, ()> {
-        self.signs.stream()
+    fn wake_ups(&self) -> BoxStream<'static, ()> {
+        self.wake_ups.stream()
     }
 
     fn push_segments_join(select: &mut Statement<'_>) {

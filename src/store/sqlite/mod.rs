@@ -23,9 +23,9 @@ pub(crate) use self::migrate::migrate;
 use super::driver_error::task_error;
 use super::error::StoreError;
 use super::migration::check_version;
-use super::signs::Signs;
 use super::sql::schema_version;
 use super::traits::{StoreFuture, StoreHealth};
+use super::wake_ups::WakeUps;
 use crate::fair_share::FairShare;
 
 /// The store on SQLite.
@@ -43,8 +43,8 @@ pub(crate) struct SqliteStore {
     writer: SqlitePool,
     /// Writes under way.
     tasks: TaskTracker,
-    /// What is told to the workers of this process.
-    signs: Arc<Signs>,
+    /// Those of this process's workers.
+    wake_ups: Arc<WakeUps>,
 }
 
 impl SqliteStore {

@@ -35,7 +35,7 @@ macro_rules! next_turn {
 }
 
 /// Shares the base with those who remove it, and inserts nothing where one has taken it, or where the key is taken. A run on a thread continues what
-/// that points to when it begins. One that a worker may lease at once is told to all.
+/// that points to when it begins.
 const ALL: &str = concat!(
     "with base as (
         select 1 from sessions where tenant = $1 and session_id = $4 for share
@@ -71,8 +71,7 @@ const ALL: &str = concat!(
     next_turn!("$1", "$46"),
     " from accepted
     )
-    select exists (select from based) as has_base, exists (select from accepted) as is_accepted, (
-        select case when $41 is null and not $37 then pg_notify('agent_runtime_queue', '')::text end from accepted) as sign"
+    select exists (select from based) as has_base, exists (select from accepted) as is_accepted"
 );
 
 /// Inserts the rows; returns what stands in the way, if anything.
@@ -83,7 +82,7 @@ pub(super) async fn insert(connection: &mut Connection<'_>, row: &NewQueueRow) -
     }
 }
 
-/// Inserts the rows with one statement, all or nothing, and tells workers; returns what stands in the way, if anything.
+/// Inserts the rows with one statement, all or nothing; returns what stands in the way, if anything.
 pub(crate) async fn rows_insert(
     connection: &mut PgConnection,
     row: &NewQueueRow,

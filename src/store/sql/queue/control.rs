@@ -38,7 +38,7 @@ async fn control_in_txn(
         .bind(control.as_str());
     let is_queued = connection.execute(update).await? > 0;
     Ok(if is_queued {
-        Ended::Signed(true)
+        Ended::KeptForWorkers(true)
     } else {
         Ended::Undone(false)
     })

@@ -62,7 +62,7 @@ async fn record_in_txn(
     };
     end_insert(&mut connection, &tenant, &end, None).await?;
     Ok(if is_next_released {
-        Ended::Signed(true)
+        Ended::KeptForWorkers(true)
     } else {
         Ended::Kept(true)
     })

@@ -112,10 +112,8 @@ pub(crate) async fn enqueue_in_txn(
         is_leased: row.lease.is_some(),
         interrupted,
     };
-    // On PostgreSQL the rows come with their sign.
-    let is_told = row.is_free() && matches!(connection, Connection::Postgres(_));
-    Ok(if (row.is_free() && !is_told) || interrupted.is_some() {
-        Ended::Signed(accepted)
+    Ok(if row.is_free() || interrupted.is_some() {
+        Ended::KeptForWorkers(accepted)
     } else {
         Ended::Kept(accepted)
     })

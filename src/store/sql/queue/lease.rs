@@ -153,7 +153,7 @@ async fn release_in_txn(mut connection: Connection<'_>, key: LeaseKey) -> Result
         return Ok(Ended::Undone(false));
     };
     connection.execute(queued_statement(RELEASE, &key, attempts)).await?;
-    Ok(Ended::Signed(true))
+    Ok(Ended::KeptForWorkers(true))
 }
 
 /// Gives a run back that nobody shall have until then.

@@ -76,8 +76,8 @@ impl<E: Engine> QueueStore for E {
         Box::pin(lease::queue_length(self, limit))
     }
 
-    fn queue_signs(&self) -> BoxStream<'static, ()> {
-        self.signs()
+    fn queue_wake_ups(&self) -> BoxStream<'static, ()> {
+        self.wake_ups()
     }
 
     fn run_control<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, control: RunControl) -> StoreFuture<'a, bool> {

@@ -89,5 +89,5 @@ async fn give_up_in_txn(
         .bind(error.as_str())
         .bind(StoredTime(now));
     connection.execute(update).await?;
-    Ok(Ended::Signed(true))
+    Ok(Ended::KeptForWorkers(true))
 }

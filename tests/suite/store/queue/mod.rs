@@ -16,5 +16,5 @@ mod fairness;
 mod lease_protocol;
 
 mod cuts;
-mod signs;
 mod statements;
+mod wake_ups;

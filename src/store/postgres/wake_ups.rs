@@ -1,0 +1,165 @@
+//! Wake-ups over PostgreSQL's notifications, to the workers of all processes. They may be lost, so workers poll as well.
+//!
+//! They are sent after the commit, by one task of the store. A transaction that notifies holds a lock of the whole server from before
+//! its commit is written until that is on disk ([`NOTIFY`](https://www.postgresql.org/docs/current/sql-notify.html) keeps the order
+//! of commits), so runs would be accepted one by one, each with a sync of its own. One notification stands for all commits that came
+//! while the one before it was under way.
+//!
+//! One connection of its own listens for all of a store's streams.
+
+use std::error::Error as StdError;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable as _};
+use futures_util::stream::BoxStream;
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::{Executor as _, PgPool};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::patience::{in_time, within};
+use crate::store::driver_error::store_error;
+use crate::store::outage::Outage;
+use crate::store::wake_ups::WakeUps;
+use crate::supervision::Supervisor;
+
+/// What is notified on.
+const CHANNEL: &str = "agent_runtime_queue";
+
+/// How long a connection is waited for.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long nothing may be heard before the server is asked on that connection: one that has gone silent looks like one without news.
+const QUIET: Duration = Duration::from_secs(10);
+/// How long its answer is waited for.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// The first pause before a connection is tried again, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
+
+/// The wake-ups of a store. Each of its two tasks begins when it is first needed, and ends with the store.
+#[derive(Debug)]
+pub(super) struct QueueWakeUps {
+    pool: PgPool,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    /// Whether one is to be sent.
+    due: OnceLock<Arc<Notify>>,
+    received: OnceLock<Arc<WakeUps>>,
+}
+
+impl QueueWakeUps {
+    pub(super) fn new(pool: PgPool, tasks: TaskTracker) -> Self {
+        Self {
+            pool,
+            tasks,
+            stop: CancellationToken::new(),
+            due: OnceLock::new(),
+            received: OnceLock::new(),
+        }
+    }
+
+    /// Wakes the workers of all processes soon, as what has been committed may give them something to do.
+    pub(super) fn send(&self) {
+        let due = self.due.get_or_init(|| {
+            let due = Arc::<Notify>::default();
+            let (pool, stop, wanted) = (self.pool.clone(), self.stop.clone(), Arc::clone(&due));
+            // Readiness need not tell when it is down: without wake-ups, workers poll.
+            let sending = Supervisor::default().keep("send wake-ups", move || {
+                notify(pool.clone(), stop.clone(), Arc::clone(&wanted))
+            });
+            self.tasks.spawn(sending);
+            due
+        });
+        due.notify_one();
+    }
+
+    /// Returns those of all processes from now on.
+    pub(super) fn stream(&self) -> BoxStream<'static, ()> {
+        let received = self.received.get_or_init(|| {
+            let received = Arc::<WakeUps>::default();
+            // The options of the store's own connections, and none of their number.
+            let options = self.pool.connect_options().as_ref().clone();
+            let wake_ups = Arc::clone(&received);
+            let receiving = Supervisor::default().keep("receive wake-ups", move || {
+                listen(options.clone(), Arc::clone(&wake_ups))
+            });
+            self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(receiving));
+            received
+        });
+        received.stream()
+    }
+
+    /// Sends what is to be sent, and ends both tasks.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+}
+
+impl Drop for QueueWakeUps {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Notifies whenever that is due.
+async fn notify(pool: PgPool, stop: CancellationToken, due: Arc<Notify>) {
+    let mut outage = Outage::default();
+    loop {
+        tokio::select! {
+            biased;
+            () = due.notified() => (),
+            () = stop.cancelled() => return,
+        }
+        let notify = sqlx::query("select pg_notify($1, '')").bind(CHANNEL);
+        let notified = in_time(notify.execute(&pool)).await;
+        outage.note("no workers are woken", &notified.map_err(store_error("wake workers")));
+    }
+}
+
+/// Passes wake-ups on for ever. Each connection begins with one, for what was missed.
+async fn listen(options: PgConnectOptions, received: Arc<WakeUps>) {
+    loop {
+        let backoff = ExponentialBuilder::default()
+            .with_min_delay(PAUSES[0])
+            .with_max_delay(PAUSES[1])
+            .with_jitter()
+            .without_max_times();
+        let connect = || within(CONNECT_TIMEOUT, connect(&options));
+        let Ok(mut listener) = connect.retry(backoff).await else {
+            return;
+        };
+        received.send();
+        let lost = receive(&mut listener, &received).await;
+        let error = lost.as_ref().err().map(|error| error as &dyn StdError);
+        tracing::warn!(error, "the connection for wake-ups is lost");
+    }
+}
+
+async fn connect(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> {
+    // A pool for each: a silent connection keeps its place in the pool, since it is not given up before the server has answered.
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .connect_lazy_with(options.clone());
+    let mut listener = PgListener::connect_with(&pool).await?;
+    listener.eager_reconnect(false);
+    listener.listen(CHANNEL).await?;
+    Ok(listener)
+}
+
+/// Passes wake-ups on until the connection has ended or gone silent.
+async fn receive(listener: &mut PgListener, received: &WakeUps) -> Result<(), sqlx::Error> {
+    loop {
+        match timeout(QUIET, listener.try_recv()).await {
+            Ok(Ok(Some(_))) => received.send(),
+            Ok(Ok(None)) => return Ok(()),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {
+                within(ANSWER_TIMEOUT, listener.execute("select 1")).await?;
+            }
+        }
+    }
+}
