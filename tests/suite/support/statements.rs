@@ -8,7 +8,7 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Counts statements while it listens. What begins a transaction is not among them.
+/// Counts statements while it listens. What begins a transaction is not among them, nor what wakes workers, once for many operations.
 #[derive(Clone, Default)]
 pub(crate) struct Statements {
     count: Arc<AtomicUsize>,
@@ -38,6 +38,9 @@ impl<S: tracing::Subscriber> Layer<S> for Statements {
         }
         let mut text = Text::default();
         event.record(&mut text);
+        if text.0.contains("pg_notify") {
+            return;
+        }
         if self.tables.is_empty() || self.tables.iter().any(|table| text.0.contains(table)) {
             self.count.fetch_add(1, Ordering::SeqCst);
         }

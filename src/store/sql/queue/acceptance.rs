@@ -14,21 +14,31 @@ use crate::store::sql::statement::Statement;
 
 /// The turn of a run: after those of its tenant that wait, and no earlier than the first that waits, so that whoever comes late goes on
 /// from where the others are.
+///
+/// The first and the last are found by their order: for `min` and `max` a planner that takes the queue for short reads all of it.
 macro_rules! next_turn {
     ($tenant:literal, $level:literal) => {
         concat!(
             "(select max(place.turn) from (
-                select max(turn) + 1 as turn from run_queue
-                where tenant = ",
+                select * from (
+                    select turn + 1 as turn from run_queue
+                    where tenant = ",
             $tenant,
             " and level = ",
             $level,
             " and leased_until is null
+                    order by run_queue.turn desc
+                    limit 1
+                ) last
                 union all
-                select coalesce(min(turn), 1) from run_queue
-                where level = ",
+                select coalesce((
+                    select turn from run_queue
+                    where level = ",
             $level,
             " and leased_until is null and (not is_held or control = 'cancel')
+                    order by turn
+                    limit 1
+                ), 1)
             ) place)"
         )
     };

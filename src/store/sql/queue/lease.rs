@@ -142,9 +142,11 @@ async fn release_in_txn(mut connection: Connection<'_>, key: LeaseKey) -> Result
     let release = "update run_queue set
             leased_until = null, owner = null, attempts = attempts - 1, fence = fence + 1,
             turn = coalesce((
-                select min(w.turn) from run_queue w
+                select w.turn from run_queue w
                 where w.level = run_queue.level and w.leased_until is null
                     and (not w.is_held or w.control = 'cancel') and w.turn < run_queue.turn
+                order by w.turn
+                limit 1
             ), turn)
         where tenant = $1 and run_id = $2 and fence = $3
         returning attempts";

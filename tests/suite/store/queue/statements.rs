@@ -1,4 +1,4 @@
-//! How many statements the queue costs on PostgreSQL, beside those that begin transactions.
+//! How many statements the queue costs on PostgreSQL, beside those that begin transactions and those that wake workers.
 
 use agent_runtime::store::{IfBusy, NewQueuedRun};
 use tracing_subscriber::layer::SubscriberExt as _;
