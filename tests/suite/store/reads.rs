@@ -25,31 +25,31 @@ pub(super) async fn rows_read_by(
     work: impl AsyncFnOnce(&Arc<dyn Store>),
 ) -> i64 {
     let database = &fixture.database;
-    let reads = format!(
-        "select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_user_tables
-        where relname in ({tables})"
-    );
-    // The server adds up a connection's counts when it ends.
-    let ended = async |store: &Arc<dyn Store>| {
-        store.close().await;
-        let open = "select count(*) from pg_stat_activity
-            where application_name = 'agent-runtime' and datname = current_database()";
-        until("the store's connections have ended", async || {
-            database.number(open).await == 0
-        })
-        .await;
-    };
-    ended(&fixture.store).await;
     database.execute("analyze").await.unwrap();
-    let before = database.number(&reads).await;
+    let before = counted_reads(fixture, &fixture.store, tables).await;
     let settings = StoreSettings {
         max_connections,
         ..TestDatabase::settings()
     };
     let store = open(database.url(), settings).await.unwrap();
     work(&store).await;
-    ended(&store).await;
-    database.number(&reads).await - before
+    counted_reads(fixture, &store, tables).await - before
+}
+
+/// Closes the store and returns how many rows of the tables have been read by now: the server adds up a connection's counts when it ends.
+async fn counted_reads(fixture: &Fixture, store: &Arc<dyn Store>, tables: &str) -> i64 {
+    store.close().await;
+    let open = "select count(*) from pg_stat_activity
+        where application_name = 'agent-runtime' and datname = current_database()";
+    until("the store's connections have ended", async || {
+        fixture.database.number(open).await == 0
+    })
+    .await;
+    let reads = format!(
+        "select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_user_tables
+        where relname in ({tables})"
+    );
+    fixture.database.number(&reads).await
 }
 
 /// Puts copies of the only run in the queue beside it, of three tenants that take turns.
@@ -81,6 +81,30 @@ async fn a_lease_does_not_read_the_queue() {
     })
     .await;
     assert!(read < 2_000, "{read} rows of runs and the queue were read");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn accepting_a_run_does_not_read_a_queue_that_was_empty_when_that_was_planned() {
+    let Some(fixture) = Fixture::on_one_connection().await else {
+        return;
+    };
+    let database = &fixture.database;
+    // The server would plan again once it has looked at the table.
+    let unseen = "alter table run_queue set (autovacuum_enabled = false)";
+    database.execute(unseen).await.unwrap();
+    let accept_eight = async || {
+        for _ in 0..8 {
+            fixture.enqueue(&queued_run(&fixture.tenant)).await;
+        }
+    };
+    accept_eight().await;
+    database.execute("delete from run_queue").await.unwrap();
+    database.execute("delete from runs").await.unwrap();
+    fixture.enqueue(&queued_run(&fixture.tenant)).await;
+    database.execute(MANY_WAITING).await.unwrap();
+    accept_eight().await;
+    let read = counted_reads(&fixture, &fixture.store, "'run_queue'").await;
+    assert!(read < 2_000, "{read} rows of the queue were read");
 }
 
 /// Puts copies of the only session and its run beside them, all on the run's thread.
