@@ -25,22 +25,30 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     // /var/tmp is on a disk, so that a sync means something.
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let sqlite = format!("sqlite://{}", folder.path().join("bench.db").display());
-    on_store(criterion, &runtime, "sqlite", &sqlite);
+    on_store(criterion, &runtime, "sqlite", &sqlite, None);
     match server() {
         Some(server) => {
             let name = format!("agent_runtime_bench_{}", uuid::Uuid::now_v7().simple());
             runtime.block_on(administer(&server, format!("create database {name}")));
-            let url = server.clone().database(&name).to_url_lossy();
-            on_store(criterion, &runtime, "postgres", url.as_str());
+            let database = server.clone().database(&name);
+            let url = database.to_url_lossy();
+            on_store(criterion, &runtime, "postgres", url.as_str(), Some(&database));
             runtime.block_on(administer(&server, format!("drop database {name} with (force)")));
         }
         None => left_out(),
     }
 }
 
-fn on_store(criterion: &mut Criterion, runtime: &Runtime, name: &str, url: &str) {
+/// Times a store; `server` is the server's database, if it is on one.
+fn on_store(criterion: &mut Criterion, runtime: &Runtime, name: &str, url: &str, server: Option<&PgConnectOptions>) {
     let mut group = criterion.benchmark_group(name);
     let store = runtime.block_on(open(url));
+    // A server looks at tables that have grown within a minute, and plans anew: what is timed is what comes after that.
+    let analyze = || {
+        if let Some(server) = server {
+            runtime.block_on(administer(server, "analyze".to_owned()));
+        }
+    };
     let mut line = Line {
         parent: None,
         tip: None,
@@ -50,6 +58,7 @@ fn on_store(criterion: &mut Criterion, runtime: &Runtime, name: &str, url: &str)
         // Made only when a filter lets one of the two run, for depth 10,000 takes its time.
         group.bench_function(BenchmarkId::new("load, depth", depth), |bencher| {
             let tip = runtime.block_on(line.reach(&*store, depth));
+            analyze();
             let (tenant, session_id) = (TenantId::anonymous(), tip.head.session_id);
             bencher.to_async(runtime).iter(|| async {
                 let bundle = store.bundle_load(&tenant, session_id).await.unwrap().unwrap();
@@ -67,12 +76,14 @@ fn on_store(criterion: &mut Criterion, runtime: &Runtime, name: &str, url: &str)
     }
     group.bench_function(BenchmarkId::new("load, turns", SHORT), |bencher| {
         let tip = runtime.block_on(grow(&*store, None, SHORT));
+        analyze();
         loads(bencher, runtime, &*store, &tip, 2 * SHORT);
     });
     for depth in DEPTHS.into_iter().filter(|depth| *depth > SHORT) {
         group.bench_function(BenchmarkId::new("load, compacted at depth", depth), |bencher| {
             let tip = runtime.block_on(line_of(&*store, depth));
             let compacted = runtime.block_on(async { store.session_commit(&compaction(&tip, KEPT)).await.unwrap() });
+            analyze();
             loads(bencher, runtime, &*store, &compacted.session, KEPT + 1);
         });
     }
