@@ -16,7 +16,7 @@ pub struct QueueConfig {
     /// How long a run stays with a worker that gives no sign of life.
     #[serde(deserialize_with = "duration::<1_000, 3_600_000, _>")]
     pub lease: Duration,
-    /// How often the queue is looked at when there is no sign from the database.
+    /// How often the queue is read when nothing wakes the worker.
     #[serde(deserialize_with = "duration::<10, 60_000, _>")]
     pub poll_interval: Duration,
     /// Runs that wait; more are turned away.

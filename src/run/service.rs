@@ -106,7 +106,7 @@ pub struct QueueSettings {
     pub concurrency: usize,
     /// How long a lease lasts that is not renewed. It is renewed three times in this time.
     pub lease: Duration,
-    /// How often the queue is looked at when nothing wakes the worker.
+    /// How often the queue is read when nothing wakes the worker.
     pub poll_interval: Duration,
     /// The most runs that wait; further ones are refused.
     pub max_waiting: u32,

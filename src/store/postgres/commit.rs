@@ -156,10 +156,12 @@ async fn publish_all(pool: &PgPool, wake_ups: &QueueWakeUps, publications: &Publ
     for child in &publications.children {
         children.push(publish(&mut transaction, child, None).await?);
     }
-    transaction.commit().await?;
+    let committed = transaction.commit().await;
     if settled.is_next_released {
+        // A commit whose answer is lost may have taken effect.
         wake_ups.send();
     }
+    committed?;
     Ok(Places {
         own,
         children,

@@ -90,13 +90,12 @@ impl PostgresStore {
             find_out_whether_reachable(url, &options, settings.acquire_timeout).await?;
         }
         let pool = pool.connect_lazy_with(options);
-        let tasks = TaskTracker::new();
         Ok(Self {
-            wake_ups: Arc::new(QueueWakeUps::new(pool.clone(), tasks.clone())),
+            wake_ups: Arc::new(QueueWakeUps::new(pool.clone())),
             pool,
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
-            tasks,
+            tasks: TaskTracker::new(),
             accepting: Arc::default(),
         })
     }
@@ -137,14 +136,15 @@ pub(super) async fn connect_alone(url: &str) -> Result<PgConnection, OpenError> 
 /// A commit that was answered must survive a crash of the server, whatever its defaults are; stronger settings stay. A statement that
 /// has waited for a lock must see what it waited for. A process that stands still, or whose connection has gone silent, in the middle of a
 /// transaction must not keep others from its rows. To compile a statement takes longer than any of these runs, however much the planner
-/// expects of it.
+/// expects of it. And each finds its rows by an index: a plan that was made while a table was short would read the whole of it until the
+/// server has looked at it again, a minute later.
 async fn prepare_connection(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let statement = sqlx::query(
         "select set_config('default_transaction_isolation', 'read committed', false),
             set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false),
             set_config('idle_in_transaction_session_timeout',
                 coalesce(nullif(current_setting('idle_in_transaction_session_timeout'), '0'), '10s'), false),
-            set_config('jit', 'off', false)",
+            set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false)",
     );
     connection.execute(statement.persistent(false)).await?;
     Ok(())

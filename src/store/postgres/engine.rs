@@ -120,9 +120,10 @@ impl Engine for PostgresStore {
             match work(Connection::Postgres(&mut transaction)).await? {
                 Ended::Kept(value) => transaction.commit().await.map(|()| value),
                 Ended::KeptForWorkers(value) => {
-                    transaction.commit().await?;
+                    let committed = transaction.commit().await;
+                    // A commit whose answer is lost may have taken effect.
                     wake_ups.send();
-                    Ok(value)
+                    committed.map(|()| value)
                 }
                 Ended::Undone(value) => transaction.rollback().await.map(|()| value),
             }

@@ -38,7 +38,7 @@ pub(crate) struct PostgresStore {
     waiting_reads: Arc<FairShare>,
     /// The connections that persist progress.
     progress_writes: Semaphore,
-    /// Transactions under way, and the tasks of wake-ups.
+    /// Transactions under way.
     tasks: TaskTracker,
     wake_ups: Arc<QueueWakeUps>,
     /// Turns of runs that are accepted under a lock, of a tenant or of a thread: they wait before they take connections.
@@ -52,9 +52,10 @@ impl StoreHealth for PostgresStore {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            self.wake_ups.stop();
             self.tasks.close();
             self.tasks.wait().await;
+            // They have been asked for wake-ups up to their end.
+            self.wake_ups.close().await;
             self.pool.close().await;
         })
     }

@@ -32,11 +32,13 @@ pub(super) async fn run_insert(store: &PostgresStore, row: NewQueueRow) -> Resul
         let mut connection = store.pool.acquire().await?;
         rows_insert(&mut connection, &row).await
     });
-    if let Some(in_the_way) = inserting.await.map_err(store_error(OPERATION))? {
-        return Ok(in_the_way);
-    }
-    if row.is_free() {
+    let inserted = inserting.await;
+    // One whose answer is lost may have been accepted.
+    if row.is_free() && !matches!(inserted, Ok(Some(_))) {
         store.wake_ups.send();
+    }
+    if let Some(in_the_way) = inserted.map_err(store_error(OPERATION))? {
+        return Ok(in_the_way);
     }
     Ok(Attempt::Accepted {
         is_leased: row.lease.is_some(),

@@ -18,10 +18,10 @@ use crate::store::sql::{EngineRow, Tally};
 /// two at a time would wait for each other.
 const REMOVALS: i64 = 0x6167_656e_7472_6d76;
 
-/// The conditions find few rows each, by their indexes; where statistics are missing, the planner would read whole tables while other
+/// The conditions find few rows each, by their indexes; where statistics are missing, the planner would join whole tables while other
 /// removals wait. Scans by bitmaps read the entries of all that is gone, and never mark them as dead.
 const PREPARE: &str = "select set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-    set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)";
+    set_config('enable_bitmapscan', 'off', true)";
 
 /// The number of the lock of a tenant's state with the given hash: equal states of other tenants have locks of their own.
 macro_rules! state_lock {

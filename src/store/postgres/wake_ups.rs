@@ -16,7 +16,7 @@ use futures_util::stream::BoxStream;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::{Executor as _, PgPool};
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -28,6 +28,9 @@ use crate::supervision::Supervisor;
 
 /// What is notified on.
 const CHANNEL: &str = "agent_runtime_queue";
+
+/// The pause after a notification that could not be sent.
+const SEND_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long a connection is waited for.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -46,14 +49,15 @@ pub(super) struct QueueWakeUps {
     stop: CancellationToken,
     /// Whether one is to be sent.
     due: OnceLock<Arc<Notify>>,
+    /// Those of all processes.
     received: OnceLock<Arc<WakeUps>>,
 }
 
 impl QueueWakeUps {
-    pub(super) fn new(pool: PgPool, tasks: TaskTracker) -> Self {
+    pub(super) fn new(pool: PgPool) -> Self {
         Self {
             pool,
-            tasks,
+            tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             due: OnceLock::new(),
             received: OnceLock::new(),
@@ -64,10 +68,10 @@ impl QueueWakeUps {
     pub(super) fn send(&self) {
         let due = self.due.get_or_init(|| {
             let due = Arc::<Notify>::default();
-            let (pool, stop, wanted) = (self.pool.clone(), self.stop.clone(), Arc::clone(&due));
+            let (pool, stop, taken) = (self.pool.clone(), self.stop.clone(), Arc::clone(&due));
             // Readiness need not tell when it is down: without wake-ups, workers poll.
             let sending = Supervisor::default().keep("send wake-ups", move || {
-                notify(pool.clone(), stop.clone(), Arc::clone(&wanted))
+                send_due(pool.clone(), stop.clone(), Arc::clone(&taken))
             });
             self.tasks.spawn(sending);
             due
@@ -75,7 +79,7 @@ impl QueueWakeUps {
         due.notify_one();
     }
 
-    /// Returns those of all processes from now on.
+    /// Returns the wake-ups of all processes from now on.
     pub(super) fn stream(&self) -> BoxStream<'static, ()> {
         let received = self.received.get_or_init(|| {
             let received = Arc::<WakeUps>::default();
@@ -91,20 +95,22 @@ impl QueueWakeUps {
         received.stream()
     }
 
-    /// Sends what is to be sent, and ends both tasks.
-    pub(super) fn stop(&self) {
+    /// Sends what is to be sent, if the server can be reached, and ends both tasks.
+    pub(super) async fn close(&self) {
         self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 }
 
 impl Drop for QueueWakeUps {
     fn drop(&mut self) {
-        self.stop();
+        self.stop.cancel();
     }
 }
 
-/// Notifies whenever that is due.
-async fn notify(pool: PgPool, stop: CancellationToken, due: Arc<Notify>) {
+/// Notifies whenever that is due. What could not be sent is due again after a pause.
+async fn send_due(pool: PgPool, stop: CancellationToken, due: Arc<Notify>) {
     let mut outage = Outage::default();
     loop {
         tokio::select! {
@@ -112,9 +118,16 @@ async fn notify(pool: PgPool, stop: CancellationToken, due: Arc<Notify>) {
             () = due.notified() => (),
             () = stop.cancelled() => return,
         }
-        let notify = sqlx::query("select pg_notify($1, '')").bind(CHANNEL);
-        let notified = in_time(notify.execute(&pool)).await;
-        outage.note("no workers are woken", &notified.map_err(store_error("wake workers")));
+        let statement = sqlx::query("select pg_notify($1, '')").bind(CHANNEL);
+        let sent = in_time(statement.execute(&pool)).await;
+        let sent = sent.map_err(store_error("wake workers"));
+        outage.note("no workers are woken", &sent);
+        if sent.is_err() {
+            due.notify_one();
+            if stop.run_until_cancelled(sleep(SEND_AGAIN)).await.is_none() {
+                return;
+            }
+        }
     }
 }
 

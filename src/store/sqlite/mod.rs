@@ -43,7 +43,7 @@ pub(crate) struct SqliteStore {
     writer: SqlitePool,
     /// Writes under way.
     tasks: TaskTracker,
-    /// Those of this process's workers.
+    /// Wakes the workers of this process.
     wake_ups: Arc<WakeUps>,
 }
 

@@ -15,7 +15,8 @@ use crate::store::sql::statement::Statement;
 /// The turn of a run: after those of its tenant that wait, and no earlier than the first that waits, so that whoever comes late goes on
 /// from where the others are.
 ///
-/// The first and the last are found by their order: for `min` and `max` a planner that takes the queue for short reads all of it.
+/// The first and the last are found by their order: for `min` and `max`, a planner that takes the queue for short reads the whole of an
+/// index.
 macro_rules! next_turn {
     ($tenant:literal, $level:literal) => {
         concat!(

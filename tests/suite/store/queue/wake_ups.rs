@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use agent_runtime::record::RunControl;
-use agent_runtime::store::{IfBusy, open};
+use agent_runtime::store::{Enqueued, IfBusy, open};
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::BoxStream;
 use sqlx::postgres::PgListener;
+use tokio::join;
 use tokio::time::timeout;
 
-use super::fixtures::{commit_of, failed_end, thread_run};
+use super::fixtures::{commit_of, failed_end, queued_run, thread_run};
 use crate::store::fixtures::Fixture;
+use crate::store::held::{Held, until_waiting};
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::proxy::{Proxy, split_url};
 use crate::support::wait::until;
@@ -121,19 +123,87 @@ async fn one_wake_up_stands_for_all_that_came_meanwhile() {
     let Some(fixture) = Fixture::new(Engine::Postgres).await else {
         return;
     };
-    let mut listener = PgListener::connect(fixture.database.url()).await.unwrap();
-    listener.listen("agent_runtime_queue").await.unwrap();
+    let mut notifications = listen(&fixture).await;
     join_all((0..200).map(|_| fixture.enqueue_new())).await;
     // What is to be sent is sent before the store is closed.
     fixture.store.close().await;
+    let notified = count_up_to_now(&fixture, &mut notifications).await;
+    assert!((1..100).contains(&notified), "{notified} for 200 runs");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_under_way_when_the_store_is_closed_wakes_workers() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let mut notifications = listen(&fixture).await;
+    let run = thread_run(&fixture.tenant, "t", IfBusy::Reject);
+    let lock = "select pg_advisory_xact_lock(hashtext('acme'), hashtext('t'))";
+    let thread = Held::begin(&fixture, lock).await;
+    let accepting = fixture.enqueue(&run);
+    let closing = async {
+        until_waiting(&fixture, 1).await;
+        let closing = fixture.store.close();
+        tokio::pin!(closing);
+        let early = timeout(Duration::from_millis(100), &mut closing).await;
+        assert!(early.is_err(), "the store waits for what is under way");
+        thread.end("commit").await;
+        closing.await;
+    };
+    join!(accepting, closing);
+    assert_eq!(count_up_to_now(&fixture, &mut notifications).await, 1);
+}
+
+/// Puts a function before the server's own that counts its calls, and fails.
+const BREAK: &str = "create schema broken;
+    create sequence broken.calls;
+    create function broken.pg_notify(text, text) returns void language plpgsql as $$
+        begin
+            perform nextval('broken.calls');
+            raise 'not now';
+        end $$;
+    do $$ begin
+        execute format('alter database %I set search_path = broken, pg_catalog, public', current_database());
+    end $$";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wake_up_that_could_not_be_sent_is_sent_later() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let mut notifications = listen(&fixture).await;
+    fixture.database.execute(BREAK).await.unwrap();
+    let other = open(fixture.database.url(), TestDatabase::settings()).await.unwrap();
+    let accepted = other.run_enqueue(&queued_run(&fixture.tenant)).await.unwrap();
+    assert!(matches!(accepted, Enqueued::Accepted { .. }));
+    until("a wake-up has failed", async || {
+        fixture.database.number("select last_value from broken.calls ").await > 0
+    })
+    .await;
     fixture
         .database
-        .execute("select pg_notify('agent_runtime_queue', 'end')")
+        .execute("drop function broken.pg_notify(text, text)")
         .await
         .unwrap();
-    let mut received = 0;
-    while listener.recv().await.unwrap().payload() != "end" {
-        received += 1;
+    let sent = timeout(Duration::from_mins(1), notifications.recv()).await;
+    assert_eq!(sent.unwrap().unwrap().payload(), "");
+    other.close().await;
+    fixture.store.close().await;
+}
+
+async fn listen(fixture: &Fixture) -> PgListener {
+    let mut listener = PgListener::connect(fixture.database.url()).await.unwrap();
+    listener.listen("agent_runtime_queue").await.unwrap();
+    listener
+}
+
+/// Counts the notifications that have been sent by now.
+async fn count_up_to_now(fixture: &Fixture, notifications: &mut PgListener) -> u32 {
+    let end = "select pg_notify('agent_runtime_queue', 'end')";
+    fixture.database.execute(end).await.unwrap();
+    let mut count = 0;
+    while notifications.recv().await.unwrap().payload() != "end" {
+        count += 1;
     }
-    assert!((1..100).contains(&received), "{received} for 200 runs");
+    count
 }
