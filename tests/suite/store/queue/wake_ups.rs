@@ -177,7 +177,11 @@ async fn a_wake_up_that_could_not_be_sent_is_sent_later() {
     let accepted = other.run_enqueue(&queued_run(&fixture.tenant)).await.unwrap();
     assert!(matches!(accepted, Enqueued::Accepted { .. }));
     until("a wake-up has failed", async || {
-        fixture.database.number("select last_value from broken.calls ").await > 0
+        fixture
+            .database
+            .number("select count(*) from broken.calls where is_called")
+            .await
+            > 0
     })
     .await;
     fixture
