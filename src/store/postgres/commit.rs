@@ -156,12 +156,11 @@ async fn publish_all(pool: &PgPool, wake_ups: &QueueWakeUps, publications: &Publ
     for child in &publications.children {
         children.push(publish(&mut transaction, child, None).await?);
     }
-    let committed = transaction.commit().await;
     if settled.is_next_released {
-        // A commit whose answer is lost may have taken effect.
-        wake_ups.send();
+        wake_ups.commit(transaction).await?;
+    } else {
+        transaction.commit().await?;
     }
-    committed?;
     Ok(Places {
         own,
         children,

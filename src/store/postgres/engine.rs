@@ -119,12 +119,7 @@ impl Engine for PostgresStore {
             let mut transaction = pool.begin().await?;
             match work(Connection::Postgres(&mut transaction)).await? {
                 Ended::Kept(value) => transaction.commit().await.map(|()| value),
-                Ended::KeptForWorkers(value) => {
-                    let committed = transaction.commit().await;
-                    // A commit whose answer is lost may have taken effect.
-                    wake_ups.send();
-                    committed.map(|()| value)
-                }
+                Ended::KeptForWorkers(value) => wake_ups.commit(transaction).await.map(|()| value),
                 Ended::Undone(value) => transaction.rollback().await.map(|()| value),
             }
         });

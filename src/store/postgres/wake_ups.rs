@@ -14,7 +14,7 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable as _};
 use futures_util::stream::BoxStream;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
-use sqlx::{Executor as _, PgPool};
+use sqlx::{Executor as _, PgPool, Postgres, Transaction};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -77,6 +77,14 @@ impl QueueWakeUps {
             due
         });
         due.notify_one();
+    }
+
+    /// Commits what may give workers something to do, and wakes them whatever the server answers: a commit whose answer is lost may
+    /// have taken effect.
+    pub(super) async fn commit(&self, transaction: Transaction<'_, Postgres>) -> Result<(), sqlx::Error> {
+        let committed = transaction.commit().await;
+        self.send();
+        committed
     }
 
     /// Returns the wake-ups of all processes from now on.
