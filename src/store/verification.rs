@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::codec::{HistoryBuilder, STATE_VERSION, open_payload};
+use super::codec::{STATE_VERSION, open_payload};
 use super::error::StoreError;
 use super::retention::Ancestor;
 use super::rows::{SegmentRow, StateRow};
@@ -22,7 +22,6 @@ pub(crate) struct Verification {
 /// The stored segments of a line.
 #[derive(Debug, Default)]
 pub(crate) struct SegmentCheck {
-    decoder: HistoryBuilder,
     segments: BTreeMap<(Uuid, i64), Segment>,
 }
 
@@ -47,7 +46,7 @@ impl SegmentCheck {
         let segment = Segment {
             first_index: row.first_index,
             message_count: row.message_count(),
-            content: row.inspect(&mut self.decoder).map_err(|error| error.to_string()),
+            content: row.inspect().map_err(|error| error.to_string()),
         };
         self.segments.insert((row.branch_id, row.position), segment);
     }

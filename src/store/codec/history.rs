@@ -1,12 +1,11 @@
 //! Segments back to a history. They may arrive in any order; a gap is an error, never a shorter history.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::SEGMENT_VERSION;
 use super::messages::read_messages;
-use super::payload::{DecodeError, Decoder, StoredPayload};
+use super::payload::{DecodeError, StoredPayload, open_payload};
 use crate::json::json_length;
 use crate::message::Message;
 use crate::session::{Hash, History, hash_segment};
@@ -22,27 +21,28 @@ pub(crate) struct StoredSegment<'a> {
     pub(crate) payload: StoredPayload<'a>,
 }
 
+impl StoredSegment<'_> {
+    /// Checks and hashes the messages; also returns the end of what the newest summary among them covers.
+    pub(crate) fn inspect(self) -> Result<(Hash, Option<u64>), DecodeError> {
+        let bytes = open_payload(self.payload, SEGMENT_VERSION)?;
+        let (messages, _) = decode_segment(&bytes, self.message_count)?;
+        let mut coverages = messages.iter().rev().filter_map(|message| message.tags.covers);
+        Ok((hash_segment(&bytes), coverages.next().map(|coverage| coverage.to)))
+    }
+}
+
 /// Collects decoded segments.
 #[derive(Default)]
 pub(crate) struct HistoryBuilder {
-    decoder: Decoder,
     segments: Vec<(i64, Vec<Arc<Message>>)>,
     /// The bytes of all messages as JSON.
     bytes: usize,
 }
 
-impl fmt::Debug for HistoryBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HistoryBuilder")
-            .field("segments", &self.segments.len())
-            .finish_non_exhaustive()
-    }
-}
-
 impl HistoryBuilder {
     /// Decodes a segment.
     pub(crate) fn push(&mut self, segment: StoredSegment<'_>) -> Result<(), DecodeError> {
-        let bytes = self.decoder.open(segment.payload, SEGMENT_VERSION)?;
+        let bytes = open_payload(segment.payload, SEGMENT_VERSION)?;
         let (messages, length) = decode_segment(&bytes, segment.message_count)?;
         self.segments.push((segment.first_index, messages));
         self.bytes += length;
@@ -52,14 +52,6 @@ impl HistoryBuilder {
     /// Returns the bytes of all messages as JSON.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes as u64
-    }
-
-    /// Checks and hashes a segment without keeping it; also returns the end of what its newest summary covers.
-    pub(crate) fn inspect(&mut self, segment: StoredSegment<'_>) -> Result<(Hash, Option<u64>), DecodeError> {
-        let bytes = self.decoder.open(segment.payload, SEGMENT_VERSION)?;
-        let (messages, _) = decode_segment(&bytes, segment.message_count)?;
-        let mut coverages = messages.iter().rev().filter_map(|message| message.tags.covers);
-        Ok((hash_segment(&bytes), coverages.next().map(|coverage| coverage.to)))
     }
 
     /// Tells whether no segment was decoded.

@@ -25,8 +25,9 @@ const MIN_COMPRESSED_LENGTH: usize = 192;
 const LEVEL: i32 = 3;
 
 thread_local! {
-    // Setting up a context costs more than compressing a few kilobytes.
+    // Setting up a context costs more than compressing or decompressing a few kilobytes.
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 /// A payload on its way into a row.
@@ -199,43 +200,32 @@ pub(crate) fn check_version(found: i16, known: i16) -> Result<(), DecodeError> {
     }
 }
 
-/// Opens payloads; keeps its context for the next one.
-#[derive(Default)]
-pub(crate) struct Decoder {
-    decompressor: Option<Decompressor<'static>>,
-}
-
-impl Decoder {
-    /// Returns the uncompressed bytes of a payload of a known version.
-    pub(crate) fn open<'a>(&mut self, stored: StoredPayload<'a>, known: i16) -> Result<Cow<'a, [u8]>, DecodeError> {
-        check_version(stored.schema_version, known)?;
-        match stored.encoding {
-            RAW => Ok(Cow::Borrowed(stored.bytes)),
-            // A frame without a dictionary refers to none.
-            ZSTD | ZSTD_1 => self.decompress(stored.bytes).map(Cow::Owned),
-            found @ ..RAW => Err(DecodeError::UnknownEncoding(found)),
-            found => Err(DecodeError::NewerEncoding {
-                found,
-                known: NEWEST_ENCODING,
-            }),
-        }
-    }
-
-    fn decompress(&mut self, bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
-        let size = get_frame_content_size(bytes).ok().flatten();
-        let size = size.and_then(|size| usize::try_from(size).ok());
-        let size = size.filter(|size| *size <= MAX_LENGTH).ok_or(DecodeError::TooLong)?;
-        let decompressor = match &mut self.decompressor {
-            Some(decompressor) => decompressor,
-            slot => slot.insert(Decompressor::with_dictionary(DICTIONARY_1).map_err(DecodeError::Decompress)?),
-        };
-        decompressor.decompress(bytes, size).map_err(DecodeError::Decompress)
-    }
-}
-
-/// Returns the uncompressed bytes of one payload of a known version.
+/// Returns the uncompressed bytes of a payload of a known version.
 pub(crate) fn open_payload(stored: StoredPayload<'_>, known: i16) -> Result<Cow<'_, [u8]>, DecodeError> {
-    Decoder::default().open(stored, known)
+    check_version(stored.schema_version, known)?;
+    match stored.encoding {
+        RAW => Ok(Cow::Borrowed(stored.bytes)),
+        // A frame without a dictionary refers to none.
+        ZSTD | ZSTD_1 => decompress(stored.bytes).map(Cow::Owned),
+        found @ ..RAW => Err(DecodeError::UnknownEncoding(found)),
+        found => Err(DecodeError::NewerEncoding {
+            found,
+            known: NEWEST_ENCODING,
+        }),
+    }
+}
+
+fn decompress(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    let size = get_frame_content_size(bytes).ok().flatten();
+    let size = size.and_then(|size| usize::try_from(size).ok());
+    let size = size.filter(|size| *size <= MAX_LENGTH).ok_or(DecodeError::TooLong)?;
+    let decompressed = DECOMPRESSOR.with_borrow_mut(|slot| match slot {
+        Some(decompressor) => decompressor.decompress(bytes, size),
+        None => slot
+            .insert(Decompressor::with_dictionary(DICTIONARY_1)?)
+            .decompress(bytes, size),
+    });
+    decompressed.map_err(DecodeError::Decompress)
 }
 
 #[cfg(test)]
@@ -248,7 +238,7 @@ mod tests {
         for (bytes, encoding) in [(b"[]".to_vec(), RAW), (noise, RAW), (b"\0\xff".repeat(3000), ZSTD_1)] {
             let payload = Payload::encode(1, bytes.clone()).unwrap();
             assert_eq!(payload.encoding, encoding);
-            assert_eq!(Decoder::default().open(payload.as_stored(), 1).unwrap(), bytes);
+            assert_eq!(open_payload(payload.as_stored(), 1).unwrap(), bytes);
         }
     }
 
@@ -321,7 +311,7 @@ mod tests {
                 &[1, 0, 0],
             ]
             .concat(),
-            ..good
+            ..good.clone()
         };
         let columns = [
             (cut, "payload", false),
@@ -332,9 +322,11 @@ mod tests {
             (bomb, "payload", false),
         ];
         for (payload, column, is_of_later_version) in columns {
-            let error = Decoder::default().open(payload.as_stored(), 1).unwrap_err();
+            let error = open_payload(payload.as_stored(), 1).unwrap_err();
             let found = (error.column("payload"), error.is_of_later_version());
             assert_eq!(found, (column, is_of_later_version), "{error}");
+            let next = open_payload(good.as_stored(), 1).unwrap();
+            assert_eq!(next, b"agent ".repeat(1000), "after {error}");
         }
     }
 

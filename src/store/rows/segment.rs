@@ -85,8 +85,8 @@ impl SegmentRow<'_> {
     }
 
     /// Checks that the messages can be decoded and hashes them; also returns the end of what their newest summary covers.
-    pub(crate) fn inspect(&self, builder: &mut HistoryBuilder) -> Result<(Hash, Option<u64>), DecodeError> {
-        builder.inspect(self.stored())
+    pub(crate) fn inspect(&self) -> Result<(Hash, Option<u64>), DecodeError> {
+        self.stored().inspect()
     }
 
     fn stored(&self) -> StoredSegment<'_> {
