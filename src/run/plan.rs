@@ -26,11 +26,12 @@ use crate::ids::{AgentId, MessageId, RunId, SessionId};
 use crate::json::{Object, Value, json_length};
 use crate::message::{Message, MessageTags};
 use crate::model_ref::ResponseFormat;
+use crate::off_thread::by_size;
 use crate::record::{RunStatus, RunSummary};
 use crate::session::{
     Bundle, EnvironmentState, Hash, Overrides, check_history, check_metadata, check_variables, find_history_fault,
 };
-use crate::store::{AgentRecord, ConflictPolicy, IfBusy, Page, SessionFilter, StoreError};
+use crate::store::{AgentRecord, ConflictPolicy, IfBusy, Page, SessionFilter, StoreError, message_bytes};
 use crate::tenant::TenantId;
 use crate::usage::Usage;
 
@@ -200,7 +201,7 @@ impl RunService {
             Input::Asked(input) => self.input_messages(input)?,
             Input::Accepted(input) => input,
         };
-        self.check_room(bundle, &input)?;
+        let input = self.check_room(tenant, bundle, input).await?;
         let webhook = request.webhook.take().or_else(|| agent.definition.webhook.clone());
         Ok(RunPlan {
             tenant: tenant.clone(),
@@ -311,11 +312,19 @@ impl RunService {
         }
     }
 
-    /// A run whose session would be too large already with its input is refused, rather than worked on in vain.
-    fn check_room(&self, base: Option<&Arc<Bundle>>, input: &[Message]) -> Result<(), Refusal> {
+    /// Returns the input. A run whose session would be too large already with it is refused, rather than worked on in vain.
+    async fn check_room(
+        &self,
+        tenant: &TenantId,
+        base: Option<&Arc<Bundle>>,
+        input: Vec<Message>,
+    ) -> Result<Vec<Message>, Refusal> {
+        let in_memory: usize = input.iter().map(message_bytes).sum();
+        let count = move || (input.iter().map(json_length).sum::<usize>(), input);
+        let (added, input) = by_size(tenant, in_memory as u64, count).await;
         let inherited = base.map_or(0, |bundle| bundle.history.bytes());
-        let added: usize = input.iter().map(json_length).sum();
-        check_history(inherited + added, self.ports.sessions.max_part_bytes()).map_err(Refusal::SessionTooLarge)
+        let checked = check_history(inherited + added, self.ports.sessions.max_part_bytes());
+        checked.map(|()| input).map_err(Refusal::SessionTooLarge)
     }
 
     async fn find_agent(

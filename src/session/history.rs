@@ -15,13 +15,15 @@ use crate::json::json_length;
 use crate::message::Message;
 
 /// The messages of a conversation, oldest first, from some index on.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct History {
     /// The number of messages before those that are held.
     first_index: usize,
-    /// The bytes of those that are held, as JSON.
-    bytes: usize,
     messages: VectorSync<Arc<Message>>,
+    /// How many of them have been counted, from the first on.
+    counted: usize,
+    /// The bytes of those, as JSON.
+    counted_bytes: usize,
 }
 
 impl History {
@@ -36,18 +38,20 @@ impl History {
 
     /// Holds the messages from the index on, whose JSON has so many bytes.
     pub(crate) fn of_bytes(first_index: usize, messages: impl IntoIterator<Item = Arc<Message>>, bytes: usize) -> Self {
+        let messages: VectorSync<_> = messages.into_iter().collect();
         Self {
             first_index,
-            bytes,
-            messages: messages.into_iter().collect(),
+            counted: messages.len(),
+            counted_bytes: bytes,
+            messages,
         }
     }
 
-    fn counted(first_index: usize, messages: VectorSync<Arc<Message>>) -> Self {
+    fn uncounted(first_index: usize, messages: VectorSync<Arc<Message>>) -> Self {
         Self {
             first_index,
-            bytes: messages.iter().map(|message| json_length(&**message)).sum(),
             messages,
+            ..Self::default()
         }
     }
 
@@ -61,9 +65,21 @@ impl History {
         self.first_index + self.messages.len()
     }
 
-    /// Returns the bytes of the messages that are held, as JSON.
+    /// Returns the bytes of the messages that are held, as JSON. Those that were added since the last [`counted`](Self::counted) are
+    /// written for it.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        let added = self.iter_from(self.first_index + self.counted);
+        self.counted_bytes + added.map(|message| json_length(&**message)).sum::<usize>()
+    }
+
+    /// Returns the history with its bytes counted.
+    #[must_use]
+    pub fn counted(self) -> Self {
+        Self {
+            counted_bytes: self.bytes(),
+            counted: self.messages.len(),
+            ..self
+        }
     }
 
     /// Tells whether the whole history has no message.
@@ -74,7 +90,6 @@ impl History {
     /// Returns the history with one more message at its end.
     #[must_use]
     pub fn with_message(mut self, message: Arc<Message>) -> Self {
-        self.bytes += json_length(&*message);
         self.messages.push_back_mut(message);
         self
     }
@@ -93,7 +108,9 @@ impl History {
         if let Some(at) = index.checked_sub(self.first_index)
             && let Some(replaced) = self.messages.get(at)
         {
-            self.bytes = self.bytes + json_length(&*message) - json_length(&**replaced);
+            if at < self.counted {
+                self.counted_bytes = self.counted_bytes + json_length(&*message) - json_length(&**replaced);
+            }
             self.messages.set_mut(at, message);
         }
         self
@@ -127,6 +144,13 @@ impl History {
     pub fn iter_from(&self, index: usize) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         let skipped = index.saturating_sub(self.first_index);
         (skipped..self.messages.len()).filter_map(|at| self.messages.get(at))
+    }
+}
+
+impl PartialEq for History {
+    /// Whether messages have been counted makes no difference.
+    fn eq(&self, other: &Self) -> bool {
+        self.first_index == other.first_index && self.messages == other.messages
     }
 }
 
@@ -173,7 +197,7 @@ impl<'de> Visitor<'de> for HistoryVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, messages: A) -> Result<History, A::Error> {
         let messages = VectorSync::deserialize(SeqAccessDeserializer::new(messages))?;
-        Ok(History::counted(0, messages))
+        Ok(History::uncounted(0, messages))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<History, A::Error> {
@@ -181,7 +205,7 @@ impl<'de> Visitor<'de> for HistoryVisitor {
         if first_index.checked_add(messages.len()).is_none() {
             return Err(A::Error::custom("`first_index` is too large"));
         }
-        Ok(History::counted(first_index, messages))
+        Ok(History::uncounted(first_index, messages))
     }
 }
 
@@ -214,6 +238,7 @@ mod tests {
             assert!(window.iter().eq(&all[first.min(6)..]), "{first}");
             let bytes = |history: &History| history.iter().map(|message| json_length(&**message)).sum::<usize>();
             assert_eq!(window.bytes(), bytes(&window), "{first}");
+            let window = if first % 2 == 0 { window.counted() } else { window };
             for index in 0..8 {
                 let held = all.get(index).filter(|_| index >= first);
                 assert_eq!(window.get(index), held, "{first}, {index}");
@@ -232,6 +257,12 @@ mod tests {
             }
             let longer = window.clone().with_messages(messages(2));
             assert_eq!((longer.first_index(), longer.len()), (first.min(6), 8), "{first}");
+            assert_eq!(
+                longer.counted, window.counted,
+                "{first}: what is added is not counted at once"
+            );
+            assert_eq!(longer.bytes(), bytes(&longer), "{first}");
+            assert_eq!(longer.clone().counted(), longer, "{first}");
             assert_eq!(window.held_from(0), window, "what is not held does not come back");
         }
         assert!(History::default().is_empty());

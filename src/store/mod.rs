@@ -68,3 +68,4 @@ pub use self::traits::{
     RunWriter, SegmentList, SegmentSize, SessionReader, SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault,
     VerifyReport,
 };
+pub(crate) use self::weight::message_bytes;

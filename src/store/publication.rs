@@ -194,7 +194,7 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
         bundle: BundleStates {
             environment: Arc::clone(&draft.environment),
             context: stored_context,
-            history: draft.history.held_from(history_start),
+            history: draft.history.held_from(history_start).counted(),
         },
     })
 }

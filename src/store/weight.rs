@@ -211,7 +211,8 @@ fn messages_bytes<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> u
     messages.map(|message| message_bytes(message) as u64).sum()
 }
 
-fn message_bytes(message: &Message) -> usize {
+/// Weighs a message.
+pub(crate) fn message_bytes(message: &Message) -> usize {
     size_of::<Message>()
         + ALLOCATION
         + HISTORY_PLACE
