@@ -1,5 +1,6 @@
 //! What compilers choose from: the history from its newest summary on, without what no request may hold.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::traces::{Traces, VisibleTraces};
@@ -29,10 +30,17 @@ pub struct Placed {
     pub message: Arc<Message>,
 }
 
+impl From<(usize, &Arc<Message>)> for Placed {
+    fn from((index, message): (usize, &Arc<Message>)) -> Self {
+        let message = Arc::clone(message);
+        Self { index, message }
+    }
+}
+
 impl Placed {
     /// Tells whether the message brings results of tools, which belong to the message before it.
     pub fn is_result(&self) -> bool {
-        self.message.role == Role::Tool
+        is_result(&self.message)
     }
 }
 
@@ -43,43 +51,35 @@ impl Reading {
     pub fn of(state: &AgentState, traces: Traces, wants: impl Fn(&Section) -> bool) -> Self {
         let history = state.store().history();
         let current = state.execution().map(|execution| execution.execution_id);
-        let place = |index: usize| {
-            let message = Arc::clone(history.get(index)?);
-            Some(Placed { index, message })
-        };
         let held = history.first_index()..history.len();
-        let summary = held
-            .clone()
-            .rev()
-            .filter_map(place)
-            .find(|placed| is_summary(&placed.message));
-        let covered = summary.as_ref().and_then(|placed| placed.message.tags.covers);
+        let messages = |indexes: Range<usize>| indexes.filter_map(|index| Some((index, history.get(index)?)));
+        let summary = messages(held.clone()).rev().find(|(_, message)| is_summary(message));
+        let covered = summary.and_then(|(_, message)| message.tags.covers);
         // An index that no memory can hold covers everything that is held.
         let start = covered.map_or(held.start, |covers| usize::try_from(covers.to).unwrap_or(held.end));
         let start = start.clamp(held.start, held.end);
 
         let traces = VisibleTraces::of(traces, current, history, start..held.end);
         let is_current = |message: &Message| current.is_some() && message.tags.execution_id == current;
-        let is_chosen = |placed: &Placed| {
-            let tags = &placed.message.tags;
-            let is_hidden = tags.is_trace && !traces.have(placed.index, &placed.message);
+        let is_chosen = |(index, message): &(usize, &Arc<Message>)| {
+            let tags = &message.tags;
+            let is_hidden = tags.is_trace && !traces.have(*index, message);
             let is_failed = tags.is_trace && tags.is_partial;
             !is_hidden && !is_failed && tags.covers.is_none() && wants(&tags.section)
         };
         // An execution's messages stand together, so the walk back ends with the first of another one.
-        let mut input: Vec<Placed> = (held.start..start)
+        let mut chosen: Vec<_> = messages(held.start..start)
             .rev()
-            .filter_map(place)
-            .take_while(|placed| is_current(&placed.message))
-            .filter(|placed| placed.message.tags.step_id.is_none() && !placed.message.tags.is_trace)
+            .take_while(|(_, message)| is_current(message))
+            .filter(|(_, message)| message.tags.step_id.is_none() && !message.tags.is_trace)
             .filter(is_chosen)
             .collect();
-        input.reverse();
-        let later = (start..held.end).filter_map(place).filter(is_chosen);
+        chosen.reverse();
+        chosen.extend(messages(start..held.end).filter(is_chosen));
         Self {
-            summary,
+            summary: summary.map(Placed::from),
             start,
-            messages: paired(&input.into_iter().chain(later).collect::<Vec<_>>()),
+            messages: paired(&chosen),
             traces,
         }
     }
@@ -102,22 +102,26 @@ impl Reading {
     }
 }
 
+fn is_result(message: &Message) -> bool {
+    message.role == Role::Tool
+}
+
 /// Only words can stand for messages: a call would need its result beside it.
 fn is_summary(message: &Message) -> bool {
-    let is_words = message.role != Role::Tool && message.tool_calls().next().is_none();
+    let is_words = !is_result(message) && message.tool_calls().next().is_none();
     message.tags.covers.is_some() && is_words
 }
 
 /// Leaves out messages with calls that lack a result, and results without their call: no provider accepts one without the other.
 /// Stored histories pair them; this keeps a session usable whose history does not.
-fn paired(chosen: &[Placed]) -> Vec<Placed> {
+fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<Placed> {
     let mut kept = Vec::with_capacity(chosen.len());
-    for block in chosen.chunk_by(|_, next| next.is_result()) {
+    for block in chosen.chunk_by(|_, (_, next)| is_result(next)) {
         let Some((first, answers)) = block.split_first() else {
             continue;
         };
-        let mut asked: Vec<&str> = first.message.tool_calls().map(|call| call.id.as_str()).collect();
-        let results = answers.iter().flat_map(|answer| answer.message.tool_results());
+        let mut asked: Vec<&str> = first.1.tool_calls().map(|call| call.id.as_str()).collect();
+        let results = answers.iter().flat_map(|(_, answer)| answer.tool_results());
         let mut answered: Vec<&str> = results.map(|result| result.call_id.as_str()).collect();
         asked.sort_unstable();
         answered.sort_unstable();
@@ -126,11 +130,11 @@ fn paired(chosen: &[Placed]) -> Vec<Placed> {
             .all(|pair| matches!(pair, [left, right] if left != right));
         let is_whole = is_unique && asked == answered;
         // A result stands first only where the list begins with it.
-        if !first.is_result() && (asked.is_empty() || is_whole) {
-            kept.push(first.clone());
+        if !is_result(first.1) && (asked.is_empty() || is_whole) {
+            kept.push(Placed::from(*first));
         }
         if !asked.is_empty() && is_whole {
-            kept.extend_from_slice(answers);
+            kept.extend(answers.iter().copied().map(Placed::from));
         }
     }
     kept
