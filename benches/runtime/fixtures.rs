@@ -124,7 +124,7 @@ fn context(parent: Option<&Arc<Bundle>>) -> ContextState {
             model: None,
             system_prompt: "You answer in a few words.".to_owned(),
             response_format: ResponseFormat::default(),
-            overrides: Arc::default(),
+            overrides: None,
             other: Object::new(),
             unread: Unread::default(),
         },

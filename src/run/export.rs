@@ -88,7 +88,7 @@ fn exported_context(state: &AgentState, base: Option<&Arc<Bundle>>, updated_at: 
             model: state.model().cloned(),
             system_prompt: state.context().system_prompt.clone(),
             response_format: state.context().response_format.clone(),
-            overrides: Arc::clone(&state.context().overrides),
+            overrides: state.context().overrides.clone(),
             other: base.map(|bundle| bundle.context.other.clone()).unwrap_or_default(),
             unread: base.map(|bundle| bundle.context.unread.clone()).unwrap_or_default(),
         },

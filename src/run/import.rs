@@ -190,7 +190,7 @@ impl RunService {
                 model: context.model,
                 system_prompt: context.system_prompt,
                 response_format: context.response_format,
-                overrides: Arc::new(context.overrides),
+                overrides: context.overrides.shared(),
                 other: context.other,
                 unread: Unread::default(),
             },

@@ -95,7 +95,7 @@ pub(super) async fn overrides_of(
     bundle: Option<&Arc<Bundle>>,
     agent: &AgentDefinition,
     changes: &OverrideChanges,
-) -> Result<Arc<Overrides>, Refusal> {
+) -> Result<Overrides, Refusal> {
     let unknown = changes
         .tools
         .value()
@@ -108,14 +108,8 @@ pub(super) async fn overrides_of(
     if let Some(prompt) = changes.system_prompt.value().cloned() {
         off_thread(tenant, move || check_prompt(&prompt)).await?;
     }
-    let base = bundle
-        .map(|bundle| Arc::clone(&bundle.context.overrides))
-        .unwrap_or_default();
-    let overrides = if changes.is_empty() {
-        base
-    } else {
-        Arc::new(changes.clone().onto(Overrides::clone(&base)))
-    };
+    let base = bundle.and_then(|bundle| bundle.context.overrides.as_deref());
+    let overrides = changes.clone().onto(base.cloned().unwrap_or_default());
     let checked = overrides.check();
     checked.map_err(|(field, message)| Refusal::invalid(field, message))?;
     let parameters = overrides.parameters.over(&agent.parameters);

@@ -58,7 +58,7 @@ pub(super) struct RunPlan {
     pub(super) shapes: Arc<AnswerShapes>,
     pub(super) durability: Durability,
     /// What the session sets instead of the agent's definition.
-    pub(super) overrides: Arc<Overrides>,
+    pub(super) overrides: Option<Arc<Overrides>>,
     /// The tools that the agent has in this run.
     pub(super) tools: Vec<String>,
     /// The agent instance of a new line of sessions.
@@ -219,7 +219,7 @@ impl RunService {
             session_metadata,
             response_format,
             shapes,
-            overrides,
+            overrides: overrides.shared(),
             tools,
             request: RunRequest {
                 webhook,

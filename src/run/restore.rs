@@ -18,7 +18,7 @@ use crate::agent::{
 };
 use crate::json::Object;
 use crate::record::RunSummary;
-use crate::session::Bundle;
+use crate::session::{Bundle, Overrides};
 use crate::usage::Usage;
 
 /// Guards come before everything that an agent attaches, policies after it.
@@ -226,10 +226,11 @@ fn restore_state(plan: &RunPlan, live: &LiveEvents, bundle: Option<&Arc<Bundle>>
         }
     };
     // A prompt that the session has set and sets no more is not its own.
-    let was_set = state.context().overrides.system_prompt.is_some();
-    let prompt = plan.overrides.system_prompt.as_ref();
+    let prompt_of = |overrides: &Option<Arc<Overrides>>| overrides.as_ref()?.system_prompt.clone();
+    let was_set = prompt_of(&state.context().overrides).is_some();
+    let prompt = prompt_of(&plan.overrides);
     let state = match prompt {
-        Some(prompt) => state.with_system_prompt(prompt.clone()),
+        Some(prompt) => state.with_system_prompt(prompt),
         None if was_set || !definition.system_prompt.is_empty() => {
             state.with_system_prompt(definition.system_prompt.clone())
         }
@@ -237,7 +238,7 @@ fn restore_state(plan: &RunPlan, live: &LiveEvents, bundle: Option<&Arc<Bundle>>
     };
     state
         .with_response_format(plan.response_format.clone())
-        .with_overrides(Arc::clone(&plan.overrides))
+        .with_overrides(plan.overrides.clone())
 }
 
 fn state_of(bundle: &Bundle, metadata: Object) -> AgentState {
@@ -246,7 +247,7 @@ fn state_of(bundle: &Bundle, metadata: Object) -> AgentState {
         metadata,
         system_prompt: bundle.context.system_prompt.clone(),
         response_format: bundle.context.response_format.clone(),
-        overrides: Arc::clone(&bundle.context.overrides),
+        overrides: bundle.context.overrides.clone(),
     };
     AgentState::new(bundle.context.agent_id, bundle.context.created_at)
         .restored(

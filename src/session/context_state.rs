@@ -50,14 +50,14 @@ pub struct StoredContext {
     /// The shape of final answers.
     #[serde(default, deserialize_with = "stored_format")]
     pub response_format: ResponseFormat,
-    /// What this session sets instead of its agent's definition.
+    /// What this session sets instead of its agent's definition; absent where everything is the agent's.
     #[serde(
         default,
         deserialize_with = "stored_overrides",
-        skip_serializing_if = "Overrides::is_empty"
+        skip_serializing_if = "Option::is_none"
     )]
     #[schema(value_type = Overrides)]
-    pub overrides: Arc<Overrides>,
+    pub overrides: Option<Arc<Overrides>>,
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub other: Object,

@@ -33,6 +33,11 @@ impl Overrides {
         *self == Self::default()
     }
 
+    /// Makes them what states share; none where everything is the agent's.
+    pub fn shared(self) -> Option<Arc<Self>> {
+        (!self.is_empty()).then(|| Arc::new(self))
+    }
+
     /// Returns the parameters in force.
     pub fn parameters_over(&self, agent: &Arc<ModelParameters>) -> Arc<ModelParameters> {
         if self.parameters.is_empty() {
@@ -65,17 +70,18 @@ impl Overrides {
 }
 
 /// Reads what a stored session sets. What this version can't read of it is the agent's again, and nothing else of it.
-pub(crate) fn stored_overrides<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Overrides>, D::Error> {
+pub(crate) fn stored_overrides<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Overrides>>, D::Error> {
     let mut stored = object(Value::deserialize(deserializer)?);
     let parameters = object(stored.remove("parameters").unwrap_or_default());
     let known = parameters
         .into_iter()
         .filter_map(|field| read::<ModelParameters>(Value::Object(Object::from_iter([field]))));
-    Ok(Arc::new(Overrides {
+    let overrides = Overrides {
         parameters: known.fold(ModelParameters::default(), |read, one| one.over(&read)),
         system_prompt: stored.remove("system_prompt").and_then(read),
         tools: stored.remove("tools").and_then(read),
-    }))
+    };
+    Ok(overrides.shared())
 }
 
 fn object(stored: Value) -> Object {
@@ -131,23 +137,23 @@ mod tests {
 
     #[test]
     fn what_is_not_read_is_the_agents_and_nothing_else() {
-        let read = |stored: Value| Overrides::clone(&stored_overrides(stored).unwrap());
+        let read = |stored: Value| stored_overrides(stored).unwrap().map(Arc::unwrap_or_clone);
         let known = json!({"parameters": {"temperature": 0.5}, "system_prompt": "", "tools": ["a"]});
         let known: Overrides = serde_json::from_value(known).unwrap();
         let stored = json!({
             "parameters": {"temperature": 0.5, "heat": 1, "tool_choice": {"one_of": ["a"]}}, "system_prompt": "",
             "tools": ["a"], "mood": "fine",
         });
-        assert_eq!(read(stored), known);
+        assert_eq!(read(stored), Some(known.clone()));
         let tools = Overrides {
             tools: known.tools.clone(),
             ..Overrides::default()
         };
         assert_eq!(
             read(json!({"parameters": 1, "system_prompt": {}, "tools": ["a"]})),
-            tools
+            Some(tools)
         );
-        assert_eq!(read(json!([])), Overrides::default());
+        assert_eq!(read(json!([])), None);
     }
 
     #[test]

@@ -141,7 +141,7 @@ pub(super) fn entry_bytes(entry: &JournalEntry) -> u64 {
 fn addition_bytes(addition: &StateAddition) -> u64 {
     let state = addition.state();
     let context = state.context();
-    let format = format_bytes(&context.response_format) + overrides_bytes(&context.overrides);
+    let format = format_bytes(&context.response_format) + overrides_bytes(context.overrides.as_deref());
     let own = text(&context.system_prompt) + format + object(&context.metadata);
     let steps: u64 = state.steps().map(agent_step_bytes).sum();
     messages_bytes(state.stored_messages()) + own as u64 + steps
@@ -182,7 +182,7 @@ fn context_bytes(context: &StoredContext) -> usize {
         + model
         + text(&context.system_prompt)
         + format_bytes(&context.response_format)
-        + overrides_bytes(&context.overrides)
+        + overrides_bytes(context.overrides.as_deref())
         + object(&context.other)
 }
 
@@ -193,7 +193,8 @@ fn format_bytes(format: &ResponseFormat) -> usize {
     }
 }
 
-fn overrides_bytes(overrides: &Overrides) -> usize {
+fn overrides_bytes(overrides: Option<&Overrides>) -> usize {
+    let Some(overrides) = overrides else { return 0 };
     let parameters = &overrides.parameters;
     let texts = parameters.stop.iter().chain(&parameters.reasoning_effort);
     let texts = texts

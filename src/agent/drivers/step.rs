@@ -256,7 +256,11 @@ async fn uncut<T>(
 
 async fn request(ports: &DriverPorts, state: &AgentState, messages: &Messages) -> Result<ModelRequest, AgentError> {
     let context = state.context();
-    let parameters = context.overrides.parameters_over(&ports.parameters);
+    let overrides = context.overrides.as_ref();
+    let parameters = overrides.map_or_else(
+        || Arc::clone(&ports.parameters),
+        |overrides| overrides.parameters_over(&ports.parameters),
+    );
     Ok(ModelRequest {
         model: String::new(),
         system: system_prompt(ports, state).await?,

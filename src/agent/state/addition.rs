@@ -137,11 +137,11 @@ impl StateAddition {
     }
 }
 
-fn shared_context(context: &AgentContext) -> (&Object, &str, &ResponseFormat, &Overrides) {
+fn shared_context(context: &AgentContext) -> (&Object, &str, &ResponseFormat, Option<&Overrides>) {
     (
         &context.metadata,
         &context.system_prompt,
         &context.response_format,
-        &context.overrides,
+        context.overrides.as_deref(),
     )
 }

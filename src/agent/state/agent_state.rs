@@ -339,7 +339,7 @@ impl AgentState {
 
     /// Sets what stands instead of the definition.
     #[must_use]
-    pub fn with_overrides(mut self, overrides: Arc<Overrides>) -> Self {
+    pub fn with_overrides(mut self, overrides: Option<Arc<Overrides>>) -> Self {
         self.context.overrides = overrides;
         self
     }

@@ -73,10 +73,13 @@ fn changed(name: &str, state: AgentState, now: Timestamp) -> AgentState {
         "with_model" => state.with_model(Some("a/b".parse().unwrap())),
         "with_system_prompt" => state.with_system_prompt("Be brief."),
         "with_response_format" => state.with_response_format(ResponseFormat::JsonObject),
-        "with_overrides" => state.with_overrides(Arc::new(Overrides {
-            system_prompt: Some("Be brief.".to_owned()),
-            ..Overrides::default()
-        })),
+        "with_overrides" => state.with_overrides(
+            Overrides {
+                system_prompt: Some("Be brief.".to_owned()),
+                ..Overrides::default()
+            }
+            .shared(),
+        ),
         "with_metadata" => state.with_metadata([("k".to_owned(), json!(1))].into_iter().collect()),
         "for_next_execution" => state.for_next_execution(),
         other => panic!("the change {other} is not tried"),

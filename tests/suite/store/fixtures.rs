@@ -212,7 +212,7 @@ fn new_context() -> ContextState {
             model: Some("scripted/demo".parse().unwrap()),
             system_prompt: "Answer in one sentence. \u{1f980}".to_owned(),
             response_format: serde_json::from_value(json!({"type": "text"})).unwrap(),
-            overrides: Arc::default(),
+            overrides: None,
             other: object(json!({"kept": {"nul": "a\u{0}b"}})),
             unread: Unread::default(),
         },

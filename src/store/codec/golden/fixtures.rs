@@ -161,7 +161,7 @@ pub(super) fn context() -> StoredContext {
         model: Some("openai/gpt-5-mini".parse().unwrap()),
         system_prompt: "You add numbers.".to_owned(),
         response_format: response_format(),
-        overrides: Arc::default(),
+        overrides: None,
         other: object(json!({"mood": "fine"})),
         unread: Unread::default(),
     }
