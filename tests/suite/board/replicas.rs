@@ -15,7 +15,7 @@ use super::server::{PrivateServer, board, shared_board};
 use super::{ended, listed, lookup, new_run, new_session_id, new_tenant, open, until, with_step};
 
 /// Short, and still long enough for a busy machine to give three signs of life.
-const EXPIRY: Duration = Duration::from_secs(1);
+const EXPIRY: Duration = Duration::from_secs(4);
 
 async fn replicas() -> Option<(RedisBoard, RedisBoard, TenantId)> {
     Some((shared_board().await?, shared_board().await?, new_tenant()))

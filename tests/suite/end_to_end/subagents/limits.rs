@@ -1,11 +1,14 @@
 //! What bounds subagents: levels, their own budgets, and those of the agents above them.
 
+use std::sync::Arc;
+
 use agent_runtime::json::Value;
 use serde_json::json;
 
 use super::{end, insatiable, leading, offered, requests_of, session, session_count, steps_of, subagents};
 use crate::end_to_end::on_every_store;
 use crate::support::databases::TestDatabase;
+use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 
@@ -148,10 +151,11 @@ async fn what_subagents_spend_is_spent_of_the_run(database: TestDatabase) {
 }
 
 async fn time_that_is_spent_stops_the_subagents_at_work(database: TestDatabase) {
-    let pieces: Vec<_> = (0..200).map(|n| format!("{n} ")).collect();
+    let gate = Gate::new();
+    let pieces: Vec<_> = (0..3).map(|n| format!("{n} ")).collect();
     let mock = MockModel::start(move |request| match request["model"].as_str().unwrap() {
         "lead" => leading(request, &[("worker", "count")]),
-        _ => Reply::Slow(pieces.clone(), std::time::Duration::from_millis(50)),
+        _ => Reply::HeldAtEnd(Arc::clone(&gate), pieces.clone()),
     })
     .await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
@@ -161,7 +165,7 @@ async fn time_that_is_spent_stops_the_subagents_at_work(database: TestDatabase) 
         json!({"model": "mock/lead", "subagents": [{"agent": "worker"}]}),
     )
     .await;
-    let body = json!({"agent": "lead", "input": "go", "budget": {"max_seconds": 0.6}});
+    let body = json!({"agent": "lead", "input": "go", "budget": {"max_seconds": 3}});
     let result = app.run_with(body).await;
     assert_eq!(
         (&result["status"], &result["stop_reason"]),
@@ -175,6 +179,6 @@ async fn time_that_is_spent_stops_the_subagents_at_work(database: TestDatabase) 
     );
     let messages = steps[0]["messages"].as_array().unwrap();
     let answer = messages[1]["content"][0]["content"][0]["text"].as_str().unwrap();
-    assert!(answer.contains("Until then it had said:]\n\n0 1 2 "), "{answer}");
+    assert!(answer.ends_with("Until then it had said:]\n\n0 1 2 "), "{answer}");
     app.finish().await;
 }
