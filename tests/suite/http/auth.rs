@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
+use super::documents::ROUTES;
 use super::service::Service;
 use crate::support::answer::{Answer, read, with_json};
 use crate::support::wait::until;
@@ -64,6 +65,8 @@ fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
             Scope::RunsWrite,
         ),
         ("DELETE", "/v1/threads/new".to_owned(), None, Scope::RunsWrite),
+        ("DELETE", format!("/v1/sessions/{ID}"), None, Scope::Admin),
+        ("POST", "/v1/configuration/reload".to_owned(), None, Scope::Admin),
         ("POST", format!("/v1/runs/{ID}/stop"), None, Scope::RunsWrite),
         ("POST", format!("/v1/runs/{ID}/cancel"), None, Scope::RunsWrite),
         (
@@ -80,6 +83,7 @@ fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
         "/v1/agents/demo",
         "/v1/threads",
         "/v1/threads/new",
+        "/v1/threads/new/messages",
     ]
     .map(ToOwned::to_owned)
     .into_iter();
@@ -91,6 +95,19 @@ fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
     let reads = reads.chain(of_run).chain(of_session).chain([diff]).chain(of_delivery);
     routes.extend(reads.map(|path| ("GET", path, None, Scope::SessionsRead)));
     routes
+}
+
+#[test]
+fn every_route_is_tried() {
+    for described in ROUTES.iter().filter(|route| route.contains(" /v1/")) {
+        let (method, template) = described.split_once(' ').unwrap();
+        let is_tried = routes().iter().any(|(tried, path, ..)| {
+            let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
+            let fits = |(part, found): (&&str, &&str)| part.starts_with('{') || part == found;
+            tried.eq_ignore_ascii_case(method) && template.len() == path.len() && template.iter().zip(&path).all(fits)
+        });
+        assert!(is_tried, "{described}");
+    }
 }
 
 #[tokio::test]
@@ -291,6 +308,12 @@ async fn what_belongs_to_another_tenant_is_not_there(service: &Service) {
             "run_not_found",
         ),
         ("GET", "/v1/threads/private".to_owned(), None, "thread_not_found"),
+        (
+            "GET",
+            "/v1/threads/private/messages".to_owned(),
+            None,
+            "thread_not_found",
+        ),
         ("DELETE", "/v1/threads/private".to_owned(), None, "thread_not_found"),
         ("PUT", "/v1/threads/stolen".to_owned(), Some(&put), "session_not_found"),
         ("GET", "/v1/agents/private".to_owned(), None, "agent_not_found"),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::service::Service;
 
-const ROUTES: &[&str] = &[
+pub(super) const ROUTES: &[&str] = &[
     "delete /v1/agents/{name}",
     "delete /v1/sessions/{session_id}",
     "delete /v1/threads/{name}",
