@@ -67,6 +67,23 @@ fn is_large(bytes: u64) -> bool {
     bytes > SMALL
 }
 
+/// Does large work, which must wait while the only thread beside the async worker is taken.
+#[cfg(test)]
+pub(crate) fn assert_beside<T>(work: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.max_blocking_threads(1).build().unwrap().block_on(async {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        drop(tokio::task::spawn_blocking(move || held.recv()));
+        let mut work = std::pin::pin!(work);
+        for _ in 0..100 {
+            assert!(futures_util::poll!(&mut work).is_pending(), "on the async worker");
+            tokio::task::yield_now().await;
+        }
+        drop(release);
+        work.await
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::panic::AssertUnwindSafe;

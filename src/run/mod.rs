@@ -16,6 +16,7 @@ mod handle;
 mod idempotency;
 mod import;
 mod inbox;
+mod input;
 mod limits;
 mod live;
 mod model_room;

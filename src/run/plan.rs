@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use super::active::ActiveRun;
 use super::error::Refusal;
 use super::handle::{CallerGuard, OnDeparture, RunHandle};
+use super::input::{counted, input_messages};
 use super::limits::Allowance;
 use super::live::LiveEvents;
 use super::models::check_prices;
@@ -22,16 +23,13 @@ use crate::agent::ports::ToolExecutor;
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{AgentDefinition, AnswerShapes, Durability};
 use crate::board::LiveRun;
-use crate::ids::{AgentId, MessageId, RunId, SessionId};
-use crate::json::{Object, Value, json_length};
-use crate::message::{Message, MessageTags};
+use crate::ids::{AgentId, RunId, SessionId};
+use crate::json::{Object, Value};
+use crate::message::Message;
 use crate::model_ref::ResponseFormat;
-use crate::off_thread::by_size;
 use crate::record::{RunStatus, RunSummary};
-use crate::session::{
-    Bundle, EnvironmentState, Hash, Overrides, check_history, check_metadata, check_variables, find_history_fault,
-};
-use crate::store::{AgentRecord, ConflictPolicy, IfBusy, Page, SessionFilter, StoreError, message_bytes};
+use crate::session::{Bundle, EnvironmentState, Hash, Overrides, check_history, check_metadata, check_variables};
+use crate::store::{AgentRecord, ConflictPolicy, IfBusy, Page, SessionFilter, StoreError};
 use crate::tenant::TenantId;
 use crate::usage::Usage;
 
@@ -186,7 +184,10 @@ impl RunService {
             check_prices(&agent.definition, &models)?;
         }
         let overrides = overrides_of(tenant, bundle, &agent.definition, &request.overrides).await?;
-        let tools = overrides.tools_of(&agent.definition.tools);
+        let all_tools = &agent.definition.tools;
+        let tools = overrides
+            .as_ref()
+            .map_or_else(|| all_tools.clone(), |overrides| overrides.tools_of(all_tools));
         let executor = self.ports.tools.executor(&tools)?;
         let durability = durability_of(&request, &agent.definition, &tools, &*executor);
         let team = self
@@ -198,7 +199,7 @@ impl RunService {
         let shapes = Arc::new(AnswerShapes::default());
         shapes.shape(tenant, &response_format).await?;
         let input = match input {
-            Input::Asked(input) => self.input_messages(input)?,
+            Input::Asked(input) => input_messages(input, &*self.ports.ids, self.ports.clock.now())?,
             Input::Accepted(input) => input,
         };
         let input = self.check_room(tenant, bundle, input).await?;
@@ -219,7 +220,7 @@ impl RunService {
             session_metadata,
             response_format,
             shapes,
-            overrides: overrides.shared(),
+            overrides,
             tools,
             request: RunRequest {
                 webhook,
@@ -312,16 +313,14 @@ impl RunService {
         }
     }
 
-    /// Returns the input. A run whose session would be too large already with it is refused, rather than worked on in vain.
+    /// Refuses a run whose base and input together exceed the limit of a session. Returns the input, which another thread may have counted.
     async fn check_room(
         &self,
         tenant: &TenantId,
         base: Option<&Arc<Bundle>>,
         input: Vec<Message>,
     ) -> Result<Vec<Message>, Refusal> {
-        let in_memory: usize = input.iter().map(message_bytes).sum();
-        let count = move || (input.iter().map(json_length).sum::<usize>(), input);
-        let (added, input) = by_size(tenant, in_memory as u64, count).await;
+        let (added, input) = counted(tenant, input).await;
         let inherited = base.map_or(0, |bundle| bundle.history.bytes());
         let checked = check_history(inherited + added, self.ports.sessions.max_part_bytes());
         checked.map(|()| input).map_err(Refusal::SessionTooLarge)
@@ -391,38 +390,6 @@ impl RunService {
         children
             .first()
             .map_or(Ok(()), |child| Err(Refusal::Conflict { run_id: child.run_id }))
-    }
-
-    /// Gives the caller's messages ids and a time.
-    fn input_messages(&self, input: Vec<InputMessage>) -> Result<Vec<Message>, Refusal> {
-        if input.is_empty() {
-            return Err(Refusal::invalid("input", "there is no message"));
-        }
-        if !input.iter().any(|message| message.section.is_messages()) {
-            return Err(Refusal::invalid(
-                "input",
-                "no message is in the section `messages`, so the model would not be asked anything",
-            ));
-        }
-        let now = self.ports.clock.now();
-        let messages: Vec<Message> = input
-            .into_iter()
-            .map(|message| Message {
-                name: message.name,
-                metadata: message.metadata,
-                tags: MessageTags {
-                    section: message.section,
-                    ..MessageTags::default()
-                },
-                ..Message::new(
-                    MessageId::generate(&*self.ports.ids),
-                    message.role,
-                    message.content,
-                    now,
-                )
-            })
-            .collect();
-        find_history_fault(&messages).map_or(Ok(messages), |fault| Err(Refusal::History(fault)))
     }
 }
 

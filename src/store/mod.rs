@@ -56,7 +56,7 @@ pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, 
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
 pub use self::queue::{
     Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseLimits, LeaseTerms, LeasedRun,
-    MessagePut, NewQueuedRun, QueueStore, RenewedLease, SUSPECT_ATTEMPTS, SteeringRecord, ThreadMove,
+    MessagePut, NewQueuedRun, QueueStore, RenewedLease, SUSPECT_ATTEMPTS, SteeringRecord, StoredRequest, ThreadMove,
     UNREADABLE_ATTEMPTS, UnreadableRequest,
 };
 pub use self::retention::{

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use futures_util::stream::BoxStream;
 
+use super::codec::{Payload, decode_request, plain_request};
 use super::traits::StoreFuture;
 use crate::agent::JournalEntry;
 use crate::clock::Timestamp;
@@ -136,8 +137,8 @@ pub struct LeasedRun {
     pub lease: Lease,
     /// The record as it stands; its attempts count this one.
     pub summary: RunSummary,
-    /// What is asked, if it can be read.
-    pub request: Result<String, UnreadableRequest>,
+    /// What is asked.
+    pub request: StoredRequest,
     /// How a caller wants it to end.
     pub control: Option<RunControl>,
     /// Whether its end moves its thread.
@@ -160,6 +161,39 @@ pub const SUSPECT_ATTEMPTS: u32 = 2;
 
 /// With how many attempts a run fails that can't be read: what one version of agent-runtime can't read, another might.
 pub const UNREADABLE_ATTEMPTS: u32 = 3;
+
+/// What is asked of a run, as the queue has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredRequest(Payload);
+
+impl StoredRequest {
+    /// Holds what was just accepted, as it is.
+    pub fn new(request: String) -> Self {
+        Self(plain_request(request))
+    }
+
+    /// Holds what a row has.
+    pub(super) fn from_row(payload: Payload) -> Self {
+        Self(payload)
+    }
+
+    /// Returns the bytes of what is asked.
+    pub fn bytes(&self) -> u64 {
+        self.0.as_stored().length()
+    }
+
+    /// Returns what is asked, if it can be read.
+    pub fn read(&self) -> Result<String, UnreadableRequest> {
+        decode_request(self.0.as_stored()).map_err(|error| {
+            let reason = error.to_string();
+            if error.is_of_later_version() {
+                UnreadableRequest::Newer(reason)
+            } else {
+                UnreadableRequest::Damaged(reason)
+            }
+        })
+    }
+}
 
 /// Why what is asked of a run can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -88,7 +88,11 @@ fn draft_bytes(draft: &BundleDraft) -> u64 {
     let environment = environment.then(|| environment_bytes(&draft.environment));
     let context = context.then(|| context_bytes(&draft.context.stored));
     let states = environment.unwrap_or_default() + context.unwrap_or_default() + object(&draft.context.metadata);
-    messages_bytes(draft.new_messages()) + states as u64
+    // What a new summary leaves is counted anew.
+    let summaries = draft.new_messages().filter_map(|message| message.tags.covers);
+    let left = summaries.map(|covers| usize::try_from(covers.to).unwrap_or(usize::MAX));
+    let first = left.min().map_or(draft.inherited(), |left| left.min(draft.inherited()));
+    messages_bytes(draft.history.iter_from(first)) + states as u64
 }
 
 /// Weighs what is encoded of the end of a run.

@@ -17,6 +17,7 @@ use crate::run::request::RequestKey;
 use crate::run::service::RunService;
 use crate::store::{
     ConflictPolicy, Enqueued, IfBusy, KnownRequest, Lease, LeaseTerms, LeasedRun, NewQueuedRun, StoreError,
+    StoredRequest,
 };
 use crate::tenant::TenantId;
 
@@ -131,7 +132,7 @@ impl RunService {
         let leased = LeasedRun {
             lease,
             summary: run.summary,
-            request: Ok(run.request),
+            request: StoredRequest::new(run.request),
             control: None,
             moves_thread: run.if_busy != IfBusy::Fork,
             is_taken_over: false,

@@ -42,9 +42,16 @@ impl RunService {
         if self.closing.is_cancelled() && leased.control != Some(RunControl::Cancel) {
             return self.release(&leased.lease).await;
         }
-        let planned = match plan {
-            Some(plan) => Ok(Planned::Before(plan)),
-            None => AcceptedRequest::of_leased(&leased).map(|accepted| Planned::Now(Box::new(accepted))),
+        let planned = if let Some(plan) = plan {
+            Ok(Planned::Before(plan))
+        } else {
+            // Nobody watches the lease yet.
+            let expires = self.lease_clock.instant_of(until);
+            let reading = AcceptedRequest::read(&leased.lease.tenant, &leased.request);
+            let Ok(accepted) = timeout_at(expires, reading).await else {
+                return self.release(&leased.lease).await;
+            };
+            accepted.map(|accepted| Planned::Now(Box::new(accepted)))
         };
         if let Err(error) = &planned
             && self.leaves_unreadable(&leased, error).await

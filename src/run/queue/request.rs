@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::AgentId;
 use crate::message::Message;
+use crate::off_thread::by_size_of;
 use crate::run::plan::RunPlan;
 use crate::run::request::{OnDisconnect, RunRequest};
 use crate::session::Hash;
-use crate::store::{LeasedRun, UnreadableRequest};
+use crate::store::{StoredRequest, UnreadableRequest};
+use crate::tenant::TenantId;
 
 /// The newest version of this form.
 const VERSION: u32 = 2;
@@ -93,9 +95,12 @@ impl AcceptedRequest {
         })
     }
 
-    /// Reads what was asked of a leased run.
-    pub(in crate::run) fn of_leased(leased: &LeasedRun) -> Result<Self, RequestError> {
-        Self::from_json(leased.request.as_ref().map_err(Clone::clone)?)
+    /// Reads the request of a leased run, beside the async workers if it is large.
+    pub(in crate::run) async fn read(tenant: &TenantId, request: &StoredRequest) -> Result<Self, RequestError> {
+        by_size_of(tenant, request.bytes(), request, |request| {
+            Self::from_json(&request.read()?)
+        })
+        .await
     }
 
     /// Reads what was stored.
@@ -109,5 +114,19 @@ impl AcceptedRequest {
             return Err(RequestError::Newer(version));
         }
         Ok(serde_json::from_str::<Versioned<Self>>(json)?.accepted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::off_thread::assert_beside;
+
+    #[test]
+    fn a_large_request_is_read_beside_the_async_workers() {
+        let tenant = "requests".parse().unwrap();
+        let request = StoredRequest::new(format!(r#"{{"version": 3, "accepted": "{}"}}"#, "x".repeat(100_000)));
+        let read = assert_beside(AcceptedRequest::read(&tenant, &request));
+        assert!(matches!(read, Err(RequestError::Newer(3))), "{read:?}");
     }
 }

@@ -32,7 +32,7 @@ impl StoredSegment<'_> {
 }
 
 /// Collects decoded segments.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct HistoryBuilder {
     segments: Vec<(i64, Vec<Arc<Message>>)>,
     /// The bytes of all messages as JSON.

@@ -79,6 +79,11 @@ pub(crate) fn encode_request(request: &str) -> Result<Payload, EncodeError> {
     Payload::encode(REQUEST_VERSION, request.as_bytes().to_vec())
 }
 
+/// Holds what is asked of a run without compressing it, for whoever needs no row.
+pub(crate) fn plain_request(request: String) -> Payload {
+    Payload::plain(REQUEST_VERSION, request.into_bytes())
+}
+
 /// Decodes what is asked of a run.
 pub(crate) fn decode_request(stored: StoredPayload<'_>) -> Result<String, DecodeError> {
     let bytes = open_payload(stored, REQUEST_VERSION)?.into_owned();

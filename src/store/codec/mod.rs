@@ -22,7 +22,7 @@ pub(crate) use self::documents::{
 pub(crate) use self::history::{HistoryBuilder, HistoryGap, StoredSegment};
 pub(crate) use self::journal::{
     decode_events, decode_journal_entry, decode_request, decode_steering, encode_events, encode_journal_entry,
-    encode_request, encode_steering,
+    encode_request, encode_steering, plain_request,
 };
 pub(crate) use self::limits::{decode_limits, encode_limits};
 pub(crate) use self::messages::encode_messages;

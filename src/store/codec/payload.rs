@@ -75,11 +75,16 @@ impl Payload {
                 });
             }
         }
-        Ok(Self {
+        Ok(Self::plain(schema_version, bytes))
+    }
+
+    /// Holds the bytes as they are.
+    pub(crate) fn plain(schema_version: i16, bytes: Vec<u8>) -> Self {
+        Self {
             schema_version,
             encoding: RAW,
             bytes,
-        })
+        }
     }
 
     /// Returns the payload as its row will hold it.

@@ -50,15 +50,22 @@ impl TryFrom<JournalRow> for JournalRecord {
 #[derive(Debug)]
 pub(crate) struct EventsRow {
     run_id: Uuid,
+    last_sequence: i64,
     payload: PayloadRow<Vec<u8>>,
 }
 
 from_row!(EventsRow {
-    run_id;
+    run_id,
+    last_sequence;
     payload
 });
 
 impl EventsRow {
+    /// Returns the number of its last event.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.last_sequence.unsigned_abs()
+    }
+
     /// Returns the bytes of its events, uncompressed.
     pub(crate) fn bytes(&self) -> u64 {
         self.payload.stored().length()

@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::{RowName, RunSummaryRow, from_row, stored_count};
 use crate::ids::RunId;
 use crate::record::RunControl;
-use crate::store::codec::{StoredPayload, decode_request};
+use crate::store::codec::Payload;
 use crate::store::error::StoreError;
-use crate::store::queue::{Lease, LeasedRun, RenewedLease, UnreadableRequest};
+use crate::store::queue::{Lease, LeasedRun, RenewedLease, StoredRequest};
 use crate::tenant::ParseTenantError;
 
 /// A run that was just leased.
@@ -134,27 +134,15 @@ fn read_run(key: &LeaseKeyRow, rest: Result<(LeaseRow, RunSummaryRow), sqlx::Err
     Ok(LeasedRun {
         lease,
         summary: run.try_into()?,
-        request: read_request(&row),
+        request: StoredRequest::from_row(Payload {
+            schema_version: row.request_version,
+            encoding: row.request_encoding,
+            bytes: row.request,
+        }),
         control: read_control(&name, row.control),
         moves_thread: row.moves_thread,
         // What was handed back does not count.
         is_taken_over: key.lease_attempts > 1,
-    })
-}
-
-fn read_request(row: &LeaseRow) -> Result<String, UnreadableRequest> {
-    let stored = StoredPayload {
-        schema_version: row.request_version,
-        encoding: row.request_encoding,
-        bytes: &row.request,
-    };
-    decode_request(stored).map_err(|error| {
-        let reason = error.to_string();
-        if error.is_of_later_version() {
-            UnreadableRequest::Newer(reason)
-        } else {
-            UnreadableRequest::Damaged(reason)
-        }
     })
 }
 

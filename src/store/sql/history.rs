@@ -38,6 +38,9 @@ const BUNDLE: &str = concat!(
 /// `line` goes back to the branch that holds the first index. `search` finds, in each of its branches, the last segments that begin at or
 /// before that index and before the end, and halves the places left each time; where one is missing, it takes in more rather than less. A
 /// whole history needs no search. Unsorted, since sorting would carry the payloads through the server's memory once more.
+///
+/// No condition of a `where` clause is on `$3` and `$4` alone: PostgreSQL would plan each read anew, to leave out what its values rule out,
+/// and that takes longer than what it saves.
 macro_rules! segments {
     ($columns:literal) => {
         concat!(

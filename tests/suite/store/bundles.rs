@@ -32,7 +32,9 @@ async fn a_bundle_loads_as_it_was_returned(fixture: Fixture) {
     let last = fixture.child(&silent, &["four"]).await;
     assert_eq!((last.head.depth, last.head.message_count), (3, 4));
     for bundle in [root, child, silent, last] {
-        assert_eq!(fixture.load(bundle.head.session_id).await, *bundle);
+        let loaded = fixture.load(bundle.head.session_id).await;
+        assert_eq!(loaded, *bundle);
+        assert_eq!(loaded.history.bytes(), bundle.history.bytes());
         let head = fixture
             .store
             .session_lookup(&fixture.tenant, bundle.head.session_id)

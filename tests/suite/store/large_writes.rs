@@ -21,7 +21,7 @@ use agent_runtime::session::EnvironmentState;
 use agent_runtime::store::{Commit, CommitError, Enqueued, JournalRecord, RunEnd, Sessions};
 use serde_json::json;
 
-use super::fixtures::{Fixture, now, object, run_end, run_id, run_record, session_id, step, user};
+use super::fixtures::{Fixture, now, object, run_end, run_id, run_record, session_id, step, summary, user};
 use super::queue::fixtures::{delivery, events, failed_end, queued_run};
 use crate::support::databases::Engine;
 
@@ -190,12 +190,12 @@ fn a_large_request_is_encoded_beside_the_workers() {
         run.request = long();
         let accepted = fixture.beside(fixture.store.run_enqueue(&run)).await.unwrap();
         assert!(matches!(accepted, Enqueued::Accepted { .. }), "{accepted:?}");
-        assert_eq!(fixture.lease_one().await.request, Ok(run.request));
+        assert_eq!(fixture.lease_one().await.request.read(), Ok(run.request));
     });
 }
 
 #[test]
-fn many_events_are_encoded_beside_the_workers() {
+fn many_events_are_encoded_and_decoded_beside_the_workers() {
     with_one_thread(async |fixture| {
         let run = fixture.enqueue_new().await.summary.run_id;
         let lease = fixture.lease_one().await.lease;
@@ -207,7 +207,7 @@ fn many_events_are_encoded_beside_the_workers() {
                 .unwrap()
         );
         let read = fixture.store.event_read(&fixture.tenant, run, 0, 1_000);
-        assert_eq!(read.await.unwrap(), events);
+        assert_eq!(fixture.beside(read).await.unwrap(), events);
     });
 }
 
@@ -234,6 +234,18 @@ fn a_large_commit_is_checked_and_encoded_beside_the_workers() {
             let published = fixture.beside(fixture.store.session_commit(&commit)).await.unwrap();
             assert_eq!(fixture.load(commit.draft.session_id).await, published.session);
         }
+    });
+}
+
+#[test]
+fn what_a_summary_leaves_is_counted_beside_the_workers() {
+    with_one_thread(async |fixture| {
+        let root = fixture.root(&["old", &long()]).await;
+        let commit = fixture.commit_of(Some(&root), vec![summary("brief", 0, 1)]);
+        let published = fixture.beside(fixture.store.session_commit(&commit)).await.unwrap();
+        let loaded = fixture.load(commit.draft.session_id).await;
+        assert_eq!(loaded, published.session);
+        assert_eq!(loaded.history.bytes(), published.session.history.bytes());
     });
 }
 

@@ -6,6 +6,7 @@ use futures_util::TryStreamExt as _;
 
 use super::lease::is_leased;
 use crate::ids::RunId;
+use crate::off_thread::by_size;
 use crate::record::RunEvent;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
@@ -70,24 +71,43 @@ pub(super) async fn event_read(
     after: u64,
     limit: u32,
 ) -> Result<Vec<Arc<RunEvent>>, StoreError> {
-    let statement = "select run_id, schema_version, encoding, payload from run_events
+    let limit = limit.max(1);
+    let statement = "select run_id, last_sequence, schema_version, encoding, payload from run_events
         where tenant = $1 and run_id = $2 and last_sequence > $3
         order by first_sequence
         limit $4";
     let select = Statement::new(READ, statement)
         .bind_run_key(tenant, run_id)
         .bind(stored_count(after))
-        .bind(i64::from(limit.max(1)));
+        .bind(i64::from(limit));
+    let (rows, bytes) = read_rows(engine, select, after.saturating_add(u64::from(limit))).await?;
+    by_size(tenant, bytes, move || decode_rows(rows, after)).await
+}
+
+/// Reads rows up to the one with the last event, or until they have [`MAX_READ_BYTES`]; also returns their bytes.
+async fn read_rows(
+    engine: &impl Engine,
+    select: Statement<'_>,
+    last: u64,
+) -> Result<(Vec<EventsRow>, u64), StoreError> {
     let failed = store_error(READ);
-    let mut rows = engine.fetch(select);
-    let mut events: Vec<Arc<RunEvent>> = Vec::new();
+    let mut found = engine.fetch(select);
+    let mut rows: Vec<EventsRow> = Vec::new();
     let mut bytes = 0;
-    while events.len() < limit.max(1) as usize
-        && bytes < MAX_READ_BYTES
-        && let Some(row) = rows.try_next().await.map_err(&failed)?
+    while bytes < MAX_READ_BYTES
+        && rows.last().is_none_or(|row| row.last_sequence() < last)
+        && let Some(row) = found.try_next().await.map_err(&failed)?
     {
         let row: EventsRow = row.read().map_err(&failed)?;
         bytes += row.bytes();
+        rows.push(row);
+    }
+    Ok((rows, bytes))
+}
+
+fn decode_rows(rows: Vec<EventsRow>, after: u64) -> Result<Vec<Arc<RunEvent>>, StoreError> {
+    let mut events: Vec<Arc<RunEvent>> = Vec::new();
+    for row in rows {
         for event in Vec::try_from(row)? {
             let event: Arc<RunEvent> = event;
             // Rows overlap where an attempt whose answer was lost was repeated.

@@ -30,7 +30,7 @@ on_both_engines!(
 async fn a_leased_run_says_that_it_runs(fixture: Fixture) {
     let run = fixture.enqueue_new().await;
     let leased = fixture.lease_one().await;
-    assert_eq!(leased.request.as_ref(), Ok(&run.request));
+    assert_eq!(leased.request.read().as_ref(), Ok(&run.request));
     assert_eq!(
         (leased.control, leased.moves_thread, leased.is_taken_over),
         (None, false, false)

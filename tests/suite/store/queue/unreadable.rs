@@ -143,7 +143,7 @@ async fn a_request_that_cannot_be_read_is_handed_over(fixture: Fixture) {
         assert_eq!(leased.len(), 1, "{spoil}");
         let leased = leased.remove(0);
         assert_eq!(leased.summary.attempts, u32::try_from(index + 1).unwrap(), "{spoil}");
-        let found = leased.request.unwrap_err();
+        let found = leased.request.read().unwrap_err();
         let expected = |found: &UnreadableRequest| match found {
             UnreadableRequest::Newer(_) => is_newer,
             UnreadableRequest::Damaged(_) => !is_newer,

@@ -1,0 +1,66 @@
+//! The input of a run: the caller's messages, with ids and a time.
+
+use super::error::Refusal;
+use super::request::InputMessage;
+use crate::clock::Timestamp;
+use crate::ids::{IdSource, MessageId};
+use crate::json::json_length;
+use crate::message::{Message, MessageTags};
+use crate::off_thread::by_size;
+use crate::session::find_history_fault;
+use crate::store::message_bytes;
+use crate::tenant::TenantId;
+
+/// Gives the caller's messages ids and a time. Refuses what no provider would accept.
+pub(super) fn input_messages(
+    input: Vec<InputMessage>,
+    ids: &dyn IdSource,
+    now: Timestamp,
+) -> Result<Vec<Message>, Refusal> {
+    if input.is_empty() {
+        return Err(Refusal::invalid("input", "there is no message"));
+    }
+    if !input.iter().any(|message| message.section.is_messages()) {
+        return Err(Refusal::invalid(
+            "input",
+            "no message is in the section `messages`, so the model would not be asked anything",
+        ));
+    }
+    let messages: Vec<Message> = input
+        .into_iter()
+        .map(|message| Message {
+            name: message.name,
+            metadata: message.metadata,
+            tags: MessageTags {
+                section: message.section,
+                ..MessageTags::default()
+            },
+            ..Message::new(MessageId::generate(ids), message.role, message.content, now)
+        })
+        .collect();
+    find_history_fault(&messages).map_or(Ok(messages), |fault| Err(Refusal::History(fault)))
+}
+
+/// Returns the bytes of the messages as JSON, and the messages. They are counted beside the async workers if they are large.
+pub(super) async fn counted(tenant: &TenantId, messages: Vec<Message>) -> (usize, Vec<Message>) {
+    let in_memory: usize = messages.iter().map(message_bytes).sum();
+    let count = move || (messages.iter().map(json_length).sum(), messages);
+    by_size(tenant, in_memory as u64, count).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::UuidV7Source;
+    use crate::message::Role;
+    use crate::off_thread::assert_beside;
+
+    #[test]
+    fn a_large_input_is_counted_beside_the_async_workers() {
+        let id = MessageId::generate(&UuidV7Source);
+        let message = Message::text(id, Role::User, "x".repeat(100_000), Timestamp::UNIX_EPOCH);
+        let expected = (json_length(&message), vec![message.clone()]);
+        let tenant = "inputs".parse().unwrap();
+        assert_eq!(assert_beside(counted(&tenant, vec![message])), expected);
+    }
+}
