@@ -190,7 +190,7 @@ impl RunService {
                 model: context.model,
                 system_prompt: context.system_prompt,
                 response_format: context.response_format,
-                overrides: context.overrides.shared(),
+                overrides: context.overrides.into_shared(),
                 other: context.other,
                 unread: Unread::default(),
             },

@@ -95,7 +95,7 @@ pub(super) async fn overrides_of(
     bundle: Option<&Arc<Bundle>>,
     agent: &AgentDefinition,
     changes: &OverrideChanges,
-) -> Result<Overrides, Refusal> {
+) -> Result<Option<Arc<Overrides>>, Refusal> {
     let unknown = changes
         .tools
         .value()
@@ -108,13 +108,20 @@ pub(super) async fn overrides_of(
     if let Some(prompt) = changes.system_prompt.value().cloned() {
         off_thread(tenant, move || check_prompt(&prompt)).await?;
     }
-    let base = bundle.and_then(|bundle| bundle.context.overrides.as_deref());
-    let overrides = changes.clone().onto(base.cloned().unwrap_or_default());
-    let checked = overrides.check();
+    let base = bundle.and_then(|bundle| bundle.context.overrides.clone());
+    let overrides = if changes.is_empty() {
+        base
+    } else {
+        let base = base.map(Arc::unwrap_or_clone).unwrap_or_default();
+        changes.clone().onto(base).into_shared()
+    };
+    let nothing = Overrides::default();
+    let set = overrides.as_deref().unwrap_or(&nothing);
+    let checked = set.check();
     checked.map_err(|(field, message)| Refusal::invalid(field, message))?;
-    let parameters = overrides.parameters.over(&agent.parameters);
+    let parameters = set.parameters.over(&agent.parameters);
     agent
-        .check_tool_choice_of(&parameters, &overrides.tools_of(&agent.tools))
+        .check_tool_choice_of(&parameters, &set.tools_of(&agent.tools))
         .map_err(|message| {
             // The choice, or else the tools that it has to choose from.
             let is_chosen = changes.parameters.value().is_some_and(|set| set.tool_choice.is_some());

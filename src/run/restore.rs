@@ -226,11 +226,10 @@ fn restore_state(plan: &RunPlan, live: &LiveEvents, bundle: Option<&Arc<Bundle>>
         }
     };
     // A prompt that the session has set and sets no more is not its own.
-    let prompt_of = |overrides: &Option<Arc<Overrides>>| overrides.as_ref()?.system_prompt.clone();
-    let was_set = prompt_of(&state.context().overrides).is_some();
-    let prompt = prompt_of(&plan.overrides);
+    let was_set = prompt_of(state.context().overrides.as_deref()).is_some();
+    let prompt = prompt_of(plan.overrides.as_deref());
     let state = match prompt {
-        Some(prompt) => state.with_system_prompt(prompt),
+        Some(prompt) => state.with_system_prompt(prompt.clone()),
         None if was_set || !definition.system_prompt.is_empty() => {
             state.with_system_prompt(definition.system_prompt.clone())
         }
@@ -239,6 +238,10 @@ fn restore_state(plan: &RunPlan, live: &LiveEvents, bundle: Option<&Arc<Bundle>>
     state
         .with_response_format(plan.response_format.clone())
         .with_overrides(plan.overrides.clone())
+}
+
+fn prompt_of(overrides: Option<&Overrides>) -> Option<&String> {
+    overrides?.system_prompt.as_ref()
 }
 
 fn state_of(bundle: &Bundle, metadata: Object) -> AgentState {

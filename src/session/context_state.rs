@@ -50,7 +50,7 @@ pub struct StoredContext {
     /// The shape of final answers.
     #[serde(default, deserialize_with = "stored_format")]
     pub response_format: ResponseFormat,
-    /// What this session sets instead of its agent's definition; absent where everything is the agent's.
+    /// What this session sets instead of its agent's definition; absent if it sets nothing.
     #[serde(
         default,
         deserialize_with = "stored_overrides",

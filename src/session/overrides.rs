@@ -33,8 +33,8 @@ impl Overrides {
         *self == Self::default()
     }
 
-    /// Makes them what states share; none where everything is the agent's.
-    pub fn shared(self) -> Option<Arc<Self>> {
+    /// Returns the overrides in an `Arc`, or `None` if nothing is overridden.
+    pub fn into_shared(self) -> Option<Arc<Self>> {
         (!self.is_empty()).then(|| Arc::new(self))
     }
 
@@ -81,7 +81,7 @@ pub(crate) fn stored_overrides<'de, D: Deserializer<'de>>(deserializer: D) -> Re
         system_prompt: stored.remove("system_prompt").and_then(read),
         tools: stored.remove("tools").and_then(read),
     };
-    Ok(overrides.shared())
+    Ok(overrides.into_shared())
 }
 
 fn object(stored: Value) -> Object {
@@ -153,7 +153,9 @@ mod tests {
             read(json!({"parameters": 1, "system_prompt": {}, "tools": ["a"]})),
             Some(tools)
         );
-        assert_eq!(read(json!([])), None);
+        for nothing in [json!([]), json!({}), json!(null)] {
+            assert_eq!(read(nothing.clone()), None, "{nothing}");
+        }
     }
 
     #[test]

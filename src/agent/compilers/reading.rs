@@ -30,13 +30,6 @@ pub struct Placed {
     pub message: Arc<Message>,
 }
 
-impl From<(usize, &Arc<Message>)> for Placed {
-    fn from((index, message): (usize, &Arc<Message>)) -> Self {
-        let message = Arc::clone(message);
-        Self { index, message }
-    }
-}
-
 impl Placed {
     /// Tells whether the message brings results of tools, which belong to the message before it.
     pub fn is_result(&self) -> bool {
@@ -77,7 +70,7 @@ impl Reading {
         chosen.reverse();
         chosen.extend(messages(start..held.end).filter(is_chosen));
         Self {
-            summary: summary.map(Placed::from),
+            summary: summary.map(placed),
             start,
             messages: paired(&chosen),
             traces,
@@ -102,6 +95,11 @@ impl Reading {
     }
 }
 
+fn placed((index, message): (usize, &Arc<Message>)) -> Placed {
+    let message = Arc::clone(message);
+    Placed { index, message }
+}
+
 fn is_result(message: &Message) -> bool {
     message.role == Role::Tool
 }
@@ -117,10 +115,10 @@ fn is_summary(message: &Message) -> bool {
 fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<Placed> {
     let mut kept = Vec::with_capacity(chosen.len());
     for block in chosen.chunk_by(|_, (_, next)| is_result(next)) {
-        let Some((first, answers)) = block.split_first() else {
+        let Some((&(index, first), answers)) = block.split_first() else {
             continue;
         };
-        let mut asked: Vec<&str> = first.1.tool_calls().map(|call| call.id.as_str()).collect();
+        let mut asked: Vec<&str> = first.tool_calls().map(|call| call.id.as_str()).collect();
         let results = answers.iter().flat_map(|(_, answer)| answer.tool_results());
         let mut answered: Vec<&str> = results.map(|result| result.call_id.as_str()).collect();
         asked.sort_unstable();
@@ -130,11 +128,11 @@ fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<Placed> {
             .all(|pair| matches!(pair, [left, right] if left != right));
         let is_whole = is_unique && asked == answered;
         // A result stands first only where the list begins with it.
-        if !is_result(first.1) && (asked.is_empty() || is_whole) {
-            kept.push(Placed::from(*first));
+        if !is_result(first) && (asked.is_empty() || is_whole) {
+            kept.push(placed((index, first)));
         }
         if !asked.is_empty() && is_whole {
-            kept.extend(answers.iter().copied().map(Placed::from));
+            kept.extend(answers.iter().copied().map(placed));
         }
     }
     kept

@@ -340,7 +340,7 @@ impl AgentState {
     /// Sets what stands instead of the definition.
     #[must_use]
     pub fn with_overrides(mut self, overrides: Option<Arc<Overrides>>) -> Self {
-        self.context.overrides = overrides;
+        self.context.overrides = overrides.filter(|overrides| !overrides.is_empty());
         self
     }
 

@@ -80,7 +80,7 @@ pub struct AgentContext {
     /// The shape of final answers.
     #[serde(deserialize_with = "stored_format")]
     pub response_format: ResponseFormat,
-    /// What the session sets instead of its agent's definition; none where everything is the agent's.
+    /// What the session sets instead of its agent's definition, or `None` if it sets nothing.
     #[serde(deserialize_with = "stored_overrides", skip_serializing_if = "Option::is_none")]
     pub overrides: Option<Arc<Overrides>>,
 }

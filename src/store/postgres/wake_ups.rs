@@ -79,7 +79,7 @@ impl QueueWakeUps {
         due.notify_one();
     }
 
-    /// Commits what may give workers something to do, and wakes them whatever the server answers: a commit whose answer is lost may
+    /// Commits what may give workers something to do, and wakes them even if the commit returns an error: one whose response was lost may
     /// have taken effect.
     pub(super) async fn commit(&self, transaction: Transaction<'_, Postgres>) -> Result<(), sqlx::Error> {
         let committed = transaction.commit().await;

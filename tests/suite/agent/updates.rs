@@ -78,7 +78,7 @@ fn changed(name: &str, state: AgentState, now: Timestamp) -> AgentState {
                 system_prompt: Some("Be brief.".to_owned()),
                 ..Overrides::default()
             }
-            .shared(),
+            .into_shared(),
         ),
         "with_metadata" => state.with_metadata([("k".to_owned(), json!(1))].into_iter().collect()),
         "for_next_execution" => state.for_next_execution(),
