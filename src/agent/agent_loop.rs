@@ -1,4 +1,43 @@
-//! The loop: steps until there is a reason to stop. It moves the state, calls hooks and tells what happens; the driver does the work.
+//! The agent loop: makes steps until there is a reason to stop.
+//!
+//! The loop moves the state through the points of an execution, calls the hooks and emits the
+//! events. The driver does the work of a step (`drivers/`). `ending.rs` emits the first and the
+//! last event.
+//!
+//! ```text
+//! before_execution ─▶ step ─▶ on_stop ─▶ after_execution
+//!
+//! step:  before_step ─ stop? ─ driver ─ on_error ─ after_step ─ stop? ─┐
+//!        ▲                                                             │ no
+//!        └─────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! # When the loop stops
+//!
+//! `AgentState::should_stop` decides (`state/continuation.rs`). In this order:
+//!
+//! 1. A binding stop signal stops. Examples: the caller cancelled, a budget is spent, a hook
+//!    failed.
+//! 2. A request to continue overrides every other signal. It holds until the next step is made.
+//! 3. Any other stop signal stops.
+//! 4. A wanted retry, open tool calls or a paused completion continue. Otherwise the loop stops.
+//!
+//! If the loop continues after a final response, that response is marked as a trace, since it was
+//! not final.
+//!
+//! # Messages that arrive during a run
+//!
+//! A caller can send messages to a running execution (`inbox.rs`). They join the conversation after
+//! the hooks before a step and right before the driver. So a guard that forbids the step leaves
+//! them waiting. They never join after a completion that the provider has paused. If a message
+//! waits and this step would be the last one, the loop makes one more step, provided that the
+//! budget allows it.
+//!
+//! # Pausing
+//!
+//! The loop checks for a pause between steps, and only if the execution has a journal. It then
+//! returns a state whose execution is still active. Hooks and listeners see no end, since another
+//! process resumes the execution. A subagent is part of its parent's step, so it is never paused.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
-//! The shape of final answers: what a response format demands, and what of an answer does not fit it. It asks no model.
+//! The shape of final responses: what a response format demands, and where a response violates it.
+//!
+//! Does not call a model.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

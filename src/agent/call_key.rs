@@ -1,4 +1,8 @@
-//! The key of a tool call: the same whenever the call is executed, also by another process or by a run that starts over.
+//! The key of a tool call: the same each time that the call is executed.
+//!
+//! Another process, or a run that starts over, computes the same key. A call of the run's own agent
+//! derives its key from the run. A call of a subagent derives it from the key of the call that the
+//! subagent works on. So the key needs no storage. It is also the name of the subagent's journal.
 
 use crate::ids::RunId;
 use crate::message::ToolCall;

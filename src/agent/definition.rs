@@ -1,4 +1,4 @@
-//! The definition of an agent: what an operator or a caller writes down. Data only.
+//! The definition of an agent, as an operator or a caller writes it. Data only.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! How much of an execution outlives its process.
+//! Durability: how much of an execution survives its process.
 
 use serde::{Deserialize, Serialize};
 

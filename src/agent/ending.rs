@@ -1,4 +1,6 @@
-//! The first and the last event of every execution, also of one whose future is dropped. One that is handed over has its last event elsewhere.
+//! Emits the first and the last event of every execution, also if its future is dropped.
+//!
+//! If an execution is handed over, the process that resumes it emits the last event.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What the errors of an execution do to it, as an agent's definition says it. Data only; the hook of the same name applies it.
+//! The error policy in an agent's definition: which errors end an execution. Data only;
+//! `hooks/error_policy.rs` applies it.
 
 use std::fmt;
 

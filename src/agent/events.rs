@@ -1,4 +1,5 @@
-//! What happens inside an execution, told as it happens. Payloads hold what is new, never whole histories.
+//! The events of an execution, emitted as it proceeds. Payloads contain what is new, never whole
+//! histories.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The port to messages that come while an execution is at work.
+//! The port to messages that arrive while an execution is active.
 
 use std::fmt;
 

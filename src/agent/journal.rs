@@ -1,5 +1,27 @@
-//! The journal of an execution: what is kept of it, entry by entry, so that another process can go on with it. The port and the entries;
-//! the store keeps them.
+//! The journal of an execution: the port and its entries, so that another process can resume.
+//!
+//! An entry stores what is new since the entry before, so its size is that of the step. These are
+//! the entries:
+//!
+//! ```text
+//! SubagentBegun                       the first entry of a subagent's own journal
+//! Reached                             the input is there, a step is completed, messages have
+//!                                     joined, or the execution has ended
+//! Answered  CallDecided*  CallBegun*  one append, before the calls of a step begin
+//! CallEnded  CallBegun?               one append, after a call has ended, before the next begins
+//! ```
+//!
+//! An effect begins only after the entry of its beginning is persisted. An end is persisted before
+//! the next effect begins. `CallDecided` exists only if hooks run before calls.
+//!
+//! The events of an entry are emitted right before it is appended, so that both can be persisted
+//! together. `message.applied` alone follows its entry, since its readers forget the message.
+//!
+//! A failed append ends the execution: running calls are dropped, no hook is called, and nothing is
+//! appended after it. Subagents share the failure.
+//!
+//! What no entry contains is lost with the process. A completion without calls is requested again
+//! if its step was not completed. The effect of a call without a `CallEnded` is uncertain.
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,19 @@
-//! The agent: its state, the loop that moves it, drivers, hooks and the ports to the outside. No HTTP, no SQL, no provider's format.
+//! The agent: its state, the loop that moves it, its drivers and hooks, and its ports to the
+//! outside.
+//!
+//! Contains no HTTP, no SQL and no provider's format. Start with `agent_loop.rs`.
+//!
+//! | looking for | go to |
+//! |---|---|
+//! | the loop, its points and its events | `agent_loop.rs`, `ending.rs`, `events.rs` |
+//! | the pure state and its transitions | `state/` |
+//! | what one step does | `drivers/` |
+//! | hooks and what they may change | `hooks/` |
+//! | which messages a request contains | `compilers/` |
+//! | models, tools, environments and webhooks as traits | `ports/` |
+//! | how another process resumes an execution | `journal.rs`, `recorder.rs`, `progress.rs` |
+//! | budgets, spending, stop, pause and cancellation | `control.rs` |
+//! | what an operator or a caller configures | `definition.rs`, `subagents.rs`, `error_policy.rs` |
 
 pub mod state;
 

@@ -1,4 +1,8 @@
-//! What the entries of a journal amount to: where an execution stood when its process left it.
+//! The progress of an execution, computed from the entries of its journal.
+//!
+//! Progress is a state and possibly a pending step. The pending step has one slot for each call:
+//! open, decided, begun or ended. `AgentLoop::resume` continues from there, with a control that
+//! already counts what was spent (`ExecutionControl::with_spent`).
 
 use super::hooks::{ToolDecision, ToolUse};
 use super::journal::JournalEntry;

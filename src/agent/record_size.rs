@@ -1,4 +1,7 @@
-//! How large the record of a run becomes: counted while steps are archived, so that a run ends before its record can't be stored.
+//! The size of a run's record, counted as steps are archived.
+//!
+//! When the size reaches its limit, all executions of the run stop before their next step. So a run
+//! ends before its record is too large to store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,7 @@
-//! Records an execution in its journal. It knows what is kept already, so each entry has only what is new; when it is time to record is for
-//! the loop and its driver to say.
+//! Records an execution in its journal. The loop and its driver decide when.
+//!
+//! The recorder knows the state that the entries so far amount to. So each new entry contains only
+//! what has changed since (`AgentState::since`).
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 

@@ -1,4 +1,7 @@
-//! Room for large requests of agents, to models and to webhooks.
+//! Limits the memory that large requests of agents take, to models and to webhooks.
+//!
+//! Requests to models stay in memory until the model responds, since they may be sent again.
+//! Requests of more than 64 KiB share `runs.max_model_request_bytes`, fairly by tenant.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The script of an agent without a model: what it says and which tools it calls, step by step. Data only.
+//! The script of an agent without a model: its texts and tool calls, step by step. Data only.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What a definition says of other agents that may work for it, and the rules that this keeps. Data only: nothing is looked up.
+//! The subagents in an agent's definition, and the rules for them. Data only; looks nothing up.
 
 use std::collections::BTreeSet;
 

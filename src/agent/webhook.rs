@@ -1,4 +1,4 @@
-//! Who hears of the ends of an agent's runs. Data only.
+//! The webhook in an agent's definition: which address receives the ends of its runs. Data only.
 
 use serde::{Deserialize, Serialize};
 

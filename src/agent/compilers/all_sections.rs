@@ -1,4 +1,4 @@
-//! The compiler that leaves no section out.
+//! The compiler that sends messages of every section.
 
 use super::{Compiler, Reading, Traces};
 use crate::agent::state::AgentState;

@@ -1,4 +1,4 @@
-//! The configuration of compilers: which one an agent uses, and how.
+//! The configuration of compilers: which one an agent uses, and its options.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

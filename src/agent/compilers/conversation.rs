@@ -1,4 +1,4 @@
-//! The default compiler: the conversation, with the traces that the agent wants.
+//! The default compiler: sends the conversation, with the traces that the agent asks for.
 
 use super::{Compiler, Reading, Traces};
 use crate::agent::state::AgentState;

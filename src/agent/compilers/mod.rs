@@ -1,6 +1,11 @@
-//! Compilers choose which messages of the history go to the model. They read the store and never rewrite it.
+//! Compilers choose which messages of the history go to the model.
 //!
-//! All of them begin at the newest summary: it stands for the messages that it covers, and later ones follow it.
+//! They read the history and never rewrite it. Every compiler starts at the newest summary: the
+//! summary replaces the messages that it covers, and later messages follow it.
+//!
+//! A compiled request is a pure function of the history, so no compiled request is cached or
+//! stored. Its prefix is stable byte for byte, so that the provider's prompt cache can match it.
+//! Everything that changes from one request to the next stands after the messages.
 
 mod config;
 mod reading;

@@ -1,4 +1,5 @@
-//! What compilers choose from: the history from its newest summary on, without what no request may hold.
+//! What compilers choose from: the history from its newest summary on, without messages that no
+//! request may contain.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The compiler that sends chosen sections.
+//! The compiler that sends the configured sections.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The compiler that sends as much of the conversation's end as fits a size.
+//! The compiler that sends the end of the conversation, as much as fits a size.
 
 use std::collections::{BTreeMap, BTreeSet};
 

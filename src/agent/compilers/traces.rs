@@ -1,4 +1,13 @@
-//! Which traces of work a request has: those of the current execution always, those of earlier ones as the agent wants.
+//! Which traces of work a request contains: always those of the current execution, and those of
+//! earlier ones as configured.
+//!
+//! A trace is a tool call, its result, or anything else that is not a final response. By default a
+//! request leaves out the traces of earlier executions once one of them has a final response. So
+//! the first request of turn n+1 begins with the bytes of the first request of turn n, and within a
+//! turn each request begins with the one before.
+//!
+//! A stopped turn and the turn that continues it count as one. When the second one has its final
+//! response, the prefix changes once.
 
 use std::ops::Range;
 

@@ -1,5 +1,7 @@
-//! A question of a hook to the agent's model: one request and one answer that no listener hears. The hooks around model requests see
-//! both, what they cost is spent on the execution's control, and the same limits cut them.
+//! Lets a hook ask the agent's model a question: one request and one completion, without events.
+//!
+//! The hooks around model requests see both, so redaction applies to them too. The cost counts
+//! against the execution's budget, and the same limits cut the request.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How calls end that no tool answers, and those whose answer nobody may read.
+//! The results of tool calls that no tool executed, and of those whose result must be withheld.
 
 use super::ports::DriverPorts;
 use crate::agent::hooks::{ToolDecision, ToolUse};

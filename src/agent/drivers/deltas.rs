@@ -1,4 +1,5 @@
-//! Tells listeners of an answer: piece by piece as it comes, or all at once when hooks must see the whole of it first.
+//! Emits the deltas of a completion: piece by piece, or all at once if hooks must see the whole
+//! first.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,7 @@
-//! Estimates what a call used where nobody counts, and the least that it can use before anybody has counted: by size, so that budgets hold
-//! with every server.
+//! Estimates the usage of a model call where the server does not count it, and the least that a
+//! call can use.
+//!
+//! The estimates are by size, so that budgets hold with every server.
 
 use crate::agent::ports::ModelRequest;
 use crate::message::ContentPart;

@@ -1,4 +1,5 @@
-//! One exchange with the agent's models: the hooks around it, fallbacks, what bounds it, and who hears of it.
+//! One exchange with the agent's models: the hooks around it, the fallbacks, the limits and the
+//! events.
 
 use std::error::Error as _;
 use std::sync::Arc;

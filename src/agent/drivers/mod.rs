@@ -1,4 +1,20 @@
-//! Drivers make one step: state in, state out. They see the state and the ports they were given, nothing else.
+//! Drivers make one step: state in, state out. They see the state and the ports that they were
+//! given, and nothing else.
+//!
+//! ```text
+//! exchange.rs  before_model_request ─ model ─ after_model_request     for each model of the chain
+//! tool_use.rs  before_tool_use      for each call, in order
+//!              the tools            concurrently
+//!              after_tool_use       as each call ends
+//! ```
+//!
+//! *Errors are data.* A driver puts each error into the step. The error policy alone decides what
+//! follows (`hooks/error_policy.rs`). There is one exception: a driver corrects some errors itself,
+//! such as a response that violates its format, or a ReAct decision that can't be parsed. It then
+//! asks for a retry, within a limit, and the policy leaves that step alone.
+//!
+//! *What is stored is neutral.* Drivers and providers differ in requests only. So any driver and
+//! any model can continue any session.
 
 mod ports;
 mod react;

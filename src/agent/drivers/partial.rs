@@ -1,4 +1,4 @@
-//! What has arrived of an answer: kept when the rest never comes.
+//! What has arrived of a completion, retained in case the rest never arrives.
 
 use std::collections::BTreeMap;
 

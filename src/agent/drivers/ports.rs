@@ -1,4 +1,5 @@
-//! What drivers work with: models, tools, hooks and what bounds them. They are given it and look nothing up.
+//! What drivers work with: models, tools, hooks and limits. Drivers are given these and look
+//! nothing up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The driver that plays a script: no model is asked, but tools are executed, and hooks around them called.
+//! The driver that plays a script. It calls no model, but it executes tools and calls the hooks
+//! around them.
 
 use futures_util::future::BoxFuture;
 

@@ -1,5 +1,7 @@
-//! What all drivers do in a step: the request, the tools that an answer asks for, the check of a final answer, and the step's end. No
-//! driver's own format.
+//! What all drivers do in a step: send the request, execute the tools, check the final response,
+//! end the step.
+//!
+//! Contains no driver's own format.
 
 use std::sync::Arc;
 

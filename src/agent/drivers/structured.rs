@@ -1,4 +1,8 @@
-//! Makes a model keep a shape in the way that its provider knows: by the request, by a tool, or by instructions. It checks no answer.
+//! Makes a model follow a response format in the way that its provider supports: in the request, by
+//! a tool, or by instructions.
+//!
+//! Does not check the response. A response that a model gave through a tool is stored as the text
+//! that it stands for.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The driver for models that ask for tools by their provider's own tool calls.
+//! The driver for models that call tools through their provider's API.
 
 use futures_util::future::BoxFuture;
 

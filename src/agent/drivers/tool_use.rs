@@ -1,5 +1,10 @@
-//! Executes the calls of a step with the hooks around each, several at once, and has each of them recorded. Every call gets exactly one
-//! execution, in the order of the calls.
+//! Executes the tool calls of a step with the hooks around each, several at once, and records each
+//! of them.
+//!
+//! Every call gets exactly one execution, in the order of the calls. A resumed step and a new one
+//! share this code: each call continues from where it stands (`PendingCall`). A call that had begun
+//! is executed again only if its tool is repeatable (`Tool::is_repeatable`). Otherwise its result
+//! states that the effect is uncertain.
 
 use std::future::ready;
 use std::sync::Arc;

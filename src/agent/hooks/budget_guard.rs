@@ -1,4 +1,4 @@
-//! The guard of the budget: it lets no step begin for which nothing is left.
+//! The budget guard: forbids a step if nothing is left of the budget.
 
 use std::future::ready;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The caller's cancellation and stop: no step begins, and nothing goes on, once the caller wants none.
+//! The cancellation guard: after the caller's cancellation or stop, no step begins.
 
 use std::future::ready;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a hook is given and gives back: the point, the state, and what the point is about.
+//! What a hook receives and returns: the point, the state and the subject of the point.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The error policy: it decides whether the errors of a step end the execution.
+//! The error policy as a hook: decides whether the errors of a step end the execution.
 
 use std::future::ready;
 use std::sync::Arc;

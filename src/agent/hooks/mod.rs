@@ -1,4 +1,15 @@
-//! Hooks: functions from context to context at named points of the loop. Guards and policies are hooks.
+//! Hooks: functions from context to context at named points of the loop.
+//!
+//! Guards and the error policy are hooks like any other, and are always present. `permissions.rs`
+//! is the table of what a hook may change at which point. Any other change fails the run with the
+//! hook's name.
+//!
+//! Each execution has hook instances of its own. Factories make them from the configuration that an
+//! agent attaches (`registry.rs`). A hook that counts does so in the state, so it continues
+//! counting after a resumption.
+//!
+//! No request to a model bypasses the hooks. A hook that asks a model does so through
+//! `drivers/ask.rs`, so that the hooks around requests see that request too.
 
 mod context;
 mod permissions;

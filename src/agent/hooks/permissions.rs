@@ -1,4 +1,4 @@
-//! The table of what hooks may change at which point. Whatever is not in it belongs to the loop.
+//! The table of what hooks may change at which point. What the table lacks belongs to the loop.
 
 use std::fmt;
 use std::sync::Arc;

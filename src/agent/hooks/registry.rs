@@ -1,4 +1,5 @@
-//! The hooks that exist, by name. Each execution gets instances of its own, made from the configuration that an agent attaches.
+//! The known hooks, by name. Each execution gets instances of its own, made from the attached
+//! configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! The hooks of one execution in their order. It calls them, holds them to the table of permissions and names the one that fails.
+//! The hooks of one execution, in order. Calls them, enforces the table of permissions and names
+//! the hook that fails.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

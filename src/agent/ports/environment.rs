@@ -1,4 +1,4 @@
-//! The port to environments: restored from a bundle before the loop, exported to one after it.
+//! The port to environments: restored from a bundle before the loop, exported to a bundle after it.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! What an agent needs of the outside, as traits: models, tools, the environment and the rules of webhooks.
+//! What an agent needs from the outside, as traits: models, tools, the environment and the rules of
+//! webhooks.
 
 mod environment;
 mod model;

@@ -1,4 +1,4 @@
-//! The port to tools: what one is, how calls are executed, and what a call may know of its run.
+//! The port to tools: what a tool is, how calls are executed, and what a call may know of its run.
 
 use std::collections::BTreeMap;
 use std::error::Error;

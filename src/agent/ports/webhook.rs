@@ -1,4 +1,4 @@
-//! The port to the rules of addresses that hear how runs end.
+//! The port to the rules for addresses that receive the ends of runs.
 
 use std::fmt;
 

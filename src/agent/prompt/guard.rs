@@ -1,8 +1,8 @@
-//! The guard before the template engine: it refuses what builds values, and what nests or goes on so far that the engine, whose parser
-//! calls itself, would exhaust its stack.
+//! The guard before the template engine: rejects templates that build values or nest too deep.
 //!
-//! It reads tags as the engine's own lexer does, and is stricter: a comment, a tag, a string or a bracket without an end is refused at
-//! once, so the two never disagree about where a tag ends.
+//! The engine's parser is recursive, so deep nesting would exhaust its stack. The guard reads tags
+//! as the engine's own lexer does, and is stricter: it rejects a comment, a tag, a string or a
+//! bracket without an end. So both always agree where a tag ends.
 
 /// The statements that a prompt may use.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];

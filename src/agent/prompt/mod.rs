@@ -1,7 +1,9 @@
-//! System prompts as templates: values, conditions and loops over `variables` and `metadata`, with undefined names as errors.
+//! System prompts as templates: values, conditions and loops over `variables` and `metadata`. An
+//! undefined name is an error.
 //!
-//! A prompt comes from a tenant, so it must not cost more than it may. The guard refuses what could build ever larger values or exhaust
-//! the stack before the template engine sees it; the steps of a rendering are counted, and so are the bytes that they touch.
+//! A prompt is written by a tenant, so its cost is bounded. The guard rejects templates that could
+//! build ever larger values or exhaust the stack. The rendering counts its steps and the bytes that
+//! they touch.
 
 mod guard;
 mod values;

@@ -1,7 +1,8 @@
-//! Values that a template reads, and what reading them may cost.
+//! The values that a template reads, with the cost of reading them.
 //!
-//! The engine counts its instructions, and one instruction can touch a whole value: it compares two lists, or looks for an item. So
-//! lists and objects charge whatever they hand out to an allowance; once it is spent, they are empty, and the rendering is discarded.
+//! The engine counts its instructions, but one instruction can touch a whole value, for example to
+//! compare two lists. So lists and objects charge each item that they return to an allowance. Once
+//! the allowance is spent they are empty, and the rendering is discarded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The worst that a caller can write: it is refused, or it is checked and rendered within bounds of stack, time and memory.
+//! The worst prompts that a caller can write: each is rejected, or checked and rendered within
+//! bounds of stack, time and memory.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,5 +1,11 @@
-//! What a state has more than an earlier one: what is to be stored of a step so that an execution can be resumed, at a cost that does
-//! not grow with the conversation. No bytes; the store encodes it.
+//! The difference between a state and an earlier one, for storing a step at a cost that does not
+//! grow with the conversation.
+//!
+//! `state.since(&earlier)` returns the new messages and steps and what else has changed.
+//! `addition.onto(earlier)` returns the later state. The first addition follows the state that was
+//! restored from the bundle, so nothing of a bundle is stored again.
+//!
+//! Contains no bytes; the store encodes it.
 
 use rpds::VectorSync;
 

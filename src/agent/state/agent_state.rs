@@ -1,4 +1,4 @@
-//! The state of an agent: what lasts (identity, context, messages) and, during an execution, what passes.
+//! The state of an agent: identity, context and messages, and the execution while there is one.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The context of an agent: message store, metadata, system prompt, response format, and what stands instead of its definition.
+//! The context of an agent: messages, metadata, system prompt, response format, and overrides of
+//! its definition.
 
 use std::sync::Arc;
 

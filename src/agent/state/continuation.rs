@@ -1,4 +1,4 @@
-//! Whether the loop goes on after a step: stop signals against a request to continue.
+//! Decides whether the loop continues after a step: stop signals against a request to continue.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! What joins the conversation beside the steps: input, traces of work and summaries, each with its tags.
+//! What joins the conversation beside the steps: input, traces of work and summaries, each with its
+//! tags.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Errors that happen inside an execution. They are data: part of the state, of events and of run records.
+//! Errors inside an execution. They are data: part of the state, of events and of run records.
 
 use serde::{Deserialize, Serialize};
 

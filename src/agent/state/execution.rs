@@ -1,4 +1,4 @@
-//! The state of one execution. It exists from the execution's start to its end and is never part of a bundle.
+//! The state of one execution, from its start to its end. It is never part of a bundle.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a model answered, complete or cut off.
+//! The completion of a model, complete or cut.
 
 use std::collections::BTreeMap;
 

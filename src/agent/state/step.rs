@@ -1,4 +1,5 @@
-//! One step of an execution: what happened (`AgentStep`), and when and what follows (`StepExecution`).
+//! One step of an execution: its content (`AgentStep`), and its times and what follows
+//! (`StepExecution`).
 
 use std::sync::Arc;
 

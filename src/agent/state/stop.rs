@@ -1,4 +1,5 @@
-//! Stop signals: who wants an execution to end, and why. Several coexist; the highest reason decides.
+//! Stop signals: who wants an execution to end, and why. Several coexist; the highest reason
+//! decides.
 
 use std::fmt;
 

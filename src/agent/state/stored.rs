@@ -1,5 +1,7 @@
-//! The state as JSON that loses nothing: what a later version wrote is kept beside what was read, and written again. Versions,
-//! compression and bytes are the store's.
+//! The state as JSON, without loss: fields that a later version wrote are retained and written
+//! again.
+//!
+//! The store owns versions, compression and bytes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Decisions: the JSON object in which a model says what it does next. It reads and writes them, and makes nothing of them.
+//! Decisions: the JSON object in which a model states what it does next. Parses and writes them
+//! only.
 
 use serde::Serialize;
 

@@ -1,4 +1,7 @@
-//! What a model is told that knows no tools: which there are, and how it says what it does next. Equal tools give equal bytes.
+//! The instructions for a model without tool support: which tools exist, and how to state a
+//! decision.
+//!
+//! Equal tools give equal bytes.
 
 use std::fmt::Write as _;
 

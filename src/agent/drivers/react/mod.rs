@@ -1,7 +1,11 @@
-//! The driver for models without tool support: thought, action, observation, all in words.
+//! The driver for models without tool support: thought, action and observation, all as text.
 //!
-//! What is stored is neutral: the thought as text, the action as a tool call, the observation as its result. Only requests show it in
-//! words, so a session can go on with another driver or model at any time.
+//! What is stored is neutral: the thought as text, the action as a tool call, the observation as
+//! its result. Only requests show them as text. So another driver or model can continue the session
+//! at any time.
+//!
+//! A decision that can't be parsed never completes a run silently. The model corrects it within a
+//! limit, or a binding stop signal fails the run.
 
 mod decision;
 mod instructions;

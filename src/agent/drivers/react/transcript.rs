@@ -1,5 +1,7 @@
-//! Renders a neutral history as a conversation without tools: calls become decisions, their results observations. The history itself
-//! is not changed, so another driver or model can go on with it.
+//! Renders a neutral history as a conversation without tools: calls become decisions, and results
+//! become observations.
+//!
+//! The history itself does not change, so another driver or model can continue it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reads the configuration of a hook and says where it is wrong.
+//! Parses the configuration of a hook and reports where it is wrong.
 
 use serde::de::DeserializeOwned;
 

@@ -1,4 +1,4 @@
-//! `context_config`: sets the system prompt and the shape of answers as an execution begins.
+//! `context_config`: sets the system prompt and the response format when an execution begins.
 
 use std::future::ready;
 use std::sync::Arc;

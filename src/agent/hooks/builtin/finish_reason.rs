@@ -1,4 +1,4 @@
-//! `finish_reason`: ends an execution when the model ends its answer for one of the given reasons.
+//! `finish_reason`: ends an execution when the model finishes for one of the configured reasons.
 
 use std::future::ready;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! `limits`: a guard with a budget of its own, checked before and after each step. What an execution does in the middle of a step is
-//! bounded by the agent's budget alone.
+//! `limits`: a guard with a budget of its own, checked before and after each step.
+//!
+//! Only the agent's budget binds in the middle of a step.
 
 use std::future::ready;
 use std::sync::Arc;

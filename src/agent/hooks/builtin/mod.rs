@@ -1,4 +1,5 @@
-//! The hooks that agents attach by name. Each checks its own configuration, and an instance belongs to one execution.
+//! The hooks that agents attach by name. Each checks its own configuration, and an instance belongs
+//! to one execution.
 
 mod config;
 

@@ -1,6 +1,8 @@
-//! `self_critique`: after a final answer the agent's model judges it against criteria; a poor one is sent back with the critique.
+//! `self_critique`: the agent's model judges a final response by criteria, and sends a poor one
+//! back with its critique.
 //!
-//! A critic that fails, is cut or can't be understood never costs the answer: it stands, and an event warns.
+//! A critic that fails, is cut or can't be parsed never costs the response. The response stands,
+//! and an event warns.
 
 use std::sync::Arc;
 

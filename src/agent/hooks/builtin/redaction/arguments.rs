@@ -1,4 +1,4 @@
-//! Arguments of tool calls: JSON before and JSON after.
+//! Redacts the arguments of tool calls: JSON before and JSON after.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,8 @@
-//! Messages and their parts.
+//! Redacts messages and their parts.
 //!
-//! A signed or encrypted block goes back byte for byte or not at all. So a block of reasoning whose words have a match is dropped, and
-//! so is an opaque block or field; a signed text or call, which must not go missing, loses its signature with its words.
+//! A signed or encrypted block returns to the provider byte for byte or not at all. So a matching
+//! block of reasoning is dropped, and so is an opaque block or field. A signed text or call must
+//! not go missing: it loses its signature together with the matching words.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Patterns that executions at work share: those of one agent, and those that agents below it have from it.
+//! Compiled patterns, shared by all active executions with the same configuration.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

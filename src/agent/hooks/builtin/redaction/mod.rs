@@ -1,7 +1,9 @@
-//! `redaction`: removes patterns from everything that is sent to models and tools, and from everything that is stored or told.
+//! `redaction`: removes patterns from everything that is sent to models and tools, and from
+//! everything that is stored or emitted.
 //!
-//! It reads words. It does not read the bytes of images and documents, what a provider has encrypted, signatures, ids of calls, or what the
-//! agent's definition, the run's metadata and the variables say.
+//! It reads text. It does not read the bytes of images and documents, blocks that a provider has
+//! encrypted, signatures, ids of calls, or the agent's definition, the run's metadata and the
+//! variables.
 
 mod arguments;
 mod content;

@@ -1,5 +1,7 @@
-//! The patterns and what they do to a text. One search takes linear time, and all searches of a text together up to quadratic time: each
-//! match may take a search up to the end of the text.
+//! The patterns and how they change a text.
+//!
+//! One search takes linear time. All searches of a text together take up to quadratic time, since
+//! each match may search to the end of the text.
 
 use std::borrow::Cow;
 

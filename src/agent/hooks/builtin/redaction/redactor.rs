@@ -1,5 +1,7 @@
-//! Redacts the texts of one request, answer or input within bounds: what replaces many short matches may be far longer than they are, and
-//! finding them may take a time that is quadratic in the text.
+//! Redacts the texts of one request, completion or input within bounds of size and time.
+//!
+//! Both bounds are needed. Replacements of many short matches can be far longer than the matches,
+//! and finding them can take time that is quadratic in the text.
 
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -1,4 +1,5 @@
-//! Tells whether there is anything to remove, without a copy of what it reads. What it finds nothing in is left as it is.
+//! Checks whether there is anything to redact, without copying the text. A text without a match
+//! stays as it is.
 
 use std::cell::Cell;
 use std::fmt;

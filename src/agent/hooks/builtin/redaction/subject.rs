@@ -1,4 +1,4 @@
-//! Redacts what a point is about off the async workers, or withholds it.
+//! Redacts the subject of a hook point beside the async workers, or withholds it.
 
 use std::borrow::Cow;
 use std::mem::take;

@@ -1,4 +1,5 @@
-//! The worst that a configuration and a text can be: what is made of the text, and what that takes meanwhile, is bounded.
+//! The worst configuration and text that are possible: the result and the memory that it takes are
+//! bounded.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! What an agent says about its summaries.
+//! The configuration of summaries.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! Where a summary ends and the kept messages begin.
+//! Where a summary ends and the retained messages begin.
 
 use super::size::tokens_of;
 use crate::agent::compilers::{Placed, Reading};

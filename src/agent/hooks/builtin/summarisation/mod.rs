@@ -1,7 +1,8 @@
-//! `summarisation`: keeps a conversation within its model's context window. Older messages get a summary that stands for them; nothing
-//! is deleted.
+//! `summarisation`: holds a conversation within the context window of its model.
 //!
-//! A summary that can't be made never costs the run: it goes on with what it has, an event warns, and the provider has the last word.
+//! A summary replaces older messages in requests; nothing is deleted. If no summary can be made,
+//! the run continues with the messages that it has, and an event warns. The provider then decides
+//! whether the request fits.
 
 mod config;
 mod cut;

@@ -1,4 +1,4 @@
-//! How large the next request will be: by the provider's own count of the last one, estimated where there is none.
+//! The size of the next request: the provider's own count of the last one, or an estimate.
 
 use crate::agent::compilers::{Placed, Reading};
 use crate::agent::drivers::{content_bytes, estimated_tokens};

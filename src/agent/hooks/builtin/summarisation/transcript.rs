@@ -1,4 +1,5 @@
-//! Conversations as plain text for the model that summarises them: no calls and results that a wire would have to pair.
+//! Renders a conversation as plain text for the model that summarises it. Plain text has no calls
+//! and results that a protocol would have to pair.
 
 use crate::agent::drivers::estimated_tokens;
 use crate::message::{ContentPart, Message, Role};
