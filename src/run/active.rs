@@ -1,4 +1,7 @@
-//! Runs at work in this process, and the reins by which others hold them.
+//! The runs that are active in this process, and their control handles.
+//!
+//! A control handle stops, cancels, pauses or hands over a run, and gives it messages. A queued run
+//! also holds its lease here (`Tenure`).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

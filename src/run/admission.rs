@@ -1,4 +1,5 @@
-//! Admission: only so many runs at once, in all and of each tenant.
+//! Admission: limits how many runs are active at once, in this process and per tenant. Further ones
+//! get 429.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! What the definition of an agent must fulfil before anything runs by it: whatever a run would trip over.
+//! Checks the definition of an agent before any run uses it, so that a run never fails for a
+//! mistake in the definition.
 
 use std::sync::Arc;
 

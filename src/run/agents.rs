@@ -1,4 +1,7 @@
-//! The directory of agents: those that callers stored, and those of configuration files, which every tenant sees.
+//! The directory of agents: those that callers stored, and those of configuration files, which
+//! every tenant can use.
+//!
+//! A stored definition is cached for 2 seconds.
 
 use std::collections::BTreeMap;
 use std::error::Error;

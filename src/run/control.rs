@@ -1,7 +1,8 @@
-//! What callers do to runs at work, in whichever process: stop, cancel, steer.
+//! Stops, cancels and steers runs, in whichever process they are active.
 //!
-//! A run of the queue hears of it from the store, and of that by a signal over the board or with the next renewal of its lease. A run
-//! that lives in one process only hears of it from the board.
+//! A queued run learns of it from the store. A signal over the board tells its worker to read the
+//! store; without the signal, the worker notices with the next renewal of the lease. A light run of
+//! another process learns of it from the board alone.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
-//! The messages that tell webhooks how a run ended. They are stored in the transaction of the end, and sent by others.
+//! The webhook messages that report the end of a run.
+//!
+//! They are stored in the transaction of the end. The outbox sends them.
 
 use serde::Serialize;
 

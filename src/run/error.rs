@@ -1,4 +1,4 @@
-//! Why a run is refused before it begins. What goes wrong later is part of the run's record.
+//! Why a run is refused before it begins. Later errors are part of the run's record.
 
 use std::borrow::Cow;
 use std::error::Error;

@@ -1,10 +1,18 @@
 //! The story of an execute request, from its admission to the end of its run.
 //!
 //! ```text
-//! start     admit ─ plan (agent, base bundle, model, tools) ─┬─ open (run_id, session_id, board) ─▶ handle
-//!                                                            └─ accept (the queue) ─▶ handle      … a worker leases it
-//! execute   restore (state, environment, progress) ─ agent loop ─ export ─ publish (one transaction) ─▶ record
+//! start     admit ─ plan (agent, base bundle, model, tools) ─┬─ open (ids, board) ─▶ handle
+//!                                                            └─ accept (queue) ─▶ handle
+//! execute   restore (state, environment, progress) ─ agent loop ─ export ─ publish ─▶ record
+//! conclude  terminal event ─ result ─ board ─ log
 //! ```
+//!
+//! A queued run is leased by a worker, which performs and concludes it in the same way. Every
+//! accepted run gets exactly one terminal event and one result, also if its task panics.
+//!
+//! An attempt can end without an end of the run: the lease is lost, the process shuts down, or the
+//! store is unavailable. The attempt then returns `Performed::Left`, and another worker takes the
+//! run over.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! Exporting a run: from the state and the environment to drafts of the new sessions.
+//! Exports a run: turns the state and the environment into drafts of the new sessions.
+//!
+//! It closes tool calls that a stop left open, so that every provider accepts the history.
 
 use std::sync::Arc;
 

@@ -1,8 +1,11 @@
-//! Following a run, at work or ended, in this process or another.
+//! Follows the events of a run, active or ended, in this process or another.
 //!
-//! Events are read from the board where it has them, and else from the store; the last ones of a run that has ended are made of its
-//! record and its session, for ever. A reader holds its place and nothing else, so a slow one costs nothing. One that comes back after
-//! the end is told the end once more.
+//! Events come from the board, or from the store if the board lacks them. Once the run has ended,
+//! the last events are made from its record and its session, at any later time. A reader that
+//! returns after the end gets the terminal event again.
+//!
+//! A reader stores only its cursor, so a slow reader costs nothing. It reads small batches. Readers
+//! at the same cursor share one poll (`shared_looks.rs`).
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The caller's side of a run.
+//! The caller's side of a run: its result, and what happens if the caller disconnects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,8 @@
-//! Requests that are sent twice: the caller's keys for them. Runs reserve their ids as they are accepted; all else does it here.
+//! Idempotency keys: recognises requests that are sent twice.
 //!
-//! Keys expire by the database's time, as leases do: setting the clock of one machine neither ends a key nor revives one.
+//! A queued run claims its key in the transaction that accepts it. Everything else claims it here.
+//! Keys expire by the database's time, as leases do. So a wrong clock on one machine neither ends a
+//! key nor revives one.
 
 use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! Import: a session made of given states, without a run.
+//! Import: makes a session from given states, without a run.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Messages to a run at work, on their way to its model.
+//! The inbox of an active run: messages from callers that the model has not seen yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,9 @@
-//! What a run may do: what its tenant may, narrowed by the API key of its caller. Everything that a request or an agent names is checked
-//! here, and nowhere else.
+//! What a run may do: the limits of its tenant, narrowed by the caller's API key.
+//!
+//! All such checks are in this file. A plan checks its budget, its agents and every model that a
+//! request, a session, an agent, a subagent or a hook names. A queued run is planned again by its
+//! worker, with the limits of that moment. The limits of the API key are stored with the accepted
+//! request.
 
 use super::error::Refusal;
 use crate::agent::state::ExecutionBudget;

@@ -1,4 +1,5 @@
-//! The live side of a run: numbers its events, keeps the board up to date, and tells the caller who waits the result.
+//! The live side of a run: numbers its events, updates the board, and sends the result to a waiting
+//! caller.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

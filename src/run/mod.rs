@@ -1,5 +1,21 @@
-//! Runs: a request becomes a committed session or a readable failure. [`RunService::start`] in `execute.rs` tells the whole story; the
-//! other files are its phases. No HTTP, no SQL, no provider's format.
+//! Runs: turns a request into a committed session or a readable failure.
+//!
+//! Contains no HTTP, no SQL and no provider's format. Start with `execute.rs`:
+//! [`RunService::start`] accepts a run, and the other files are its phases.
+//!
+//! *Light* runs live in the process that accepted them, and write one row at their end. All others
+//! go through the *queue* (`queue/`): asynchronous runs, runs with an idempotency key, runs on a
+//! thread, and runs of durability `step`. A worker of any replica leases a queued run and makes one
+//! attempt at it.
+//!
+//! | looking for | go to |
+//! |---|---|
+//! | a run from its request to its end | `execute.rs`, `plan.rs`, `restore.rs`, `publish.rs` |
+//! | queued runs | `queue/` |
+//! | stop, cancel, steer, and the runs active here | `control.rs`, `active.rs`, `inbox.rs` |
+//! | reading, following and waiting | `read.rs`, `follow.rs`, `wait.rs`, `run_end.rs` |
+//! | agents, and what a run may do | `agents.rs`, `agent_checks.rs`, `limits.rs`, `rates.rs` |
+//! | subagents | `subagents/`, `work.rs` |
 
 mod execute;
 

@@ -1,5 +1,8 @@
-//! Requests to models that are large: their bytes are in memory until the model answers, so they share room, fairly by tenant, and are
-//! weighed and encoded beside the async workers.
+//! Limits the memory of large requests to models.
+//!
+//! A request stays in memory until the model responds, since it may be sent again. So large
+//! requests share a number of bytes, fairly by tenant (`agent/request_room.rs`). They are measured
+//! and encoded beside the async workers.
 
 use std::sync::Arc;
 

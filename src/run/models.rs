@@ -1,5 +1,6 @@
-//! Choosing the models of a run: the caller's, or the session's, or those of the agent. Each must exist, be allowed, and be
-//! priced where money is limited.
+//! Chooses the models of a run: those of the request, of the session, or of the agent.
+//!
+//! Each must exist and be allowed. If cost is limited, each must have a price.
 
 use super::error::Refusal;
 use super::limits::Allowance;

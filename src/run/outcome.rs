@@ -1,4 +1,4 @@
-//! How a run ended, and how its parts fail.
+//! The outcome of a run, and the errors of its phases.
 
 use std::error::Error;
 

@@ -1,4 +1,5 @@
-//! What a request changes of what its session sets instead of its agent's definition.
+//! The overrides of a run: what the request changes of the session's deviations from its agent's
+//! definition.
 
 use std::sync::Arc;
 

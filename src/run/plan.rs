@@ -1,4 +1,8 @@
-//! Planning a run: everything that can be refused is refused here, before anything is written.
+//! Plans a run: refuses everything that can be refused, before anything is written.
+//!
+//! The metadata of a request is merged into the session's context and lasts. So do its `variables`,
+//! in the environment, and its `response_format`. A budget in the request can tighten the agent's
+//! budget, never loosen it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

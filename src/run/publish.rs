@@ -1,4 +1,10 @@
-//! Publishing a run: its session and record in one transaction, or its record alone. An unavailable store is tried again.
+//! Publishes a run: its session and its record in one transaction, or its record alone.
+//!
+//! Retries while the store is unavailable. If the response of a commit was lost, the store is read
+//! before the run counts as failed. So what callers read is what is stored.
+//!
+//! Steps are stored without the messages that a session contains, also those of subagents. Reading
+//! adds them again (`read.rs`).
 
 use std::error::Error;
 use std::time::Duration;

@@ -1,4 +1,6 @@
-//! How many requests each tenant makes: counted by the board together with those of other processes, and here while nobody does so.
+//! Limits the rate of each tenant's requests.
+//!
+//! The board counts the requests of all processes. While it can't, each process counts its own.
 
 use std::collections::BTreeMap;
 use std::fmt;

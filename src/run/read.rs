@@ -1,4 +1,5 @@
-//! Reading runs: live ones from the board, ended ones from the store. A board that is away hides live runs and nothing else.
+//! Reads runs: live ones from the board, ended ones from the store. An unavailable board hides live
+//! runs only.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
-//! Removing a session for a caller. Runs at work hold no lock, so those that live in one process are asked of the board.
+//! Removes a session for a caller, unless it is in use.
+//!
+//! Light runs hold no lock in the database, so the board is asked whether one of them uses the
+//! session.
 
 use std::sync::Arc;
 

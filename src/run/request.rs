@@ -1,4 +1,4 @@
-//! What a caller asks of a run, already parsed and within limits of form.
+//! What a caller asks of a run, already parsed and checked for form.
 
 use std::collections::BTreeMap;
 

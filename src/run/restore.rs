@@ -1,4 +1,4 @@
-//! Restoring a run: from a bundle and a plan to the state, the environment and the loop.
+//! Restores a run: turns a bundle and a plan into the state, the environment and the loop.
 
 use std::sync::Arc;
 

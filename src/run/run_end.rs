@@ -1,4 +1,5 @@
-//! The last events of a run that has ended, made of its record and its session: once for all who read them, since they may be large.
+//! The last events of an ended run, made from its record and its session. All readers share them,
+//! since they may be large.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The service that runs agents: its ports, its settings, its end.
+//! The service that runs agents: its ports, its settings and its shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;

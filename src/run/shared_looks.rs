@@ -1,6 +1,8 @@
-//! Looks at runs that many want to take, taken once. A thousand who follow a run that says nothing see what the first of them has seen,
-//! and however many runs are followed, only so many looks go on at once: the store and the board serve others, too. Tenants
-//! share those fairly. A look only reads; it never waits for anything to happen.
+//! Shares reads among those who follow or wait for the same run.
+//!
+//! A thousand readers of a silent run cost one read. At most 8 reads are in flight at once for all
+//! runs, so that the store and the board stay free for other work. Tenants share those fairly. A
+//! read never waits for a change.
 
 use std::collections::HashMap;
 use std::hash::Hash;

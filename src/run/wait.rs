@@ -1,4 +1,4 @@
-//! Waiting for runs: for a change of their status, and for their end. One look serves all who wait for the same run.
+//! Waits for a run to change its status, or to end. All who wait for the same run share one read.
 
 use std::future::pending;
 use std::sync::Arc;

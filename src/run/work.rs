@@ -1,4 +1,6 @@
-//! The work of one execution, that of the run's own agent or that of a subagent: what its loop is made of and what bounds it.
+//! The work of one execution: what its loop is made of and what limits it.
+//!
+//! The run's own agent and each subagent have one. `RunService::agent_loop` makes the loop of both.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Accepting a run into the queue. Once it is accepted nothing of it is lost.
+//! Accepts a run into the queue. An accepted run survives the loss of this process.
 
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};

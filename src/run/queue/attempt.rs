@@ -1,4 +1,7 @@
-//! One worker's attempt at one run of the queue.
+//! One worker's attempt at one queued run.
+//!
+//! The attempt plans the run again as it was accepted, then performs and concludes it as every run.
+//! Its events continue after those of earlier workers. What earlier workers spent still counts.
 
 use std::error::Error;
 use std::sync::Arc;

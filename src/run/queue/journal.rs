@@ -1,4 +1,5 @@
-//! The journal of a run's executions, kept under its lease. What can't be kept keeps the execution from going on.
+//! Persists the journal of a run's executions, under its lease. An execution waits until its
+//! entries are persisted.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! The time by which leases are judged: that of the database, kept between two looks by time that nobody sets.
+//! Database time, extrapolated with the monotonic clock between two reads. Leases expire by it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,11 +1,13 @@
-//! Runs that outlive their connection and their worker: accepted into the queue, leased by a worker, kept, handed back.
+//! Runs that survive their connection and their worker: accepted into the queue, leased, renewed,
+//! released.
 //!
 //! ```text
-//! accept    accept.rs    the run's record, its place in the queue, its idempotency key: one transaction
-//! take      worker.rs    leases runs while there are places for them; quarantine.rs keeps those apart that may end it
-//! attempt   attempt.rs   one worker's work on one run: plan again ─ perform ─ conclude, as for every run
-//! keep      keeper.rs    renews leases, and keeps events and applied messages, beside the work
-//! journal   journal.rs   keeps the steps of executions, under the lease
+//! accept    accept.rs      one transaction: the record, the row in the queue, the idempotency key
+//! lease     worker.rs      leases runs while the worker has free slots
+//!           quarantine.rs  isolates suspected poison runs
+//! attempt   attempt.rs     one worker's work on one run: plan again ─ perform ─ conclude
+//! renew     keeper.rs      renews leases, and persists events, usage and applied messages
+//! journal   journal.rs     persists the steps of executions, under the lease
 //! ```
 
 mod accept;

@@ -1,4 +1,8 @@
-//! Keeps runs apart that may be what ends their workers, so that one which is does not take others with it attempt by attempt. Begins none.
+//! Isolates suspected poison runs: starts at most one of them at a time, so that it does not take
+//! other runs down.
+//!
+//! A run is suspected after two attempts that no worker finished. It counts as harmless once it has
+//! worked for a minute.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What was asked of a run of the queue, as it was accepted: whichever worker begins it, and how often, finds the same.
+//! The stored form of an accepted request, so that each attempt finds the same.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The worker: takes runs from the queue while it has places for them.
+//! The worker: leases runs from the queue while it has free slots.
 
 use std::sync::Arc;
 

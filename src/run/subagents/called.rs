@@ -1,4 +1,4 @@
-//! A call on which another agent works: what is told of it, and how it is answered.
+//! A tool call on which a subagent works: its events and its result.
 
 use std::sync::Arc;
 

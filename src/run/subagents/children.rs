@@ -1,4 +1,4 @@
-//! What subagents have made: sessions on their way to the store, which go there with that of the run or not at all.
+//! The sessions that subagents have made. The run's commit stores all of them, or none.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,5 @@
-//! What another process has kept of subagents: where those at work stand, and the sessions of those that have ended.
+//! Subagents from the journal of an earlier worker: the progress of active ones, and the sessions
+//! of ended ones.
 
 use super::children::{ChildSession, Children};
 use crate::agent::state::{AdditionGap, AgentState};

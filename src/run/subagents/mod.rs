@@ -1,6 +1,14 @@
-//! Subagents: other agents that work on calls of an agent, each in an execution of its own below the one that it works for.
+//! Subagents: other agents that work on tool calls of an agent, each in an execution of its own.
 //!
-//! What they spend is spent of the run, and what they make is published with its session, or not at all.
+//! A subagent is a `Tool` that exists for one execution (`tool.rs`). It holds the `Work` of the
+//! agent above it, and derives its own: the same cancellation and deadline, the hooks of the agents
+//! above, some of their tools, and one level less. Its spending also counts above. All agents of
+//! the team are resolved when the run is planned (`team.rs`), so nothing is looked up during the
+//! run.
+//!
+//! A subagent's tool call is never cut from outside. It ends by itself, with its usage and its
+//! trace. Its session goes to the `Children` of the execution above, and from there into the run's
+//! commit. If it fails, its children are dropped.
 
 mod team;
 

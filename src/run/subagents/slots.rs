@@ -1,9 +1,9 @@
-//! Bounds on the agents that work below a run: how many in all, how many at the same time, and how many in this process.
+//! Limits the subagents below a run: in total, at the same time, and in this process.
 //!
-//! An execution that waits for agents below it does no work, so it lends its slot to one of them at a time. So an execution whose slot
-//! is lent never keeps another one waiting: each chain of waiting executions ends in one that works, and nobody waits for ever. A run's
-//! own execution lends too, so every run can have one subagent at work, however busy the process is. The slots of the process are shared
-//! fairly by tenants.
+//! An execution that waits for subagents does no work, so it lends its slot to one of them. So each
+//! chain of waiting executions ends in one that works, and there is no deadlock. The run's own
+//! execution lends too, so every run can have one active subagent, however busy the process is.
+//! Tenants share the slots of the process fairly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

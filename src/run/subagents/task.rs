@@ -1,4 +1,4 @@
-//! What an agent and a subagent say to each other: the tool's description, the task, and the words that come back.
+//! What an agent and a subagent exchange: the tool's description, the task and the result.
 
 use serde::Deserialize;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The team of a run: all agents that may work below its own, found when the run is planned, so that nothing is missing later.
+//! The team of a run: all agents that may work below its own, resolved when the run is planned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

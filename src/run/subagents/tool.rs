@@ -1,4 +1,5 @@
-//! A subagent as a tool: a call runs its agent in an execution below the caller's, and answers with what that one said.
+//! A subagent as a tool: a call runs the agent in an execution of its own and returns its final
+//! response.
 
 use std::sync::Arc;
 

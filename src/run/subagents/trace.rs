@@ -1,4 +1,5 @@
-//! The trace of a subagent's execution: its steps, kept as they end. Others hear of its events where the caller asks for them.
+//! The trace of a subagent's execution: its steps. Its events are relayed if the caller asks for
+//! them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
