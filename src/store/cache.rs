@@ -1,5 +1,8 @@
-//! Committed bundles in memory. They never change, so only their size in bytes bounds the cache. They may be removed, so that one is
-//! there is believed for a few seconds and then asked again.
+//! A cache of committed bundles in memory.
+//!
+//! Bundles never change, so entries never expire; only their size is bounded. A session can be
+//! removed, so its existence is checked again after 5 seconds. A hot session is continued without
+//! reading its bundle.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a draft must be before it is published. No SQL: what only the database can tell, the engines find out.
+//! Checks a draft before it is published. No SQL; the engines check what only the database knows.
 
 use std::collections::BTreeMap;
 

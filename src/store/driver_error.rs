@@ -1,4 +1,4 @@
-//! What the driver's errors mean: whether trying again may help, and whether a key was taken. No SQL.
+//! Interprets the driver's errors: whether a retry may help, and whether a key was taken. No SQL.
 
 use std::error::Error as StdError;
 

@@ -1,4 +1,4 @@
-//! An API key as stores keep it: never the secret, only its hash.
+//! An API key as stores retain it: its hash, never the secret.
 
 use std::fmt;
 use std::str::FromStr;

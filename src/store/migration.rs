@@ -1,4 +1,5 @@
-//! The versions of the schema. Each engine has its own statements for the same list; a version never changes once released.
+//! The versions of the schema. Each engine has its own statements for the same list. A released
+//! version never changes.
 
 use super::error::StoreError;
 

@@ -1,15 +1,33 @@
-//! Storage as traits: sessions, runs, agents and keys. [`open()`] gives one of two stores, on PostgreSQL or on SQLite, and one
-//! contract suite states what both promise. No agent logic, no HTTP; no transaction is ever open across a call of anything else.
+//! Storage as traits: sessions, runs, agents and keys.
+//!
+//! [`open()`] returns a store on PostgreSQL or on SQLite. One contract suite tests what both
+//! promise. Contains no agent logic and no HTTP. No transaction is open across a call of another
+//! module.
 //!
 //! | looking for | go to |
 //! |---|---|
-//! | what a store promises, and its errors | `traits.rs`, `query.rs`, `key.rs`, `queue.rs`, `retention.rs`, `error.rs` |
+//! | what a store promises, and its errors | `traits.rs`, `queue.rs`, `retention.rs`, `error.rs` |
 //! | how a store is opened, and the cache before it | `open.rs`, `cache.rs`, `weight.rs` |
-//! | what is checked and made ready before a write | `draft.rs`, `publication.rs`, `new_run.rs`, `new_end.rs`, `new_queued_run.rs` |
-//! | the bytes in a payload | `codec/` |
-//! | a row, and what it becomes | `rows/` |
-//! | a statement that both engines run | `sql/` |
-//! | what an engine does its own way: connect, migrate, commit, lease, wake workers | `postgres/`, `sqlite/`, `wake_ups.rs` |
+//! | checks and encoding before a write | `draft.rs`, `publication.rs`, `new_end.rs` |
+//! | the bytes of a payload | `codec/` |
+//! | rows and their domain types | `rows/` |
+//! | statements that both engines share | `sql/` |
+//! | what each engine does in its own way | `postgres/`, `sqlite/` |
+//!
+//! # History
+//!
+//! History is append-only and stored by branch. `(branch, position)` names a segment: the messages
+//! that one session added.
+//!
+//! - A commit whose parent is at `(B, p)` inserts `(B, p+1)`.
+//! - If that position is taken, the parent was already continued. The commit then opens a new
+//!   branch that points at `(B, p)`.
+//!
+//! So the primary key arbitrates between racing continuations. A fork copies nothing. A linear
+//! conversation of any length is one range scan of an index, and a load takes at most two round
+//! trips.
+//!
+//! The database rejects every update of sessions, segments, branches, states and agent versions.
 
 mod error;
 mod key;

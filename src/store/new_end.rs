@@ -1,4 +1,4 @@
-//! The end of a run made ready: its record, and what is written with it. No SQL.
+//! The end of a run, encoded for its rows: its record, and what is written with it. No SQL.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A run that is to be accepted, made ready for its rows. No SQL.
+//! A run to be accepted, encoded for its rows. No SQL.
 
 use super::codec::{EncodeError, Payload, encode_request};
 use super::error::StoreError;

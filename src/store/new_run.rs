@@ -1,4 +1,4 @@
-//! The record of a run made ready for its row, and how it is bound. No SQL.
+//! The record of a run, encoded for its row, and its bindings. No SQL.
 
 use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! Opening a store by the address of its database.
+//! Opens a store by the address of its database.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Telling operators of an outage once, however often something is tried meanwhile.
+//! Logs an outage once, however often an operation is retried meanwhile.
 
 use std::error::Error;
 

@@ -1,4 +1,5 @@
-//! The outbox as a trait: webhooks that are written with what they tell of, and sent afterwards until they are delivered.
+//! The outbox as a trait: webhook messages, written with the event that they report, and sent until
+//! they are delivered.
 
 use std::fmt;
 

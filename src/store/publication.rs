@@ -1,4 +1,9 @@
-//! A commit made ready: validated, hashed and encoded, the same for every engine. No SQL.
+//! A commit, validated, hashed and encoded, the same for every engine. No SQL.
+//!
+//! A subagent's session is a session of its own: `subagent_of` names the session of the agent that
+//! started it. It is committed together with the run's session (`Commit::children`). The conflict
+//! policy applies to the run's own session only. If a subagent continues a session that was already
+//! continued, it forks.
 
 use std::sync::Arc;
 

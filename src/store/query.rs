@@ -1,4 +1,4 @@
-//! What lists are asked for. All lists page by key, newest first.
+//! The filters and pages of lists. All lists page by key, newest first.
 
 use crate::clock::Timestamp;
 use crate::ids::SessionId;

@@ -1,8 +1,13 @@
-//! The queue of runs as traits: who may work on which run, how far it has come, and what its callers want of it.
+//! The queue of runs as traits: who may work on which run, how far it is, and what its callers
+//! want.
 //!
-//! A run that outlives its connection has a row in the queue from its acceptance to its end. A worker *leases* it: the lease has a
-//! number, the fence, that grows with each lease of the run, and everything that a worker writes names it. So a worker that was
-//! taken over writes nothing any more, whatever it believes, and clocks decide only when a run is taken over.
+//! A queued run has a row in the queue from its acceptance to its end. A worker *leases* the run.
+//! Each lease has a number, the *fence*, which grows with each lease of the run, and also when a
+//! lease is released. Every write of a worker names its fence. So a worker that lost its lease
+//! writes nothing more, even if it was frozen or its clock is wrong.
+//!
+//! Leases expire by the database's time. Clocks only decide when a run is taken over, never who may
+//! write.
 
 use std::fmt;
 use std::sync::Arc;

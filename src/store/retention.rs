@@ -1,8 +1,10 @@
-//! Retention as a trait: what is removed, when, and that nothing goes which a kept session needs.
+//! Retention as a trait: what is removed and when. Nothing that a retained session needs is ever
+//! removed.
 //!
-//! A session that is removed leaves its segment as long as a kept session's line passes through it, and a row that says so, by which
-//! the line is walked and verified. All else of it goes at once: its run with steps, events and messages, its subagents' sessions, and
-//! the states that no other session has.
+//! A removed session leaves two things as long as a retained session descends from it. Its segment
+//! stays, since the descendant's history contains it. A row in `removed_sessions` stays, so that
+//! lineage and verification can walk through it. Everything else is removed at once: its run with
+//! steps, events and messages, its subagents' sessions, and the states that no other session has.
 
 use std::fmt;
 use std::ops::AddAssign;

@@ -1,4 +1,5 @@
-//! Threads as a trait: named pointers to sessions. Runs move them in the transaction of their commit.
+//! Threads as a trait: named pointers to sessions. A run moves its thread in the transaction of its
+//! commit.
 
 use std::fmt;
 

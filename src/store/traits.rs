@@ -1,4 +1,7 @@
-//! The storage traits. Names are `noun_verb`; a lookup answers `None` for what is not there or belongs to another tenant.
+//! The storage traits.
+//!
+//! Methods are named `noun_verb`. A lookup returns `None` for a row that is missing or belongs to
+//! another tenant.
 
 use std::fmt;
 use std::iter;

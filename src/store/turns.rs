@@ -1,4 +1,7 @@
-//! Turns of those who want the same thing: one after the other, as they came.
+//! Queues callers that need the same key, so that they go one at a time, in order.
+//!
+//! Requests that would wait for the same database lock, of a tenant or of a thread, wait here
+//! first, so they do not occupy connections.
 
 use std::collections::HashMap;
 use std::hash::Hash;

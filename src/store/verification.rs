@@ -1,4 +1,5 @@
-//! Verification: all hashes of a line of sessions, computed again from stored bytes. No SQL; engines feed it their rows.
+//! Verification: recomputes all hashes of a session and its ancestors from stored bytes. No SQL;
+//! engines supply the rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 

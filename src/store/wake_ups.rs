@@ -1,4 +1,4 @@
-//! Wake-ups of workers that may have something to do: any number of readers, and what comes while a reader is at work counts once.
+//! Wake-ups of workers within this process. Wake-ups that arrive while a worker is busy count once.
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;

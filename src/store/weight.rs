@@ -1,7 +1,8 @@
-//! How much memory a bundle, the definition of an agent, or what is to be written takes. An estimate from the sizes of its parts, within a
-//! factor of two; it asks no allocator.
+//! Estimates the memory of a bundle, of a definition, or of data to be written, within a factor of
+//! two.
 //!
-//! JSON in memory may take a hundred times the bytes of its text, so the text's length tells nothing.
+//! JSON in memory can take a hundred times the bytes of its text, so the text's length is not
+//! enough. The estimates are computed from the sizes of the parts; no allocator is asked.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The messages of webhooks: JSON that is sent byte for byte as it was written, since it is signed.
+//! Webhook messages: JSON that is stored and sent byte for byte, since it is signed.
 
 use super::DELIVERY_VERSION;
 use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, open_payload};

@@ -1,5 +1,5 @@
-//! What payloads hold beside histories and agent states: contexts, environments, outputs, steps and definitions as JSON. Bytes are
-//! encoded once, and hashed as they are stored.
+//! Contexts, environments, outputs, steps and definitions as JSON. Bytes are encoded once, and
+//! hashed as they are stored.
 
 use std::sync::Arc;
 

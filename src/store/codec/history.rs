@@ -1,4 +1,5 @@
-//! Segments back to a history. They may arrive in any order; a gap is an error, never a shorter history.
+//! Builds a history from its segments. They may arrive in any order. A gap is an error, never a
+//! shorter history.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What is kept of runs that have not ended: requests, entries of journals, events and messages to runs at work, all as JSON.
+//! The data of runs that have not ended, as JSON: requests, journal entries, events and messages to
+//! active runs.
 
 use std::sync::Arc;
 

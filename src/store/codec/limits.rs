@@ -1,4 +1,5 @@
-//! The limits of API keys: JSON with a version. A limit that this version does not know is an error, since it would not bind.
+//! The limits of API keys as versioned JSON. An unknown limit is an error, since it would not be
+//! enforced.
 
 use serde::{Deserialize, Serialize};
 

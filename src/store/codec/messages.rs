@@ -1,4 +1,5 @@
-//! Lists of messages as JSON arrays: what segments and the outputs of runs hold. What a later version wrote is kept with each message.
+//! Lists of messages as JSON arrays, for segments and the outputs of runs. Unknown fields are
+//! retained with each message.
 
 use std::io;
 use std::sync::Arc;

@@ -1,6 +1,13 @@
-//! Stored forms: the only owner of what the payload columns hold. No SQL.
+//! Stored forms: the only owner of the bytes in payload columns. No SQL.
 //!
-//! A form that changes gets a new version and a decoder for each older one, since committed rows are never rewritten.
+//! Each form has a schema version. A changed form gets a new version, and a decoder for each older
+//! one, since committed rows are never rewritten. Each payload also states its compression. Most
+//! payloads are names of fields, so zstd uses a dictionary of them (`dictionary_1.txt`).
+//!
+//! *Data of a later version* is retained: an `Unread` (`json/unread.rs`) beside each message, step,
+//! execution, state and stored context contains what this version can't read, and it is written
+//! again. Two things are rejected instead: a message of an unknown role, which could not be sent to
+//! any provider, and a definition with an unknown setting, which would not be obeyed.
 
 mod delivery;
 mod documents;

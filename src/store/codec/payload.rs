@@ -1,4 +1,5 @@
-//! Payloads: bytes with a version and an encoding, compressed where that is worth it. Knows nothing of what they mean.
+//! Payloads: bytes with a version and an encoding, compressed if that saves enough. Knows nothing
+//! of their meaning.
 
 use std::borrow::Cow;
 use std::cell::RefCell;

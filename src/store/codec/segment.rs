@@ -1,4 +1,5 @@
-//! A segment in its stored form, for those who measure it or look at it. Stores write their columns themselves.
+//! A segment in its stored form, for benchmarks and inspection. Stores write their columns
+//! themselves.
 
 use std::sync::Arc;
 

@@ -1,5 +1,11 @@
-//! Publishing sessions on PostgreSQL: one statement each, all or nothing. Only a run that was in the queue, or publishes its
-//! subagents' sessions, too, or tells others of its end, needs a transaction around them.
+//! Publishes sessions on PostgreSQL, all or nothing.
+//!
+//! One statement inserts the segment, the states, the session and the run's record. A commit needs
+//! a transaction of several statements if the run was queued, moves a thread, has subagents'
+//! sessions, or reports its end to a webhook.
+//!
+//! The statement shares the parent's row (`for share`), so no removal can take the parent
+//! meanwhile. A state that may already exist is inserted under the lock of its hash.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Connecting to PostgreSQL.
+//! Connects to PostgreSQL.
 
 use std::net::IpAddr;
 use std::str::FromStr as _;

@@ -1,4 +1,4 @@
-//! Shared statements on PostgreSQL: each in autocommit, on any connection of the pool.
+//! Runs the shared statements on PostgreSQL: each in autocommit, on any connection of the pool.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Migrations on PostgreSQL: all missing ones in one transaction, so that a failure leaves the schema as it was.
+//! Migrations on PostgreSQL: all missing ones in one transaction, so an error leaves the schema as
+//! it was.
 
 use sqlx::{Connection as _, PgConnection};
 

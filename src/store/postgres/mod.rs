@@ -1,8 +1,9 @@
 //! The store on PostgreSQL 15 or newer.
 //!
-//! Every operation is one or two statements in autocommit, prepared and cached: a commit is a single statement with data-modifying
-//! parts, so it is atomic, takes one round trip, and a caller that goes away can't leave a transaction open on a pooled connection. What
-//! takes several, such as the commit of a queued run, is a transaction in a task of its own, which no caller can cancel.
+//! Every operation is one or two prepared statements in autocommit. A plain commit is one statement
+//! with data-modifying CTEs. So it is atomic and takes one round trip, and a cancelled caller can't
+//! leave a transaction open on a pooled connection. An operation of several statements, such as the
+//! commit of a queued run, is a transaction in its own task, which no caller can cancel.
 
 mod connect;
 mod migrate;

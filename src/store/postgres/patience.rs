@@ -1,5 +1,5 @@
-//! How long an answer of PostgreSQL is waited for. A connection that has gone silent would never answer, and whoever waits for it holds
-//! what others need: a place in the pool, a run, a reader's turn.
+//! Timeouts for PostgreSQL. A silent connection would never respond, and its caller holds what
+//! others need: a connection, a run, a reader's turn.
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
-//! Accepting and leasing runs on PostgreSQL: one statement each, beside those that a thread takes.
+//! Accepts and leases runs on PostgreSQL, with one statement each.
+//!
+//! Accepting takes a transaction instead if the run is on a thread, or if its tenant's waiting runs
+//! are limited. Leasing uses `for update skip locked`, so concurrent workers do not wait for each
+//! other.
 
 use sqlx::FromRow as _;
 

@@ -1,11 +1,16 @@
-//! Transactions that remove sessions and what they leave, beside commits.
+//! Transactions on PostgreSQL that remove sessions and their remains, concurrently with commits.
 //!
-//! Whoever makes something depend on a session shares its row until the end of the transaction. A removal locks the rows of what it chooses,
-//! passes over those that are shared, and then chooses again, with a snapshot from after the locks: what has come to be needed meanwhile
-//! stays. Who comes later waits for the removal of that session, and finds it gone.
+//! *Sessions.* Every statement that makes something depend on a session shares that session's row
+//! until its transaction ends. A removal locks the rows that it selects, and skips shared ones
+//! (`for update skip locked`). Then it selects again, with a snapshot from after the locks. So what
+//! has come to be needed meanwhile stays. A later commit waits for the removal of that one session,
+//! and finds it gone.
 //!
-//! Whoever writes a state that may be there already holds the state's lock before it looks; a removal of states passes over those whose
-//! lock is held.
+//! *States* are shared by their content. A writer of a state that may already exist takes the lock
+//! of its hash first. A removal of states skips those whose lock is held.
+//!
+//! *Removals* run one at a time on all replicas, under an advisory lock, since each locks many rows
+//! in no fixed order.
 
 use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;

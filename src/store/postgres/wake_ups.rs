@@ -1,11 +1,13 @@
-//! Wake-ups over PostgreSQL's notifications, to the workers of all processes. They may be lost, so workers poll as well.
+//! Wake-ups over PostgreSQL notifications, to the workers of all processes. They can be lost, so
+//! workers also poll.
 //!
-//! They are sent after the commit, by one task of the store. A transaction that notifies holds a lock of the whole server from before
-//! its commit is written until that is on disk ([`NOTIFY`](https://www.postgresql.org/docs/current/sql-notify.html) keeps the order
-//! of commits), so runs would be accepted one by one, each with a sync of its own. One notification stands for all commits that came
-//! while the one before it was under way.
+//! One task of the store sends them, after the commit. One notification serves all commits that
+//! arrived while the previous one was in flight. They are not part of the commits, because a
+//! transaction that notifies holds a lock of the whole server until its commit is on disk
+//! ([`NOTIFY`](https://www.postgresql.org/docs/current/sql-notify.html) preserves the order of
+//! commits). Runs would then be accepted one by one, each with a sync of its own.
 //!
-//! One connection of its own listens for all of a store's streams.
+//! One dedicated connection listens for all streams of a store.
 
 use std::error::Error as StdError;
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! Rows of `webhook_deliveries`: the record that lists show, and the message beside it.
+//! Rows of `webhook_deliveries`: the record in lists, and the message beside it.
 
 use uuid::Uuid;
 

@@ -1,4 +1,5 @@
-//! Rows of both engines and how they become domain values. A bad row names its table, column and id. No SQL.
+//! Rows of both engines and their conversion to domain types. An error names table, column and id.
+//! No SQL.
 
 mod agent;
 mod delivery;

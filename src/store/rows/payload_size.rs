@@ -1,4 +1,5 @@
-//! How large a stored payload is, without reading it: a compressed one begins with the number of its bytes.
+//! The size of a stored payload, without reading it: a compressed payload begins with its
+//! uncompressed size.
 
 use super::from_row;
 use crate::store::codec::full_length;

@@ -1,4 +1,5 @@
-//! Rows of `run_journal`, `run_events` and `run_messages`: what is kept of runs that have not ended.
+//! Rows of `run_journal`, `run_events` and `run_messages`: the progress of runs that have not
+//! ended.
 
 use std::sync::Arc;
 

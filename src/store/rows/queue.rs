@@ -1,4 +1,4 @@
-//! Rows of `run_queue`: leases, with what their workers need to know.
+//! Rows of `run_queue`: leases, with what their workers need.
 
 use std::cmp::Reverse;
 use std::error::Error as StdError;

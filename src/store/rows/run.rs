@@ -1,4 +1,4 @@
-//! Rows of `runs`: the summary that lists show, and the payloads beside it.
+//! Rows of `runs`: the summary in lists, and the payloads beside it.
 
 use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! Rows of `history_segments`; the payload is borrowed, since a long history has many of them.
+//! Rows of `history_segments`. The payload is borrowed, since a long history has many rows.
 
 use uuid::Uuid;
 

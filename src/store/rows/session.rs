@@ -1,4 +1,4 @@
-//! Rows of `sessions`, alone and with the two states that they address.
+//! Rows of `sessions`, alone and with their two states.
 
 use std::sync::Arc;
 

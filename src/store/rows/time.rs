@@ -1,4 +1,4 @@
-//! Instants in rows: `timestamptz` in PostgreSQL, microseconds since 1970 in SQLite.
+//! Times in rows: `timestamptz` in PostgreSQL, microseconds since 1970 in SQLite.
 
 use chrono::DateTime;
 use sqlx::encode::IsNull;

@@ -1,4 +1,5 @@
-//! Column lists that several statements share, as literals for `concat!`. The tables go by the aliases `s` and `r`.
+//! Column lists that several statements share, as literals for `concat!`. They use the table
+//! aliases `s` and `r`.
 
 /// The columns of `rows::SessionRow`.
 macro_rules! session_columns {

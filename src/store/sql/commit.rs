@@ -1,4 +1,5 @@
-//! What the commits of both engines share: why an attempt is refused, the search for the session in the way, and the answer.
+//! What the commits of both engines share: the checks, the search for a conflicting session, and
+//! the result.
 
 use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! A connection inside a transaction, for what takes several statements and is the same on both engines.
+//! A connection inside a transaction, for operations of several statements that both engines share.
 
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;

@@ -1,4 +1,5 @@
-//! Leasing deliveries that are due. What is passed over may be much, so little of it is read.
+//! Leases due webhook deliveries. Many may have to be skipped, so the statement reads little of
+//! each.
 
 use super::columns::delivery_columns;
 use super::engine::Engine;

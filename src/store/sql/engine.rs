@@ -1,4 +1,4 @@
-//! What the shared statements ask of an engine.
+//! What the shared statements require of an engine.
 
 use std::fmt;
 use std::sync::Arc;

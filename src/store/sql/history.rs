@@ -1,7 +1,10 @@
-//! Reading histories: bundles in two statements, messages by their index in one. What lies around the wanted messages is not read: the
-//! segments that hold the first and the last of them are searched for, by halves, in the order of their key.
+//! Reads histories: bundles in two statements, messages by index in one.
 //!
-//! Each statement finds the place of the session itself. Once a session is removed, its place may become another's.
+//! A compacted history is read from its `history_start`. A binary search in the order of the key
+//! finds the segments of the first and the last wanted message, so other segments are not read.
+//!
+//! Each statement looks up the session's position itself, because the position of a removed session
+//! can be reused.
 
 use std::ops::Range;
 use std::sync::Arc;

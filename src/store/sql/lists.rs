@@ -1,4 +1,4 @@
-//! Lists of sessions. No statement here reads a payload column.
+//! Lists of sessions. No statement in this file reads a payload column.
 
 use uuid::Uuid;
 

@@ -1,7 +1,7 @@
-//! What both engines run to the letter: each statement once, and all the traits but the commit made of them.
+//! What both engines run unchanged: each statement once, and all traits except the commit.
 //!
-//! An [`Engine`] carries a [`Statement`] to its database and answers with rows. Every engine thereby reads sessions and keeps
-//! runs, agents and keys; what it must say in words of its own stands in `postgres/` or `sqlite/`.
+//! An [`Engine`] sends a [`Statement`] to its database and returns rows. What an engine words in
+//! its own way is in `postgres/` or `sqlite/`.
 
 mod connection;
 mod engine;

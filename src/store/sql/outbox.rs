@@ -1,4 +1,4 @@
-//! The outbox. Lists read no message.
+//! The outbox. Lists do not read messages.
 
 use super::columns::delivery_columns;
 use super::connection::{Connection, Ended};

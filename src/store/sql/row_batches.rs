@@ -1,8 +1,11 @@
-//! Reads rows with large payloads, and decodes them in batches beside the async workers while more rows are read.
+//! Reads rows with large payloads, and decodes them in batches beside the async workers while more
+//! rows arrive.
 //!
-//! Up to [`MAX_BUFFERED_BYTES`] of a read wait to be decoded, and on SQLite the 50 rows that its driver reads ahead. When they are full, the
-//! read waits for a processor with its connection open. A tenant may have few reads in that state (`Engine::waiting_reads`). Any other read
-//! drops what it has read, drains the rest of its result, waits for its turn and starts again.
+//! Up to [`MAX_BUFFERED_BYTES`] of a read wait to be decoded; on SQLite, also the 50 rows that its
+//! driver reads ahead. When the buffer is full, the read waits for a processor with its connection
+//! open. Reads in that state share half of the connections, fairly by tenant
+//! (`Engine::waiting_reads`). Any other read drains its result, waits for its turn and starts
+//! again.
 
 use std::mem::take;
 use std::sync::Arc;

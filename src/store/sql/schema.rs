@@ -1,4 +1,4 @@
-//! The version of the schema, as a database states it.
+//! The version of the schema in the database.
 
 use super::engine::Engine;
 use super::statement::Statement;

@@ -1,4 +1,4 @@
-//! Reading sessions: the trait, and the small statements that more than one file needs.
+//! Reads sessions: the trait, and small statements that several files need.
 
 use std::ops::Range;
 use std::sync::Arc;

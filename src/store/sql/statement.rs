@@ -1,4 +1,5 @@
-//! A statement and its values, before an engine makes a query of them. The text is put together of literals only.
+//! A statement and its values, before an engine turns them into a query. The text consists of
+//! literals only.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Verification: four statements, whatever the depth, and one more where ancestors were removed. Payloads are checked in
-//! [batches](super::row_batches).
+//! Verification in four statements at any depth, and one more if ancestors were removed. Payloads
+//! are checked in [batches](super::row_batches).
 
 use super::columns::{ancestors, line_of_place, removed_session_columns, session_columns};
 use super::engine::Engine;

@@ -1,4 +1,5 @@
-//! Publishing sessions on SQLite: one transaction each, in a task of its own.
+//! Publishes sessions on SQLite: one `begin immediate` transaction on the writer connection, in a
+//! task that no caller cancels.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Opening the file.
+//! Opens the file.
 
 use std::fs::Permissions;
 use std::io;

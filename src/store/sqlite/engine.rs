@@ -1,4 +1,5 @@
-//! Shared statements on SQLite: reads on any reader, writes on the one writer in tasks that no caller cancels.
+//! Runs the shared statements on SQLite: reads on any reader, writes on the one writer in tasks
+//! that no caller cancels.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Whether the file that is open is still the one at its path.
+//! Checks that the open file is still the one at its path.
 //!
-//! A file that was removed lives on for those who have it open. What they write goes with them.
+//! A deleted file remains usable for processes that have it open, but what they write is lost.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,6 +1,6 @@
-//! The store on SQLite: one file, one writing connection, and readers beside it that never wait for it.
+//! The store on SQLite: one file, one writer connection, and readers that never wait for it.
 //!
-//! Writes run in tasks of their own, so a caller that goes away can't leave a transaction half done.
+//! Each write runs in its own task, so a cancelled caller can't leave a transaction half done.
 
 mod connect;
 mod file;

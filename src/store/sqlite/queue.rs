@@ -1,4 +1,5 @@
-//! Leasing runs on SQLite, which returns no rows of one statement to another: several statements in a transaction.
+//! Leases runs on SQLite. A statement there can't pass its rows to another, so this takes several
+//! statements in a transaction.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The values that the golden files hold. They never change: a field that is new has its default here, or gets a value of its own.
+//! The values in the golden files. They never change. A new field has its default here, or a
+//! fixture of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,8 @@
-//! The golden files in `tests/golden`: what each version of each payload looks like. A file of a version is never changed.
+//! The golden files in `tests/golden`: each version of each payload. The file of a version never
+//! changes.
 //!
-//! `KIND-vN.json` is what version N wrote of the fixture, and `KIND-future.json` what a later version might write.
+//! `KIND-vN.json` is what version N writes of the fixture. `KIND-future.json` is what a later
+//! version might write.
 
 mod fixtures;
 

@@ -1,4 +1,14 @@
-//! The rows of a run that is accepted. PostgreSQL takes all of them in one statement, SQLite one after the other.
+//! Inserts the rows of an accepted run. PostgreSQL inserts all of them in one statement, SQLite one
+//! after the other.
+//!
+//! *The order of the queue* is in its rows. An accepted run gets a *turn*: the one after the last
+//! of its tenant's waiting runs, and no earlier than the first waiting turn of all. Leasing goes by
+//! turn and id. So tenants alternate, and no tenant catches up on turns from before its first run.
+//!
+//! *Priorities.* A turn belongs to the tenant. The lease goes to the tenant's run of the highest
+//! priority, and the two rows swap turns. So a priority counts within a tenant and gains it no
+//! turn. If the operator lets priorities count among all tenants (`queue.priority`), the priority
+//! is also the run's *level*. The rules above then hold within each level.
 
 use sqlx::{PgConnection, Row as _};
 

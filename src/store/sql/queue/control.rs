@@ -1,4 +1,4 @@
-//! What callers want of runs that have not ended.
+//! Stops and cancellations of runs that have not ended.
 
 use crate::ids::RunId;
 use crate::record::RunControl;

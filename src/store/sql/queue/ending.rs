@@ -1,4 +1,5 @@
-//! The end of runs: what is written with the record, and who comes next.
+//! The end of queued runs: writes the record and what belongs to it, and releases the next run of
+//! the thread.
 
 use uuid::Uuid;
 

@@ -1,4 +1,9 @@
-//! Accepting runs: the record, the place in the queue and the idempotency key, all or nothing.
+//! Accepts runs: the record, the queue row and the idempotency key, all or nothing.
+//!
+//! *Threads.* One run at a time is active on a thread. Accepting a run on a thread and ending one
+//! both begin with an advisory lock on the thread's name. So the end of the active run sees who
+//! waits, and a new run sees whether one is active. Waiting runs are held in the queue. The end of
+//! the active run releases the first of them.
 
 use uuid::Uuid;
 

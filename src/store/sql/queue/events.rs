@@ -1,4 +1,4 @@
-//! Events of queued runs, several in a row.
+//! Events of queued runs, several per row.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Idempotency keys: what a repeated request is answered with.
+//! Idempotency keys: the response to a repeated request.
 
 use uuid::Uuid;
 

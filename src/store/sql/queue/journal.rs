@@ -1,4 +1,4 @@
-//! Journals: how far executions have come.
+//! Journals: the progress of executions.
 
 use super::lease::is_leased;
 use crate::ids::RunId;

@@ -1,4 +1,8 @@
-//! Leases: taking runs, keeping them and giving them back.
+//! Leases: leasing, renewing and releasing runs.
+//!
+//! Renewal skips locked rows, so that one slow transaction does not stop the renewal of other
+//! leases. A skipped lease is renewed soon after. A released run takes the earliest waiting turn of
+//! its level, so it is leased again soon. A deferred run keeps its turn.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Messages to runs at work.
+//! Messages to active runs.
 
 use super::lease::is_leased;
 use crate::clock::Timestamp;

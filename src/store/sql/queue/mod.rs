@@ -1,4 +1,23 @@
-//! The queue: runs that have not ended, who works on them, how far they have come and what callers want of them.
+//! The queue on both engines: runs that have not ended, their leases, their progress, and what
+//! callers want of them.
+//!
+//! A queued run has a row in `run_queue` until its end, and a row in `runs` beyond it. Every append
+//! to its journal, its events or its messages locks the queue row in share mode for that one
+//! statement, and checks the fence.
+//!
+//! The end of a run is one transaction (`ending.rs`), in this order:
+//!
+//! 1. It deletes the queue row, and so waits for appends in flight. They are visible to the rest of
+//!    the transaction, and nothing is appended later.
+//! 2. The next run on the thread may begin. This precedes the thread, since leasing locks rows of
+//!    the queue and then of threads.
+//! 3. The thread moves, if it still points where the run began.
+//! 4. The record gets its final form. The journal is deleted. Messages that were not applied become
+//!    too late.
+//! 5. The last events, the webhook messages and the sessions are inserted.
+//!
+//! An end that finds no row of its fence has either lost its lease, or repeats an attempt whose
+//! response was lost. In the second case the session with the same root hash already exists.
 
 mod acceptance;
 mod enqueue;

@@ -1,5 +1,7 @@
-//! Leased runs that can't be read: what a later version has written waits for that one, and all else ends after some attempts. It is ended by
-//! its keys alone, since nothing else of it is to be relied on.
+//! Handles leased runs that this version can't read.
+//!
+//! A run of a later version waits for that version. Any other unreadable run ends after some
+//! attempts. It is ended by its keys alone, since nothing else in its row can be trusted.
 
 use std::error::Error as StdError;
 

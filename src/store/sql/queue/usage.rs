@@ -1,4 +1,4 @@
-//! What a run has used while it works.
+//! The usage of a run, persisted while it is active.
 
 use crate::record::RunStatus;
 use crate::store::error::StoreError;

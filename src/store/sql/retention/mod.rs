@@ -1,7 +1,12 @@
-//! Retention on both engines: the steps of a sweep, explicit removals, and what a sweep would do.
+//! Retention on both engines: the steps of a sweep, explicit removals, and the preview of a sweep.
 //!
-//! A session is removed in one transaction: its row in `removed_sessions` is made first, and all else is found by it. See
-//! `selection.rs` for which sessions go, `removal.rs` for what goes with them, `reclaim.rs` for the segments and states that they leave.
+//! A session is removed in one transaction: first its row in `removed_sessions` is inserted, and
+//! then everything else is found by that row. `selection.rs` selects the sessions, `removal.rs`
+//! removes what belongs to them, and `reclaim.rs` removes the segments and states that they leave.
+//! A sweep and `gc --dry-run` use the same selection.
+//!
+//! A commit looks up its parent in the statement that publishes. So a removed session is never
+//! continued.
 
 mod plan;
 mod reclaim;

@@ -1,4 +1,4 @@
-//! What a whole sweep would remove, counted in one statement that changes nothing.
+//! Counts what a whole sweep would remove, in one statement that changes nothing.
 
 use super::Cutoffs;
 use super::remains::is_recent;

@@ -1,6 +1,11 @@
-//! Reclaiming what removed sessions leave. A session and its segment have the same tree, so a removed session's segment is needed as
-//! long as any session, kept or removed, continues it; what nothing continues goes, and then what it continued is looked at. States of
-//! removed sessions go unless a session that is there has them.
+//! Reclaims what removed sessions leave: segments and states.
+//!
+//! Sessions and segments have the same tree. So the segment of a removed session is needed as long
+//! as any session continues it, retained or removed. What nothing continues is reclaimed from its
+//! leaf upwards, by the index of parents. No search for unreferenced segments is needed.
+//!
+//! States of removed sessions wait in `removed_states`. A removal deletes a state once it gets the
+//! state's lock and finds no session that uses it.
 
 use super::removal::{OPERATION, taken};
 use crate::store::error::StoreError;

@@ -1,4 +1,5 @@
-//! What else is too old: records of runs without a session, events, messages to runs, deliveries, idempotency keys.
+//! Removes other expired rows: records of runs without a session, events, messages to runs,
+//! deliveries and idempotency keys.
 
 use super::Cutoffs;
 use super::removal::taken;

@@ -1,4 +1,8 @@
-//! Removing sessions: what goes with them, and the removal of one that a caller names.
+//! Removes sessions with what belongs to them, and the session that a caller names.
+//!
+//! For a named session, its tree is walked once, outside any transaction. Then about 100 sessions
+//! are removed per transaction, from the leaves upwards. Each transaction checks for itself that
+//! nothing else depends on what it removes.
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
-//! Which sessions go: as tables that statements begin with. Each ends with `going`, which names sessions by `tenant` and `session_id`;
-//! those of a `family`, of which each row names the `top_id`, go together.
+//! Selects the sessions to remove, as tables that statements begin with.
+//!
+//! Each selection ends with a table `going` of `tenant` and `session_id`. A row of `family` names
+//! the `top_id` of its family; a family is removed as a whole.
 
 use uuid::Uuid;
 

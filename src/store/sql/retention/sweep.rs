@@ -1,4 +1,5 @@
-//! The steps of a sweep: sessions that are too old, sessions that threads have left behind, what those leave, and all else.
+//! The steps of a sweep: sessions that are too old, old sessions of threads, their remains, and
+//! other expired rows.
 
 use uuid::Uuid;
 

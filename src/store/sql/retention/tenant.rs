@@ -1,4 +1,5 @@
-//! Removing all of a tenant: table by table, first what lets it do more.
+//! Removes all data of a tenant, table by table. The tables that would let it continue its work go
+//! first.
 
 use crate::store::error::StoreError;
 use crate::store::sql::{Engine, Statement};
