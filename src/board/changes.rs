@@ -1,4 +1,4 @@
-//! Who waits for a change of which run. Costs nothing for runs that nobody waits for.
+//! Notifies readers that wait for a change of a run. A run without readers costs nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;

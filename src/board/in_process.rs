@@ -1,4 +1,4 @@
-//! The board of a service that runs alone: maps in memory. It also holds what a shared board knows of its own process.
+//! The board of a single process: maps in memory. A shared board also uses it for its own process.
 
 use std::collections::BTreeMap;
 use std::future::ready;

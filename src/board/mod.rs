@@ -1,4 +1,12 @@
-//! The board: which runs are live and where they stand. Everything on it can be rebuilt from the store; nothing on it is a promise.
+//! The board: shows which runs are live, where they stand, and their events.
+//!
+//! The board is best effort: the store can supply everything on it, and nothing depends on it. Each
+//! process holds its own runs and their events in memory (`in_process.rs`, `events/`). That memory
+//! is authoritative for its runs and is read first. Redis (`redis/`) adds the runs of other
+//! processes, and is never the only copy of anything.
+//!
+//! A reader that waits for a change is registered when it asks (`changes.rs`). So it asks first,
+//! then reads, then waits, and misses nothing.
 
 mod changes;
 mod events;

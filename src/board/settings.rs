@@ -1,4 +1,4 @@
-//! How much a board keeps of what runs tell.
+//! How much the board retains of the events of runs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A value per group of runs, so that runs seldom wait for each other's lock.
+//! A value per group of runs, so that runs rarely wait for each other's lock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Signals to runs, within this process.
+//! Signals to runs within this process.
 
 use futures_util::StreamExt as _;
 use futures_util::future::ready;

@@ -1,4 +1,4 @@
-//! The events of one run that are kept: from some event on to the last, without gaps.
+//! The retained events of one run: from some event to the last, without gaps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

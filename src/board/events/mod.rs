@@ -1,5 +1,9 @@
-//! The events of the runs of this process. Each live run's are kept up to a bound of its own, and all of theirs up to another one;
-//! those of ended runs for a time, while all of them together find room. Thousands of runs pass here each second, so there is no task and no timer.
+//! The events of this process's runs, in memory.
+//!
+//! A run that grows beyond its bound loses its oldest events. All live runs share another bound.
+//! Events of ended runs are retained for a time, as long as all of them fit.
+//!
+//! Thousands of runs pass each second, so no run has a task or a timer.
 
 mod log;
 

@@ -1,4 +1,5 @@
-//! Where the server is: the forms of its URL. Nothing here connects, and no error repeats a URL, which may hold a password.
+//! The forms of the server's URL. Opens no connection. No error repeats a URL, since it may contain
+//! a password.
 
 use redis::{ConnectionInfo, IntoConnectionInfo as _, RedisError};
 

@@ -1,4 +1,4 @@
-//! Reading the streams of runs that other processes tell.
+//! Reads the event streams of runs in other processes.
 
 use std::sync::Arc;
 

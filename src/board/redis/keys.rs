@@ -1,17 +1,18 @@
-//! The keys of a tenant's live runs, and the commands that change them. A tenant's keys share a cluster slot.
+//! The keys of a tenant's live runs, and the commands that change them. All keys of a tenant are in
+//! one cluster slot.
 //!
 //! ```text
-//! agent-runtime:{TENANT}:runs                sorted set: the ids of live runs by the time at which they are forgotten
-//! agent-runtime:{TENANT}:base:SESSION_ID     the same, of the runs that work on one base
+//! agent-runtime:{TENANT}:runs                sorted set: ids of live runs by the time they expire
+//! agent-runtime:{TENANT}:base:SESSION_ID     the same, for the runs that work on one base
 //! agent-runtime:{TENANT}:run:RUN_ID          hash: `summary`, `work`
 //! agent-runtime:{TENANT}:session:SESSION_ID  the id of the run that has reserved the session
-//! agent-runtime:{TENANT}:events:RUN_ID       stream: the run's events, `attempt` and `event`; an entry's id is SEQUENCE-0
-//! agent-runtime:{TENANT}:rate                the time at which the requests that were allowed would be due
+//! agent-runtime:{TENANT}:events:RUN_ID       stream: `attempt` and `event`; ids are SEQUENCE-0
+//! agent-runtime:{TENANT}:rate                the time at which all allowed requests would be due
 //! ```
 //!
-//! Two channels are there for all tenants: `{agent-runtime}:changes` and `{agent-runtime}:signals`.
+//! All tenants share two channels: `{agent-runtime}:changes` and `{agent-runtime}:signals`.
 //!
-//! Each key expires unless the process that runs the run keeps it alive.
+//! Each key expires unless the run's process refreshes it.
 
 use std::time::Duration;
 

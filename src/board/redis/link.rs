@@ -1,4 +1,5 @@
-//! The link to the server: each request has a time limit, and an outage is noticed, told once and not waited for again.
+//! The link to the server. Bounds each request by a timeout, logs an outage once, and fails fast
+//! during it.
 
 use std::error::Error;
 use std::fmt;

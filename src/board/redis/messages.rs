@@ -1,4 +1,7 @@
-//! What processes tell each other on channels. A process hears its own messages as well, and knows them by their origin.
+//! The messages on the channels: which runs have news, and signals to runs.
+//!
+//! A process also receives its own messages, and recognises them by their origin. Messages can be
+//! lost, so their readers also poll.
 
 use redis::Cmd;
 use serde::{Deserialize, Serialize};

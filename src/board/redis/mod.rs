@@ -1,9 +1,18 @@
-//! The board of several replicas: live runs shared over Redis.
+//! The board of several replicas: shares live runs over Redis.
 //!
-//! What this process knows of its own runs is the truth and is read first; Redis adds the runs of other replicas. Nothing fails
-//! and nothing waits long when Redis is away: other replicas' runs are not seen then, and whether two replicas work on one
-//! base is left to the commit to decide. A killed replica's runs are forgotten when its signs of life end.
-//! Nothing else in the service may use Redis, and nothing here may be the only place that holds something.
+//! What this process knows of its own runs is authoritative and is read first. Redis adds the runs
+//! of other replicas. While Redis is down, runs of other replicas are invisible, but nothing fails
+//! and nothing waits long. The commit then decides between two replicas that work on one base. The
+//! runs of a killed replica expire with its heartbeats.
+//!
+//! No other module uses Redis, and Redis is never the only copy of anything.
+//!
+//! | looking for | go to |
+//! |---|---|
+//! | what this process writes | `queue.rs`, `writer.rs`, `streams.rs`, `keys.rs`, `stored.rs` |
+//! | what it reads of other processes | `events.rs`, `subscription.rs`, `messages.rs` |
+//! | the server and its outages | `address.rs`, `servers.rs`, `link.rs`, `request.rs` |
+//! | rates of requests | `rates.rs`, `rate.lua` |
 
 mod address;
 mod events;

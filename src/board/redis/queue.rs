@@ -1,5 +1,5 @@
-//! What the writer has to do: the newest change of each run, runs that have told events, and runs that ask to begin. Adding to it
-//! never waits.
+//! The writer's work: the newest change of each run, runs with new events, and runs that ask to
+//! begin. Adding to it never waits.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,5 @@
-//! Commands that are sent together. Each says whose keys it names, since a cluster has those of a tenant in one place.
+//! Commands that are sent together. Each names the tenant of its keys, since a cluster node has the
+//! keys of some tenants only.
 
 use std::collections::BTreeMap;
 

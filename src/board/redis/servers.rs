@@ -1,4 +1,5 @@
-//! The kinds of servers: one, one that Sentinels name, or a cluster. Beyond this file nobody knows the difference.
+//! The kinds of servers: a single one, one behind Sentinels, or a cluster. No other file knows the
+//! difference.
 
 use std::time::Duration;
 

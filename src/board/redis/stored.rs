@@ -1,4 +1,5 @@
-//! The stored forms of live runs and events: JSON with a version. A run has two parts, so that lists don't read payloads.
+//! The stored forms of live runs and events: versioned JSON. A run has two parts, so that lists do
+//! not read payloads.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,5 +1,15 @@
-//! Which events of this process's runs the server has, and what it has to be sent. The logs of this process are the source: the
-//! server is compared with them at each append, so whatever it has lost is sent again.
+//! Tracks which events of this process's runs the server has, and sends the rest.
+//!
+//! The source is this process's own log. The stream has an entry `SEQUENCE-0` for each event. So an
+//! append can be repeated, and a reader's cursor is the number of its last event.
+//!
+//! *Lost events.* `append.lua` returns where the stream ends. If that is less than what was sent,
+//! the server has lost events, by a restart or a failover. The process then sends them again. If it
+//! no longer holds the next one, it starts the stream again with its oldest event.
+//!
+//! *Attempts.* Each entry names the attempt that emitted it. The first append of a later attempt
+//! removes what an earlier attempt emitted beyond it. An earlier attempt that still writes learns
+//! that it was taken over, and forgets its events.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,7 @@
-//! The one connection on which this process hears of runs of others. It comes back by itself after an outage, and whoever waits for
-//! a change looks again then, since what was told meanwhile is lost.
+//! The dedicated connection that receives messages of other processes. It reconnects after an
+//! outage.
+//!
+//! Messages during an outage are lost, so all waiting readers then poll once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,9 @@
-//! The one task that writes to the server: it shows this process's runs, keeps them shown, and finds out when an outage is over.
+//! The only task that writes to the server: shows this process's runs, refreshes them, and detects
+//! the end of an outage.
+//!
+//! A run never waits for the writer. An update puts the run's name into the queue (`queue.rs`), and
+//! the writer reads the current state from memory when it gets there. So an outage only queues
+//! names, and what is written after it is current.
 
 use std::sync::Arc;
 use std::time::Duration;
