@@ -1,4 +1,5 @@
-//! Who calls and what they may do: an API key leads to a tenant and scopes. Whether the service may listen without keys is decided elsewhere.
+//! Authentication: an API key leads to a tenant and scopes. `host.rs` protects a service without
+//! keys.
 
 use std::convert::Infallible;
 use std::sync::Arc;

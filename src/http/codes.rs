@@ -1,4 +1,5 @@
-//! Every public error code, in one table: code, status, title and page. Codes are part of the API and never change their meaning.
+//! The table of public error codes: code, status, title and page. Codes are part of the API and
+//! never change their meaning.
 
 use axum::http::StatusCode;
 

@@ -1,8 +1,9 @@
-//! The byte stream of one connection: a peer that stops reading, or reads too slowly, is given up, and closing waits until the peer
-//! has read the last answer.
+//! The byte stream of one connection. It disconnects a peer that reads slower than
+//! `http.min_transfer_rate`, and closes once the peer has read the last response.
 //!
-//! hyper refuses a request that it can't read with a response of its own, which has no body and can't be changed. It writes that when no
-//! response is under way, which is how it is known: it is thrown away here, and `server` answers with a problem instead.
+//! hyper rejects an unreadable request with a response of its own, which has no body and can't be
+//! changed. It does so only while no response is in flight. So such bytes are recognised and
+//! discarded here, and `server.rs` responds with a problem instead.
 
 use std::future::Future as _;
 use std::io;

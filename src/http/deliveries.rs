@@ -1,4 +1,4 @@
-//! `/v1/webhooks/deliveries`: what became of the messages that tell how runs ended.
+//! `/v1/webhooks/deliveries`: the deliveries of messages that report the ends of runs.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! What the description says of all routes alike: the problems that each can answer, by status. Routes
-//! themselves say what they answer otherwise; nothing here decides what is answered.
+//! What the OpenAPI document says about all routes: the problems that each can return, by status.
+//!
+//! Documentation only; routes describe their other responses themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,6 @@
-//! What the description does to all schemas alike, for those who make clients of it: each form of a tagged union has a name of its own,
-//! and each integer a size. Nothing here decides what is answered.
+//! What the OpenAPI document does to all schemas, for client generators.
+//!
+//! Each variant of a tagged union gets a name, and each integer a size. Documentation only.
 
 use std::collections::BTreeMap;
 use std::mem;

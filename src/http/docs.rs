@@ -1,4 +1,4 @@
-//! The description of the interface and the page to read it. All of it works offline.
+//! The OpenAPI document and the page to read it. Both work offline.
 
 use std::borrow::Cow;
 use std::future::{Ready, ready};

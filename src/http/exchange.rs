@@ -1,4 +1,5 @@
-//! Whether a response is under way on a connection, which tells hyper's own refusals from the service's responses.
+//! Tracks whether a response is in flight on a connection. This tells hyper's own rejections from
+//! the service's responses.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Layers that keep a request within its limits and a panic within its request.
+//! Layers that keep a request within its limits, and a panic within its request.
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! The guides of the documentation and the pages of error codes: Markdown as it was written or, to browsers, HTML that needs no script.
+//! The guides and the pages of error codes: the original Markdown or, for browsers, HTML without
+//! scripts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

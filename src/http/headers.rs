@@ -1,4 +1,4 @@
-//! Headers of requests, read strictly: a malformed one is a problem that names it.
+//! Reads request headers strictly: a malformed one is a problem that names it.
 
 use axum::http::HeaderMap;
 

@@ -1,4 +1,4 @@
-//! Whether the service lives, and whether it can work.
+//! Liveness and readiness: whether the process lives, and whether it can work.
 
 use std::future::{Ready, ready};
 use std::sync::Arc;

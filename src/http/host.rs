@@ -1,8 +1,9 @@
-//! Whom a request was sent to, and by whom.
+//! Checks the host that a request was sent to, and its origin.
 //!
-//! Without API keys the network alone keeps others away, and two things lead around it. A web page can have its own name lead to
-//! 127.0.0.1 (DNS rebinding) and then read all answers, and a proxy can pass on what comes from elsewhere. So while there is no key, only
-//! known names of the service are answered to, and neither foreign web pages nor proxies.
+//! A service without API keys relies on the network alone, and there are two ways around that. A
+//! web page can resolve its own name to 127.0.0.1 (DNS rebinding) and then read all responses. A
+//! proxy can forward foreign requests. So while no key exists, the service responds only to its
+//! known names, and neither to foreign web pages nor to proxies.
 
 use std::net::IpAddr;
 

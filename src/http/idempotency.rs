@@ -1,4 +1,5 @@
-//! Requests that can be sent again: the caller's key for a request, and the digest that tells whether another one asks the same.
+//! Idempotent requests: the caller's key, and the digest that tells whether another request is the
+//! same.
 
 use std::sync::Arc;
 

@@ -1,5 +1,13 @@
-//! The bytes in flight: of responses that are being made or wait for their readers, and of bodies that are being received. All requests of
-//! the process share one budget, fairly by tenant. A response holds its share until the last of its bytes is sent, a body until it is decoded.
+//! Limits the bytes in flight: of responses, and of request bodies until they are decoded.
+//!
+//! All requests of the process share one budget, fairly by tenant (`fair_share.rs`). A response
+//! takes its share before it is built, and returns it with its last byte.
+//!
+//! - A request that reads waits up to 5 seconds for its share, and is then refused. It holds no
+//!   data while it waits, and reads them again afterwards. If it reads several things, it takes the
+//!   share for all of them at once.
+//! - Results of runs, events and the rest of a session wait as long as it takes.
+//! - Results and events of up to 16 KiB do not wait. A list or a session takes at least a page.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The input of a run on the wire: a text, content parts or messages. Strict, since what enters a history stays there for good.
+//! The input of a run on the wire: a text, content parts or messages. Strict, since a history is
+//! permanent.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -1,4 +1,5 @@
-//! Reads and decodes a JSON body: bounded in bytes, time, depth and number of values, and strict. It never tells what a body contains but for names.
+//! Reads and decodes a JSON body strictly, with limits on bytes, time, depth and number of values.
+//! Errors repeat names from the body, never its values.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Explains why a JSON value does not fit: which field, what is wrong and what may have been meant.
+//! Explains why a JSON value does not fit: which field, what is wrong, and what may have been
+//! meant.
 
 use serde_path_to_error::{Error, Path, Segment};
 

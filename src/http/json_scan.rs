@@ -1,9 +1,11 @@
-//! Walks a JSON text once, before it is decoded, for what no decoder reports: depth, number of values, doubled keys, NUL characters and
-//! integers that would be rounded.
+//! Scans a JSON text once before it is decoded, for mistakes that no decoder reports.
 //!
-//! A doubled key is refused, since readers of JSON disagree on which of its values counts. Values are counted, since a decoded
-//! one takes up to a hundred times the memory of its text. An integer beyond 64 bits is refused, since it is decoded as the nearest
-//! floating-point number: 18446744073709551617 and 18446744073709551618 would be the same.
+//! - Depth is limited.
+//! - Values are counted, since a decoded value takes up to a hundred times the memory of its text.
+//! - A repeated key is rejected, since parsers disagree about which of its values counts.
+//! - NUL characters are rejected.
+//! - An integer beyond 64 bits is rejected, since it would be rounded to a floating-point number:
+//!   18446744073709551617 and 18446744073709551618 would be equal.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,7 +1,9 @@
-//! What the store knows of API keys, kept for a few seconds: a request costs no round trip, and a revoked key ends soon.
+//! Caches API keys for 5 seconds, so that a request costs no round trip and a revoked key ends
+//! soon.
 //!
-//! Time is measured with the monotonic clock, so that setting the machine's clock neither lets a revoked key live on nor forgets a valid one.
-//! A flood of wrong keys must not become a flood of queries, so look-ups that find nothing are limited. Keys that were found before are not.
+//! Time is measured with the monotonic clock. So a change of the machine's clock neither extends a
+//! revoked key nor drops a valid one. Lookups that find nothing are limited, so that a flood of
+//! wrong keys does not become a flood of queries. Known keys are not limited.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

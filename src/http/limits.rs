@@ -1,4 +1,4 @@
-//! The limits of the HTTP interface. Values only; whoever starts the service chooses them.
+//! The limits of the HTTP interface. Values only; the composition root chooses them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The filter of lists by metadata: `metadata={…}` and `metadata.KEY=VALUE`.
+//! Filters lists by metadata: `metadata={…}` and `metadata.KEY=VALUE`.
 
 use serde_json::json;
 

@@ -1,6 +1,8 @@
-//! The HTTP interface: the only part that knows axum, status codes, JSON on the wire and server-sent events. It decides nothing about runs.
+//! The HTTP interface: the only module that knows axum, status codes, JSON on the wire and
+//! server-sent events.
 //!
-//! Begin with `router`, which shows every route. Handlers extract, call and respond; errors become problems in `refusal`.
+//! Decides nothing about runs. Start with `router.rs`, which shows every route. Handlers extract,
+//! call and respond. `refusal.rs` turns errors into problems.
 
 mod router;
 mod server;

@@ -1,4 +1,5 @@
-//! Names each request, writes out problems and logs one line. It never logs bodies, queries, headers or keys.
+//! Assigns each request its id, writes problems, and logs one line per request. Never logs bodies,
+//! queries, headers or keys.
 
 use std::time::Instant;
 

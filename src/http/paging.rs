@@ -1,4 +1,7 @@
-//! Pages of lists. A cursor names the last row seen; it is opaque to callers and of no use in another list.
+//! Pages of lists. A cursor names the last row; it is opaque to callers and valid in its own list
+//! only.
+//!
+//! A page ends with the item that reaches its size in bytes.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! Parameters of the path and of the query, read strictly: an unknown or malformed one is a problem that names it.
+//! Reads path and query parameters strictly: an unknown or malformed one is a problem that names
+//! it.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -1,4 +1,5 @@
-//! The parameter `pretty`: JSON with line breaks, for people. Only spacing changes; numbers, texts and the order of keys stay as they are.
+//! The parameter `pretty`: adds line breaks to JSON, for people. Numbers, texts and the order of
+//! keys stay the same.
 
 use std::collections::BTreeMap;
 use std::mem;

@@ -1,4 +1,7 @@
-//! Problems (RFC 9457): what a caller reads when a request fails. What the operator reads travels beside it and is never written out.
+//! Problems (RFC 9457): what a caller reads when a request fails.
+//!
+//! This is the only maker of error responses. What the operator reads travels beside the problem,
+//! to the log, and never reaches the caller.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Whether the store can be used, as all who ask learn it: they share one look per interval, however many they are.
+//! Checks the store for readiness. All probes share one check per interval.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Turns the errors of the parts below into problems, once for all handlers. Causes stay with the operator.
+//! Turns the errors of lower modules into problems, for all handlers. Causes go to the log.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Every route, and the layers around them. Nothing else may add a route.
+//! Every route, and the layers around them. No other file adds a route.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Accepts connections and serves them until it is told to stop. Every connection is bounded in time, in headers and in number.
+//! Accepts connections and serves them until shutdown. Limits their time, their headers and their
+//! number.
 
 use std::convert::Infallible;
 use std::future::poll_fn;

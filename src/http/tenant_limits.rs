@@ -1,4 +1,4 @@
-//! What a tenant may ask for at once: the rate of its requests, and its readers of runs.
+//! Limits of a tenant: the rate of its requests, and the number of its readers of runs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Routes of threads: named pointers to sessions, moved by runs and, here, by hand.
+//! Routes of threads: named pointers to sessions. Runs move them; callers can move them here.
 
 use std::sync::Arc;
 

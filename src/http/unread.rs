@@ -1,4 +1,5 @@
-//! Requests that hyper could not read: what is wrong with them, and the answer as bytes, since no handler ever sees them.
+//! Responses to requests that hyper could not parse. They are built as bytes, since no handler sees
+//! these requests.
 
 use axum::body::to_bytes;
 use axum::http::header;

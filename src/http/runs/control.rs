@@ -1,4 +1,4 @@
-//! `POST /v1/runs/{run_id}/stop`, `/cancel` and `/steer`: what callers do to runs at work.
+//! `POST /v1/runs/{run_id}/stop`, `/cancel` and `/steer`: controls active runs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! How the events of a stream look, for the description of the interface. `events.rs` writes them; no request comes by here.
+//! The schemas of streamed events, for the OpenAPI document. Documentation only; `events.rs` writes
+//! the events.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! A run as server-sent events. The stream begins at once, is never buffered and ends after the terminal event.
+//! A run as server-sent events. The stream begins at once, is never buffered, and ends after the
+//! terminal event.
 
 use std::convert::Infallible;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! `GET /v1/runs/{run_id}/events`: the events of a run at work or ended, from any of them on.
+//! `GET /v1/runs/{run_id}/events`: the events of an active or ended run, from a given event on.
 
 use std::sync::Arc;
 

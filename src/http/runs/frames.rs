@@ -1,5 +1,7 @@
-//! Events as they are sent. A large one is encoded once for all who read it at the time, and counted once among the bytes in flight:
-//! a thousand readers of a run of ten megabytes share its last event.
+//! Events, encoded for sending. All current readers of a large event share its encoded bytes.
+//!
+//! The bytes count once among the bytes in flight. So a thousand readers of a run of ten megabytes
+//! share its last event.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

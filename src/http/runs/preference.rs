@@ -1,4 +1,4 @@
-//! The header `Prefer` (RFC 7240). What is not known of it is ignored, as the RFC wants.
+//! The header `Prefer` (RFC 7240). Unknown preferences are ignored, as the RFC demands.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! `GET /v1/runs` and below.
+//! `GET /v1/runs` and the routes below it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The body of `POST /v1/runs`, checked for form. Whether what it names exists is for the run to find out.
+//! The body of `POST /v1/runs`, checked for form. The run checks later whether the named things
+//! exist.
 
 use std::collections::BTreeMap;
 

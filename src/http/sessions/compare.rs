@@ -1,4 +1,4 @@
-//! Comparing a session with another one, and with its own hashes.
+//! Compares a session with another one, and with its own hashes.
 
 use std::sync::Arc;
 

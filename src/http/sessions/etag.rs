@@ -1,4 +1,4 @@
-//! Conditional requests: a session never changes, so its root hash is its entity tag.
+//! Conditional requests. A session never changes, so its root hash is its entity tag.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 

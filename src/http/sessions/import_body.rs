@@ -1,4 +1,5 @@
-//! The body of `POST /v1/sessions`: what `GET /v1/sessions/{session_id}` shows can be sent back, and most of it left out.
+//! The body of `POST /v1/sessions`. It accepts what `GET /v1/sessions/{session_id}` returns; most
+//! fields are optional.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

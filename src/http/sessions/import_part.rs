@@ -1,5 +1,7 @@
-//! A content part of a session to make. Strict where a part is of a known type or looks like a mistake; a type that a later version may
-//! have is kept as it is.
+//! A content part of an imported session.
+//!
+//! Strict for parts of a known type and for likely mistakes. A type that a later version may have
+//! is retained as it is.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

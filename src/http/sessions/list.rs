@@ -1,4 +1,4 @@
-//! Lists of sessions: all, ancestors, children. None touches the states.
+//! Lists of sessions: all, ancestors and children. None of them reads states.
 
 use std::sync::Arc;
 

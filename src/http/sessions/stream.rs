@@ -1,4 +1,9 @@
-//! Histories on the wire, a page of stored messages at a time: however long one is, a reader costs no more than a page.
+//! Streams histories page by page, so that a reader costs no more than a page, however long the
+//! history is.
+//!
+//! The store first returns the sizes of the stored segments. Then a page of whole segments is read.
+//! It is encoded in small pieces as the reader takes them. A slow reader holds the rest of one
+//! page.
 
 use std::collections::VecDeque;
 use std::io;
