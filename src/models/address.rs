@@ -1,4 +1,4 @@
-//! Where a protocol's requests go and which headers they carry. No IO; keys are never shown.
+//! The URLs and headers of a protocol's requests. No IO. Keys are never shown.
 
 use std::net::IpAddr;
 

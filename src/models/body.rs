@@ -1,4 +1,5 @@
-//! Cuts the bytes of an answer into frames, whether they are server-sent events or one JSON body. No IO, and no protocol's JSON.
+//! Splits the bytes of a response into frames, for server-sent events and for one JSON body. No IO,
+//! and no protocol's JSON.
 
 use std::mem;
 

@@ -1,4 +1,5 @@
-//! Assembles tool calls of protocols whose calls are blocks: each begins with a name and gets its arguments at once or in pieces.
+//! Assembles tool calls of protocols with call blocks: each begins with a name, and its arguments
+//! arrive at once or in pieces.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The models that are configured, by name. Made once at start; looking a model up does no IO.
+//! The configured models, by name. Made once at start; looking up a model does no IO.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

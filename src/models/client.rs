@@ -1,4 +1,5 @@
-//! Joins a protocol's encoder and decoder to the network: one request per attempt, events as they come. Knows no provider's JSON.
+//! Joins a protocol's encoder and decoder to the network: one request per attempt, events as they
+//! arrive. Knows no provider's JSON.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Turns error statuses and error bodies of every shape into model errors. Texts are capped and lose their control characters.
+//! Turns error statuses and error bodies of every shape into model errors. Texts are capped and
+//! lose their control characters.
 
 use std::time::Duration;
 

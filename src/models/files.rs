@@ -1,4 +1,5 @@
-//! Reads files that are words, which some protocols take as such only, and files that are stored at a provider. Knows no provider's JSON.
+//! Reads text files, which some protocols accept only as text, and references to files stored at a
+//! provider. Knows no provider's JSON.
 
 use crate::json::Value;
 use crate::message::{DocumentPart, MediaSource};

@@ -1,4 +1,5 @@
-//! What the decoders of all protocols share: the bytes of an answer are cut into frames, and the protocol reads those. No IO.
+//! What the decoders of all protocols share: splits the bytes of a response into frames for the
+//! protocol to read. No IO.
 
 use super::body::{Body, BodyEnd, truncated};
 use super::client::Decoder;

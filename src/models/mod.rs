@@ -1,5 +1,8 @@
-//! Clients of model providers behind the port of the agent. Each protocol is a decoder and an encoder without IO, joined to the
-//! network by a thin client. The only place that knows reqwest and the providers' JSON.
+//! Clients of model providers, behind the agent's port `Model`.
+//!
+//! Each protocol is an encoder and a decoder without IO. A thin client joins them to the network.
+//! Protocols share the HTTP client, retries, server-sent events and errors. This is the only module
+//! that knows the providers' JSON.
 
 mod retry;
 mod settings;

@@ -1,5 +1,7 @@
-//! Names, ids and arguments of calls as servers accept them. Models invent names that no tool has and that no request may hold; what is
-//! stored keeps them, only the wire does not.
+//! Names, ids and arguments of calls in the form that servers accept.
+//!
+//! Models invent names that no tool has and that no request may contain. Only the wire form
+//! changes; the stored form retains them.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -1,4 +1,4 @@
-//! What the requests of several protocols make of an agent's parameters.
+//! Encodes an agent's parameters for the requests of several protocols.
 
 use serde_json::json;
 use serde_json::value::RawValue;

@@ -1,5 +1,5 @@
-//! Repeats calls that failed before anything of an answer was passed on, and only those. A count of tokens is nothing of an answer. Knows
-//! no provider and no HTTP.
+//! Retries calls that failed before any part of a completion was passed on. A count of tokens does
+//! not matter. Knows no provider and no HTTP.
 
 use std::fmt;
 use std::sync::Arc;

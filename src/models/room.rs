@@ -1,5 +1,7 @@
-//! Counts what an answer keeps apart: its parts, its citations, and the values of blocks that are put together from pieces. Each takes
-//! many times its bytes of an answer, however short it is, so an answer may have only so many of them together.
+//! Limits what a response retains as separate values: parts, citations, and the values of
+//! reassembled blocks.
+//!
+//! Each value takes many times its bytes in the response, so their total number is limited.
 
 use super::body::protocol;
 use super::retry::Failure;

@@ -1,4 +1,4 @@
-//! Settings of providers and of the client that reaches them: plain data, filled from the configuration by the composition root.
+//! Settings of providers and of their HTTP client: plain data, filled by the composition root.
 
 use std::collections::BTreeMap;
 use std::fmt;

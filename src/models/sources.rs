@@ -1,4 +1,4 @@
-//! The sources of an answer where a protocol repeats them as the answer goes on: each is kept once.
+//! The sources of a response. Some protocols repeat them during a stream, so each is retained once.
 
 use std::collections::HashSet;
 

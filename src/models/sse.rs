@@ -1,4 +1,5 @@
-//! Decodes server-sent events: bytes in, events out, in linear time and bounded memory. No IO, no JSON.
+//! Decodes server-sent events: bytes in, events out, in linear time and bounded memory. No IO, no
+//! JSON.
 
 use std::mem;
 

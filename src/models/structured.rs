@@ -1,4 +1,4 @@
-//! A model whose provider is made to keep a shape in another way than its protocol offers.
+//! A model whose provider needs another way of structured output than its protocol offers.
 
 use std::sync::Arc;
 

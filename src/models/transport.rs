@@ -1,4 +1,5 @@
-//! Sends a request to a provider and reads the answer within limits of time. Knows HTTP, no protocol of a provider.
+//! Sends a request to a provider and reads the response within time limits. Knows HTTP, but no
+//! provider's protocol.
 
 use std::borrow::Cow;
 use std::error::Error;

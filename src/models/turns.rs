@@ -1,5 +1,7 @@
-//! A conversation as turns, for protocols whose sides alternate: the caller has the first turn, and results of calls begin the caller's.
-//! Knows no protocol's names but what it is told.
+//! Groups a conversation into turns, for protocols with alternating sides: the user has the first
+//! turn, and results of calls open the user's.
+//!
+//! Knows only the names that it is given.
 
 use serde::Serialize;
 use serde_json::value::RawValue;

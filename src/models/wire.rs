@@ -1,4 +1,5 @@
-//! Reads a provider's JSON without believing in it: fields stay raw until asked for, and a field of the wrong type is an absent one.
+//! Reads a provider's JSON defensively: fields stay raw until needed, and a field of the wrong type
+//! counts as absent.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Makes the clients of servers that speak Anthropic Messages.
+//! Makes the clients of servers with the Anthropic Messages API.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Lays messages out as the protocol wants them: turns alternate, the caller has the first one, and results of calls begin theirs.
+//! Arranges messages as the protocol demands: turns alternate, the user has the first, and results
+//! of calls open theirs.
 
 use super::blocks::{self, Block};
 use super::server_tools::ServerTools;

@@ -1,5 +1,5 @@
-//! Decodes answers: bytes in, events out, whether they come as server-sent events or as one JSON body. No IO, and no panic whatever
-//! the bytes.
+//! Decodes responses, as server-sent events or one JSON body: bytes in, events out. No IO, and no
+//! panic for any bytes.
 
 use std::sync::Arc;
 

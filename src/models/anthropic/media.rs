@@ -1,4 +1,4 @@
-//! Encodes pictures and files as the protocol's sources.
+//! Encodes images and files as the protocol's sources.
 
 use crate::json::Value;
 use crate::message::{ContentPart, DocumentPart, MediaSource};

@@ -1,4 +1,5 @@
-//! Keeps blocks that have no neutral form, such as those of the provider's own tools: verbatim unless they come in pieces.
+//! Retains blocks without a neutral form, such as those of the provider's own tools: verbatim
+//! unless they arrive in pieces.
 
 use crate::json::{Object, Value};
 use crate::models::room::{Full, Room};

@@ -1,5 +1,7 @@
-//! Encodes requests. All that may change from step to step comes after the messages, and a message encodes to the same bytes each
-//! time, so that the request of the next step begins with the bytes of this one.
+//! Encodes requests.
+//!
+//! Everything that can change between steps follows the messages, and a message always encodes to
+//! the same bytes. So the next step's request begins with the bytes of this one.
 
 use serde::Serialize;
 use serde_json::json;

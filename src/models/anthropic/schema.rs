@@ -1,7 +1,9 @@
-//! Fits schemas into what the protocol accepts for answers of a given shape; each answer is checked against the whole schema later.
+//! Reduces schemas to what the protocol accepts for structured output. Each response is later
+//! checked against the whole schema.
 //!
-//! Constraints that the protocol refuses become words of the description, so that the model still knows them
-//! (<https://platform.claude.com/docs/en/build-with-claude/structured-outputs>, "JSON Schema limitations").
+//! Constraints that the protocol rejects move into the description, so that the model still knows
+//! them (<https://platform.claude.com/docs/en/build-with-claude/structured-outputs>, "JSON Schema
+//! limitations").
 
 use crate::json::{Object, Value};
 

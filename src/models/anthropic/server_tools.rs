@@ -1,5 +1,7 @@
-//! Pairs the calls of the provider's own tools with their results. The protocol refuses one without the other, and a history may have
-//! lost either: an answer was cut before the result came, or only the end of a turn is sent.
+//! Pairs the calls of the provider's own tools with their results.
+//!
+//! The protocol rejects one without the other, and a history may lack either. For example, a
+//! response was cut before the result arrived, or a request contains only the end of a turn.
 
 use std::collections::{BTreeMap, HashSet};
 

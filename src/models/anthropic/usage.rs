@@ -1,4 +1,5 @@
-//! Counts the tokens of one answer. The stream has running totals, and each may leave out some of the counts.
+//! Counts the tokens of one response. The stream has running totals, and each may omit some of the
+//! counts.
 
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;

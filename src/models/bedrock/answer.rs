@@ -1,4 +1,4 @@
-//! Builds one answer from its blocks and their pieces. Knows neither streams nor bytes.
+//! Builds one completion from its blocks and their pieces. Knows neither streams nor bytes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Makes the clients of Amazon Bedrock. The model and the method are part of the path, and requests are signed unless there is an API
-//! key.
+//! Makes the clients of Amazon Bedrock. The URL path names the model and the method. Requests
+//! without an API key are signed.
 
 use std::sync::Arc;
 

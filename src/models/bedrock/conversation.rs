@@ -1,5 +1,5 @@
-//! Lays messages out as the protocol wants them: turns alternate, the caller has the first and the last one, and results of calls begin
-//! theirs.
+//! Arranges messages as the protocol demands: turns alternate, the user has the first and the last,
+//! and results of calls open theirs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

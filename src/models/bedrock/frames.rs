@@ -1,5 +1,5 @@
-//! Cuts `application/vnd.amazon.eventstream` into messages: bytes in, messages out, in linear time and bounded memory. The framing and
-//! its checksums are those of AWS's own crate. No IO, no JSON.
+//! Splits `application/vnd.amazon.eventstream` into messages, in linear time and bounded memory.
+//! AWS's own crate parses the frames and checks their checksums. No IO, no JSON.
 
 use aws_smithy_eventstream::frame::read_message_from;
 use bytes::{Buf as _, BytesMut};

@@ -1,4 +1,4 @@
-//! Encodes pictures, films and files as the protocol's blocks.
+//! Encodes images, videos and files as the protocol's blocks.
 
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Amazon Bedrock's Converse and `ConverseStream`.
 //!
-//! `request` turns neutral requests into bytes, `decoder` turns bytes into neutral events; neither does IO. `client` says how the
-//! servers are reached, `signature` proves to them who asks.
+//! `request` turns neutral requests into bytes, and `decoder` turns bytes into neutral events.
+//! Neither does IO. `client` connects to the servers, and `signature` authenticates requests.
 
 mod answer;
 mod blocks;

@@ -1,4 +1,5 @@
-//! Keeps blocks that have no neutral form: verbatim when they come whole, put together when they come in pieces.
+//! Retains blocks without a neutral form: verbatim if they arrive whole, reassembled if they arrive
+//! in pieces.
 
 use crate::json::{Object, Value};
 use crate::models::room::{Full, Room};

@@ -1,5 +1,8 @@
-//! Encodes requests. The tools come first, and a message encodes to the same bytes each time. So the request of the next step begins with
-//! the bytes of this one, unless it offers other tools or has another choice of tools: the protocol keeps both in one object.
+//! Encodes requests.
+//!
+//! The tools come first, and a message always encodes to the same bytes. So the next step's request
+//! begins with the bytes of this one. It differs only if the tools or the choice of tools change,
+//! since the protocol has both in one object.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Counts the tokens of one answer, which come at its end.
+//! Counts the tokens of one response, which arrive at its end.
 
 use crate::models::wire::Fields;
 use crate::usage::Usage;

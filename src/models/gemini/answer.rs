@@ -1,4 +1,4 @@
-//! Builds one answer from its parts. Knows neither streams nor bytes.
+//! Builds one completion from its parts. Knows neither streams nor bytes.
 
 use std::sync::Arc;
 

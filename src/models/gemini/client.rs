@@ -1,4 +1,4 @@
-//! Makes the clients of servers that speak Gemini's protocol. The model and the method are part of the path.
+//! Makes the clients of servers with the Gemini API. The URL path names the model and the method.
 
 use std::sync::Arc;
 

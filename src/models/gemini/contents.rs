@@ -1,5 +1,5 @@
-//! Lays messages out as the protocol wants them: turns alternate, the caller has the first one, and all results of calls stand right
-//! after the turn with the calls.
+//! Arranges messages as the protocol demands: turns alternate, the user has the first, and all
+//! results follow the turn with their calls.
 
 use serde::Serialize;
 

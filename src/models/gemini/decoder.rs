@@ -1,5 +1,6 @@
-//! Decodes answers: bytes in, events out, whether they come as server-sent events, as one JSON body or as a JSON list of chunks. No IO,
-//! and no panic whatever the bytes.
+//! Decodes responses: bytes in, events out. No IO, and no panic for any bytes.
+//!
+//! A response is a stream of server-sent events, one JSON body, or a JSON list of chunks.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Counts the tools that the provider has executed itself. Each chunk of a stream may repeat what they found, and so each is counted once.
+//! Counts the calls of tools that the provider executed itself. Chunks of a stream can repeat their
+//! results, so each is counted once.
 
 use std::collections::{BTreeMap, BTreeSet};
 

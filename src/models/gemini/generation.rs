@@ -1,4 +1,4 @@
-//! Encodes how the model shall answer: `generationConfig`, and what has to be said in words where a model does not take it there.
+//! Encodes `generationConfig`, and adds instructions for what a model does not accept there.
 
 use serde_json::json;
 

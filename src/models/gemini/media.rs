@@ -1,4 +1,4 @@
-//! Encodes pictures and files as the protocol's data.
+//! Encodes images and files as the protocol's data.
 
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Gemini's `generateContent`.
 //!
-//! `request` turns neutral requests into bytes, `decoder` turns bytes into neutral events; neither does IO. `client` says how the
-//! servers are reached.
+//! `request` turns neutral requests into bytes, and `decoder` turns bytes into neutral events.
+//! Neither does IO. `client` connects to the servers.
 
 mod answer;
 mod client;

@@ -1,4 +1,5 @@
-//! Encodes the parts of one message as the protocol's parts. A part encodes to the same bytes each time.
+//! Encodes the parts of one message as the protocol's parts. A part always encodes to the same
+//! bytes.
 
 use serde::Serialize;
 use serde_json::json;

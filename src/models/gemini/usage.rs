@@ -1,4 +1,5 @@
-//! Counts the tokens of one answer. Each chunk of a stream has a snapshot, which may leave out some of the counts.
+//! Counts the tokens of one response. Each chunk of a stream has a snapshot, which may omit some of
+//! the counts.
 
 use crate::models::wire::Fields;
 use crate::usage::Usage;

@@ -1,4 +1,4 @@
-//! Builds one answer from its pieces. Knows neither streams nor bytes.
+//! Builds one completion from its pieces. Knows neither streams nor bytes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Assembles tool calls from fragments. Servers number, name and identify them as they like; a call must neither get lost nor double.
+//! Assembles tool calls from fragments. Servers number, name and identify them in many ways; no
+//! call may be lost or doubled.
 
 use std::collections::HashSet;
 use std::sync::Arc;

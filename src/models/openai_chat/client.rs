@@ -1,4 +1,4 @@
-//! Makes the clients of servers that speak chat completions: where they are, and in which accent they are spoken to.
+//! Makes the clients of servers with the chat completions API: their address and their dialect.
 
 use std::sync::Arc;
 

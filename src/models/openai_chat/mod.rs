@@ -1,7 +1,7 @@
-//! Chat completions as OpenAI defines them and as many servers speak them, each in its own accent.
+//! Chat completions as OpenAI defines them, and the dialects of compatible servers.
 //!
-//! `request` turns neutral requests into bytes, `decoder` turns bytes into neutral events; neither does IO. `client` says how
-//! its servers are reached.
+//! `request` turns neutral requests into bytes, and `decoder` turns bytes into neutral events.
+//! Neither does IO. `client` connects to the servers.
 
 mod answer;
 mod calls;

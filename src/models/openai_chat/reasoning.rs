@@ -1,4 +1,5 @@
-//! Keeps what must go back to the provider: reasoning in its several spellings, and fields that only the provider understands.
+//! Retains what must return to the provider: reasoning in its several spellings, and fields that
+//! only the provider understands.
 
 use serde_json::value::RawValue;
 

@@ -1,5 +1,7 @@
-//! Splits off the reasoning that some servers leave in the words of an answer, at their beginning, between `<think>` and `</think>`.
-//! Knows no JSON. Each character is looked at once, however the words are cut into pieces.
+//! Splits off the reasoning that some servers leave at the beginning of the text, between `<think>`
+//! and `</think>`.
+//!
+//! Knows no JSON. Each character is read once, however the text is split.
 
 /// What stands around the reasoning.
 const OPEN: &str = "<think>";

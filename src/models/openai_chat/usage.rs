@@ -1,4 +1,4 @@
-//! Reads usage in the forms of the compatible servers. Counts that are missing are zero.
+//! Reads usage in the forms of the compatible servers. Missing counts are zero.
 
 use crate::models::wire::Fields;
 use crate::usage::{Cost, Usage};

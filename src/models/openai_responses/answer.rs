@@ -1,6 +1,7 @@
-//! Builds one answer from its items. Knows neither streams nor bytes.
+//! Builds one completion from its items. Knows neither streams nor bytes.
 //!
-//! The last list of items that the provider sends is the truth; until it comes, and where it is empty, what was announced stands.
+//! The last list of items from the provider is authoritative. Until it arrives, and if it is empty,
+//! the announced items count.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

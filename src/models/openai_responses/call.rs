@@ -1,4 +1,4 @@
-//! A function call in the making, and the ids of the calls of one answer.
+//! A function call under construction, and the ids of the calls of one response.
 
 use std::collections::HashSet;
 use std::sync::Arc;

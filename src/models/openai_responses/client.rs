@@ -1,4 +1,4 @@
-//! Makes the clients of servers that speak responses.
+//! Makes the clients of servers with the Responses API.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Turns errors inside an answer into failures. The protocol names them by codes that have no status beside them.
+//! Turns errors inside a response into model errors. The protocol names them by codes without a
+//! status.
 
 use crate::agent::ports::ModelErrorClass;
 use crate::models::errors::error_of_frame;

@@ -1,7 +1,8 @@
 //! Turns messages into the items of a request.
 //!
-//! The provider keeps no items, so none is named that it could look for: messages and calls go without their ids. Reasoning keeps
-//! its own, and goes only with its encrypted form and only before an item that came after it, since it is refused elsewhere.
+//! The provider stores no items, so messages and calls are sent without ids that it would look up.
+//! Reasoning keeps its id. It is sent only in its encrypted form and only before an item that
+//! followed it, since the provider rejects it elsewhere.
 
 use std::collections::HashSet;
 use std::mem;

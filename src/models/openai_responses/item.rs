@@ -1,4 +1,4 @@
-//! The items of an answer, and the parts of content that they become.
+//! The items of a response, and the content parts that they become.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Fields that the protocol did not have when this was written: they go back with their item, as one object.
+//! Fields that the protocol added later. They return with their item, as one object.
 
 use serde_json::value::RawValue;
 

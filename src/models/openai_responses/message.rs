@@ -1,4 +1,4 @@
-//! A message item in the making: texts, refusals and what else a message may hold, by place.
+//! A message item under construction: texts, refusals and other content, by position.
 
 use std::collections::BTreeMap;
 use std::mem;

@@ -1,8 +1,8 @@
-//! OpenAI responses: a conversation is a list of items, and an answer is one too.
+//! The OpenAI Responses API: a conversation is a list of items, and so is a response.
 //!
-//! The provider keeps nothing: each request carries the whole conversation, with the reasoning of earlier answers in its encrypted
-//! form. `request` and `input` turn neutral requests into bytes, `decoder` turns bytes into neutral events; neither does IO. `client`
-//! joins them to the network.
+//! The provider stores nothing. Each request carries the whole conversation, with earlier reasoning
+//! in its encrypted form. `request` and `input` turn neutral requests into bytes, and `decoder`
+//! turns bytes into neutral events. Neither does IO. `client` connects to the servers.
 
 mod answer;
 mod call;

@@ -1,4 +1,5 @@
-//! A reasoning item in the making: words for people, and the item itself, which only its provider can read.
+//! A reasoning item under construction: its readable summary, and the item itself, which only its
+//! provider can read.
 
 use std::collections::BTreeMap;
 use std::mem;

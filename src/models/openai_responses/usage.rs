@@ -1,4 +1,4 @@
-//! Reads usage. Counts that are missing are zero.
+//! Reads usage. Missing counts are zero.
 
 use crate::models::wire::Fields;
 use crate::usage::{Cost, Usage};

@@ -1,4 +1,4 @@
-//! Words that come in pieces and, later, as a whole. The whole is the truth.
+//! A text that arrives in pieces and later as a whole. The whole is authoritative.
 
 /// Words in the making.
 #[derive(Debug, Default)]

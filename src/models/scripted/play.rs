@@ -1,4 +1,5 @@
-//! Turns a request and a script into the pieces of an answer: a pure function but for the ids of calls.
+//! Turns a request and a script into the pieces of a response: a pure function, except for the ids
+//! of calls.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
