@@ -1,4 +1,4 @@
-//! `[agents]`: where agent definitions are read from.
+//! `[agents]`: the folder of agent definitions.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,7 @@
-//! `[providers.NAME.aws]`: the region of a provider of the kind `bedrock`, and where the credentials that sign its requests are found.
+//! `[providers.NAME.aws]`: the region of a provider of kind `bedrock`, and where its signing
+//! credentials are found.
 //!
-//! Credentials themselves are never part of the configuration.
+//! The credentials themselves are never part of the configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;

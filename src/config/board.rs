@@ -1,4 +1,4 @@
-//! `[board]`: live run status, events and signals shared between replicas.
+//! `[board]`: sharing the status, the events and the control signals of live runs between replicas.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `[context_windows]`: how many tokens models take, by `"PROVIDER/MODEL"`.
+//! `[context_windows]`: the context windows of models in tokens, by `"PROVIDER/MODEL"`.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;

@@ -1,8 +1,8 @@
-//! Settings from the environment, `AGENT_RUNTIME__SECTION__KEY`.
+//! Settings from the environment: `AGENT_RUNTIME__SECTION__KEY`.
 //!
-//! Names are matched without regard to case to the keys and the named tables that exist, so that
-//! `AGENT_RUNTIME__PROVIDERS__OPENAI__BASE_URL` reaches `providers.openai`, however it is spelled.
-//! A sign that variables can't have, such as `-` or `/`, is matched by `_`.
+//! A name is matched to the existing keys and named tables without regard to case. So
+//! `AGENT_RUNTIME__PROVIDERS__OPENAI__BASE_URL` sets `providers.openai`, in any spelling. A
+//! character that variables can't contain, such as `-` or `/`, is matched by `_`.
 
 use std::collections::BTreeMap;
 use std::fmt;

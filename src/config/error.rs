@@ -1,7 +1,7 @@
-//! What can be wrong with a configuration, told so that the operator can mend it.
+//! Configuration errors, worded so that the operator can fix them.
 //!
-//! Messages name the key, where it was set and what was wanted. They never print the value of a
-//! key that may hold a secret.
+//! A message names the key, where it was set and what was expected. It never prints the value of a
+//! key that may contain a secret.
 
 use std::io;
 use std::path::PathBuf;

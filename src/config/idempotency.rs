@@ -1,4 +1,4 @@
-//! `[idempotency]`: how long requests that carry an idempotency key are known.
+//! `[idempotency]`: how long idempotency keys are retained.
 
 use std::time::Duration;
 

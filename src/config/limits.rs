@@ -1,4 +1,4 @@
-//! `[limits]`: what tenants may do at most.
+//! `[limits]`: the limits of tenants.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! Lays the layers over each other and turns them into a checked [`Config`].
+//! Merges the layers into a checked [`Config`].
 
 use std::fmt;
 use std::fs;

@@ -1,4 +1,4 @@
-//! `[log]`: what is logged and how it looks.
+//! `[log]`: the level and the format of logs.
 
 use serde::{Deserialize, Deserializer};
 use tracing_subscriber::EnvFilter;

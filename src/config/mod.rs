@@ -1,15 +1,15 @@
-//! Configuration: one file per section, and the only reader of the process environment.
+//! Configuration: one file per section. The only module that reads the process environment.
 //!
-//! [`load`] lays four layers over each other, later ones win: the embedded `config/default.toml`,
-//! a file, the environment (`AGENT_RUNTIME__SECTION__KEY`), and overrides from the command line.
-//! Each value keeps its [`Origin`], so errors and `check-config` can say where it came from.
+//! [`load`] merges four layers; later ones win: the embedded `config/default.toml`, a file, the
+//! environment (`AGENT_RUNTIME__SECTION__KEY`), and overrides from the command line. Each value
+//! remembers its [`Origin`], so errors and `check-config` can name it.
 //!
-//! A section is a plain struct: its fields are the known keys, its attributes the accepted values.
-//! Adding a key means adding a field and a commented line in `config/default.toml`; a test holds
-//! the two together. Values with secrets are redacted in every `Debug` and `Display`, and the
-//! configuration names where an API key is found instead of holding it.
+//! A section is a plain struct: its fields are the known keys, and its attributes are the accepted
+//! values. To add a key, add a field and a commented line in `config/default.toml`; a test compares
+//! the two. Values that may contain secrets are redacted in every `Debug` and `Display`. The
+//! configuration never contains an API key; it names where the key is found.
 //!
-//! Nothing here opens a connection or starts anything.
+//! Opens no connection and starts nothing.
 
 mod explanation;
 mod loader;

@@ -1,4 +1,4 @@
-//! Overrides from the command line, `section.key=value`.
+//! Overrides from the command line: `section.key=value`.
 
 use super::error::ConfigError;
 use super::settings::{KeyPath, Origin, Settings};

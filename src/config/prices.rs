@@ -1,4 +1,4 @@
-//! `[prices."PROVIDER/MODEL"]`: what tokens cost.
+//! `[prices."PROVIDER/MODEL"]`: the prices of tokens.
 
 use std::collections::BTreeMap;
 

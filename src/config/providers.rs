@@ -1,6 +1,6 @@
-//! `[providers.NAME]`: where models are reached, and where their API keys are found.
+//! `[providers.NAME]`: the addresses of model providers, and where their API keys are found.
 //!
-//! A key itself is never part of the configuration: it is read from the named variable or file.
+//! A key itself is never part of the configuration. It is read from the named variable or file.
 
 use std::collections::BTreeMap;
 use std::fmt;

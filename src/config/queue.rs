@@ -1,4 +1,4 @@
-//! `[queue]`: runs that outlive their connection, and this process's part in them.
+//! `[queue]`: runs that survive their connection, and how this process works on them.
 
 use std::time::Duration;
 

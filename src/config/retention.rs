@@ -1,4 +1,4 @@
-//! `[retention]`: how long sessions and what belongs to runs are kept, and how what is not kept is swept.
+//! `[retention]`: how long sessions and run data are retained, and how the sweep removes the rest.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

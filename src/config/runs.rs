@@ -1,4 +1,4 @@
-//! `[runs]`: limits of runs, and the budget of those that name none.
+//! `[runs]`: limits of runs, and the default budget.
 
 use std::num::NonZeroU64;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Tells which keys exist, from the section structs themselves.
+//! Finds out which keys exist, from the section structs themselves.
 //!
-//! A probe deserializes [`Config`] along one path and notes what the type at its end asks for; it
-//! then stops with an error, so no value is ever built. The structs stay the only list of keys:
-//! typo checks, environment names and the completeness test all ask here.
+//! A probe deserialises [`Config`] along one path and notes what the type at its end expects. It
+//! then stops with an error, so it never builds a value. So the structs are the only list of keys.
+//! Checks for typos, environment names and the completeness test all use it.
 
 use std::cell::RefCell;
 use std::fmt;

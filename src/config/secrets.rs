@@ -1,7 +1,7 @@
-//! Values that may hold a secret, and where secrets are read from.
+//! Values that may contain a secret, and where secrets are read from.
 //!
-//! Nothing here shows a secret: `Debug` and `Display` are redacted, and the messages for bad
-//! values don't repeat them.
+//! No secret is shown here: `Debug` and `Display` are redacted, and messages about bad values do
+//! not repeat them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The values in force, by path, each with where it came from.
+//! The settings in force, by path, each with its origin.
 
 use std::collections::BTreeMap;
 use std::fmt;

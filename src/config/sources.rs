@@ -1,4 +1,4 @@
-//! What the configuration is made from. Only [`Sources::from_process`] looks at the process.
+//! The sources of the configuration. Only [`Sources::from_process`] reads the process.
 
 use std::collections::BTreeMap;
 use std::fmt;

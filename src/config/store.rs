@@ -1,4 +1,4 @@
-//! `[store]`: where sessions and runs are kept.
+//! `[store]`: the database of sessions and runs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Reads TOML into settings, checking each key against the schema on the way.
+//! Reads TOML into settings, and checks each key against the schema.
 
 use toml::Spanned;
 use toml::Value;

@@ -1,6 +1,6 @@
-//! The kinds of values a key can take, for `#[serde(deserialize_with = "..")]` in the sections.
+//! The kinds of values that a key accepts, for `#[serde(deserialize_with = "..")]` in the sections.
 //!
-//! Each states its whole accepted range, so that serde's message says what was wanted.
+//! Each states its whole accepted range, so that serde's message names what was expected.
 
 use std::collections::BTreeSet;
 use std::fmt;

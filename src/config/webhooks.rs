@@ -1,6 +1,7 @@
-//! `[webhooks]`: how signed messages are sent to addresses that callers name, and where their signing secrets are found.
+//! `[webhooks]`: how signed messages are sent to callers' addresses, and where signing secrets are
+//! found.
 //!
-//! A secret itself is never part of the configuration: it is read from the named variable or file.
+//! A secret itself is never part of the configuration. It is read from the named variable or file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Holds `config/default.toml` and the section structs together.
+//! Compares `config/default.toml` with the section structs.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Which layer wins, and what the defaults are.
+//! Tests which layer wins, and the defaults.
 
 use std::fs;
 use std::num::NonZeroU64;

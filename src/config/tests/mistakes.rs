@@ -1,4 +1,4 @@
-//! What the operator reads when something is wrong.
+//! Tests the messages that the operator reads after a mistake.
 
 use std::error::Error as _;
 

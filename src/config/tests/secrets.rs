@@ -1,4 +1,4 @@
-//! Secrets come from the environment and from files, and are never shown.
+//! Tests that secrets are read from the environment and from files, and never shown.
 
 use secrecy::ExposeSecret as _;
 
