@@ -1,4 +1,4 @@
-//! Agents of configuration files: the built-in one and those of the configured folder.
+//! Agents from configuration: the built-in one and those of the configured folder.
 
 use std::collections::BTreeMap;
 use std::error::Error;

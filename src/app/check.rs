@@ -1,4 +1,6 @@
-//! Finds what is wrong with a configuration before anything is started by it. Reads the store and tries Redis if there are any, and makes and changes nothing.
+//! Finds mistakes in a configuration before the service starts with it.
+//!
+//! It reads the store and connects to Redis if they are configured. It changes nothing.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a program adds to the service that it is composed of. It holds values and does nothing.
+//! What a program that embeds the service adds to it. Data only.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What agents are made of, from the configuration alone: no store is opened and nothing begins to work.
+//! What agents are made of, built from the configuration alone. Opens no store and starts nothing.
 
 use std::sync::Arc;
 

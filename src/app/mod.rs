@@ -1,4 +1,4 @@
-//! The composition root: the only place that names every concrete type.
+//! The composition root: the only module that names every concrete type.
 
 mod agent_files;
 mod check;

@@ -1,4 +1,4 @@
-//! From configuration to the settings that modules define for themselves.
+//! Maps the configuration to the settings that each module defines for itself.
 
 use std::collections::BTreeMap;
 use std::fs;

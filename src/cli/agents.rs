@@ -1,4 +1,4 @@
-//! `agents`: looks at agents, those of files and those that callers have stored.
+//! `agents`: shows agents, from files and from the store.
 
 use std::sync::Arc;
 

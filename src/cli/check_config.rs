@@ -1,4 +1,4 @@
-//! `check-config`: what is in force and where from, and what is wrong with it.
+//! `check-config`: shows the settings in force with their origins, and reports mistakes.
 
 use anyhow::ensure;
 

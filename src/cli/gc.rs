@@ -1,4 +1,4 @@
-//! `gc`: sweeps once what is not kept any more, or tells what would go.
+//! `gc`: removes once what retention no longer retains, or shows what it would remove.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `healthcheck`: asks a running service how it is, for images that have no HTTP client.
+//! `healthcheck`: probes a running service, for images without an HTTP client.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};

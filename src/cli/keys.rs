@@ -1,4 +1,4 @@
-//! `keys`: API keys. A secret is shown once, when it is made; the store keeps its hash.
+//! `keys`: manages API keys. A secret is shown once, when it is made; the store has its hash.
 
 use anyhow::{Context as _, anyhow, ensure};
 use clap::Subcommand;

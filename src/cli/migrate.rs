@@ -1,4 +1,4 @@
-//! `migrate`: brings the store's tables up to date.
+//! `migrate`: migrates the store's schema to the newest version.
 
 use super::output::print_line;
 use crate::config::Config;

@@ -1,4 +1,4 @@
-//! The commands. Each prints what it was asked for to standard output; logs and errors go to standard error.
+//! The commands. Each prints its result to standard output. Logs and errors go to standard error.
 
 mod agents;
 mod check_config;

@@ -1,4 +1,4 @@
-//! `openapi`: the document that describes the API.
+//! `openapi`: prints the OpenAPI document.
 
 use super::output::print_line;
 use crate::http;

@@ -1,4 +1,4 @@
-//! Printing for people: to standard output what was asked for, to standard error what went wrong.
+//! Output for people: results to standard output, errors to standard error.
 
 use std::fmt;
 use std::io::{self, Write as _};

@@ -1,4 +1,4 @@
-//! `runs`: looks at stored runs.
+//! `runs`: shows stored runs.
 
 use std::sync::Arc;
 

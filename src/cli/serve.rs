@@ -1,4 +1,4 @@
-//! `serve`: the service from its start to its end.
+//! `serve`: the service, from start to shutdown.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

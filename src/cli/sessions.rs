@@ -1,4 +1,4 @@
-//! `sessions`: looks at what is stored.
+//! `sessions`: shows stored sessions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

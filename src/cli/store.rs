@@ -1,4 +1,5 @@
-//! The store that a command works on: its name is printed, so that nobody looks into another one than the service's without knowing.
+//! Opens the store for a command and prints its name, so that the user notices a store that is not
+//! the service's.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `tenants`: removes all that belongs to a tenant.
+//! `tenants`: removes all data of a tenant.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 

@@ -1,4 +1,4 @@
-//! `threads`: looks at threads.
+//! `threads`: shows threads.
 
 use std::sync::Arc;
 
