@@ -1,4 +1,5 @@
-//! API keys: how a secret is made and hashed. Only the hash is ever stored; the secret is shown once, to whoever asked for it.
+//! API keys: makes secrets and hashes them. Only the hash is stored; the secret is shown once, to
+//! its creator.
 
 use secrecy::SecretString;
 

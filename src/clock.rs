@@ -1,4 +1,5 @@
-//! The time: an injected [`Clock`], so that tests can move it. No other file may ask the system for it.
+//! The time: an injected [`Clock`], so that tests can move it. No other file may read the system's
+//! clock.
 
 use std::fmt;
 

@@ -1,8 +1,9 @@
-//! An amount that tenants share fairly: bytes in flight, reads at a time. It decides who goes next and nothing else.
+//! An amount that tenants share fairly, such as bytes in flight or concurrent reads.
 //!
-//! A tenant that has taken something takes no more than it leaves: alone, half of the total. Among those that wait, the tenant that has taken
-//! least goes next, and of several the one whose turn is longest ago. An amount of up to an eighth of the total may pass a larger one that
-//! does not fit, until as much as the total has passed it.
+//! A tenant that already holds something gets no more than it leaves for others: alone, half of the
+//! total. Among waiting tenants, the one that holds least goes next. Of equals, the one whose last
+//! turn is longest ago goes next. An amount of up to an eighth of the total may pass a larger one
+//! that does not fit, until as much as the total has passed it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,7 @@
-//! What the HTTP clients of this process have in common. Whom they ask, and for how long, they say themselves.
+//! What the HTTP clients of this process share: TLS, no redirects, no proxy, and sending large
+//! bodies in pieces.
+//!
+//! Other tasks run between two pieces. Targets and timeouts belong to the callers.
 
 use std::convert::Infallible;
 use std::sync::LazyLock;

@@ -1,4 +1,5 @@
-//! Identifiers: one newtype over a UUID per kind of thing, all listed here. No IO; values come from an injected [`IdSource`].
+//! Identifiers: one newtype over a UUID per kind, all listed here. No IO; values come from an
+//! injected [`IdSource`].
 
 use std::fmt;
 use std::str::FromStr;

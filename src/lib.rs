@@ -1,7 +1,8 @@
 //! agent-runtime runs LLM agents over immutable sessions.
 //!
-//! Read the modules in this order: plain values first, then what is built of them. Each may import only what stands above it, as
-//! `tests/tidy.rs` enforces and ARCHITECTURE.md explains.
+//! Read the modules in the order below: first plain values, then what is built from them. Each
+//! module may import only modules above it; `tests/tidy.rs` checks that. `ARCHITECTURE.md` has the
+//! map.
 
 pub mod clock;
 pub mod ids;

@@ -1,4 +1,4 @@
-//! The signals that end the process, and the one that has it read files again. What they do is the affair of whoever waits for them.
+//! The signals that end the process, and the one that reloads files. The callers decide what to do.
 
 use std::fs;
 use std::future::poll_fn;

@@ -1,5 +1,5 @@
-//! Parameters of model calls that an agent or a session sets: what to draw from, how long, how hard to think, which tools to call.
-//! Data only.
+//! Parameters of model calls that an agent or a session sets: sampling, length, reasoning effort,
+//! tool choice. Data only.
 
 use std::collections::BTreeMap;
 

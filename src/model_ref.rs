@@ -1,4 +1,4 @@
-//! Names of models, the sizes of their windows and the shape that their answers shall have.
+//! Names of models, the sizes of their context windows, and response formats.
 
 use std::collections::BTreeMap;
 use std::fmt;

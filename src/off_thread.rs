@@ -1,5 +1,7 @@
-//! Work that keeps a thread busy for a while: it is done beside the async workers, a few pieces at a time, shared fairly by the tenants that
-//! it is done for.
+//! Runs CPU-heavy work beside the async workers.
+//!
+//! Large data is decompressed, decoded, compared and encoded here, in pieces (`by_size`). Tenants
+//! share the processors fairly. One tenant alone gets half of them.
 
 use std::borrow::Borrow as _;
 use std::num::NonZeroUsize;

@@ -1,4 +1,4 @@
-//! When a server wants to be asked again: the value of the header `Retry-After`. No IO.
+//! The header `Retry-After`: when a server wants to be asked again. No IO.
 
 use std::time::Duration;
 

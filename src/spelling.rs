@@ -1,4 +1,4 @@
-//! Which known name a mistyped one stands for. No IO.
+//! Finds the known name that a mistyped one most likely means. No IO.
 
 /// Finds the candidate that a mistyped `name` most likely stands for.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

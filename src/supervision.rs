@@ -1,4 +1,5 @@
-//! The loops that a process needs while it serves: each is begun again after a panic, and readiness says which of them are down.
+//! Runs the background loops of the process: restarts a loop that panics, and reports to readiness
+//! which loops are down.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;

@@ -1,6 +1,6 @@
-//! Sends what `tracing` records to standard error, as text or as JSON.
+//! Writes what `tracing` records to standard error, as text or as JSON.
 //!
-//! Standard output stays free for what a command was asked to print.
+//! Standard output stays free for the output of commands.
 
 use std::io::{self, IsTerminal as _};
 

@@ -1,4 +1,4 @@
-//! The tenant: whose data a row is. Every read names one.
+//! The tenant: the owner of a row. Every read names one.
 
 use std::fmt;
 use std::str::FromStr;

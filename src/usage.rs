@@ -1,4 +1,4 @@
-//! Usage: tokens and what they cost. Counts saturate; nothing here can overflow or go below zero.
+//! Usage: tokens and their cost. Counts saturate, so nothing overflows or becomes negative.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Sum;

@@ -1,5 +1,5 @@
-//! JSON as data: objects, verbatim fragments, canonical bytes, strict reading and schemas, and what a value could not hold of what it
-//! was read from. No IO.
+//! JSON as data: objects, verbatim fragments, canonical bytes, strict parsing, schemas, and unknown
+//! fields of stored values. No IO.
 
 mod objects;
 mod same;

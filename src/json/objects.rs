@@ -1,8 +1,10 @@
-//! Reads objects from objects alone. serde reads a struct from an array too, its fields in their order, which no caller means.
-//! Everything is passed on as it comes: nothing is buffered, and nothing else is checked.
+//! Reads structs from JSON objects only.
 //!
-//! What serde buffers itself, the content of untagged and internally tagged enums, is out of reach: a field there that holds an object
-//! is read `with` [`from_objects`].
+//! serde also reads a struct from an array, with its fields in order, and no caller means that.
+//! Values are passed on as they arrive: nothing is buffered, and nothing else is checked.
+//!
+//! The content of untagged and internally tagged enums is buffered by serde itself. A field there
+//! that contains an object is read `with` [`from_objects`].
 
 use std::fmt;
 

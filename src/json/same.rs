@@ -1,4 +1,4 @@
-//! Whether two values say the same: as databases compare them, where `1` is `1.0`.
+//! Compares two values as databases do: `1` equals `1.0`.
 
 use serde_json::{Number, Value};
 

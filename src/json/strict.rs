@@ -1,4 +1,4 @@
-//! Reads JSON that others wrote, without guessing: an object with a key twice is no JSON here. It repairs nothing.
+//! Parses JSON from others strictly: an object with a repeated key is an error. Repairs nothing.
 
 use std::fmt;
 

@@ -1,5 +1,15 @@
-//! What a value could not hold of the JSON that it was read from: fields and names that a later version wrote. Kept beside the value,
-//! it is written again with it. Knows nothing of what values mean.
+//! Retains what this version can't read of stored JSON: fields and names that a later version
+//! wrote.
+//!
+//! An [`Unread`] beside a value is the difference between the stored JSON and what the value would
+//! be written as. It is written again with the value. So unknown fields survive in every object. An
+//! unknown name, for example of a stop reason, loads as `Unknown` and retains its text until the
+//! value changes.
+//!
+//! Whether a list of messages contains anything unknown is found by writing it again and comparing.
+//! So a new field must not be written when it has its default value.
+//!
+//! This module does not know what values mean.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! About how much memory values take.
+//! Estimates the memory that JSON values take.
 
 use super::{Object, Value};
 

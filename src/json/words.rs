@@ -1,4 +1,5 @@
-//! Says in words of JSON what a decoder says in its own. Knows the forms of its messages, never the values in them.
+//! Rewords a decoder's error messages in terms of JSON. Knows the forms of the messages, never the
+//! values in them.
 
 /// What stands before the words that say what was expected.
 const EXPECTED: &str = ", expected ";

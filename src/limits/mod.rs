@@ -1,5 +1,9 @@
-//! Limits that operators set: what the runs of a tenant or of an API key may spend, which agents and models they may use, and how much
-//! a tenant may have and ask for at once.
+//! Limits that operators set: what the runs of a tenant or of an API key may spend, which agents
+//! and models they may use, and how much a tenant may use at once.
+//!
+//! `run/limits.rs` applies those of runs. `TenantShares` counts what a tenant uses in this process.
+//! The number of waiting runs is counted in the transaction that accepts one, under a lock of the
+//! tenant, so concurrent requests never exceed it.
 
 mod pattern;
 mod rate;

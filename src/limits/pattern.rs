@@ -1,4 +1,4 @@
-//! Patterns of names: `*` stands for any text, also none.
+//! Patterns of names: `*` matches any text, including none.
 
 use std::fmt;
 use std::str::FromStr;

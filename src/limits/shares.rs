@@ -1,4 +1,4 @@
-//! How many of something each tenant has in this process at the moment.
+//! Counts how many of something each tenant uses in this process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,5 @@
-//! Content parts: what a message says. Unknown kinds load, are kept and are shown; they are never an error.
+//! Content parts: what a message says. Unknown kinds load, are retained and are shown; they are
+//! never an error.
 
 use serde::{Deserialize, Serialize};
 

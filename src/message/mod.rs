@@ -1,4 +1,5 @@
-//! The neutral message model: what every provider's messages become, without loss. No IO, no provider's format.
+//! The neutral message model: messages of every provider map to it without loss. No IO, no
+//! provider's format.
 
 mod content;
 mod tags;

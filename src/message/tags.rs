@@ -1,4 +1,4 @@
-//! Tags of a message: where it came from. Compilers filter by them; nothing else may change their meaning.
+//! Tags of a message: its origin. Compilers filter by them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! About how much memory messages take, and how much JSON. Estimates, since they are asked for with every request to a model.
+//! Estimates the memory and the JSON size of messages. Only estimates, since every request to a
+//! model asks for them.
 
 use super::{Citation, ContentPart, MediaSource, Message};
 use crate::json::{ENTRY_BYTES, escaped_length, weigh_object, weigh_value};

@@ -1,4 +1,4 @@
-//! Webhooks of runs: what is to be sent, and what became of it.
+//! Webhook messages of runs: what is to be sent, and the state of its delivery.
 
 use std::str::FromStr;
 

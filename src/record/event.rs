@@ -1,4 +1,5 @@
-//! The events of a run: the execution's own between those of its life. They are numbered from 1 without gaps.
+//! The events of a run: those of its execution and those of its life cycle, numbered from 1 without
+//! gaps.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Run control data: what a run is, how it went and what it told. Never part of a bundle. Data only.
+//! Run control data: records and events of runs. Never part of a bundle. Data only.
 
 mod delivery;
 mod event;

@@ -1,4 +1,4 @@
-//! Steering: messages that callers send to runs at work.
+//! Steering: messages that callers send to active runs.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The record of a step: what readers see of the loop's work.
+//! The record of a step, as readers see it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The record of another agent's work on a call: its trace, as readers see it below the call.
+//! The record of a subagent's work on a tool call: its trace, as readers see it below the call.
 
 use serde::{Deserialize, Serialize};
 

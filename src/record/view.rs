@@ -1,4 +1,4 @@
-//! Runs as callers see them, in answers, events and webhooks. Data only.
+//! Runs as callers see them, in responses, events and webhooks. Data only.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! About how much memory events and records take. An estimate, since it is asked for with every event.
+//! Estimates the memory of events and records. Only estimates, since every event asks for them.
 
 use super::event::RunEventPayload;
 use super::run::{RunRecord, RunSummary};

@@ -1,4 +1,8 @@
 //! The bundle: a session's three states, restored together and committed together.
+//!
+//! The three are `environment_state`, `context_state` and `message_history_state`. What changes
+//! with every turn is in the session's own row instead: metadata, execution count and time of
+//! change. So a context with a long system prompt is written once, not with every turn.
 
 use std::sync::Arc;
 

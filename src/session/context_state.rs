@@ -1,4 +1,5 @@
-//! The context's part of a bundle: all session data of an agent but its messages (Model A of document 000).
+//! The context in a bundle: all session data of an agent except its messages (model A of document
+//! 000).
 
 use std::sync::Arc;
 

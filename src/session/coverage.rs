@@ -1,5 +1,9 @@
-//! From where a compacted history is read: the rules of what a summary may cover. A history that keeps them can be cut there,
-//! since whatever comes before is covered, and no call is separated from its result.
+//! Coverage: which messages a summary may cover, and from where a compacted history is read.
+//!
+//! Compaction adds a message of section `summary`; its tag `covers` names the range that it
+//! replaces. Nothing is deleted. A session's `history_start` is the end of what its newest summary
+//! covers. The commit computes and checks it. From there on, a history is complete: everything
+//! before is covered, and no call is separated from its result.
 
 use super::history::History;
 use crate::message::{Coverage, Message, Role};

@@ -1,4 +1,5 @@
-//! Differences between two bundles: messages after the last shared one, and keys of the two states.
+//! The differences between two bundles: messages after the last shared one, and keys of the two
+//! states.
 
 use std::sync::Arc;
 

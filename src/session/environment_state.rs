@@ -1,4 +1,4 @@
-//! The environment's part of a bundle: variables and opaque, keyed resources. Unknown keys are kept.
+//! The environment in a bundle: variables and opaque, keyed resources. Unknown keys are retained.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,9 @@
-//! Hashes that address and verify what a session holds: BLAKE3, each kind in a domain of its own.
+//! Hashes that address and verify the parts of a session: BLAKE3, with a separate domain for each
+//! kind.
+//!
+//! Environment and stored context are canonical JSON, addressed by hash within a tenant, so an
+//! unchanged state is not written again. The root hash of a session covers its parts, its parent's
+//! root hash and, if present, `subagent_of`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,8 @@
-//! The message history: an append-only list that shares its structure, so that a copy costs nothing at any length.
+//! The message history: an append-only list with shared structure, so a copy costs the same at any
+//! length.
 //!
-//! A compacted history may hold its end only. Indexes always count the messages of the whole history.
+//! The history of a compacted session may contain only its end. Indexes always count the messages
+//! of the whole history. Readers that show all messages ask the store for `Sessions::whole_bundle`.
 
 use std::fmt;
 use std::sync::Arc;

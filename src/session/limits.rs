@@ -1,4 +1,5 @@
-//! What a session may hold of a caller's own data. A request is held to it, and so is what comes of it together with its base.
+//! Limits of a caller's own data in a session. They apply to a request, and to its result together
+//! with its base.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,7 @@
-//! What a session sets instead of its agent's definition (document 001, "Session Data": `llmConfig`). It lasts until it is set anew.
+//! Overrides: the settings of a session that replace its agent's definition (document 001, "Session
+//! Data": `llmConfig`).
+//!
+//! They last until they are set again.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
-//! The rule that every committed history keeps, so that every provider accepts it: each tool call has exactly one result, right
-//! after the message that asks for it, and no message is empty.
+//! The rule for every committed history, so that every provider accepts it.
+//!
+//! Each tool call has exactly one result, right after the message with the call, and no message is
+//! empty.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,9 @@
-//! A value whose reading is counted: once more was read of it than is allowed, the check ends.
+//! A value that counts how much of it is read. The check ends when the limit is reached.
 //!
-//! So a check ends, whatever the schema makes of the value: a schema that refers to itself twice per level would otherwise look at the
-//! innermost of a hundred levels 2^100 times. What does not fit is counted as well, by what the library holds of each error: it copies
-//! parts of the schema and of the way to the value into each, and a few thousand of them could take all memory.
+//! So every check ends, for any schema. For example, one that refers to itself twice per level
+//! would visit the innermost of a hundred levels 2^100 times. Errors count by the memory that the
+//! library uses for them. It copies parts of the schema and the path into each, so a few thousand
+//! errors could exhaust the memory.
 
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! Estimates what the library copies of a schema: when it compiles it, and into each error.
+//! Estimates what the library copies of a schema: when it compiles the schema, and into each error.
 
 use crate::json::Value;
 

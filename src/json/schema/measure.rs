@@ -1,7 +1,8 @@
-//! Measures a schema before it is compiled: how much there is of it, and how much work it can make of one value.
+//! Measures a schema before it is compiled: its size, and the work that it can cause for one value.
 //!
-//! A schema of a few kilobytes can stand for millions of checks, since each `$ref` may be followed by two more. So references are
-//! counted out, each part once: what a part comes to is the sum of what its parts come to.
+//! A schema of a few kilobytes can cause millions of checks, since each `$ref` can lead to two
+//! more. So the measure follows references, but visits each part once: the work of a part is the
+//! sum of the work of its parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,8 @@
-//! JSON Schema behind one wrapper: nothing else names the library. A schema never reads a file or an address.
+//! JSON Schema behind one wrapper. No other module names the library, and a schema never reads a
+//! file or an address.
 //!
-//! Schemas and values come from callers and models, so both are bounded: a schema is measured before it is compiled, and what a check
-//! reads of a value is counted.
+//! Schemas and values come from callers and models, so both are bounded. A schema is measured
+//! before it is compiled (`measure.rs`). A check counts what it reads of a value (`counted.rs`).
 
 mod counted;
 mod held;

@@ -1,4 +1,5 @@
-//! The worst that a caller can write: it is refused, or it is compiled and checked within bounds of stack, time and memory.
+//! The worst schemas that a caller can write: each is rejected, or compiled and checked within
+//! bounds of stack, time and memory.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
