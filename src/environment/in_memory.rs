@@ -1,6 +1,8 @@
-//! Environments that are their state: variables to read, and resources and unknown keys that pass through untouched.
+//! Environments in memory: variables to read, and resources and unknown keys that pass through
+//! unchanged.
 //!
-//! A runtime that holds more, such as a workspace of files, restores it from its own key of `resources` and exports it there.
+//! A runtime with more state, such as a workspace of files, restores it from its own key in
+//! `resources` and exports it there.
 
 use std::collections::BTreeMap;
 use std::future::ready;

@@ -1,4 +1,5 @@
-//! Environments: what a run works in, restored from its bundle and exported to the next one. No model, no tool, no storage.
+//! Environments: the variables and resources of a run, restored from its bundle and exported to the
+//! next. No model, no tool, no storage.
 
 mod in_memory;
 

@@ -1,4 +1,4 @@
-//! One attempt to deliver a message, and what follows from how it went. Touches no store.
+//! One attempt to deliver a message, and what follows from its result. Does not touch the store.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;

@@ -1,4 +1,4 @@
-//! When a message that was not delivered is sent again. Pure.
+//! Computes when an undelivered message is sent again. A pure function.
 
 use std::time::Duration;
 

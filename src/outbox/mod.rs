@@ -1,8 +1,8 @@
-//! Sends the messages of the outbox to webhooks until they are delivered. Runs write them, in the transaction of their end; nothing
-//! here knows what they say.
+//! Sends webhook messages from the outbox until they are delivered.
 //!
-//! A message is sent at least once: a worker that is killed after it has sent one, and before it has noted so, leaves it to be sent
-//! again, under the same id.
+//! Runs write the messages in the transaction of their end. This module does not know their
+//! content. Delivery is at least once: a worker that dies after it sent a message, and before it
+//! recorded that, leaves the message to be sent again under the same id.
 
 mod attempt;
 mod backoff;

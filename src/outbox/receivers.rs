@@ -1,4 +1,5 @@
-//! How many messages are in flight to each host and of each tenant, so that none of them takes the slots that others need. Sends nothing.
+//! Limits the messages in flight per host and per tenant, so that none of them takes all slots.
+//! Sends nothing.
 
 use std::collections::HashMap;
 use std::hash::Hash;

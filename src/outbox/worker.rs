@@ -1,4 +1,4 @@
-//! The worker: takes what is due, sends as many messages at once as it may, and notes what became of each.
+//! The worker: leases due messages, sends as many at once as it may, and records the results.
 
 use std::collections::BTreeMap;
 use std::error::Error;

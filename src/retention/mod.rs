@@ -1,7 +1,7 @@
-//! Retention: sweeps what is not kept any more, in the background or once, by small steps with pauses between them.
+//! Retention: sweeps expired data, in the background or once, in small steps with pauses.
 //!
-//! What goes is decided and removed by the store alone, by the time of its database, so any number of processes may sweep at once. No HTTP,
-//! no configuration.
+//! The store alone decides what expires, by the time of its database. So any number of processes
+//! may sweep at once. No HTTP, no configuration.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The arguments of a call: from the text that a model wrote to a JSON object, strictly. It repairs nothing.
+//! Parses the arguments of a call strictly, from the model's text to a JSON object. Repairs
+//! nothing.
 
 use crate::json::{Object, Value, parse_strict};
 

@@ -1,4 +1,5 @@
-//! Executes calls: each checked, timed, cut in time and capped. It knows no tool by name.
+//! Executes calls: checks each one, measures it, bounds its time and caps its output. Knows no tool
+//! by name.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Tools: which exist, how their calls are checked and executed, and those that come with the service. No model, no storage.
+//! Tools: the registry, the checks and the execution of calls, and the built-in tools. No model, no
+//! storage.
 
 mod registry;
 

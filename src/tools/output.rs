@@ -1,4 +1,4 @@
-//! The cap on what a tool answers: a model must not drown in one result, nor a history.
+//! Caps the output of a tool, so that one result fills neither the context nor the history.
 
 use crate::message::{ContentPart, MediaSource};
 

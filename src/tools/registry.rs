@@ -1,4 +1,5 @@
-//! The tools that exist, by name, each with its compiled schema. It makes executors and executes nothing itself.
+//! The known tools, by name, each with its compiled schema. Makes executors and executes nothing
+//! itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Webhooks: signed JSON over HTTP to addresses that callers name, and the hook that lets such an address decide.
+//! Webhooks: signed JSON over HTTP to callers' addresses, and the hook that lets an address decide.
 //!
-//! The sender knows nothing of hooks or agents; the hook knows nothing of sockets.
+//! The sender knows nothing of hooks or agents. The hook knows nothing of sockets.
 
 mod hook;
 mod rules;

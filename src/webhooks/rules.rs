@@ -1,4 +1,5 @@
-//! The rules of webhooks that hear how runs end: those of the sender and of the configured secrets. Sends nothing.
+//! The rules for webhooks that receive the ends of runs: those of the sender and of the configured
+//! secrets. Sends nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

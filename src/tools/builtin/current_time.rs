@@ -1,4 +1,4 @@
-//! `current_time`: what time it is, in a time zone.
+//! `current_time`: the time in a time zone.
 
 use std::future::ready;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The tools that come with the service. They touch nothing outside of themselves but the clock.
+//! The built-in tools. They have no effect outside themselves, and read only the clock.
 
 mod calculator;
 mod current_time;

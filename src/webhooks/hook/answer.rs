@@ -1,4 +1,5 @@
-//! The answer of a webhook as data: which changes it asks for. Whether they are allowed is said elsewhere.
+//! The reply of a webhook as data: the changes that it asks for. `apply.rs` decides whether they
+//! are allowed.
 
 use serde::{Deserialize, Deserializer};
 

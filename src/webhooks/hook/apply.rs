@@ -1,4 +1,4 @@
-//! Follows an answer: each change it asks for is held to the table of permissions, then made.
+//! Applies a reply: checks each change against the table of permissions, then makes it.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What an agent says of a webhook. It names secrets and holds none.
+//! The configuration of a webhook in an agent. It names secrets and contains none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The hook `webhook`: at the points that an agent names it asks an address of the agent's choice, and does what the answer says.
+//! The hook `webhook`: sends a message to the agent's address at the configured points, and applies
+//! the reply.
 
 mod answer;
 mod apply;

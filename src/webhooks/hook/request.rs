@@ -1,5 +1,7 @@
-//! The message of a webhook: what is told at each point. The form is documented in docs/webhook-hook.md, and a test holds the two
-//! together. Histories are not part of it unless they are asked for.
+//! The message of a webhook at each point.
+//!
+//! `docs/webhook-hook.md` documents the form, and a test compares the two. The message contains
+//! histories only if the agent asks for them.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Addresses that webhooks may be sent to, as far as can be told before their names are resolved.
+//! Checks the addresses of webhooks, as far as possible before their names are resolved.
 
 use std::fmt;
 use std::net::IpAddr;

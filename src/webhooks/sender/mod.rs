@@ -1,7 +1,9 @@
-//! Sends signed JSON to addresses that callers name, by the Standard Webhooks specification 1.0. Knows nothing of hooks.
+//! Sends signed JSON to callers' addresses, by the Standard Webhooks specification 1.0. Knows
+//! nothing of hooks.
 //!
-//! Callers choose the address, so the sender must not become their way into the operator's network: it connects to public
-//! addresses alone unless told otherwise, follows no redirect, uses no proxy, and reads no more than it was told to.
+//! Callers choose the address, so the sender must not give them access to the operator's network.
+//! Unless configured otherwise it connects to public addresses only. It follows no redirect, uses
+//! no proxy and limits what it reads.
 
 mod endpoint;
 mod public_address;

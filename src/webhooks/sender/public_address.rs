@@ -1,4 +1,5 @@
-//! Tells addresses of the public internet from all others, by the registries of special-purpose addresses (RFC 6890 and its updates).
+//! Tells public internet addresses from all others, by the registries of special-purpose addresses
+//! (RFC 6890 and its updates).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,5 +1,7 @@
-//! Resolves names to addresses that may be connected to. The connection is made to just these, so that a name which resolves
-//! differently a moment later gains nothing.
+//! Resolves names to permitted addresses.
+//!
+//! The connection goes to exactly these addresses. So a name that resolves differently a moment
+//! later gains nothing.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,5 @@
-//! Signatures of the Standard Webhooks specification 1.0: HMAC-SHA256 over id, time and body. No IO.
+//! Webhook signatures of the Standard Webhooks specification 1.0: HMAC-SHA256 over id, time and
+//! body. No IO.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Reads and evaluates expressions in one pass, by precedence climbing. Hostile input costs neither time nor stack.
+//! Parses and evaluates expressions in one pass, by precedence climbing. Hostile input costs
+//! neither time nor stack.
 
 use super::functions;
 use super::number::Number;

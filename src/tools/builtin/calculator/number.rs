@@ -1,4 +1,4 @@
-//! Numbers of the calculator: whole ones are exact as long as they fit 128 bits, all others are doubles.
+//! Numbers of the calculator: integers are exact up to 128 bits; all others are doubles.
 
 use std::fmt;
 
