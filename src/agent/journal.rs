@@ -4,7 +4,7 @@
 //! the entries:
 //!
 //! ```text
-//! SubagentBegun                       the first entry of a subagent's own journal
+//! SubagentBegun                       the first entry of a subagent's journal: names its session
 //! Reached                             the input is there, a step is completed, messages have
 //!                                     joined, or the execution has ended
 //! Answered  CallDecided*  CallBegun*  one append, before the calls of a step begin

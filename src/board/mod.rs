@@ -1,9 +1,9 @@
 //! The board: shows which runs are live, where they stand, and their events.
 //!
-//! The board is best effort: the store can supply everything on it, and nothing depends on it. Each
-//! process holds its own runs and their events in memory (`in_process.rs`, `events/`). That memory
-//! is authoritative for its runs and is read first. Redis (`redis/`) adds the runs of other
-//! processes, and is never the only copy of anything.
+//! The board is best effort: it promises nothing, and everything on it can be rebuilt from the
+//! store. Each process holds its own runs and their events in memory (`in_process.rs`, `events/`).
+//! That memory is authoritative for its runs and is read first. Redis (`redis/`) adds the runs of
+//! other processes, and is never the only copy of anything.
 //!
 //! A reader that waits for a change is registered when it asks (`changes.rs`). So it asks first,
 //! then reads, then waits, and misses nothing.

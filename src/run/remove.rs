@@ -1,7 +1,7 @@
 //! Removes a session for a caller, unless it is in use.
 //!
 //! Light runs hold no lock in the database, so the board is asked whether one of them uses the
-//! session.
+//! session. A tenant removes one session at a time, since each removal occupies a connection.
 
 use std::sync::Arc;
 

@@ -3,8 +3,9 @@
 //!
 //! Every call gets exactly one execution, in the order of the calls. A resumed step and a new one
 //! share this code: each call continues from where it stands (`PendingCall`). A call that had begun
-//! is executed again only if its tool is repeatable (`Tool::is_repeatable`). Otherwise its result
-//! states that the effect is uncertain.
+//! is executed again only if its tool is repeatable (`Tool::is_repeatable`). Idempotent tools are,
+//! and so are subagents, which continue from their own journal. Any other call gets a result that
+//! states that its effect is uncertain.
 
 use std::future::ready;
 use std::sync::Arc;

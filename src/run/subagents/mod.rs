@@ -7,8 +7,8 @@
 //! run.
 //!
 //! A subagent's tool call is never cut from outside. It ends by itself, with its usage and its
-//! trace. Its session goes to the `Children` of the execution above, and from there into the run's
-//! commit. If it fails, its children are dropped.
+//! trace. If it completes or stops, its session goes to the `Children` of the execution above, and
+//! from there into the run's commit. If it fails, its own `Children` are dropped.
 
 mod team;
 

@@ -3,6 +3,10 @@
 //! Accepting takes a transaction instead if the run is on a thread, or if its tenant's waiting runs
 //! are limited. Leasing uses `for update skip locked`, so concurrent workers do not wait for each
 //! other.
+//!
+//! A run on a thread continues the session that the thread points to when it is first leased. The
+//! lease shares the thread's row. So the thread can't move before the database shows what the run
+//! continues.
 
 use sqlx::FromRow as _;
 

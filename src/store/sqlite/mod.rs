@@ -1,6 +1,7 @@
 //! The store on SQLite: one file, one writer connection, and readers that never wait for it.
 //!
 //! Each write runs in its own task, so a cancelled caller can't leave a transaction half done.
+//! Since there is one writer, commits and removals need no locks between them.
 
 mod connect;
 mod file;

@@ -8,7 +8,8 @@
 //! *Priorities.* A turn belongs to the tenant. The lease goes to the tenant's run of the highest
 //! priority, and the two rows swap turns. So a priority counts within a tenant and gains it no
 //! turn. If the operator lets priorities count among all tenants (`queue.priority`), the priority
-//! is also the run's *level*. The rules above then hold within each level.
+//! is also the run's *level*. The rules above then hold within each level. Each operation takes a
+//! few steps down an index.
 
 use sqlx::{PgConnection, Row as _};
 

@@ -2,7 +2,8 @@
 //!
 //! Sessions and segments have the same tree. So the segment of a removed session is needed as long
 //! as any session continues it, retained or removed. What nothing continues is reclaimed from its
-//! leaf upwards, by the index of parents. No search for unreferenced segments is needed.
+//! leaf upwards, by the index of parents. It takes no search for unreferenced segments and no index
+//! of positions.
 //!
 //! States of removed sessions wait in `removed_states`. A removal deletes a state once it gets the
 //! state's lock and finds no session that uses it.
