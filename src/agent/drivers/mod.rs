@@ -10,7 +10,7 @@
 //!
 //! *Errors are data.* A driver puts each error into the step. The error policy alone decides what
 //! follows (`hooks/error_policy.rs`). There is one exception: a driver corrects some errors itself,
-//! such as a response that violates its format, or a ReAct decision that can't be parsed. It then
+//! such as a response that violates its format, or a `ReAct` decision that can't be parsed. It then
 //! asks for a retry, within a limit, and the policy leaves that step alone.
 //!
 //! *What is stored is neutral.* Drivers and providers differ in requests only. So any driver and
