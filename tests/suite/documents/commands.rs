@@ -6,11 +6,13 @@ use std::process::Command;
 use super::blocks::{blocks, code_spans, read};
 
 const NAME: &str = "agent-runtime";
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 18] = [
     "README.md",
     "docs/api.md",
     "docs/agents.md",
     "docs/events.md",
+    "docs/sessions.md",
+    "docs/threads.md",
     "docs/configuration.md",
     "docs/operations.md",
     "docs/deployment.md",

@@ -8,11 +8,13 @@ use agent_runtime::config::{self, Sources};
 
 use super::blocks::{blocks, code_spans, read};
 
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 17] = [
     "README.md",
     "docs/api.md",
     "docs/agents.md",
     "docs/events.md",
+    "docs/sessions.md",
+    "docs/threads.md",
     "docs/configuration.md",
     "docs/operations.md",
     "docs/deployment.md",

@@ -27,6 +27,16 @@ async fn the_page_on_the_api_shows_what_happens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_on_sessions_shows_what_happens() {
+    run_document("docs/sessions.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_on_threads_shows_what_happens() {
+    run_document("docs/threads.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_on_events_shows_what_happens() {
     run_document("docs/events.md").await;
 }

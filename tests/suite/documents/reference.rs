@@ -1,4 +1,4 @@
-//! Compares the tables of docs/api.md, docs/events.md, docs/subagents.md and docs/webhooks.md with the code: fields, values, events and problem codes.
+//! Compares the tables of the documents with the code: fields, values, events and problem codes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +13,8 @@ use serde_json::json;
 use super::blocks::{Table, read, spans_of, tables};
 
 const PAGE: &str = "docs/api.md";
+const SESSIONS_PAGE: &str = "docs/sessions.md";
+const THREADS_PAGE: &str = "docs/threads.md";
 const EVENTS_PAGE: &str = "docs/events.md";
 const SUBAGENTS_PAGE: &str = "docs/subagents.md";
 const WEBHOOKS_PAGE: &str = "docs/webhooks.md";
@@ -50,7 +52,8 @@ fn properties(description: &Value, schema: &Value, names: &mut BTreeSet<String>)
 #[test]
 fn the_tables_of_fields_are_complete() {
     let description = serde_json::to_value(openapi()).unwrap();
-    let tables = [PAGE, SUBAGENTS_PAGE, WEBHOOKS_PAGE].map(|page| marked(page, "fields"));
+    let pages = [PAGE, SESSIONS_PAGE, THREADS_PAGE, SUBAGENTS_PAGE, WEBHOOKS_PAGE];
+    let tables = pages.map(|page| marked(page, "fields"));
     for (names, table) in tables.into_iter().flatten() {
         let mut fields = BTreeSet::new();
         for name in names.split_whitespace() {
@@ -271,6 +274,11 @@ fn every_problem_that_a_document_links_exists() {
     for name in [
         "README.md",
         PAGE,
+        SESSIONS_PAGE,
+        THREADS_PAGE,
+        EVENTS_PAGE,
+        WEBHOOKS_PAGE,
+        "docs/webhook-hook.md",
         "docs/agents.md",
         "docs/configuration.md",
         "docs/operations.md",
