@@ -29,8 +29,8 @@ macro_rules! guides {
 
 guides! {
     "agents.md" "api.md" "benchmarks.md" "budgets.md" "compaction.md" "configuration.md" "deployment.md" "events.md" "guarantees.md"
-    "hooks.md" "models.md" "operations.md" "sessions.md" "subagents.md" "threads.md" "webhook-hook.md" "webhooks.md" "problems/README.md"
-    "problems/run-errors.md"
+    "hooks.md" "models.md" "operations.md" "sessions.md" "subagents.md" "threads.md" "tour.md"
+    "webhook-hook.md" "webhooks.md" "problems/README.md" "problems/run-errors.md"
 }
 
 /// The folder of the pages of codes.

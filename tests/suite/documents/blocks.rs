@@ -25,6 +25,20 @@ pub(super) fn read(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
+/// Returns the names of README.md and of every page right below `docs/`.
+pub(super) fn pages() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let guides = files
+        .filter(|name| name.ends_with(".md"))
+        .map(|name| format!("docs/{name}"));
+    let mut pages: Vec<String> = guides.chain(["README.md".to_owned()]).collect();
+    pages.sort();
+    pages
+}
+
 /// Returns the fenced blocks of a document.
 pub(super) fn blocks(markdown: &str) -> Vec<Block> {
     let mut found = Vec::new();

@@ -3,29 +3,9 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use super::blocks::{blocks, code_spans, read};
+use super::blocks::{blocks, code_spans, pages, read};
 
 const NAME: &str = "agent-runtime";
-const PAGES: [&str; 18] = [
-    "README.md",
-    "docs/api.md",
-    "docs/agents.md",
-    "docs/events.md",
-    "docs/sessions.md",
-    "docs/threads.md",
-    "docs/configuration.md",
-    "docs/operations.md",
-    "docs/deployment.md",
-    "docs/guarantees.md",
-    "CHANGELOG.md",
-    "docs/models.md",
-    "docs/budgets.md",
-    "docs/hooks.md",
-    "docs/subagents.md",
-    "docs/compaction.md",
-    "docs/webhook-hook.md",
-    "docs/webhooks.md",
-];
 
 fn help(words: &[&str]) -> Option<String> {
     let asked = Command::new(env!("CARGO_BIN_EXE_agent-runtime"))
@@ -40,8 +20,8 @@ fn help(words: &[&str]) -> Option<String> {
 #[test]
 fn every_command_that_a_document_names_exists() {
     let mut named = BTreeSet::new();
-    for page in PAGES {
-        let text = read(page);
+    for page in pages().into_iter().chain(["CHANGELOG.md".to_owned()]) {
+        let text = read(&page);
         let commands = blocks(&text).into_iter().filter(|block| block.language == "sh");
         let lines = commands.flat_map(|block| block.text.lines().map(str::to_owned).collect::<Vec<_>>());
         for line in code_spans(&text).into_iter().chain(lines) {

@@ -6,27 +6,8 @@ use std::fs;
 use agent_runtime::agent::AgentDefinition;
 use agent_runtime::config::{self, Sources};
 
-use super::blocks::{blocks, code_spans, read};
+use super::blocks::{blocks, code_spans, pages, read};
 
-const PAGES: [&str; 17] = [
-    "README.md",
-    "docs/api.md",
-    "docs/agents.md",
-    "docs/events.md",
-    "docs/sessions.md",
-    "docs/threads.md",
-    "docs/configuration.md",
-    "docs/operations.md",
-    "docs/deployment.md",
-    "docs/guarantees.md",
-    "docs/webhook-hook.md",
-    "docs/webhooks.md",
-    "docs/compaction.md",
-    "docs/models.md",
-    "docs/budgets.md",
-    "docs/hooks.md",
-    "docs/subagents.md",
-];
 pub(super) const SECTIONS: [&str; 15] = [
     "http",
     "store",
@@ -65,8 +46,8 @@ fn key_fault(key: &str) -> Option<String> {
 fn every_key_that_a_document_names_exists() {
     assert!(key_fault("http.lsten").is_some() && key_fault("http.listen").is_none());
     let mut named = BTreeSet::new();
-    for page in PAGES {
-        for span in code_spans(&read(page)) {
+    for page in pages() {
+        for span in code_spans(&read(&page)) {
             let span = span.split([' ', '=']).next().unwrap_or_default();
             let Some((section, rest)) = span.split_once('.') else {
                 continue;
@@ -99,8 +80,8 @@ fn every_section_has_its_place_in_the_page() {
 fn every_variable_that_a_document_names_is_read() {
     let defaults = read("config/default.toml");
     let mut named = 0;
-    for page in PAGES {
-        let text = read(page);
+    for page in pages() {
+        let text = read(&page);
         let words = text.split(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'));
         for word in words.collect::<BTreeSet<_>>() {
             if let Some(name) = word.strip_prefix("AGENT_RUNTIME__").filter(|name| name.contains("__")) {
@@ -127,8 +108,11 @@ fn every_variable_that_a_document_names_is_read() {
 #[test]
 fn every_file_that_the_page_shows_can_be_used() {
     let mut used = 0;
-    for page in PAGES {
-        for block in blocks(&read(page)).into_iter().filter(|block| block.language == "toml") {
+    for page in pages() {
+        for block in blocks(&read(&page))
+            .into_iter()
+            .filter(|block| block.language == "toml")
+        {
             let place = format!("{page}:{}", block.line);
             if block.mark.as_deref() == Some("agent") {
                 check_agent(&place, &block.text);

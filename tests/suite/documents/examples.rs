@@ -22,6 +22,11 @@ async fn the_readme_shows_what_happens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_tour_shows_what_happens() {
+    run_document("docs/tour.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_on_the_api_shows_what_happens() {
     run_document("docs/api.md").await;
 }
@@ -91,6 +96,7 @@ async fn run_document(name: &str) {
                 check_answer(&mut known, &block, &given).unwrap_or_else(|fault| failed(fault));
                 compared += 1;
             }
+            ("text", Some("picture")) => (),
             ("json", Some("form")) => drop(parse_shown(&block.text).unwrap_or_else(|fault| failed(fault.to_string()))),
             ("toml", _) => drop(
                 block

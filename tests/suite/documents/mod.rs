@@ -5,6 +5,7 @@ mod commands;
 mod configuration;
 mod configuration_keys;
 mod examples;
+mod figures;
 mod hooks;
 mod known;
 mod links;

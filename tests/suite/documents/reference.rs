@@ -10,7 +10,7 @@ use agent_runtime::record::{RunEvent, RunStatus};
 use agent_runtime::run::DROP_REASONS;
 use serde_json::json;
 
-use super::blocks::{Table, read, spans_of, tables};
+use super::blocks::{Table, pages, read, spans_of, tables};
 
 const PAGE: &str = "docs/api.md";
 const SESSIONS_PAGE: &str = "docs/sessions.md";
@@ -271,21 +271,8 @@ fn the_reasons_why_readers_are_dropped_are_those_of_the_code() {
 #[test]
 fn every_problem_that_a_document_links_exists() {
     let mut linked = 0;
-    for name in [
-        "README.md",
-        PAGE,
-        SESSIONS_PAGE,
-        THREADS_PAGE,
-        EVENTS_PAGE,
-        WEBHOOKS_PAGE,
-        "docs/webhook-hook.md",
-        "docs/agents.md",
-        "docs/configuration.md",
-        "docs/operations.md",
-        "docs/deployment.md",
-        "docs/guarantees.md",
-    ] {
-        let text = read(name);
+    for name in pages() {
+        let text = read(&name);
         for rest in text.split("problems/").skip(1) {
             let code: String = rest
                 .chars()
