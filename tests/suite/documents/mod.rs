@@ -10,6 +10,7 @@ mod hooks;
 mod known;
 mod links;
 mod order;
+mod places;
 mod reference;
 mod run_errors;
 mod service;

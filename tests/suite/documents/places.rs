@@ -1,0 +1,32 @@
+//! Follows the lists of CONTRIBUTING.md: each place of a change exists, and contains the words that
+//! the list names.
+
+use std::path::Path;
+
+use super::blocks::{read, spans_of, tables};
+
+/// What stands in a path for the choice of the contributor.
+const CHOICES: [&str; 5] = ["NAME", "AREA", "CODE", "KIND", "NNNN"];
+
+#[test]
+fn every_place_of_a_change_exists() {
+    let lists = tables(&read("CONTRIBUTING.md"))
+        .into_iter()
+        .filter(|(mark, _)| mark == "places");
+    let mut places = 0;
+    for row in lists.flat_map(|(_, list)| list) {
+        let mut spans = spans_of(&row[0]);
+        let path = spans.next().unwrap_or_else(|| panic!("{row:?} names no file"));
+        if let Some(choice) = CHOICES.iter().find_map(|choice| path.find(choice)) {
+            let (folder, _) = path[..choice].rsplit_once('/').unwrap();
+            assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).is_dir(), "{path}");
+        } else {
+            let file = read(&path);
+            for words in spans {
+                assert!(file.contains(&words), "{path} does not contain {words}");
+            }
+        }
+        places += 1;
+    }
+    assert!(places > 50, "{places}");
+}
