@@ -78,12 +78,12 @@ impl AgentState {
         state.execution = state.execution.map(|execution| {
             let steps = &execution.step_executions;
             let new = (first_step..steps.len()).filter_map(|at| steps.get(at).cloned());
-            ExecutionState {
+            Box::new(ExecutionState {
                 step_executions: new.collect(),
                 current_step: None,
                 current_step_started_at: None,
-                ..execution
-            }
+                ..*execution
+            })
         });
         StateAddition {
             first_step,
@@ -134,10 +134,10 @@ impl StateAddition {
         state.execution = state.execution.map(|execution| {
             let before = before.map_or_else(VectorSync::new_sync, |execution| execution.step_executions);
             let all = execution.step_executions.iter().cloned();
-            ExecutionState {
+            Box::new(ExecutionState {
                 step_executions: all.fold(before, |steps, step| steps.push_back(step)),
-                ..execution
-            }
+                ..*execution
+            })
         });
         Ok(state)
     }

@@ -34,7 +34,7 @@ pub struct AgentState {
     #[serde(default)]
     pub(super) context: AgentContext,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) execution: Option<ExecutionState>,
+    pub(super) execution: Option<Box<ExecutionState>>,
     /// What a later version stored with it, its messages and its execution apart.
     #[serde(skip)]
     pub(super) unread: Unread,
@@ -150,29 +150,28 @@ impl AgentState {
 
     /// Returns the execution; none between executions.
     pub fn execution(&self) -> Option<&ExecutionState> {
-        self.execution.as_ref()
+        self.execution.as_deref()
     }
 
     /// Tells whether an execution is running.
     pub fn has_active_execution(&self) -> bool {
-        self.execution
-            .as_ref()
+        self.execution()
             .is_some_and(|execution| !execution.status.is_terminal())
     }
 
     /// Returns where the execution stands; none between executions.
     pub fn status(&self) -> Option<ExecutionStatus> {
-        self.execution.as_ref().map(|execution| execution.status)
+        self.execution().map(|execution| execution.status)
     }
 
     /// Returns the time of the execution up to its end or to now.
     pub fn execution_duration(&self, now: Timestamp) -> Option<TimeDelta> {
-        self.execution.as_ref().map(|execution| execution.duration(now))
+        self.execution().map(|execution| execution.duration(now))
     }
 
     /// Returns the number of completed steps of the execution.
     pub fn step_count(&self) -> usize {
-        self.execution.as_ref().map_or(0, ExecutionState::step_count)
+        self.execution().map_or(0, ExecutionState::step_count)
     }
 
     /// Iterates over the completed steps of the execution.
@@ -184,14 +183,12 @@ impl AgentState {
 
     /// Returns the step in progress or, after its end, the last one.
     pub fn current_step(&self) -> Option<&AgentStep> {
-        self.execution
-            .as_ref()
-            .and_then(|execution| execution.current_step.as_deref())
+        self.execution().and_then(|execution| execution.current_step.as_deref())
     }
 
     /// Returns the newest completed step.
     pub fn last_step(&self) -> Option<&AgentStep> {
-        self.execution.as_ref().and_then(ExecutionState::last_step)
+        self.execution().and_then(ExecutionState::last_step)
     }
 
     /// Returns what the newest completed step was.
@@ -201,47 +198,41 @@ impl AgentState {
 
     /// Returns the model that answered last in the execution.
     pub fn answered_by(&self) -> Option<&ModelRef> {
-        let execution = self.execution.as_ref()?;
+        let execution = self.execution()?;
         let steps = execution.step_executions.iter().rev();
         steps.into_iter().find_map(|done| done.step.answered_by.as_ref())
     }
 
     /// Returns why the execution stops or stopped.
     pub fn stop_reason(&self) -> Option<StopReason> {
-        self.execution.as_ref().and_then(ExecutionState::stop_reason)
+        self.execution().and_then(ExecutionState::stop_reason)
     }
 
     /// Returns the signal that decides; none when nobody wants to stop.
     pub fn stop_signal(&self) -> Option<&StopSignal> {
-        self.execution
-            .as_ref()
+        self.execution()
             .and_then(|execution| execution.continuation.stop_signals.deciding())
     }
 
     /// Returns the usage of the execution.
     pub fn usage(&self) -> Usage {
-        self.execution.as_ref().map_or(Usage::NOTHING, ExecutionState::usage)
+        self.execution().map_or(Usage::NOTHING, ExecutionState::usage)
     }
 
     /// Returns what hooks had models use in the execution.
     pub fn hook_usage(&self) -> Usage {
-        let of_hooks = self.execution.as_ref().map(|execution| execution.hook_usage);
+        let of_hooks = self.execution().map(|execution| execution.hook_usage);
         of_hooks.unwrap_or_default()
     }
 
     /// Tells whether anything failed; none between executions.
     pub fn has_errors(&self) -> Option<bool> {
-        self.execution
-            .as_ref()
-            .map(|execution| !execution.all_errors().is_empty())
+        self.execution().map(|execution| !execution.all_errors().is_empty())
     }
 
     /// Returns all errors of the execution, oldest first.
     pub fn errors(&self) -> ErrorList {
-        self.execution
-            .as_ref()
-            .map(ExecutionState::all_errors)
-            .unwrap_or_default()
+        self.execution().map(ExecutionState::all_errors).unwrap_or_default()
     }
 
     /// Tells whether the newest completed step is a final response.
@@ -282,7 +273,7 @@ impl AgentState {
 
     /// Decides whether the loop ends after a step; true between executions.
     pub fn should_stop(&self) -> bool {
-        self.execution.as_ref().is_none_or(ExecutionState::should_stop)
+        self.execution().is_none_or(ExecutionState::should_stop)
     }
 
     /// Summarises the state.
@@ -291,7 +282,7 @@ impl AgentState {
             status: self.status(),
             execution_count: self.execution_count,
             has_execution: self.execution.is_some(),
-            execution_id: self.execution.as_ref().map(|execution| execution.execution_id),
+            execution_id: self.execution().map(|execution| execution.execution_id),
             steps: self.step_count(),
             continuation: self
                 .execution
@@ -374,7 +365,7 @@ impl AgentState {
     /// Begins an execution; an earlier one is forgotten.
     #[must_use]
     pub fn start_execution(self, execution_id: ExecutionId, now: Timestamp) -> Self {
-        let execution = Some(ExecutionState::start(execution_id, now));
+        let execution = Some(Box::new(ExecutionState::start(execution_id, now)));
         Self {
             execution_count: self.execution_count.saturating_add(1),
             execution,
@@ -491,7 +482,7 @@ impl AgentState {
     fn map_execution(self, now: Timestamp, change: impl FnOnce(ExecutionState) -> ExecutionState) -> Self {
         let Some(execution) = self.execution else { return self };
         Self {
-            execution: Some(change(execution)),
+            execution: Some(Box::new(change(*execution))),
             ..self
         }
         .updated(now)

@@ -50,9 +50,11 @@ impl AgentState {
         let steps = unread_items(&mut read, &mut stored, STEPS);
         let execution = (take(&mut read, "execution"), take(&mut stored, "execution"));
         self.context.store = with_unread_messages(&self.context.store, messages);
-        self.execution = self.execution.map(|read| ExecutionState {
-            unread: Unread::between(&execution.0, &execution.1),
-            ..with_unread_steps(read, steps)
+        self.execution = self.execution.map(|read| {
+            Box::new(ExecutionState {
+                unread: Unread::between(&execution.0, &execution.1),
+                ..with_unread_steps(*read, steps)
+            })
         });
         self.unread = Unread::between(&read, &stored);
         self
