@@ -5,6 +5,7 @@ mod busy_cores;
 mod receivers;
 mod slow_reader;
 mod ways;
+mod yielding;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::busy_cores::BusyCores;
+use self::busy_cores::{BusyCores, Priority};
 use self::receivers::ContentReceiver;
 use self::ways::{Attacker, Done};
 use crate::client::{Ask, Client};
@@ -44,8 +45,6 @@ const CALLERS: usize = 2;
 const PROVIDER: &str = "light";
 /// The pause between two requests of one of them.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How much less than others the callers of the worst tenant, and its model server, get of a processor that is wanted by several.
-const YIELDING: i32 = 10;
 /// How long the worst goes on before it is measured.
 const WARM_UP: Duration = Duration::from_secs(2);
 
@@ -78,7 +77,7 @@ pub(crate) async fn measure(
 ) -> Result<()> {
     let light = launcher.make_key(url, "light").await?;
     let worst = launcher.make_key(url, "worst").await?;
-    let crowd = yielding_runtime()?;
+    let crowd = yielding::runtime()?;
     let service = launcher.start_with(url, &settings(mock, &crowd).await?).await?;
     let light = Caller {
         client: service.client.with_key(&light),
@@ -86,23 +85,7 @@ pub(crate) async fn measure(
     };
     light.client.put_templated_agent().await?;
     let attacker = Attacker::prepare(service.client.apart()?.with_key(&worst), messages).await?;
-    let mut alone = HashMap::new();
-    for kind in Light::ALL {
-        let sample = requests(&light, kind, window).await?;
-        report.add(format!("light tenant, {}: alone", kind.name()), words(&sample));
-        alone.insert(kind, sample.percentile(99));
-    }
-    for kind in Light::ALL {
-        let _busy = BusyCores::start();
-        let sample = requests(&light, kind, window).await?;
-        report.add(
-            format!(
-                "light tenant, {}: alone, while a thread computes on each core",
-                kind.name()
-            ),
-            words(&sample),
-        );
-    }
+    let undisturbed = measure_alone(&light, window, report).await?;
     for way in ways::all().into_iter().filter(|way| way.name.contains(wanted)) {
         let stop = CancellationToken::new();
         let worst = attacker.begin(way, &stop, &crowd);
@@ -122,8 +105,8 @@ pub(crate) async fn measure(
                 "{} ({requests} requests of the other one, {successes} succeeded)",
                 words(&sample)
             ),
-            "p99 at most twice that alone",
-            p99 <= 2 * alone[&way.against],
+            "p99 at most twice that alone on busy cores",
+            p99 <= 2 * undisturbed[&way.against],
         );
         progress(&format!("memory by now: {}", megabytes(service.memory()?.peak)));
     }
@@ -135,19 +118,35 @@ pub(crate) async fn measure(
     memory(launcher, url, attacker, report).await
 }
 
-/// Starts threads, which end with the process, for the callers of the worst tenant and the model server that answers it. They yield to
-/// those of the measured one, as if they were on a machine of their own: what they do themselves is not what is measured.
-fn yielding_runtime() -> Result<Handle> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .on_thread_start(|| {
-            if let Err(error) = rustix::process::nice(YIELDING) {
-                progress(&format!("the callers of the worst tenant don't yield: {error}"));
+/// Measures the light tenant alone: on idle cores, and on cores that are kept busy. Returns the p99
+/// to compare with.
+///
+/// That is the one beside threads that yield to all else. The kernel lets them delay nobody, so
+/// what they cost is what a busy machine costs: its clock, its caches, and the host that it shares.
+async fn measure_alone(light: &Caller, window: Duration, report: &mut Report) -> Result<HashMap<Light, Duration>> {
+    let circumstances = [
+        ("", None),
+        (
+            ", while a thread that yields to all else computes on each core",
+            Some(Priority::Yielding),
+        ),
+        (", while a thread computes on each core", Some(Priority::Equal)),
+    ];
+    let mut undisturbed = HashMap::new();
+    for (words_after, priority) in circumstances {
+        for kind in Light::ALL {
+            let _busy = priority.map(BusyCores::start);
+            let sample = requests(light, kind, window).await?;
+            report.add(
+                format!("light tenant, {}: alone{words_after}", kind.name()),
+                words(&sample),
+            );
+            if priority == Some(Priority::Yielding) {
+                undisturbed.insert(kind, sample.percentile(99));
             }
-        })
-        .build()?;
-    // To drop it is an error here, also where something else fails.
-    Ok(Box::leak(Box::new(runtime)).handle().clone())
+        }
+    }
+    Ok(undisturbed)
 }
 
 /// Returns the settings of the service, with a model server for each tenant.
