@@ -28,12 +28,9 @@ pub(super) fn read(name: &str) -> String {
 /// Returns the names of README.md and of every page right below `docs/`.
 pub(super) fn pages() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-    let files = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let guides = files
-        .filter(|name| name.ends_with(".md"))
-        .map(|name| format!("docs/{name}"));
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let guides = names.filter_map(|name| Some(format!("docs/{}.md", name.strip_suffix(".md")?)));
     let mut pages: Vec<String> = guides.chain(["README.md".to_owned()]).collect();
     pages.sort();
     pages
