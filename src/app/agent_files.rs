@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, anyhow, ensure};
 
 use crate::agent::AgentDefinition;
-use crate::json::{Objects, plain_words};
+use crate::json::plain_words;
 use crate::run::{AgentChecks, AgentSource, ConfiguredAgent};
 use crate::spelling::meant;
 
@@ -170,7 +170,7 @@ fn read(path: &Path) -> anyhow::Result<ConfiguredAgent> {
 fn parse(text: &str) -> anyhow::Result<AgentDefinition> {
     let deserializer = toml::Deserializer::parse(text)
         .map_err(|error| anyhow!("{}not valid TOML: {}", line(text, &error), error.message()))?;
-    serde_path_to_error::deserialize(Objects::new(deserializer)).map_err(|error| {
+    serde_path_to_error::deserialize(deserializer).map_err(|error| {
         let line = line(text, error.inner());
         let key = error.path().to_string();
         let problem = problem(error.inner().message());
@@ -289,16 +289,16 @@ mod tests {
                 "`budget.max_steps`: invalid type: string \"two\", expected an integer of 0 or more",
             ),
             (
-                "name = 'x'\nmodel = 'demo/demo'\nbudget = [2]",
-                "`budget`: invalid type: array, expected an object",
+                "name = 'x'\nmodel = 'demo/demo'\nbudget = 2",
+                "`budget`: invalid type: integer `2`, expected an object",
             ),
             (
-                "name = 'x'\nmodel = 'demo/demo'\nhooks = [['limits']]",
-                "`hooks[0]`: invalid type: array, expected an object",
+                "name = 'x'\nmodel = 'demo/demo'\nhooks = [3]",
+                "`hooks[0]`: invalid type: integer `3`, expected an object",
             ),
             (
-                "name = 'x'\nmodel = 'demo/demo'\ncompiler = ['last_n', 3]",
-                "`compiler`: invalid type: array, expected an object",
+                "name = 'x'\nmodel = 'demo/demo'\ncompiler = 3",
+                "`compiler`: invalid type: integer `3`, expected an object",
             ),
             ("name = 'x'\nmodel = 'demo/demo'\ndriver = 'magic'", "`driver`: "),
             (

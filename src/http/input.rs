@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::codes::ProblemCode;
 use super::json_body::decode_part;
 use super::problem::Problem;
-use crate::json::{Object, from_objects};
+use crate::json::Object;
 use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, Section, ToolCall, ToolResult};
 use crate::run::InputMessage;
 
@@ -97,7 +97,6 @@ pub(super) enum InputPart {
     /// A picture.
     Image {
         /// Where its bytes are.
-        #[serde(deserialize_with = "from_objects")]
         source: InputSource,
         /// How closely the model shall look, such as `low` or `high`.
         #[serde(default)]
@@ -106,7 +105,6 @@ pub(super) enum InputPart {
     /// A file, such as a PDF.
     Document {
         /// Where its bytes are.
-        #[serde(deserialize_with = "from_objects")]
         source: InputSource,
         /// Its name.
         #[serde(default)]
@@ -131,7 +129,6 @@ pub(super) enum InputPart {
         name: String,
         /// Texts, images and documents.
         #[schema(no_recursion)]
-        #[serde(deserialize_with = "from_objects")]
         content: Vec<InputPart>,
         /// Whether the answer is an error.
         #[serde(default)]

@@ -16,11 +16,10 @@ use super::auth::Caller;
 use super::codes::ProblemCode;
 use super::in_flight::{SMALL, reading};
 use super::json_errors::decode_problem;
-use super::json_scan::{ScanFault, scan_json};
 use super::limits::HttpLimits;
 use super::problem::Problem;
 use crate::fair_share::Share;
-use crate::json::Objects;
+use crate::json::{ScanFault, scan_json};
 use crate::off_thread::by_size;
 use crate::tenant::TenantId;
 
@@ -69,7 +68,7 @@ impl RawBody {
 /// Decodes a part of a body that was kept verbatim; `place` is the JSON pointer to it.
 pub(super) fn decode_part<'de, T: Deserialize<'de>>(raw: &'de RawValue, place: &str) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_str(raw.get());
-    serde_path_to_error::deserialize(Objects::new(&mut deserializer)).map_err(|error| decode_problem(place, &error))
+    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| decode_problem(place, &error))
 }
 
 /// Checks that a body is announced as JSON.
@@ -182,7 +181,7 @@ pub(super) fn decode_body<T: DeserializeOwned>(bytes: &[u8], limits: &HttpLimits
         return Err(Problem::of_field(ProblemCode::InvalidField, "", "not a JSON object"));
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(Objects::new(&mut deserializer)).map_err(|error| decode_problem("", &error))
+    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| decode_problem("", &error))
 }
 
 fn scan_problem(fault: ScanFault) -> Problem {

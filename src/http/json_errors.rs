@@ -4,9 +4,8 @@
 use serde_path_to_error::{Error, Path, Segment};
 
 use super::codes::ProblemCode;
-use super::json_scan::escape_token;
 use super::problem::Problem;
-use crate::json::plain_words;
+use crate::json::{escape_token, plain_words};
 use crate::spelling::meant;
 
 /// The most characters of a decoder's words that are passed on; they may quote what the caller sent.

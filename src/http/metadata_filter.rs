@@ -3,10 +3,9 @@
 use serde_json::json;
 
 use super::json_body::LARGE_INTEGER;
-use super::json_scan::{ScanFault, scan_json};
 use super::parameters::{QueryParameters, invalid};
 use super::problem::Problem;
-use crate::json::{Object, Value};
+use crate::json::{Object, ScanFault, Value, scan_json};
 
 /// The deepest nesting of metadata to filter by.
 const MAX_METADATA_DEPTH: usize = 32;

@@ -36,7 +36,6 @@ mod in_flight;
 mod input;
 mod json_body;
 mod json_errors;
-mod json_scan;
 mod limits;
 mod metadata_filter;
 mod paging;

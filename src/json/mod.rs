@@ -1,8 +1,8 @@
 //! JSON as data: objects, verbatim fragments, canonical bytes, strict parsing, schemas, and unknown
 //! fields of stored values. No IO.
 
-mod objects;
 mod same;
+mod scan;
 mod schema;
 mod strict;
 mod unread;
@@ -17,8 +17,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 pub use serde_json::Value;
 
-pub use self::objects::{Objects, from_objects};
 pub use self::same::is_same;
+pub use self::scan::{ScanFault, escape_token, scan_json};
 pub use self::schema::{JsonSchema, SchemaError, SchemaViolations};
 pub use self::strict::{parse_strict, parse_strict_prefix};
 pub use self::unread::{Unread, read_open, write_open};

@@ -1,86 +1,25 @@
 //! Parses JSON from others strictly: an object with a repeated key is an error. Repairs nothing.
 
-use std::fmt;
+use serde::de::Error as _;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-
-use super::{Object, Value};
+use super::Value;
+use super::scan::check_keys;
 
 /// Reads a text that is one JSON value.
 pub fn parse_strict(text: &str) -> Result<Value, serde_json::Error> {
-    serde_json::from_str(text).map(|StrictValue(value)| value)
+    let value = serde_json::from_str(text)?;
+    check_keys(text)?;
+    Ok(value)
 }
 
 /// Reads the JSON value that a text begins with; returns it with the byte after its end.
 pub fn parse_strict_prefix(text: &str) -> Result<(Value, usize), serde_json::Error> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
-    let StrictValue(value) = values
-        .next()
-        .unwrap_or_else(|| Err(serde_json::Error::custom("there is no value")))?;
-    Ok((value, values.byte_offset()))
-}
-
-/// A JSON value in which no object has a key twice: `serde_json` alone would keep the last one silently.
-struct StrictValue(Value);
-
-impl<'de> Deserialize<'de> for StrictValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Self)
-    }
-}
-
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut array = Vec::new();
-        while let Some(StrictValue(item)) = items.next_element()? {
-            array.push(item);
-        }
-        Ok(Value::Array(array))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut object = Object::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            if object.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("the key {key:?} appears twice")));
-            }
-            let StrictValue(value) = entries.next_value()?;
-            object.insert(key, value);
-        }
-        Ok(Value::Object(object))
-    }
+    let none = || Err(serde_json::Error::custom("there is no value"));
+    let value = values.next().unwrap_or_else(none)?;
+    let end = values.byte_offset();
+    check_keys(&text[..end])?;
+    Ok((value, end))
 }
 
 #[cfg(test)]

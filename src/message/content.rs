@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::{RawJson, Value, from_objects};
+use crate::json::{RawJson, Value};
 
 /// One part of a message's content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -56,7 +56,6 @@ pub struct Citation(pub RawJson);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ImagePart {
     /// Where its bytes are.
-    #[serde(deserialize_with = "from_objects")]
     pub source: MediaSource,
     /// How closely the model shall look, such as `low` or `high`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +66,6 @@ pub struct ImagePart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct DocumentPart {
     /// Where its bytes are.
-    #[serde(deserialize_with = "from_objects")]
     pub source: MediaSource,
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ use crate::http::input::InputSource;
 use crate::http::json_body::decode_part;
 use crate::http::json_errors::decode_problem;
 use crate::http::problem::Problem;
-use crate::json::{Object, Objects, RawJson, Value};
+use crate::json::{Object, RawJson, Value};
 use crate::message::{
     Citation, ContentPart, DocumentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart, ToolCall,
     ToolResult,
@@ -145,7 +145,7 @@ fn part_of(part: Value, place: &str) -> Result<ContentPart, Problem> {
 }
 
 fn decode(tagged: Value, place: &str) -> Result<ImportPart, Problem> {
-    serde_path_to_error::deserialize(Objects::new(tagged)).map_err(|error| decode_problem(place, &error))
+    serde_path_to_error::deserialize(tagged).map_err(|error| decode_problem(place, &error))
 }
 
 fn content_of(part: ImportPart, place: &str) -> Result<ContentPart, Problem> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::agent::ports::ModelErrorClass;
-use crate::json::{Objects, Value, plain_words};
+use crate::json::{Value, plain_words};
 
 /// The built-in script.
 const DEMO: &str = include_str!("../../../config/scripts/demo.toml");
@@ -62,7 +62,7 @@ impl Script {
             name: name.to_owned(),
             problem,
         };
-        let read = toml::Deserializer::parse(text).and_then(|document| Self::deserialize(Objects::new(document)));
+        let read = toml::Deserializer::parse(text).and_then(Self::deserialize);
         let script = read.map_err(|error| wrong(plain_words(error.to_string().trim())))?;
         if script.turns.is_empty() {
             return Err(wrong("it has no [[turn]]".to_owned()));
@@ -186,8 +186,8 @@ mod tests {
         for (text, expected) in [
             ("", "the script x.toml is wrong: it has no [[turn]]"),
             ("[[turn]]\ntext = 1", "line 2, column 8"),
-            ("turn = [['rain']]", "expected an object"),
-            ("[[turn]]\nusage = [1]", "expected an object"),
+            ("turn = [3]", "expected an object"),
+            ("[[turn]]\nusage = 1", "expected an object"),
             ("[[turn]]\ndelay_ms = 'long'", "expected an integer of 0 or more"),
             ("[[turn]]\ntxet = 'a'", "unknown field `txet`"),
             ("[[turn]]\nfailure = { class = 'bad' }", "unknown variant `bad`"),

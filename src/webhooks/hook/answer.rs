@@ -4,7 +4,7 @@
 use serde::{Deserialize, Deserializer};
 
 use crate::agent::state::StopReason;
-use crate::json::{Object, Objects, Value, contains_nul, plain_words};
+use crate::json::{Object, Value, contains_nul, plain_words};
 use crate::message::ContentPart;
 use crate::model_ref::ResponseFormat;
 
@@ -92,8 +92,7 @@ impl Answer {
         if answer.values().any(|value| is_deeper(value, MAX_DEPTH - 1)) {
             return Err(format!("it nests deeper than {MAX_DEPTH} levels"));
         }
-        let answer = Objects::new(Value::Object(answer));
-        Self::deserialize(answer).map_err(|error| plain_words(&error.to_string()))
+        Self::deserialize(Value::Object(answer)).map_err(|error| plain_words(&error.to_string()))
     }
 }
 

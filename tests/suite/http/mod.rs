@@ -28,7 +28,6 @@ macro_rules! on_every_store {
 }
 
 mod agents;
-mod arrays;
 mod auth;
 mod bad_headers;
 mod bad_input;
@@ -62,3 +61,4 @@ mod store_failures;
 mod subagents;
 mod threads;
 mod unread;
+mod wrong_types;

@@ -2,11 +2,11 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::json::{Object, Objects, Value, plain_words};
+use crate::json::{Object, Value, plain_words};
 
 /// Reads the configuration of a hook; an error names the place in it.
 pub fn read_config<T: DeserializeOwned>(config: &Object) -> Result<T, String> {
-    serde_path_to_error::deserialize(Objects::new(Value::Object(config.clone()))).map_err(|error| {
+    serde_path_to_error::deserialize(Value::Object(config.clone())).map_err(|error| {
         let place = error.path().to_string();
         let fault = plain_words(&error.into_inner().to_string());
         if place == "." {

@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 /// The deepest nesting that the parser itself bears.
 const PARSER_DEPTH: usize = 120;
@@ -20,7 +20,7 @@ const LARGE: f64 = 9_223_372_036_854_775_808.0;
 
 /// What is wrong with a JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ScanFault {
+pub enum ScanFault {
     /// It is not JSON; the message names line and column.
     Syntax(String),
     /// It is nested deeper than allowed.
@@ -36,16 +36,12 @@ pub(super) enum ScanFault {
 }
 
 /// Checks a JSON text. Each object, array, string, number, boolean and null is a value.
-pub(super) fn scan_json(text: &str, max_depth: usize, max_values: usize) -> Result<(), ScanFault> {
+pub fn scan_json(text: &str, max_depth: usize, max_values: usize) -> Result<(), ScanFault> {
     let mut walk = Walk {
         max_depth: max_depth.min(PARSER_DEPTH),
         max_values,
-        values: 0,
-        numbers: 0,
-        has_large: false,
-        refused: None,
-        path: Vec::new(),
-        fault: None,
+        is_stored: true,
+        ..Walk::default()
     };
     walk.over(text)?;
     // A decoder does not say whether a large number was written as an integer, so the text is read again, which is rare.
@@ -55,6 +51,16 @@ pub(super) fn scan_json(text: &str, max_depth: usize, max_values: usize) -> Resu
         walk.over(text)?;
     }
     Ok(())
+}
+
+/// Checks that no object of a JSON text has the same key twice, and nothing else.
+pub(super) fn check_keys(text: &str) -> Result<(), serde_json::Error> {
+    let mut walk = Walk {
+        max_depth: usize::MAX,
+        max_values: usize::MAX,
+        ..Walk::default()
+    };
+    walk.read(text)
 }
 
 /// Returns which number of a JSON text, counted from 0, is the first integer that 64 bits do not hold.
@@ -89,13 +95,16 @@ fn after_string(text: &str) -> &str {
 }
 
 /// Returns a JSON pointer's token for a key.
-pub(super) fn escape_token(key: &str) -> String {
+pub fn escape_token(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
+#[derive(Default)]
 struct Walk {
     max_depth: usize,
     max_values: usize,
+    /// Refuses what the store can't hold: NUL characters and integers of more than 64 bits.
+    is_stored: bool,
     values: usize,
     numbers: usize,
     /// Whether a number may be an integer of more than 64 bits.
@@ -113,15 +122,17 @@ enum Step {
 
 impl Walk {
     fn over(&mut self, text: &str) -> Result<(), ScanFault> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let outcome = (Node { walk: self })
-            .deserialize(&mut deserializer)
-            .and_then(|()| deserializer.end());
-        match (self.fault.take(), outcome) {
-            (Some(fault), _) => Err(fault),
-            (None, Err(error)) => Err(ScanFault::Syntax(error.to_string())),
-            (None, Ok(())) => Ok(()),
+        let read = self.read(text);
+        match self.fault.take() {
+            Some(fault) => Err(fault),
+            None => read.map_err(|error| ScanFault::Syntax(error.to_string())),
         }
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        (Node { walk: self }).deserialize(&mut deserializer)?;
+        deserializer.end()
     }
 
     fn pointer(&self) -> String {
@@ -131,14 +142,14 @@ impl Walk {
         })
     }
 
-    /// Keeps the fault apart, since an error of the parser holds nothing but text.
+    /// Stores the fault beside the error of the parser, which holds nothing but text.
     fn fail<E: serde::de::Error>(&mut self, fault: ScanFault) -> E {
         self.fault = Some(fault);
         E::custom("the scan ended")
     }
 
     fn check_text<E: serde::de::Error>(&mut self, text: &str) -> Result<(), E> {
-        if text.contains('\0') {
+        if self.is_stored && text.contains('\0') {
             let pointer = self.pointer();
             return Err(self.fail(ScanFault::Nul(pointer)));
         }
@@ -235,15 +246,15 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mut seen = HashSet::new();
         walk.enter(Step::Key(String::new()))?;
         while let Some(key) = entries.next_key::<String>()? {
-            let doubled = !seen.insert(key.clone());
             if let Some(step) = walk.path.last_mut() {
                 *step = Step::Key(key.clone());
             }
-            if doubled {
-                let pointer = walk.pointer();
-                return Err(walk.fail(ScanFault::DuplicateKey(pointer)));
+            if seen.contains(&key) {
+                walk.fault = Some(ScanFault::DuplicateKey(walk.pointer()));
+                return Err(A::Error::custom(format_args!("the key {key:?} appears twice")));
             }
             walk.check_text(&key)?;
+            seen.insert(key);
             entries.next_value_seed(Node { walk: &mut *walk })?;
         }
         walk.path.pop();
