@@ -8,6 +8,7 @@ use super::values::filled;
 
 /// Where agent definitions are read from.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AgentsConfig {
     /// A directory of `*.toml`, one agent each; it need not exist.
     #[serde(deserialize_with = "directory")]

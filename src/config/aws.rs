@@ -15,6 +15,7 @@ use super::values::{Text, variable_name};
 
 /// How AWS is asked.
 #[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AwsConfig {
     /// The region, unless the variable names another one.
     #[serde(default, deserialize_with = "region")]

@@ -11,6 +11,7 @@ use super::values::duration;
 
 /// Live run status, events and signals shared between replicas.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BoardConfig {
     /// `None` (an empty string in the file) keeps the board inside this process.
     #[serde(deserialize_with = "board_url")]

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::error::ConfigError;
-use super::schema::{Shape, known_keys, shape};
+use super::schema::{Shape, keys_below, known_keys, shape};
 use super::secrets::read_secret;
 use super::settings::{KeyPath, Origin, Settings, dotted};
 use super::toml_layer::{read_text, unknown};
@@ -95,7 +95,7 @@ pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings
         (!is_read).then_some((variable, name.to_lowercase()))
     });
     let named = settings.iter().map(|(path, _)| path.clone());
-    let paths: Vec<KeyPath> = known_keys().into_iter().chain(named).collect();
+    let paths: Vec<KeyPath> = known_keys().cloned().chain(named).collect();
     let flat = |path: &KeyPath| comparable(&path.join("_"));
     let known: BTreeMap<String, String> = paths
         .iter()
@@ -173,7 +173,7 @@ fn resolve(name: &str, settings: &Settings) -> Result<KeyPath, KeyPath> {
     let mut is_known = true;
     for segment in name.split("__") {
         let known: Vec<&str> = match shape(&path) {
-            Some(Shape::Section(keys)) => keys.to_vec(),
+            Some(Shape::Section) => keys_below(&path),
             Some(Shape::Named) => settings.names_below(&path),
             _ => Vec::new(),
         };

@@ -10,6 +10,7 @@ use super::values::{address, duration, host_names, integer};
 
 /// The listener and the limits of a request.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HttpConfig {
     /// Port 0 takes a free one.
     #[serde(deserialize_with = "address")]

@@ -8,6 +8,7 @@ use super::values::duration;
 
 /// How long requests that carry an idempotency key are known.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct IdempotencyConfig {
     /// From the first request with a key on; after it the key is free again.
     #[serde(deserialize_with = "duration::<1_000, 31_536_000_000, _>")]

@@ -13,6 +13,7 @@ use crate::usage::Cost;
 
 /// What tenants may do at most.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LimitsConfig {
     /// What every tenant may do.
     pub each_tenant: TenantLimitsConfig,
@@ -22,6 +23,7 @@ pub struct LimitsConfig {
 
 /// What a tenant may do at most; an absent value does not bind.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TenantLimitsConfig {
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
     pub max_steps: Option<u32>,

@@ -8,6 +8,7 @@ use super::values::Text;
 
 /// What is logged and how it looks.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LogConfig {
     pub format: LogFormat,
     /// Directives of `tracing`, as in `info,sqlx=warn`.

@@ -80,6 +80,7 @@ use crate::usage::PriceTable;
 
 /// Every setting of the service, checked and typed.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
     pub http: HttpConfig,
     pub store: StoreConfig,

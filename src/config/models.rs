@@ -9,6 +9,7 @@ use super::values::{duration, integer};
 
 /// Timeouts, retries and limits of calls to model providers.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ModelsConfig {
     #[serde(deserialize_with = "duration::<10, 600_000, _>")]
     pub connect_timeout: Duration,

@@ -21,7 +21,7 @@ pub(super) fn apply(overrides: &[(String, String)], settings: &mut Settings) -> 
 }
 
 /// Splits a dotted key; a name with dots is quoted, as in `prices."openai/gpt-4.1".input`.
-fn split_key(key: &str) -> Result<KeyPath, ConfigError> {
+pub(super) fn split_key(key: &str) -> Result<KeyPath, ConfigError> {
     let mut names = Vec::new();
     let mut start = 0;
     for end in unquoted(key, '.').chain([key.len()]) {

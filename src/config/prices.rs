@@ -13,6 +13,7 @@ use crate::usage::{Price, PriceTable};
 
 /// What a model's tokens cost, in US dollars per million.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PriceConfig {
     #[serde(deserialize_with = "dollars")]
     pub input: f64,

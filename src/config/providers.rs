@@ -16,6 +16,7 @@ use super::values::{Text, path, variable_name};
 
 /// Where a provider's models are reached.
 #[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
     pub kind: ProviderKind,
     /// Without a trailing slash; `None` for scripted providers, and for the address of the region.

@@ -8,6 +8,7 @@ use super::values::{duration, integer};
 
 /// Runs that outlive their connection, and this process's part in them.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct QueueConfig {
     pub role: Role,
     /// Runs of the queue at work at once in this process.

@@ -12,6 +12,7 @@ const MAX_AGE_MS: u64 = 3_155_760_000_000;
 
 /// How long sessions and what belongs to runs are kept.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RetentionConfig {
     /// The age from which sessions are removed; absent, they are kept for ever.
     #[serde(default, deserialize_with = "optional_age")]

@@ -10,6 +10,7 @@ use crate::usage::Cost;
 
 /// Limits of runs.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RunsConfig {
     /// The agent of a run that names none and continues nothing.
     #[serde(deserialize_with = "filled")]
@@ -57,6 +58,7 @@ pub struct RunsConfig {
 
 /// The limits of a run where neither it nor its agent names one.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BudgetConfig {
     #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
     pub max_steps: u32,

@@ -1,28 +1,33 @@
-//! Finds out which keys exist, from the section structs themselves.
+//! The keys that exist: those that `config/default.toml` shows, commented out or not.
 //!
-//! A probe deserialises [`Config`] along one path and notes what the type at its end expects. It
-//! then stops with an error, so it never builds a value. So the structs are the only list of keys.
-//! Checks for typos, environment names and the completeness test all use it.
+//! The kind of a key is that of its example. A test compares the keys with the fields of the section structs.
 
-use std::cell::RefCell;
-use std::fmt;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use serde::de::value::{Error, StrDeserializer};
-use serde::de::{Deserialize as _, DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
-use serde::forward_to_deserialize_any;
-
-use super::Config;
+use super::loader::DEFAULTS;
+use super::overrides::split_key;
 use super::settings::{KeyPath, dotted};
 use crate::spelling::nearest;
 
-/// Stands for the names of a table that the operator chooses.
+/// Replaces the names of a table that the operator chooses.
 pub(super) const ANY: &str = "NAME";
 
-/// What stands at a path of the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The tables whose keys the operator chooses.
+const NAMED: [&str; 6] = [
+    "context_windows",
+    "limits.tenants",
+    "prices",
+    "providers",
+    "providers.NAME.headers",
+    "webhooks.secrets",
+];
+
+/// The kind of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// A table whose keys are these.
-    Section(&'static [&'static str]),
+    /// A table with known keys.
+    Section,
     /// A table whose keys the operator chooses, as in `providers`.
     Named,
     /// A value written as a string.
@@ -32,50 +37,73 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    pub(super) fn is_table(&self) -> bool {
-        matches!(self, Self::Section(_) | Self::Named)
+    pub(super) fn is_table(self) -> bool {
+        matches!(self, Self::Section | Self::Named)
     }
 }
 
-/// Looks up a path; `None` when no such key exists.
+/// Every key and table, with [`ANY`] for a name that the operator chooses.
+static KEYS: LazyLock<BTreeMap<KeyPath, Shape>> = LazyLock::new(|| {
+    let mut keys = BTreeMap::new();
+    for (_, path, shape) in shown_keys() {
+        // The keys of a table in one line are free, and their values are strings.
+        if shape == Shape::Named {
+            keys.insert([path.as_slice(), &[ANY.to_owned()]].concat(), Shape::Text);
+        }
+        for length in 0..path.len() {
+            let table = &path[..length];
+            keys.insert(table.to_vec(), table_shape(table));
+        }
+        keys.insert(path, shape);
+    }
+    keys
+});
+
+/// Looks up a path; `None` when the key does not exist.
 pub(super) fn shape(path: &[String]) -> Option<Shape> {
-    let found = RefCell::new(None);
-    let probe = Probe { path, found: &found };
-    // The probe always ends in an error: its finding is in `found`.
-    drop(Config::deserialize(probe));
-    found.into_inner()
+    KEYS.get(&general(path)).copied()
 }
 
-/// Proposes the key that an unknown one may stand for: a like one beside it, or the same elsewhere.
+/// Lists every key that has a value, with [`ANY`] for a name that the operator chooses.
+pub(super) fn known_keys() -> impl Iterator<Item = &'static KeyPath> {
+    let values = KEYS.iter().filter(|(_, shape)| !shape.is_table());
+    values.map(|(path, _)| path)
+}
+
+/// Lists the keys and tables directly below a section.
+pub(super) fn keys_below(table: &[String]) -> Vec<&'static str> {
+    let table = general(table);
+    let below = KEYS.keys().filter(|path| path.len() == table.len() + 1);
+    let below = below.filter(|path| path.starts_with(&table));
+    below.filter_map(|path| path.last()).map(String::as_str).collect()
+}
+
+/// Proposes a known key for an unknown one: a similar one beside it, or the same in another
+/// section.
 pub(super) fn suggestion(path: &[String]) -> Option<String> {
     let name = path.last()?;
     // The separators of variables are mistaken most often: HTTP_LISTEN for HTTP__LISTEN.
-    let mut others = known_keys()
-        .into_iter()
-        .filter(|key| !key.iter().any(|name| name == ANY));
-    if let Some(key) = others.find(|key| letters(key) == letters(path)) {
-        return Some(dotted(&key));
-    }
-    if let Some(key) = nearest_key(path) {
-        return Some(dotted(&key));
-    }
-    let mut same = known_keys().into_iter().filter(|key| key.last() == Some(name));
-    same.next().map(|key| dotted(&key))
+    let mut named = known_keys().filter(|key| !key.iter().any(|name| name == ANY));
+    let same_letters = named.find(|key| letters(key) == letters(path)).cloned();
+    let near = same_letters.or_else(|| nearest_key(path));
+    let key = near.or_else(|| known_keys().find(|key| key.last() == Some(name)).cloned());
+    key.map(|key| dotted(&key))
 }
 
-/// Finds the key of the innermost known section that is most like what stands below it.
+/// Finds the key of the innermost known section that is most similar to the rest of the path.
 fn nearest_key(path: &[String]) -> Option<KeyPath> {
     let known = (0..path.len()).rev().find(|end| shape(&path[..*end]).is_some())?;
     let (table, unknown) = path.split_at(known);
-    let Some(Shape::Section(keys)) = shape(table) else {
+    if shape(table) != Some(Shape::Section) {
         return None;
-    };
+    }
+    let keys = keys_below(table);
     let below = |key: &str| [table, &[key.to_owned()]].concat();
     // One separator too many: BASE__URL for BASE_URL.
     let whole = nearest(&unknown.join("_"), keys.iter().copied());
     let sections = keys
         .iter()
-        .filter(|key| shape(&below(key)).is_some_and(|shape| shape.is_table()));
+        .filter(|key| shape(&below(key)).is_some_and(Shape::is_table));
     whole
         .or_else(|| nearest(unknown.first()?, sections.copied()))
         .map(below)
@@ -86,123 +114,48 @@ fn letters(path: &[String]) -> String {
     path.concat().replace(|c: char| !c.is_alphanumeric(), "").to_lowercase()
 }
 
-/// Lists every key, with [`ANY`] for a name that the operator chooses.
-pub(super) fn known_keys() -> Vec<KeyPath> {
+/// Reads the keys that the default file shows, each with the number of its line, in their order.
+pub(super) fn shown_keys() -> Vec<(usize, KeyPath, Shape)> {
+    let mut table = KeyPath::new();
     let mut keys = Vec::new();
-    collect_keys(&mut KeyPath::new(), &mut keys);
+    for (index, line) in DEFAULTS.lines().enumerate() {
+        let line = line.strip_prefix("# ").unwrap_or(line);
+        if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            table = split_key(header).unwrap_or_default();
+        } else if let Some((key, value)) = line.split_once(" = ").filter(|(key, _)| is_key(key)) {
+            let path = general(&[table.as_slice(), &[key.to_owned()]].concat());
+            let shape = match value.chars().next() {
+                Some('{') => table_shape(&path),
+                Some('"') => Shape::Text,
+                _ => Shape::Other,
+            };
+            keys.push((index + 1, path, shape));
+        }
+    }
     keys
 }
 
-fn collect_keys(path: &mut KeyPath, keys: &mut Vec<KeyPath>) {
-    let below = match shape(path) {
-        Some(Shape::Section(names)) => names,
-        Some(Shape::Named) => &[ANY],
-        _ => return keys.push(path.clone()),
-    };
-    for &name in below {
-        path.push(name.to_owned());
-        collect_keys(path, keys);
-        path.pop();
+/// Distinguishes a key from prose. A name that the operator chooses is in quotes.
+fn is_key(text: &str) -> bool {
+    let is_quoted = text.starts_with('"') && text.ends_with('"');
+    is_quoted || text.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+}
+
+fn table_shape(path: &[String]) -> Shape {
+    if NAMED.contains(&dotted(path).as_str()) {
+        Shape::Named
+    } else {
+        Shape::Section
     }
 }
 
-#[derive(Clone, Copy)]
-struct Probe<'a> {
-    path: &'a [String],
-    found: &'a RefCell<Option<Shape>>,
-}
-
-impl Probe<'_> {
-    /// Notes the shape if the path ends here.
-    fn end(&self, shape: Shape) -> Error {
-        if self.path.is_empty() {
-            self.found.replace(Some(shape));
-        }
-        Error::custom("probed")
-    }
-}
-
-impl<'de> Deserializer<'de> for Probe<'de> {
-    type Error = Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
-        Err(self.end(Shape::Other))
-    }
-
-    fn deserialize_str<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
-        Err(self.end(Shape::Text))
-    }
-
-    fn deserialize_string<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
-        Err(self.end(Shape::Text))
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        _: V,
-    ) -> Result<V::Value, Error> {
-        Err(self.end(Shape::Text))
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        match self.path {
-            [key, ..] if fields.contains(&key.as_str()) => visitor.visit_map(Descent(self)),
-            _ => Err(self.end(Shape::Section(fields))),
-        }
-    }
-
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self.path.is_empty() {
-            return Err(self.end(Shape::Named));
-        }
-        visitor.visit_map(Descent(self))
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit
-        unit_struct seq tuple tuple_struct identifier ignored_any
-    }
-}
-
-/// A table with the single key that leads down the path.
-struct Descent<'a>(Probe<'a>);
-
-impl<'de> MapAccess<'de> for Descent<'de> {
-    type Error = Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
-        let key = self.0.path.first().map_or("", String::as_str);
-        seed.deserialize(StrDeserializer::new(key)).map(Some)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        let Probe { path, found } = self.0;
-        seed.deserialize(Probe {
-            path: path.get(1..).unwrap_or_default(),
-            found,
-        })
-    }
-}
-
-impl fmt::Debug for Probe<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Probe").field(&self.path).finish()
-    }
+/// Replaces the names that the operator chooses by [`ANY`].
+fn general(path: &[String]) -> KeyPath {
+    path.iter().fold(KeyPath::new(), |mut general, name| {
+        let is_free = table_shape(&general) == Shape::Named;
+        general.push(if is_free { ANY.to_owned() } else { name.clone() });
+        general
+    })
 }
 
 #[cfg(test)]
@@ -210,8 +163,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_follow_the_structs() {
+    fn shapes_follow_the_default_file() {
         for (path, wanted) in [
+            ("", Some(Shape::Section)),
+            ("http", Some(Shape::Section)),
             ("http.listen", Some(Shape::Text)),
             ("http.max_connections", Some(Shape::Other)),
             ("http.request_timeout", Some(Shape::Text)),
@@ -225,9 +180,10 @@ mod tests {
             ("http.listen.deeper", None),
             ("nothing", None),
         ] {
-            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+            let names = path.split('.').filter(|name| !name.is_empty());
+            let path: Vec<String> = names.map(str::to_owned).collect();
             assert_eq!(shape(&path), wanted, "at {path:?}");
         }
-        assert!(matches!(shape(&[]), Some(Shape::Section(names)) if names.contains(&"store")));
+        assert!(keys_below(&[]).contains(&"store"));
     }
 }

@@ -9,6 +9,7 @@ use super::values::{duration, integer};
 
 /// Where sessions and runs are kept.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StoreConfig {
     #[serde(deserialize_with = "store_url")]
     pub url: SecretUrl,

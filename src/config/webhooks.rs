@@ -19,6 +19,7 @@ pub const ALL_TENANTS: &str = "*";
 
 /// How signed messages are sent to addresses that callers name.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WebhooksConfig {
     /// Connects to addresses that are not public as well.
     pub allow_private_addresses: bool,
@@ -52,6 +53,7 @@ pub struct WebhooksConfig {
 
 /// Where a signing secret is found.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SecretSourceConfig {
     /// The environment variable that holds it.
     #[serde(default, deserialize_with = "variable_name")]
