@@ -18,7 +18,7 @@ use super::described_schemas::instant;
 use super::json_body::JsonBody;
 use super::paging::{Cursor, ListPage, PAGE_BYTES, take_cursor, take_limit};
 use super::parameters::{PathParameters, QueryParameters};
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use super::runs::{check_budget, check_metadata};
 use crate::agent::AgentDefinition;
 use crate::clock::Timestamp;
@@ -83,7 +83,6 @@ struct ReloadedAgent {
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of agents", body = Agents),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list_agents(
     State(api): State<Arc<Api>>,
@@ -115,7 +114,6 @@ pub(super) async fn list_agents(
 /// Shows an agent.
 #[utoipa::path(get, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), responses(
     (status = 200, description = "The agent", body = AgentView),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn get_agent(
     State(api): State<Arc<Api>>,
@@ -139,7 +137,6 @@ pub(super) async fn get_agent(
     ("name" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$"),
 ), request_body = AgentDefinition, responses(
     (status = 200, description = "The agent as it is stored", body = AgentView),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn put_agent(
     State(api): State<Arc<Api>>,
@@ -158,7 +155,6 @@ pub(super) async fn put_agent(
 /// Takes an agent's name away. Its versions stay, for the sessions that used them.
 #[utoipa::path(delete, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), responses(
     (status = 204, description = "Done"),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn delete_agent(
     State(api): State<Arc<Api>>,
@@ -181,7 +177,6 @@ pub(super) async fn delete_agent(
 /// Replaces all agents of configuration files, or none of them if one can't be used. Runs at work go on with the definition that they began with.
 #[utoipa::path(post, path = "/v1/configuration/reload", tag = "agents", responses(
     (status = 200, description = "The agents of configuration files", body = ReloadedAgents),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn reload_agents(
     State(api): State<Arc<Api>>,

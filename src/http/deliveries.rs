@@ -15,7 +15,7 @@ use super::codes::ProblemCode;
 use super::idempotency::{KeyedRequest, mark_replay};
 use super::paging::{Cursor, ListPage, take_cursor, take_limit};
 use super::parameters::{PathParameters, QueryParameters};
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use crate::agent::WebhookEvent;
 use crate::clock::Timestamp;
 use crate::ids::{DeliveryId, RunId};
@@ -68,7 +68,6 @@ type Deliveries = ListPage<DeliveryView>;
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of deliveries", body = Deliveries),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list_deliveries(
     State(api): State<Arc<Api>>,
@@ -99,7 +98,6 @@ pub(super) async fn list_deliveries(
     ("delivery_id" = uuid::Uuid, Path),
 ), responses(
     (status = 200, description = "The delivery", body = DeliveryView),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn get_delivery(
     State(api): State<Arc<Api>>,
@@ -120,7 +118,6 @@ pub(super) async fn get_delivery(
     ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),
 ), responses(
     (status = 202, description = "It is sent", body = DeliveryView),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn redeliver(
     State(api): State<Arc<Api>>,

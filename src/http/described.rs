@@ -192,7 +192,7 @@ fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
     codes.into_iter().map(Code::as_str).collect()
 }
 
-/// Puts a response for each status in the place of the general one.
+/// Adds a response for each status of a problem.
 fn tell_problems(operation: &mut Operation, is_open: bool) {
     let codes = codes_of(operation, is_open);
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
@@ -200,7 +200,6 @@ fn tell_problems(operation: &mut Operation, is_open: bool) {
         by_status.entry(code.status().as_u16()).or_default().push(code);
     }
     let responses = &mut operation.responses.responses;
-    responses.remove("default");
     for (status, codes) in by_status {
         responses.insert(status.to_string(), problem(status, &codes).into());
     }

@@ -15,7 +15,7 @@ use utoipa::{Modify, OpenApi};
 use super::codes::ProblemCode;
 use super::guides::{self, Form};
 use super::parameters::PathParameters;
-use super::problem::Problem;
+use super::problem::{Problem, ProblemBody};
 use super::router::openapi;
 
 /// What the page may load: its own files only. Its styles are partly inline.
@@ -34,6 +34,7 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
         (name = "webhooks", description = "What became of the messages that tell how runs ended."),
         (name = "health", description = "How the service is. Needs no key."),
     ),
+    components(schemas(ProblemBody)),
     security(("api_key" = [])),
     modifiers(&ApiKeyScheme),
 )]

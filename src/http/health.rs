@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::Api;
 use super::codes::ProblemCode;
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 
 /// How the service is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -33,7 +33,6 @@ pub(super) fn is_probe(path: &str) -> bool {
 /// Tells whether the store answers and its schema is current, as seen within the last second, and all loops of the process work.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses(
     (status = 200, description = "The service is ready", body = Health),
-    (status = 503, body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
     let down = api.service.runs.supervisor().loops_down();

@@ -17,7 +17,7 @@ use super::in_flight::respond_with;
 use super::json_body::JsonBody;
 use super::paging::{Cursor, ListPage, take_cursor, take_limit};
 use super::parameters::{PathParameters, QueryParameters, parse_id};
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use super::sessions::{MessageList, MessagePlace, absent_session};
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
@@ -91,7 +91,6 @@ type Threads = ListPage<ThreadView>;
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of threads", body = Threads),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list_threads(
     State(api): State<Arc<Api>>,
@@ -116,7 +115,6 @@ pub(super) async fn list_threads(
 /// Shows a thread.
 #[utoipa::path(get, path = "/v1/threads/{name}", tag = "threads", params(("name" = String, Path)), responses(
     (status = 200, description = "The thread", body = ThreadView),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn get_thread(
     State(api): State<Arc<Api>>,
@@ -142,7 +140,6 @@ pub(super) async fn get_thread(
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of messages", body = ThreadMessageList),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list_thread_messages(
     State(api): State<Arc<Api>>,
@@ -174,7 +171,6 @@ pub(super) async fn list_thread_messages(
     ("If-None-Match" = Option<String>, Header, pattern = "^\\*$", description = "`*`: the thread must not exist"),
 ), request_body = PutThread, responses(
     (status = 200, description = "The thread as it is now", body = ThreadView),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn put_thread(
     State(api): State<Arc<Api>>,
@@ -199,7 +195,6 @@ pub(super) async fn put_thread(
 /// Takes a thread away. Its sessions stay.
 #[utoipa::path(delete, path = "/v1/threads/{name}", tag = "threads", params(("name" = String, Path)), responses(
     (status = 204, description = "Done"),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(super) async fn delete_thread(
     State(api): State<Arc<Api>>,

@@ -16,7 +16,7 @@ use crate::http::headers::is_visible;
 use crate::http::idempotency::{KeyedBody, KeyedRequest};
 use crate::http::input::{RunInput, decode_input};
 use crate::http::parameters::{PathParameters, QueryParameters};
-use crate::http::problem::{Problem, ProblemBody};
+use crate::http::problem::Problem;
 use crate::ids::RunId;
 use crate::message::Role;
 use crate::record::{MAX_MESSAGE_KEY_BYTES, RunControl, RunSummaryView, SteeringStatus};
@@ -55,7 +55,6 @@ pub(in crate::http) struct SteeringView {
 ), responses(
     (status = 202, description = "The run is told; it is shown as it stands, without its output", body = RunSummaryView),
     (status = 200, description = "The run had ended before", body = RunSummaryView),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn stop_run(
     State(api): State<Arc<Api>>,
@@ -75,7 +74,6 @@ pub(in crate::http) async fn stop_run(
 ), responses(
     (status = 202, description = "The run is told; it is shown as it stands, without its output", body = RunSummaryView),
     (status = 200, description = "The run had ended before", body = RunSummaryView),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn cancel_run(
     State(api): State<Arc<Api>>,
@@ -95,7 +93,6 @@ pub(in crate::http) async fn cancel_run(
 ), request_body = SteerRun, responses(
     (status = 202, description = "The message waits for the next step", body = SteeringView),
     (status = 200, description = "The message is part of the conversation, or came too late", body = SteeringView),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn steer_run(
     State(api): State<Arc<Api>>,

@@ -16,7 +16,7 @@ use crate::http::auth::{Caller, KeyLimits};
 use crate::http::codes::ProblemCode;
 use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::parameters::QueryParameters;
-use crate::http::problem::{Problem, ProblemBody};
+use crate::http::problem::Problem;
 use crate::limits::TenantShare;
 use crate::off_thread::by_size;
 use crate::record::{RunMode, RunRecord, RunView};
@@ -40,7 +40,6 @@ use crate::tenant::TenantId;
         ("Preference-Applied" = Option<String>, description = "`respond-async` where the header `Prefer` asked for it"),
         ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
     )),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn create_run(
     State(api): State<Arc<Api>>,

@@ -14,7 +14,7 @@ use crate::http::auth::Caller;
 use crate::http::guards::within;
 use crate::http::headers;
 use crate::http::parameters::{PathParameters, QueryParameters, parse_number};
-use crate::http::problem::{Problem, ProblemBody};
+use crate::http::problem::Problem;
 
 /// The header by which a reader of events says which one it has read last.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -31,7 +31,6 @@ const LAST_EVENT_ID: &str = "last-event-id";
 ), responses(
     (status = 200, description = "The events, each of which has an `Event` in its line `data`", content((EventForm = "text/event-stream"))),
     (status = 204, description = "The run has ended, and `Last-Event-ID` names its last event or a later one"),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn follow_run(
     State(api): State<Arc<Api>>,

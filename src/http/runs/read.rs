@@ -15,7 +15,7 @@ use crate::http::in_flight::{SMALL, reading, respond_with};
 use crate::http::metadata_filter::take_metadata;
 use crate::http::paging::{Cursor, ListPage, take_cursor, take_given_limit, take_limit};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid, parse_number};
-use crate::http::problem::{Problem, ProblemBody};
+use crate::http::problem::Problem;
 use crate::ids::RunId;
 use crate::json::json_length;
 use crate::message::message_json_weight;
@@ -47,7 +47,6 @@ type Steps = ListPage<StepRecord>;
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of runs", body = Runs),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_runs(
     State(api): State<Arc<Api>>,
@@ -98,7 +97,6 @@ pub(in crate::http) async fn list_runs(
     ("wait" = Option<String>, Query, pattern = "^((60|[1-5]?[0-9])s?|1m|[1-5]?[0-9]{1,4}ms)$", description = "How long to wait for a change of the status: seconds, or a duration such as `1m`; up to 60 seconds, by default 0"),
 ), responses(
     (status = 200, description = "The run", body = RunView),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn get_run(
     State(api): State<Arc<Api>>,
@@ -158,7 +156,6 @@ fn cost(run: &RunRecord) -> usize {
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of steps", body = Steps),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_steps(
     State(api): State<Arc<Api>>,

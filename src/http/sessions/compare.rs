@@ -17,7 +17,7 @@ use crate::http::auth::Caller;
 use crate::http::in_flight::{reading, respond_with};
 use crate::http::paging::PAGE_BYTES;
 use crate::http::parameters::{PathParameters, QueryParameters};
-use crate::http::problem::{Problem, ProblemBody};
+use crate::http::problem::Problem;
 use crate::ids::SessionId;
 use crate::json::{count_reaching, json_length};
 use crate::off_thread::by_size;
@@ -69,7 +69,6 @@ impl SessionDiff {
     ("other" = uuid::Uuid, Path),
 ), responses(
     (status = 200, description = "Where the sessions differ", body = SessionDiff),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn diff_sessions(
     State(api): State<Arc<Api>>,
@@ -213,7 +212,6 @@ fn cut(changes: &mut Vec<ValueChange>) -> bool {
 /// Computes all hashes of a session and its ancestors again.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/verify", tag = "sessions", params(("session_id" = uuid::Uuid, Path)), responses(
     (status = 200, description = "What was checked and found", body = Verification),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn verify_session(
     State(api): State<Arc<Api>>,

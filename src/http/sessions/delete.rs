@@ -10,7 +10,7 @@ use crate::http::Api;
 use crate::http::auth::Caller;
 use crate::http::codes::ProblemCode;
 use crate::http::parameters::{PathParameters, QueryParameters};
-use crate::http::problem::{Problem, ProblemBody};
+use crate::http::problem::Problem;
 use crate::run::Removal;
 
 /// Removes a session with its subagents' sessions, its run and, if wanted, all sessions that continue it.
@@ -19,7 +19,6 @@ use crate::run::Removal;
     ("descendants" = Option<bool>, Query, description = "Removes all sessions that continue it as well"),
 ), responses(
     (status = 204, description = "It is gone"),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn delete_session(
     State(api): State<Arc<Api>>,

@@ -18,7 +18,7 @@ use crate::http::codes::ProblemCode;
 use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::in_flight::{SMALL, respond_with};
 use crate::http::parameters::QueryParameters;
-use crate::http::problem::{Problem, ProblemBody};
+use crate::http::problem::Problem;
 use crate::json::json_length;
 use crate::off_thread::by_size;
 use crate::run::Imported;
@@ -34,7 +34,6 @@ use crate::tenant::TenantId;
         ("ETag" = String, description = "The root hash of the session"),
         ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
     )),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn import_session(
     State(api): State<Arc<Api>>,

@@ -11,7 +11,7 @@ use crate::http::auth::Caller;
 use crate::http::metadata_filter::take_metadata;
 use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
 use crate::http::parameters::{PathParameters, QueryParameters};
-use crate::http::problem::{Problem, ProblemBody};
+use crate::http::problem::Problem;
 use crate::ids::SessionId;
 use crate::record::ThreadName;
 use crate::session::SessionHead;
@@ -35,7 +35,6 @@ type Line = ListPage<AncestorView>;
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of sessions", body = Sessions),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_sessions(
     State(api): State<Arc<Api>>,
@@ -70,7 +69,6 @@ pub(in crate::http) async fn list_sessions(
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of the line", body = Line),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_lineage(
     State(api): State<Arc<Api>>,
@@ -97,7 +95,6 @@ pub(in crate::http) async fn list_lineage(
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of sessions", body = Sessions),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_children(
     State(api): State<Arc<Api>>,

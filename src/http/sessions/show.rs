@@ -18,7 +18,7 @@ use crate::http::auth::Caller;
 use crate::http::in_flight::{held, reading, respond_with};
 use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
-use crate::http::problem::{Problem, ProblemBody};
+use crate::http::problem::Problem;
 use crate::ids::SessionId;
 use crate::message::Message;
 use crate::off_thread::by_size;
@@ -47,7 +47,6 @@ pub(in crate::http) struct MessageList {
 ), responses(
     (status = 200, description = "The session", body = SessionView, headers(("ETag" = String, description = "The root hash, quoted"))),
     (status = 304, description = "The caller has it"),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn get_session(
     State(api): State<Arc<Api>>,
@@ -125,7 +124,6 @@ pub(super) async fn respond_whole(
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of messages", body = MessageList),
-    (status = "default", description = "A problem", body = ProblemBody, content_type = "application/problem+json"),
 ))]
 pub(in crate::http) async fn list_messages(
     State(api): State<Arc<Api>>,
