@@ -46,7 +46,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
 async fn run(per_step: usize) -> AgentState {
     let clock = Arc::new(SystemClock);
     let control = Arc::new(ExecutionControl::new(
-        ExecutionBudget::unlimited(),
+        ExecutionBudget::default(),
         CancellationToken::new(),
         clock.clone(),
     ));

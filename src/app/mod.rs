@@ -66,15 +66,7 @@ impl App {
 
     /// Opens the store and puts everything together, with what is not part of the service itself.
     pub async fn build_with(config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
-        Self::assemble(open_store(config).await?, config, extensions).await
-    }
-
-    /// Puts everything together on a store that is open.
-    pub async fn build_on(store: Arc<dyn Store>, config: &Config) -> anyhow::Result<Self> {
-        Self::assemble(store, config, Extensions::default()).await
-    }
-
-    async fn assemble(store: Arc<dyn Store>, config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
+        let store = open_store(config).await?;
         let made = Ingredients::make(config, extensions)?;
         let Ingredients {
             models,

@@ -66,7 +66,7 @@ pub use runs::{BudgetConfig, RunsConfig};
 pub use secrets::SecretUrl;
 pub use settings::Origin;
 pub use sources::Sources;
-pub use store::{StoreBackend, StoreConfig};
+pub use store::StoreConfig;
 pub use webhooks::{ALL_TENANTS, SecretSourceConfig, WebhooksConfig};
 
 use std::collections::BTreeMap;

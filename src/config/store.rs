@@ -27,13 +27,6 @@ pub struct StoreConfig {
     pub migrate: bool,
 }
 
-/// The database engines that can carry the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreBackend {
-    Sqlite,
-    Postgres,
-}
-
 impl StoreConfig {
     /// Names the store without its password; a file by its whole path, so that the address leads to it from any folder.
     pub fn address(&self) -> String {
@@ -44,14 +37,6 @@ impl StoreConfig {
             Some(format!("sqlite://{}{query}", path.display()))
         });
         whole.unwrap_or(shown)
-    }
-
-    pub fn backend(&self) -> StoreBackend {
-        if self.url.expose().starts_with("sqlite:") {
-            StoreBackend::Sqlite
-        } else {
-            StoreBackend::Postgres
-        }
     }
 }
 

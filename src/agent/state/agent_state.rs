@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use super::context::{AgentContext, MessageStore};
@@ -162,11 +161,6 @@ impl AgentState {
     /// Returns where the execution stands; none between executions.
     pub fn status(&self) -> Option<ExecutionStatus> {
         self.execution().map(|execution| execution.status)
-    }
-
-    /// Returns the time of the execution up to its end or to now.
-    pub fn execution_duration(&self, now: Timestamp) -> Option<TimeDelta> {
-        self.execution().map(|execution| execution.duration(now))
     }
 
     /// Returns the number of completed steps of the execution.

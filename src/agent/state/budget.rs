@@ -39,11 +39,6 @@ pub struct ExecutionBudget {
 }
 
 impl ExecutionBudget {
-    /// Returns the budget without limits.
-    pub fn unlimited() -> Self {
-        Self::default()
-    }
-
     /// Tells whether there is no limit.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -108,7 +103,7 @@ mod tests {
 
     #[test]
     fn an_unlimited_budget_is_empty() {
-        let budget = ExecutionBudget::unlimited();
+        let budget = ExecutionBudget::default();
         assert!(budget.is_empty());
         assert_eq!(serde_json::to_string(&budget).unwrap(), "{}");
         let limited = ExecutionBudget {

@@ -41,7 +41,6 @@ fn the_defaults_are_the_documented_ones() {
     assert_eq!(http.keep_alive_interval, Duration::from_secs(15));
     assert_eq!(http.min_transfer_rate, 1_024);
     assert_eq!(store.url.expose(), "sqlite://data/agent-runtime.db");
-    assert_eq!(store.backend(), StoreBackend::Sqlite);
     assert_eq!(
         (store.max_connections, store.cache_bytes, store.migrate),
         (16, 67_108_864, true)

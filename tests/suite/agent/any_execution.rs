@@ -113,7 +113,7 @@ async fn execute(plan: &Plan, answers: &[Answer], state: Option<AgentState>) -> 
             max_steps: Some(plan.max_steps),
             max_tokens: plan.max_tokens,
             max_seconds: Some(plan.max_seconds),
-            ..ExecutionBudget::unlimited()
+            ..ExecutionBudget::default()
         });
     let setup = tools.iter().fold(setup, Setup::with_tool);
     let state = state.unwrap_or_else(|| setup.new_state()).for_next_execution();
@@ -129,7 +129,11 @@ async fn execute(plan: &Plan, answers: &[Answer], state: Option<AgentState>) -> 
     };
 
     assert!(state.status().unwrap().is_terminal());
-    let time = state.execution_duration(setup.clock.now()).unwrap().as_seconds_f64();
+    let time = state
+        .execution()
+        .map(|execution| execution.duration(setup.clock.now()))
+        .unwrap()
+        .as_seconds_f64();
     let allowed = plan
         .max_seconds
         .min(Duration::from_millis(plan.cancel_after).as_secs_f64());

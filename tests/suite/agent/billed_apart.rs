@@ -69,7 +69,7 @@ async fn a_budget_counts_the_known_part() {
     let answers = (0..4).map(|call| searched(asks_for(&[(&format!("c{call}"), "echo", "{}")])));
     let budget = ExecutionBudget {
         max_cost: Cost::from_dollars(40.0),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     let setup = Setup::new(answers)
         .with_tool(&echo)
@@ -131,7 +131,7 @@ async fn nobody_has_counted_the_calls_of_an_answer_that_was_cut_or_failed() {
     ] {
         let budget = ExecutionBudget {
             max_seconds: Some(1.0),
-            ..ExecutionBudget::unlimited()
+            ..ExecutionBudget::default()
         };
         let shape = format!("{beats:?} {offered}");
         let mut setup = Setup::new([beats])

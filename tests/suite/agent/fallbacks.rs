@@ -176,7 +176,7 @@ async fn a_fallback_is_bounded_by_what_is_left_at_its_own_price() {
     )]]);
     let budget = ExecutionBudget {
         max_cost: Cost::from_dollars(0.001),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     let dear = Price::per_million(0.0, 10.0, None, None).unwrap();
     let cheap = Price::per_million(0.0, 2.0, None, None).unwrap();
@@ -249,7 +249,7 @@ async fn nothing_is_asked_again_once_failed_attempts_have_spent_the_budget() {
     ];
     let budget = ExecutionBudget {
         max_tokens: Some(30),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     let setup = Setup::new([beats]).with_budget(budget);
     let state = setup.run().await;
@@ -266,11 +266,11 @@ async fn no_fallback_is_asked_once_failed_attempts_have_spent_the_budget() {
     let price = Price::per_million(1.0, 1.0, None, None).unwrap();
     let money = ExecutionBudget {
         max_cost: Cost::from_dollars(1.0),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     let tokens = ExecutionBudget {
         max_tokens: Some(1_000_000),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     for (budget, used, asks_fallback) in [
         (money.clone(), 600_000_u32, false),
@@ -325,11 +325,11 @@ async fn an_attempt_is_bounded_by_what_those_before_it_have_left() {
     let price = Price::per_million(1e6, 1e6, None, None).unwrap();
     let tokens = ExecutionBudget {
         max_tokens: Some(100),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     let dollars = ExecutionBudget {
         max_cost: Cost::from_dollars(100.0),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     let told = |output| Beat::Event(ModelEvent::Usage(usage(0, output)));
     let endless = || (0..100).map(|_| text("lorem ipsum "));

@@ -22,7 +22,7 @@ async fn run_and_cancel(setup: &Setup, after: u32) -> AgentState {
     assert_eq!(state.stop_reason(), Some(StopReason::UserRequested));
     assert_eq!(state.stop_signal().unwrap().source.as_deref(), Some("cancellation"));
     assert_eq!(
-        state.execution_duration(setup.clock.now()),
+        state.execution().map(|execution| execution.duration(setup.clock.now())),
         Some(TimeDelta::milliseconds(after.into()))
     );
     state

@@ -234,7 +234,7 @@ async fn refusals_end_the_run_and_cuts_stop_it() {
 
     let budget = ExecutionBudget {
         max_tokens: Some(20),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     let long = format!(r#"{{"answer": "{}"#, "x".repeat(1_000));
     let state = setup([vec![text(&long), Beat::Hang]]).with_budget(budget).run().await;
@@ -283,7 +283,7 @@ proptest! {
         let tool = look();
         let setup = Setup::of_model(FakeModel::new(words)).with_driver(DriverKind::React).with_tool(&tool);
         let state = runtime.block_on(async {
-            let budget = ExecutionBudget { max_steps: Some(3), ..ExecutionBudget::unlimited() };
+            let budget = ExecutionBudget { max_steps: Some(3), ..ExecutionBudget::default() };
             setup.with_budget(budget).run().await
         });
         // Without an answer the run ends by an error, or by its steps where an action happened to be readable.
@@ -299,7 +299,7 @@ async fn a_stopped_execution_is_continued_in_the_same_words() {
     let setup = setup([act(), says("no decision"), act(), says(ANSWER)]).with_tool(&look());
     let setup = setup.with_budget(ExecutionBudget {
         max_steps: Some(3),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     });
     let state = setup.run().await;
     assert_eq!(state.stop_reason(), Some(StopReason::StepsLimitReached));

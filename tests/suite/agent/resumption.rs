@@ -100,7 +100,7 @@ impl Story {
         Self {
             name,
             answers,
-            budget: ExecutionBudget::unlimited(),
+            budget: ExecutionBudget::default(),
             policy: ErrorPolicyPreset::default(),
             has_second_thought: false,
             ends,
@@ -132,7 +132,7 @@ fn stories() -> Vec<Story> {
     let budget = |max_steps, max_tokens| ExecutionBudget {
         max_steps,
         max_tokens,
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     vec![
         Story::new("done", vec![echo(), echo(), says("done")], done),
@@ -270,7 +270,7 @@ async fn the_time_before_the_cut_counts() {
     let story = Story {
         budget: ExecutionBudget {
             max_seconds: Some(10.0),
-            ..ExecutionBudget::unlimited()
+            ..ExecutionBudget::default()
         },
         ..Story::new(
             "time",
@@ -287,7 +287,11 @@ async fn the_time_before_the_cut_counts() {
         (resumed.status(), resumed.stop_reason()),
         (Some(story.ends.0), Some(story.ends.1))
     );
-    let seconds = resumed.execution_duration(setup.clock.now()).unwrap().as_seconds_f64();
+    let seconds = resumed
+        .execution()
+        .map(|execution| execution.duration(setup.clock.now()))
+        .unwrap()
+        .as_seconds_f64();
     assert!((10.0..10.01).contains(&seconds), "{seconds}");
 }
 

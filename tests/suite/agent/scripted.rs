@@ -102,7 +102,7 @@ async fn budgets_and_shapes_hold_for_scripts() {
     let usage = json!({"input_tokens": 10, "output_tokens": 10, "total_tokens": 20});
     let budget = ExecutionBudget {
         max_tokens: Some(20),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     let tool = FakeTool::new("note", Behaviour::EchoArguments);
     let spent = Setup::new([]).with_tool(&tool).with_budget(budget).with_script(json!([

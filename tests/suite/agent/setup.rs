@@ -80,7 +80,7 @@ impl Setup {
             pause: CancellationToken::new(),
             journal: None,
             inbox: None,
-            budget: ExecutionBudget::unlimited(),
+            budget: ExecutionBudget::default(),
             budget_above: None,
             max_record_bytes: None,
             price: None,

@@ -20,14 +20,14 @@ fn input() -> String {
 fn tokens(max: u64) -> ExecutionBudget {
     ExecutionBudget {
         max_tokens: Some(max),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     }
 }
 
 fn dollars(max: f64) -> ExecutionBudget {
     ExecutionBudget {
         max_cost: Cost::from_dollars(max),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     }
 }
 
@@ -51,7 +51,7 @@ fn sent(setup: &Setup) -> Vec<Option<u64>> {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_leaves_nothing_for_an_answer_is_not_made() {
-    let unlimited = ExecutionBudget::unlimited;
+    let unlimited = ExecutionBudget::default;
     let plain = price(1.0, 2.0, None);
     for (own, above, price, expected) in [
         (tokens(120), unlimited(), None, Err("max_tokens is 120")),

@@ -120,11 +120,11 @@ async fn a_message_during_the_last_step_has_it_be_no_last_one() {
 async fn a_message_during_the_last_step_of_a_budget_waits_and_the_answer_completes() {
     let one_step = ExecutionBudget {
         max_steps: Some(1),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     let few_tokens = ExecutionBudget {
         max_tokens: Some(15),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     for budget in [one_step, few_tokens] {
         let (setup, inbox) = setup(vec![says("one"), says("two")]);
@@ -186,7 +186,7 @@ async fn a_message_that_waits_for_a_step_beyond_the_budget_stays() {
     let (setup, inbox) = setup(vec![asks(), says("never asked")]);
     let setup = setup.with_budget(ExecutionBudget {
         max_steps: Some(1),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     });
     let (steer, into) = (message("more", setup.clock), Arc::clone(&inbox));
     setup.events.at(3, move || into.put(steer));

@@ -232,7 +232,7 @@ async fn corrections_are_counted_over_the_whole_execution() {
 async fn no_correction_exceeds_the_steps() {
     let budget = ExecutionBudget {
         max_steps: Some(2),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     let setup = setup([says(BAD), says(BAD)]).with_budget(budget);
     let state = setup.run().await;
@@ -280,7 +280,7 @@ async fn refusals_are_answers_and_answers_that_were_cut_are_not_corrected() {
 async fn an_answer_that_a_budget_cuts_is_stopped_and_has_no_value() {
     let budget = ExecutionBudget {
         max_tokens: Some(20),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     let long = "x".repeat(1_000);
     let setup = setup([vec![text(&long), Beat::Hang]]).with_budget(budget);
@@ -335,7 +335,7 @@ async fn a_shape_that_no_answer_could_be_held_to_asks_no_model() {
 fn the_time_limit_cuts_the_check_of_an_answer() {
     let budget = ExecutionBudget {
         max_seconds: Some(60.0),
-        ..ExecutionBudget::unlimited()
+        ..ExecutionBudget::default()
     };
     // Work beside the async workers is done by one thread here, so that other work holds the check up.
     let mut runtime = tokio::runtime::Builder::new_current_thread();

@@ -214,7 +214,11 @@ async fn a_critic_obeys_what_bounds_the_execution() {
         ["1 self_critique: the answer is not judged: the time is spent: max_seconds is 2.0"]
     );
     assert_eq!(
-        state.execution_duration(setup.clock.now()).unwrap().num_milliseconds(),
+        state
+            .execution()
+            .map(|execution| execution.duration(setup.clock.now()))
+            .unwrap()
+            .num_milliseconds(),
         2_000
     );
     assert!(

@@ -83,7 +83,7 @@ pub(super) async fn service(
             hooks: hooks.clone(),
             prices: PriceTable::default(),
             limits: Arc::default(),
-            budget: ExecutionBudget::unlimited(),
+            budget: ExecutionBudget::default(),
             webhooks: Arc::new(NoWebhooks),
         },
         clock.clone(),
@@ -108,7 +108,7 @@ pub(super) async fn service(
     let settings = RunSettings {
         default_agent: "lead".to_owned(),
         max_concurrent: 1,
-        budget: ExecutionBudget::unlimited(),
+        budget: ExecutionBudget::default(),
         commit_patience: Duration::ZERO,
         idempotency_retention: Duration::from_hours(1),
         subagents: SubagentSettings {
@@ -171,7 +171,7 @@ fn request() -> RunRequest {
         idempotency: None,
         model: None,
         overrides: OverrideChanges::default(),
-        budget: ExecutionBudget::unlimited(),
+        budget: ExecutionBudget::default(),
         metadata: Object::new(),
         variables: BTreeMap::new(),
         response_format: None,
