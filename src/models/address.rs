@@ -30,13 +30,14 @@ pub enum SettingsError {
 pub(super) struct Protocol {
     /// The address of the protocol's owner.
     pub(super) base: &'static str,
-    /// The segment of the version that stands before the path; a configured address may end with it, or with another version.
+    /// The version segment before the path; a configured address may end with it, or with another
+    /// version.
     pub(super) version: &'static str,
     /// The segments of the path.
     pub(super) path: &'static [&'static str],
     /// How the key is shown.
     pub(super) key: KeyHeader,
-    /// Headers that each request carries, unless the settings say otherwise.
+    /// Headers that each request carries, unless the settings override them.
     pub(super) headers: &'static [(&'static str, &'static str)],
 }
 
@@ -94,7 +95,7 @@ impl Protocol {
     }
 }
 
-/// Tells whether a path ends with a version, such as `v1` or `v1beta`.
+/// Returns whether a path ends with a version, such as `v1` or `v1beta`.
 fn ends_with_version(path: &str) -> bool {
     let last = path.rsplit('/').next().unwrap_or_default();
     let number = last.strip_prefix('v').unwrap_or_default();
@@ -111,7 +112,8 @@ impl KeyHeader {
     }
 }
 
-/// Tells whether the address is this machine's, by its whole host: the beginning of a name can be anyone's.
+/// Returns whether the address is this machine's, by its whole host: the beginning of a name can be
+/// anyone's.
 pub(super) fn is_local(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();

@@ -3,17 +3,17 @@
 
 use std::mem;
 
-use super::retry::Failure;
+use super::retry::AttemptError;
 use super::settings::CapSettings;
 use super::sse::{SseDecoder, SseEvent};
 use crate::agent::ports::{ModelError, ModelErrorClass};
 
 /// The mark that some servers put before UTF-8.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
-/// The most characters of a broken answer that are kept for the operator.
+/// The most characters of a broken response that are retained for the operator.
 const KEPT_CHARS: usize = 1_000;
 
-/// The bytes of one answer.
+/// The bytes of one response.
 #[derive(Debug)]
 pub(super) struct Body {
     caps: CapSettings,
@@ -29,21 +29,22 @@ enum Form {
     Whole(Vec<u8>),
 }
 
-/// What is left at the end of an answer's bytes.
+/// What is left at the end of a response's bytes.
 #[derive(Debug)]
 pub(super) enum BodyEnd {
     /// Nothing came at all.
     Empty,
     /// The stream ended, perhaps with an event that no blank line ended.
     Events(Option<SseEvent>),
-    /// The one body, without the mark and the space around it. Bytes that are not UTF-8 became U+FFFD.
+    /// The one body, without the mark and the space around it. Bytes that are not UTF-8 became
+    /// U+FFFD.
     Whole(String),
 }
 
 impl Body {
-    /// Makes the reader of an answer.
+    /// Makes the reader of a response.
     ///
-    /// `content_type` is a hint only: a body that looks otherwise is read as what it looks like.
+    /// `content_type` is a hint only. The first bytes of the body decide.
     pub(super) fn new(content_type: Option<&str>, caps: CapSettings) -> Self {
         Self {
             caps,
@@ -54,11 +55,11 @@ impl Body {
     }
 
     /// Takes the next bytes and appends the frames that they complete, also when it fails.
-    pub(super) fn push(&mut self, bytes: &[u8], frames: &mut Vec<SseEvent>) -> Result<(), Failure> {
+    pub(super) fn push(&mut self, bytes: &[u8], frames: &mut Vec<SseEvent>) -> Result<(), AttemptError> {
         self.received = self.received.saturating_add(bytes.len());
         if self.received > self.caps.response_bytes {
             return Err(protocol(
-                format!("the answer is larger than {} bytes", self.caps.response_bytes),
+                format!("the response is larger than {} bytes", self.caps.response_bytes),
                 "",
             ));
         }
@@ -100,37 +101,39 @@ impl Body {
     }
 }
 
-fn push_events(decoder: &mut SseDecoder, bytes: &[u8], frames: &mut Vec<SseEvent>) -> Result<(), Failure> {
+fn push_events(decoder: &mut SseDecoder, bytes: &[u8], frames: &mut Vec<SseEvent>) -> Result<(), AttemptError> {
     let outcome = decoder.push(bytes, frames);
     outcome.map_err(|error| protocol(error.to_string(), ""))
 }
 
 fn is_stream(first: u8, declared: bool) -> bool {
-    // No line of a stream of events begins with a bracket; each known one begins with a colon or a field's name.
+    // No line of a stream of events begins with a bracket; each known one begins with a colon or a
+    // field's name.
     !matches!(first, b'{' | b'[') && (declared || matches!(first, b':' | b'd' | b'e' | b'i' | b'r'))
 }
 
-/// Returns the failure of an answer that ended without an end.
-pub(super) fn truncated() -> Failure {
-    Failure::judged(ModelError::new(
+/// Returns the error for a response that ended too early.
+pub(super) fn truncated() -> AttemptError {
+    AttemptError::judged(ModelError::new(
         ModelErrorClass::Truncated,
-        "the answer ended before it was complete",
+        "the response ended before it was complete",
     ))
 }
 
-/// Returns the failure of an answer that the model itself has spoilt. Models do that now and then, whatever they were asked: another
-/// attempt may succeed.
-pub(super) fn broken_down(message: String) -> Failure {
-    Failure {
+/// Returns the error for a completion that the model itself has spoilt. Models do that now and
+/// then, for any request: another attempt may succeed.
+pub(super) fn broken_down(message: String) -> AttemptError {
+    AttemptError {
         error: ModelError::new(ModelErrorClass::Protocol, message),
         retryable: true,
     }
 }
 
-/// Returns the failure of an answer that is not what its protocol says; the beginning of `body` is kept for the operator.
-pub(super) fn protocol(message: String, body: &str) -> Failure {
+/// Returns the error for a response that violates its protocol. The beginning of `body` is retained
+/// for the operator.
+pub(super) fn protocol(message: String, body: &str) -> AttemptError {
     let body = body.chars().filter(|c| *c != '\0').take(KEPT_CHARS).collect::<String>();
-    Failure::lasting(ModelError {
+    AttemptError::permanent(ModelError {
         body: Some(body).filter(|body| !body.is_empty()),
         ..ModelError::new(ModelErrorClass::Protocol, message)
     })

@@ -17,7 +17,7 @@ pub(super) struct Beginning {
     pub(super) id: Option<String>,
     /// The tool's name.
     pub(super) name: Option<String>,
-    /// The arguments that the call began with, which stand if no pieces come.
+    /// The arguments that the call began with, which count if no pieces come.
     pub(super) arguments: Option<String>,
     /// What goes back with the call, as one JSON object.
     pub(super) extras: Option<String>,
@@ -26,8 +26,8 @@ pub(super) struct Beginning {
 /// A call in the making.
 #[derive(Debug)]
 pub(super) struct Call {
-    /// The place among the calls of the answer.
-    place: usize,
+    /// The index among the calls of the completion.
+    position: usize,
     id: String,
     name: String,
     given: String,
@@ -39,13 +39,13 @@ pub(super) struct Call {
 /// Why a call can't begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallFault {
-    /// The answer has as many calls as it may have.
+    /// The completion has the maximum of calls.
     TooMany,
     /// The call has no name.
     Nameless,
 }
 
-/// Begins the calls of one answer: each gets a place and an id that no other has.
+/// Begins the calls of one completion. Each gets an index and a unique id.
 #[derive(Debug)]
 pub(super) struct CallMaker {
     ids: Arc<dyn IdSource>,
@@ -55,7 +55,7 @@ pub(super) struct CallMaker {
 }
 
 impl CallMaker {
-    /// Makes a maker of at most `limit` calls.
+    /// Allows at most `limit` calls.
     pub(super) fn new(ids: Arc<dyn IdSource>, limit: usize) -> Self {
         Self {
             ids,
@@ -80,7 +80,7 @@ impl CallMaker {
         let id = given.unwrap_or_else(|| format!("call_{}", self.ids.next_uuid().simple()));
         self.used_ids.insert(id.clone());
         let call = Call {
-            place: self.made,
+            position: self.made,
             id: id.clone(),
             name: name.clone(),
             given: beginning.arguments.unwrap_or_else(|| "{}".to_owned()),
@@ -106,7 +106,7 @@ impl Call {
         }
         self.arguments.push_str(&piece);
         events.push(ModelEvent::ToolCallDelta {
-            index: self.place,
+            index: self.position,
             arguments: piece,
         });
     }

@@ -78,7 +78,8 @@ struct MissingKey {
 }
 
 impl Catalog {
-    /// Makes the clients of the providers. A provider whose key is missing is an error only when one of its models is looked up.
+    /// Makes the clients of the providers. A provider whose key is missing is an error only when
+    /// one of its models is requested.
     pub fn new(
         providers: Vec<ProviderSettings>,
         client: &ClientSettings,
@@ -131,7 +132,8 @@ struct Maker<'a> {
     client: &'a ClientSettings,
     ids: Arc<dyn IdSource>,
     clock: Arc<dyn Clock>,
-    /// Made for the first provider that needs the network, so that a demo starts on a machine without certificates.
+    /// Made for the first provider that needs the network, so that a demo starts on a machine
+    /// without certificates.
     shared: Option<Shared>,
 }
 
@@ -186,7 +188,7 @@ impl Maker<'_> {
     }
 }
 
-/// A key that is configured must be there, except for a server on this machine, which seldom asks for one.
+/// Returns whether a configured key is missing. Servers on this machine seldom need one.
 fn lacks_key(settings: &ProviderSettings) -> bool {
     let base = settings.base_url.as_deref().unwrap_or_default();
     let has_key = settings.api_key.is_some() || settings.aws.credentials.is_some();
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_to_a_model_or_says_why_not() {
+    fn a_name_leads_to_a_model_or_to_an_error() {
         let openai = ProviderSettings {
             api_key_source: "OPENAI_API_KEY".to_owned(),
             ..settings("openai", ProviderKind::OpenAiChat)

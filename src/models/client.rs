@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::address::{Protocol, SettingsError};
 use super::errors::{ERROR_BYTES, error_of_response};
-use super::retry::{Attempt, Failure, Retry};
+use super::retry::{Attempt, AttemptError, Retry};
 use super::settings::{CapSettings, ProviderSettings};
 use super::transport::{Incoming, Transport};
 use crate::agent::ports::{Model, ModelAddress, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
@@ -27,11 +27,11 @@ pub(super) struct Shared {
     pub(super) transport: Arc<Transport>,
     /// How calls are repeated.
     pub(super) retry: Retry,
-    /// Limits of answers.
+    /// Limits of responses.
     pub(super) caps: CapSettings,
     /// Makes ids for calls that have none.
     pub(super) ids: Arc<dyn IdSource>,
-    /// Tells how far away a date is that a provider names.
+    /// Computes how far away a date is that a provider names.
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -42,15 +42,23 @@ pub(super) trait Wire: Send + Sync + fmt::Debug {
         base.clone()
     }
 
-    /// Encodes a request, for an answer as a stream or as one body.
+    /// Encodes a request for a streamed response or for one body.
     fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8>;
 
-    /// Adds what proves who sends a request, where that depends on the request itself and on the time.
-    fn authorize(&self, _headers: &mut HeaderMap, _url: &Url, _body: &Bytes, _now: Timestamp) -> Result<(), Failure> {
+    /// Adds what proves who sends a request, where that depends on the request itself and on the
+    /// time.
+    fn authorize(
+        &self,
+        _headers: &mut HeaderMap,
+        _url: &Url,
+        _body: &Bytes,
+        _now: Timestamp,
+    ) -> Result<(), AttemptError> {
         Ok(())
     }
 
-    /// Makes the decoder of one answer, whose declared type is a hint only. Calls without an id get one from `ids`.
+    /// Makes the decoder of one response, whose declared type is a hint only. Calls without an id
+    /// get one from `ids`.
     fn decoder(&self, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder>;
 
     /// Returns a header that this request needs beside those of every request.
@@ -58,24 +66,25 @@ pub(super) trait Wire: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Returns how the provider is made to answer in a given shape.
+    /// Returns how the provider is asked for structured output.
     fn structured_output(&self) -> StructuredOutput {
         StructuredOutput::Native
     }
 }
 
-/// Decodes one answer: bytes in, events out. It does no IO and panics on no bytes.
+/// Decodes one response: bytes in, events out. It does no IO and never panics.
 pub trait Decoder: Send {
     /// Takes the next bytes and appends the events that they complete.
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure>;
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), AttemptError>;
 
     /// Takes the end of the bytes and appends the last events.
-    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure>;
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError>;
 
-    /// Tells whether the answer is complete; further bytes are ignored.
+    /// Returns whether the completion is complete; further bytes are ignored.
     fn is_done(&self) -> bool;
 
-    /// Tells whether the provider has said why the answer ended, so that a lost connection loses nothing of it.
+    /// Returns whether the provider has sent the finish reason, so that a lost connection loses
+    /// nothing.
     fn is_finished(&self) -> bool;
 }
 
@@ -151,7 +160,7 @@ impl Provider {
         stream::unfold(call, next).boxed()
     }
 
-    async fn send(&self, url: Url, mut headers: HeaderMap, body: Bytes) -> Result<Phase, Failure> {
+    async fn send(&self, url: Url, mut headers: HeaderMap, body: Bytes) -> Result<Phase, AttemptError> {
         self.wire
             .authorize(&mut headers, &url, &body, self.shared.clock.now())?;
         let incoming = self.shared.transport.post(url, headers, body).await?;
@@ -166,8 +175,9 @@ impl Provider {
         Ok(Phase::Read(Box::new(incoming), decoder))
     }
 
-    /// Adds the address to a failure, and hides keys and tokens, which servers may repeat in their complaint about them.
-    fn addressed(&self, mut failure: Failure) -> Failure {
+    /// Adds the address to a failure, and hides keys and tokens, which servers may repeat in their
+    /// complaint about them.
+    fn addressed(&self, mut failure: AttemptError) -> AttemptError {
         failure.error.address = Some(Arc::clone(&self.address));
         let secrets = self.secrets.iter().map(ExposeSecret::expose_secret);
         for secret in secrets.filter(|secret| !secret.is_empty()) {
@@ -200,7 +210,7 @@ struct Call {
     provider: Arc<Provider>,
     phase: Phase,
     events: VecDeque<ModelEvent>,
-    failure: Option<Failure>,
+    failure: Option<AttemptError>,
 }
 
 enum Phase {
@@ -210,7 +220,7 @@ enum Phase {
 }
 
 impl Call {
-    async fn next(&mut self) -> Option<Result<ModelEvent, Failure>> {
+    async fn next(&mut self) -> Option<Result<ModelEvent, AttemptError>> {
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Some(Ok(event));
@@ -230,13 +240,17 @@ impl Call {
         }
     }
 
-    async fn read(&mut self, mut incoming: Box<Incoming>, mut decoder: Box<dyn Decoder>) -> Result<Phase, Failure> {
+    async fn read(
+        &mut self,
+        mut incoming: Box<Incoming>,
+        mut decoder: Box<dyn Decoder>,
+    ) -> Result<Phase, AttemptError> {
         let mut events = Vec::new();
         let next = incoming.next().await;
         let outcome = match next {
             Ok(Some(bytes)) => decoder.push(&bytes, &mut events).map(|()| !decoder.is_done()),
             Ok(None) => decoder.finish(&mut events).map(|()| false),
-            // All of the answer is there; only the connection's end is not.
+            // The completion is whole; only the end of the connection is missing.
             Err(_) if decoder.is_finished() => decoder.finish(&mut events).map(|()| false),
             Err(failure) => Err(failure),
         };

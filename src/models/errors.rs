@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use crate::agent::ports::{ModelError, ModelErrorClass};
 use crate::json::Value;
-use crate::models::retry::Failure;
+use crate::models::retry::AttemptError;
 
 /// The most characters of a message.
 const MESSAGE_CHARS: usize = 1_000;
-/// The most bytes that are read of an error; what is longer is cut, and so is no JSON. As values it would take many times its bytes.
+/// The most bytes that are read of an error; what is longer is cut, and so is no JSON. As values it
+/// would take many times its bytes.
 pub(super) const ERROR_BYTES: usize = 64 << 10;
-/// The most bytes of a kept body.
+/// The most bytes of a body that are retained.
 const BODY_BYTES: usize = 4_096;
 
 /// Returns the failure that a response with an error status means.
-pub(super) fn error_of_response(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Failure {
+pub(super) fn error_of_response(status: u16, retry_after: Option<Duration>, body: &[u8]) -> AttemptError {
     let text = String::from_utf8_lossy(body);
     let details = match serde_json::from_str::<Value>(&text) {
         Ok(value) => Details::of(&value),
@@ -25,14 +26,14 @@ pub(super) fn error_of_response(status: u16, retry_after: Option<Duration>, body
     details.into_failure(Some(status), retry_after, fallback, &text)
 }
 
-/// Returns the failure that an error inside an answer means.
-pub(super) fn error_of_frame(text: &str) -> Failure {
+/// Returns the error that an error inside a completion means.
+pub(super) fn error_of_frame(text: &str) -> AttemptError {
     let text = capped(text, ERROR_BYTES);
     let details = match serde_json::from_str::<Value>(text) {
         Ok(value) => Details::of(&value),
         Err(_) => Details::default(),
     };
-    let fallback = || readable(text).unwrap_or_else(|| "the provider broke its answer off with an error".to_owned());
+    let fallback = || readable(text).unwrap_or_else(|| "the provider ended its response with an error".to_owned());
     let status = details.status;
     details.into_failure(status, None, fallback, text)
 }
@@ -48,7 +49,7 @@ struct Details {
     code: Option<String>,
     kind: Option<String>,
     status: Option<u16>,
-    /// How long the provider wants us to wait, where the body says so.
+    /// How long the provider wants us to wait, if the body has it.
     retry_after: Option<Duration>,
 }
 
@@ -91,7 +92,7 @@ impl Details {
                     .or_else(|| error.get("errors"))?;
                 (!detail.is_null()).then(|| detail.to_string())
             });
-        // A gateway's own message says little where it passes on what another server said.
+        // A gateway's own message is vague where it passes on another server's error.
         let passed_on = error.pointer("/metadata/raw").and_then(Value::as_str).and_then(filled);
         Self {
             message: match (message, passed_on) {
@@ -111,7 +112,7 @@ impl Details {
         retry_after: Option<Duration>,
         fallback: impl FnOnce() -> String,
         body: &str,
-    ) -> Failure {
+    ) -> AttemptError {
         let words = self.words();
         let class = class_of(&words, status);
         let message = self.message.unwrap_or_else(fallback);
@@ -122,9 +123,9 @@ impl Details {
             "quota_exceeded",
             "exceeded your current quota",
         ];
-        // A limit that passes soon is no missing quota, whatever the words.
+        // A limit that passes soon is no missing quota, even if the message mentions one.
         let passes = self.retry_after.is_some();
-        let failure = Failure::judged(ModelError {
+        let failure = AttemptError::judged(ModelError {
             status,
             retry_after: retry_after.or(self.retry_after),
             body: Some(printable(capped(body, BODY_BYTES))).filter(|body| !body.is_empty()),
@@ -133,13 +134,13 @@ impl Details {
                 printable(&message.chars().take(MESSAGE_CHARS).collect::<String>()),
             )
         });
-        Failure {
+        AttemptError {
             retryable: failure.retryable && (passes || !no_quota.iter().any(|word| words.contains(word))),
             ..failure
         }
     }
 
-    /// Returns everything that may tell the class, in lower case.
+    /// Returns all text that may reveal the class, in lower case.
     fn words(&self) -> String {
         let parts = [&self.code, &self.kind, &self.message];
         parts
@@ -157,7 +158,7 @@ fn retry_delay(error: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
-/// Words that tell a class more surely than the status does.
+/// Phrases that reveal a class more reliably than the status does.
 const TELLING: [(ModelErrorClass, &[&str]); 5] = [
     (
         ModelErrorClass::Context,
@@ -214,7 +215,7 @@ const TELLING: [(ModelErrorClass, &[&str]); 5] = [
     (ModelErrorClass::Timeout, &["timeout_error"]),
 ];
 
-/// Words that tell a request apart that no repetition cures, where there is no status.
+/// Phrases of errors that no retry cures, for errors without a status.
 const REFUSALS: [&str; 4] = ["invalid_request", "badrequest", "not_found_error", "request_too_large"];
 
 fn class_of(words: &str, status: Option<u16>) -> ModelErrorClass {
@@ -415,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_inside_an_answer_tells_its_own_status() {
+    fn an_error_inside_a_completion_has_its_own_status() {
         let failure = error_of_frame(r#"{"error": {"code": 400, "message": "Token limit reached"}}"#);
         assert_eq!(
             (failure.error.class, failure.error.status, failure.retryable),

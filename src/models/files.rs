@@ -24,11 +24,12 @@ pub(super) fn words_of(source: &MediaSource) -> Option<String> {
 pub(super) enum StoredFile<'a> {
     /// At the provider that is asked, under this id.
     Here(&'a str),
-    /// At another one: what its model is told in place of the file.
+    /// At another one: the text that replaces the file.
     Elsewhere(String),
 }
 
-/// Returns a file that is stored at a provider, as `provider` can take it; `None` if its bytes are here or at an address.
+/// Returns a file that is stored at a provider, as `provider` can take it; `None` if its bytes are
+/// here or at an address.
 pub(super) fn stored_file<'a>(source: &'a MediaSource, name: Option<&str>, provider: &str) -> Option<StoredFile<'a>> {
     let MediaSource::ProviderFile {
         provider: owner,
@@ -47,7 +48,7 @@ pub(super) fn stored_file<'a>(source: &'a MediaSource, name: Option<&str>, provi
     })
 }
 
-/// Media types of words that do not say so: their names below `application/`, without the `x-` of unregistered ones.
+/// Media types below `application/` that are text, without the `x-` of unregistered ones.
 const TEXT_FORMATS: [&str; 13] = [
     "ecmascript",
     "javascript",
@@ -64,7 +65,7 @@ const TEXT_FORMATS: [&str; 13] = [
     "yaml",
 ];
 
-/// Tells whether a file is words.
+/// Returns whether a file is text.
 fn is_text(media_type: &str) -> bool {
     let kind = media_type.split(';').next().unwrap_or_default().trim();
     let kind = kind.to_ascii_lowercase();
@@ -77,7 +78,8 @@ fn is_text(media_type: &str) -> bool {
         || (group == "application" && TEXT_FORMATS.contains(&name.trim_start_matches("x-")))
 }
 
-/// Decodes base64 (RFC 4648, with or without padding) to text; `None` if it is not UTF-8 or not base64.
+/// Decodes base64 (RFC 4648, with or without padding) to text; `None` if it is not UTF-8 or not
+/// base64.
 fn decoded_text(data: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(data.len() / 4 * 3);
     let (mut bits, mut count) = (0_u32, 0);

@@ -3,7 +3,7 @@
 
 use super::body::{Body, BodyEnd, truncated};
 use super::client::Decoder;
-use super::retry::Failure;
+use super::retry::AttemptError;
 use super::sse::SseEvent;
 use crate::agent::ports::ModelEvent;
 
@@ -12,14 +12,14 @@ pub(super) trait FrameDecoder: Send {
     /// Returns what cuts the bytes.
     fn body(&mut self) -> &mut Body;
 
-    /// Takes a frame of a stream; once the answer is complete, further ones are ignored.
-    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), Failure>;
+    /// Takes a frame of a stream. Frames after a complete response are ignored.
+    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError>;
 
     /// Takes the end of a stream, perhaps with a frame that no blank line ended.
-    fn finish_events(&mut self, last: Option<SseEvent>, events: &mut Vec<ModelEvent>) -> Result<(), Failure>;
+    fn finish_events(&mut self, last: Option<SseEvent>, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError>;
 
-    /// Takes an answer that came as one JSON body.
-    fn finish_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure>;
+    /// Takes a response that came as one JSON body.
+    fn finish_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError>;
 
     /// See [`Decoder::is_done`].
     fn is_done(&self) -> bool;
@@ -29,7 +29,7 @@ pub(super) trait FrameDecoder: Send {
 }
 
 impl<D: FrameDecoder> Decoder for D {
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
         let mut frames = Vec::new();
         let outcome = self.body().push(bytes, &mut frames);
         for frame in &frames {
@@ -38,7 +38,7 @@ impl<D: FrameDecoder> Decoder for D {
         outcome
     }
 
-    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
         match self.body().end() {
             _ if FrameDecoder::is_done(self) => Ok(()),
             BodyEnd::Whole(body) => self.finish_whole(&body, events),

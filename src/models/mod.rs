@@ -37,7 +37,7 @@ pub use self::address::SettingsError;
 pub use self::catalog::{Catalog, CatalogError};
 pub use self::client::Decoder;
 pub use self::names::IdRule;
-pub use self::retry::{Attempt, Failure, Pauses, Retry, TokioPauses};
+pub use self::retry::{Attempt, AttemptError, Pauses, Retry, TokioPauses};
 pub use self::settings::{
     AwsCredentials, AwsSettings, CapSettings, ClientSettings, MaxTokensField, ProviderKind, ProviderSettings,
     RetrySettings, TimeoutSettings,

@@ -13,7 +13,8 @@ use crate::message::{ToolCall, ToolResult};
 /// The longest name of a tool, in characters.
 const MAX_NAME: usize = 64;
 
-/// Returns the name with what servers refuse replaced; each name that a tool can have stays as it is.
+/// Returns the name with what servers refuse replaced; each name that a tool can have stays as it
+/// is.
 pub(super) fn tool_name(name: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() {
@@ -26,8 +27,9 @@ pub(super) fn tool_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the arguments of a call as the text of a JSON object. Servers refuse a request with other arguments, so those are wrapped in an
-/// object that the model can recognise as its own mistake.
+/// Returns the arguments of a call as the text of a JSON object. Servers refuse a request with
+/// other arguments, so those are wrapped in an object that the model can recognise as its own
+/// mistake.
 pub(super) fn arguments(call: &ToolCall) -> Cow<'_, str> {
     if call.arguments.trim().is_empty() {
         Cow::Borrowed("{}")
@@ -64,7 +66,8 @@ impl IdRule {
         }
     }
 
-    /// Returns the id as the server takes it: a hash names the same call the same way each time, and no other.
+    /// Returns the id as the server takes it: a hash names the same call the same way each time,
+    /// and no other.
     fn fitting(self, id: &str) -> Cow<'_, str> {
         if self.accepts(id) {
             Cow::Borrowed(id)
@@ -82,8 +85,9 @@ impl IdRule {
     }
 }
 
-/// Gives each call of a request an id that the server accepts and that no other call has, the same in each request, and the same to its
-/// result. Servers may number the calls of each answer anew, which others refuse in one conversation.
+/// Gives each call of a request an id that the server accepts and that no other call has, the same
+/// in each request, and the same to its result. Servers may number the calls of each completion
+/// anew, which others refuse in one conversation.
 #[derive(Debug)]
 pub(super) struct WireIds {
     rule: IdRule,
@@ -135,7 +139,8 @@ impl WireIds {
         id
     }
 
-    /// Returns the id of the call that the result belongs to: results come in the order of their calls.
+    /// Returns the id of the call that the result belongs to: results come in the order of their
+    /// calls.
     pub(super) fn of_result<'a>(&mut self, result: &'a ToolResult) -> Cow<'a, str> {
         if result.call_id.is_empty() {
             return Cow::Owned(self.open.pop_front().unwrap_or_else(|| "_".to_owned()));
@@ -203,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_share_an_id_are_told_apart_with_their_results() {
+    fn calls_that_share_an_id_are_distinguished_with_their_results() {
         let call = |id: &str| ToolCall {
             id: id.to_owned(),
             name: "t".to_owned(),
@@ -243,7 +248,7 @@ mod tests {
 
     /// With quadratic work this would take hours.
     #[test]
-    fn many_calls_of_one_id_are_told_apart_without_trying_every_count_again() {
+    fn many_calls_of_one_id_are_distinguished_in_linear_time() {
         let call = ToolCall {
             id: "c1".to_owned(),
             name: "t".to_owned(),

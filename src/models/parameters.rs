@@ -8,16 +8,18 @@ use crate::agent::ports::ModelRequest;
 use crate::json::{Object, Value};
 use crate::model_parameters::names_other_models;
 
-/// The most tokens that are asked for where nobody has said what the server accepts. Servers refuse a request for more than a model
-/// can write, and what is left of a budget may be any number; current models write at least this many.
+/// The most tokens that are requested if the limit of the server is unknown. Servers refuse a
+/// request for more than a model can write, and what is left of a budget may be any number; current
+/// models write at least this many.
 const SAFE_OUTPUT_TOKENS: u64 = 4_096;
 
 /// The smallest budget for thinking that models of Anthropic take.
 const LEAST_THINKING_TOKENS: u64 = 1_024;
 
-/// Returns the limit of the answer that the server accepts; without one, whoever reads the answer cuts it.
+/// Returns the limit of output tokens that the server accepts. Without one, the reader cuts the
+/// completion.
 ///
-/// `most` is what the server accepts, if its settings say so. Up to its own limit, an agent knows its model.
+/// `most` is the configured limit of the server. Up to its own limit, an agent knows its model.
 pub(super) fn accepted_limit(request: &ModelRequest, most: Option<u64>) -> Option<u64> {
     let left = request.max_output_tokens?;
     match most {
@@ -26,14 +28,14 @@ pub(super) fn accepted_limit(request: &ModelRequest, most: Option<u64>) -> Optio
     }
 }
 
-/// Returns whether a request says that the model may choose among tools as it likes, which is what it does anyway: an agent may say
-/// otherwise in `extra`.
-pub(super) fn says_auto(request: &ModelRequest) -> bool {
+/// Returns whether a request sets the tool choice to `auto`, which is the default: an agent may set
+/// it otherwise in `extra`.
+pub(super) fn sets_auto(request: &ModelRequest) -> bool {
     !request.tools.is_empty() && !request.parameters.extra.contains_key("tool_choice")
 }
 
-/// Fits a budget for thinking, as models of Anthropic have it, into the tokens of the answer, since a larger one is refused; where the
-/// least budget does not fit, the model thinks not at all.
+/// Fits a budget for thinking, as models of Anthropic have it, into the limit of output tokens,
+/// since a larger one is refused; where the least budget does not fit, the model thinks not at all.
 pub(super) fn bound_thinking(fields: &mut Object, max_tokens: u64) {
     let Some(thinking) = fields.get_mut("thinking") else {
         return;
@@ -57,8 +59,9 @@ fn known(request: &ModelRequest) -> u64 {
     request.parameters.max_output_tokens.unwrap_or_default()
 }
 
-/// Adds further fields to a request's body, at its end and in the order of their names. A field that the body has stays; where both
-/// are objects, so do the body's fields in it. Definitions that older versions have stored may name other models; such fields are left out.
+/// Adds further fields to a request's body, at its end and in the order of their names. A field
+/// that the body has stays; where both are objects, so do the body's fields in it. Definitions that
+/// older versions have stored may name other models; such fields are left out.
 pub(super) fn with_extra(body: Vec<u8>, extra: &Object) -> Vec<u8> {
     if extra.is_empty() {
         return body;
@@ -114,7 +117,7 @@ mod tests {
     use crate::model_ref::ResponseFormat;
 
     #[test]
-    fn a_limit_that_nobody_vouches_for_is_not_sent() {
+    fn an_unverified_limit_is_not_sent() {
         for (left, own, most, sent) in [
             (None, None, Some(10), None),
             (Some(5), None, Some(10), Some(5)),

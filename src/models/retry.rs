@@ -15,23 +15,23 @@ use crate::usage::Usage;
 
 /// A failed attempt.
 #[derive(Debug, Clone)]
-pub struct Failure {
+pub struct AttemptError {
     /// What the caller gets when it is not repeated.
     pub error: ModelError,
     /// Whether another attempt may succeed.
     pub retryable: bool,
 }
 
-impl Failure {
-    /// Makes a failure that another attempt can't cure.
-    pub fn lasting(error: ModelError) -> Self {
+impl AttemptError {
+    /// Makes an error that is not retried.
+    pub fn permanent(error: ModelError) -> Self {
         Self {
             error,
             retryable: false,
         }
     }
 
-    /// Makes a failure that is repeated if its class and status say that it may pass.
+    /// Makes an error that is retried if its class and status allow it.
     pub fn judged(error: ModelError) -> Self {
         let retryable = may_pass(&error);
         Self { error, retryable }
@@ -55,13 +55,13 @@ fn may_pass(error: &ModelError) -> bool {
 }
 
 /// The events of one attempt.
-pub type Attempt = BoxStream<'static, Result<ModelEvent, Failure>>;
+pub type Attempt = BoxStream<'static, Result<ModelEvent, AttemptError>>;
 
 /// Waits between attempts.
 pub trait Pauses: Send + Sync + fmt::Debug {
     /// Returns a share of a delay: a number from 0 to 1.
     fn share(&self) -> f64;
-    /// Waits.
+    /// Waits for the delay.
     fn pause(&self, delay: Duration) -> BoxFuture<'static, ()>;
 }
 
@@ -120,7 +120,7 @@ impl Retry {
         .boxed()
     }
 
-    fn delay(&self, bound: Duration, failure: &Failure) -> Duration {
+    fn delay(&self, bound: Duration, failure: &AttemptError) -> Duration {
         let backoff = bound.mul_f64(self.pauses.share().clamp(0.0, 1.0));
         let asked = failure.error.retry_after.unwrap_or_default();
         backoff.max(asked.min(self.settings.max_delay))
@@ -130,7 +130,7 @@ impl Retry {
 struct Attempts<D, A> {
     policy: Retry,
     delays: D,
-    /// Begins an attempt, and keeps what it needs for that. Gone when anything of an answer was passed on.
+    /// Starts an attempt. `None` once a piece of a completion was passed on.
     attempt: Option<A>,
     current: Option<Attempt>,
     /// What the current attempt has used so far.
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    type Item = Result<ModelEvent, Failure>;
+    type Item = Result<ModelEvent, AttemptError>;
 
     fn said(text: &str) -> ModelEvent {
         ModelEvent::TextDelta { text: text.to_owned() }
@@ -223,7 +223,7 @@ mod tests {
             retry_after: retry_after.map(Duration::from_millis),
             ..ModelError::new(class, "no")
         };
-        Err(Failure::judged(error))
+        Err(AttemptError::judged(error))
     }
 
     /// Plays the attempts and returns what is passed on, and the delays.
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_attempts_have_used_is_told_and_a_count_alone_is_no_answer() {
+    fn usage_of_failed_attempts_is_reported_and_a_count_alone_is_no_completion() {
         let usage = |total_tokens| Usage {
             total_tokens,
             ..Usage::default()

@@ -4,17 +4,17 @@
 //! Each value takes many times its bytes in the response, so their total number is limited.
 
 use super::body::protocol;
-use super::retry::Failure;
+use super::retry::AttemptError;
 use crate::json::{Object, Value};
 
-/// What an answer may still keep.
+/// How many more parts a completion may have.
 #[derive(Debug)]
 pub(super) struct Room {
     limit: usize,
     taken: usize,
 }
 
-/// An answer has more than it may have.
+/// A completion has too many parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full {
     limit: usize,
@@ -45,7 +45,8 @@ impl Room {
         self.take(count(new).saturating_sub(old.map_or(0, count)))
     }
 
-    /// Reads an object and takes the room for what it holds; what is none, or is nested too deeply, is an empty one.
+    /// Reads an object and takes the room for what it holds; what is none, or is nested too deeply,
+    /// is an empty one.
     fn take_object(&mut self, text: &str) -> Result<Object, Full> {
         let Some(Value::Object(object)) = self.read(text)? else {
             return Ok(Object::new());
@@ -54,7 +55,8 @@ impl Room {
         Ok(object)
     }
 
-    /// Returns the block that its further pieces are added to. It is read from its text when the first of them comes.
+    /// Returns the block that its further pieces are added to. It is read from its text when the
+    /// first of them comes.
     pub(super) fn merged<'a>(&mut self, merged: &'a mut Option<Object>, text: &str) -> Result<&'a mut Object, Full> {
         match merged {
             Some(block) => Ok(block),
@@ -62,7 +64,8 @@ impl Room {
         }
     }
 
-    /// Reads a value unless it alone has more in it than there may be; `None` if it is nested too deeply.
+    /// Reads a value unless it alone has more in it than there may be; `None` if it is nested too
+    /// deeply.
     pub(super) fn read(&self, text: &str) -> Result<Option<Value>, Full> {
         if most_values(text) > self.limit {
             return Err(Full { limit: self.limit });
@@ -71,9 +74,9 @@ impl Room {
     }
 }
 
-impl From<Full> for Failure {
+impl From<Full> for AttemptError {
     fn from(full: Full) -> Self {
-        protocol(format!("the answer has more than {} parts", full.limit), "")
+        protocol(format!("the response has more than {} parts", full.limit), "")
     }
 }
 
@@ -86,7 +89,8 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Returns how many values a JSON text has at most, without reading them: each is the first one, or follows a bracket or a comma.
+/// Returns how many values a JSON text has at most, without reading them: each is the first one, or
+/// follows a bracket or a comma.
 fn most_values(text: &str) -> usize {
     let (mut values, mut in_text, mut escaped) = (1, false, false);
     for byte in text.bytes() {

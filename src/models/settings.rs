@@ -22,7 +22,7 @@ pub enum ProviderKind {
     Gemini,
     /// Amazon Bedrock's Converse.
     Bedrock,
-    /// Answers from a script.
+    /// Plays a script.
     Scripted,
 }
 
@@ -33,17 +33,19 @@ pub struct ProviderSettings {
     pub name: String,
     /// The protocol.
     pub kind: ProviderKind,
-    /// The address that the protocol's paths are joined to; `None` for the public one of the protocol's owner.
+    /// The address that the protocol's paths are joined to; `None` for the public one of the
+    /// protocol's owner.
     pub base_url: Option<String>,
     /// The API key.
     pub api_key: Option<SecretString>,
-    /// Where the key is looked for, in words for people; empty when the provider needs none.
+    /// Where the key is configured, for error messages; empty when the provider needs none.
     pub api_key_source: String,
     /// The models that it offers; empty for any.
     pub models: Vec<String>,
-    /// Whether answers are asked for as streams.
+    /// Whether responses are streamed.
     pub stream: bool,
-    /// How its models are made to answer in a given shape; `None` leaves it to the client of the protocol.
+    /// How its models are asked for structured output; `None` leaves it to the client of the
+    /// protocol.
     pub structured_output: Option<StructuredOutput>,
     /// Further headers of each request.
     pub headers: BTreeMap<String, String>,
@@ -53,14 +55,15 @@ pub struct ProviderSettings {
     pub script: Option<PathBuf>,
     /// The most tokens that a request may ask for; `None` if it is not known.
     pub max_output_tokens: Option<u64>,
-    /// The field that bounds an answer; `None` lets the address decide.
+    /// The field that limits the output tokens; `None` lets the address decide.
     pub max_tokens_field: Option<MaxTokensField>,
-    /// Whether its models think in the words of the answer, between `<think>` and `</think>`; `None` lets the address decide.
+    /// Whether its models write their reasoning into the text, between `<think>` and `</think>`;
+    /// `None` lets the address decide.
     pub think_tags: Option<bool>,
 }
 
 impl ProviderSettings {
-    /// Makes the settings of a provider with streamed answers, any model and no key.
+    /// Makes the settings of a provider with streamed responses, any model and no key.
     pub fn new(name: impl Into<String>, kind: ProviderKind) -> Self {
         Self {
             name: name.into(),
@@ -108,7 +111,7 @@ impl fmt::Debug for ProviderSettings {
 pub struct AwsSettings {
     /// The region, such as `us-east-1`.
     pub region: String,
-    /// What signs requests; an API key takes its place.
+    /// The credentials that sign requests; an API key replaces them.
     pub credentials: Option<AwsCredentials>,
 }
 
@@ -123,7 +126,7 @@ pub struct AwsCredentials {
     pub session_token: Option<SecretString>,
 }
 
-/// The name of the request field that bounds an answer of chat completions.
+/// The name of the request field that limits the output tokens of chat completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxTokensField {
     /// `max_tokens`, which most servers understand.
@@ -148,13 +151,13 @@ pub struct ClientSettings {
 /// Limits of time of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeoutSettings {
-    /// Until the connection stands, TLS included.
+    /// Until the connection is established, TLS included.
     pub connect: Duration,
-    /// From the request's start to the first byte of the answer's body.
+    /// From the start of the request to the first byte of the response body.
     pub first_byte: Duration,
-    /// Between two pieces of the answer.
+    /// Between two chunks of the response.
     pub idle: Duration,
-    /// From the request's start to the answer's end.
+    /// From the start of the request to the end of the response.
     pub total: Duration,
 }
 
@@ -195,11 +198,12 @@ impl Default for RetrySettings {
 pub struct CapSettings {
     /// Bytes of one server-sent event.
     pub event_bytes: usize,
-    /// Bytes of a whole answer, decompressed.
+    /// Bytes of a whole response, decompressed.
     pub response_bytes: usize,
-    /// Tool calls of one answer.
+    /// Tool calls of one completion.
     pub tool_calls: usize,
-    /// Parts and citations of one answer, and values in its blocks that come in pieces, together.
+    /// Parts and citations of one completion, and values in its blocks that come in pieces,
+    /// together.
     pub parts: usize,
 }
 

@@ -8,7 +8,7 @@ use super::room::{Full, Room};
 use crate::json::RawJson;
 use crate::message::Citation;
 
-/// The sources that an answer has named.
+/// The sources that a completion has named.
 #[derive(Debug, Default)]
 pub(super) struct Sources(HashSet<RawJson>);
 

@@ -77,7 +77,8 @@ impl SseDecoder {
 
     /// Ends the stream and returns the event that no blank line ended, if there is one.
     ///
-    /// The standard drops such an event. Some servers forget the last blank line, so the caller decides.
+    /// The standard drops such an event. Some servers forget the last blank line, so the caller
+    /// decides.
     pub fn finish(mut self) -> Option<SseEvent> {
         let mut events = Vec::new();
         if !self.line.is_empty() {
@@ -106,7 +107,7 @@ impl SseDecoder {
         } else {
             self.field(text);
         }
-        // The buffer is kept for the next line.
+        // The buffer is reused for the next line.
         self.line = line;
         self.line.clear();
     }
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_the_standard_says() {
+    fn fields_are_read_by_the_standard() {
         let text = b"\xEF\xBB\xBF: hello\nevent: ping\ndata:one\ndata\ndata:  two\nid: 7\nretry: 250\nfuture: x\n\n";
         let expected = SseEvent {
             name: "ping".to_owned(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::agent::ports::{Model, ModelRequest, ModelStream, StructuredOutput};
 
-/// Answers as the model within, and is made to keep a shape as it is told.
+/// Wraps a model and asks it for structured output in the configured way.
 #[derive(Debug)]
 pub(super) struct StructuredBy {
     model: Arc<dyn Model>,
@@ -12,7 +12,7 @@ pub(super) struct StructuredBy {
 }
 
 impl StructuredBy {
-    /// Returns the model; with no way told, as it is.
+    /// Wraps the model, unless no way is configured.
     pub(super) fn wrap(model: Arc<dyn Model>, by: Option<StructuredOutput>) -> Arc<dyn Model> {
         match by {
             Some(by) => Arc::new(Self { model, by }),

@@ -13,7 +13,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Proxy, Url};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::retry::Failure;
+use super::retry::AttemptError;
 use super::settings::{ClientSettings, TimeoutSettings};
 use crate::agent::ports::{ModelError, ModelErrorClass};
 use crate::clock::Timestamp;
@@ -41,8 +41,8 @@ impl Transport {
         })
     }
 
-    /// Sends a body and returns the answer's head with its body still to come.
-    pub(super) async fn post(&self, url: Url, headers: HeaderMap, body: Bytes) -> Result<Incoming, Failure> {
+    /// Sends a body and returns the head of the response. The body follows.
+    pub(super) async fn post(&self, url: Url, headers: HeaderMap, body: Bytes) -> Result<Incoming, AttemptError> {
         let start = Instant::now();
         let total = start + self.timeouts.total;
         let first_byte = (start + self.timeouts.first_byte).min(total);
@@ -72,7 +72,7 @@ fn client(settings: &ClientSettings) -> Result<Client, Box<dyn Error + Send + Sy
     Ok(builder.build()?)
 }
 
-/// An answer whose body is still coming.
+/// A response whose body is still to be read.
 pub(super) struct Incoming {
     status: u16,
     headers: HeaderMap,
@@ -99,12 +99,12 @@ impl Incoming {
     }
 
     /// Returns the next bytes; `None` at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, AttemptError> {
         let limit = self.first_byte.unwrap_or_else(|| Instant::now() + self.idle);
         let words = match self.first_byte {
             _ if limit >= self.total => TOTAL,
             Some(_) => FIRST_BYTE,
-            None => "the provider fell silent in the middle of its answer",
+            None => "the provider stopped sending in the middle of its response",
         };
         let next = timeout_at(limit.min(self.total), self.body.next()).await;
         let bytes = next.map_err(|_| too_slow(words))?.transpose().map_err(network)?;
@@ -125,7 +125,8 @@ impl Incoming {
         start
     }
 
-    /// Reads the end that follows a complete answer, if it comes at once, so that the connection can serve the next call.
+    /// Reads the end after a complete response, if it arrives at once, so that the connection can
+    /// serve the next call.
     pub(super) async fn drain(&mut self) {
         const MOMENT: Duration = Duration::from_millis(5);
         let rest = async { while let Some(Ok(_)) = self.body.next().await {} };
@@ -134,28 +135,30 @@ impl Incoming {
     }
 }
 
-const FIRST_BYTE: &str = "the provider did not begin to answer in time";
-const TOTAL: &str = "the provider did not finish its answer in time";
+const FIRST_BYTE: &str = "the provider did not begin its response in time";
+const TOTAL: &str = "the provider did not finish its response in time";
 
 fn first_byte_words(first_byte: Instant, total: Instant) -> &'static str {
     if first_byte < total { FIRST_BYTE } else { TOTAL }
 }
 
-fn too_slow(words: &str) -> Failure {
-    Failure::judged(ModelError::new(ModelErrorClass::Timeout, words))
+fn too_slow(words: &str) -> AttemptError {
+    AttemptError::judged(ModelError::new(ModelErrorClass::Timeout, words))
 }
 
-/// Another attempt may find a connection that was lost or slow; one to a wrong address fails again, so the caller hears at once.
-fn network(error: reqwest::Error) -> Failure {
-    let (class, words, is_lasting) = if error.is_timeout() {
+/// Makes the error of a connection. A lost or slow connection is retried; a wrong address is not.
+fn network(error: reqwest::Error) -> AttemptError {
+    let (class, words, is_permanent) = if error.is_timeout() {
         let words = "the provider could not be reached in time";
         (ModelErrorClass::Timeout, words.to_owned(), false)
     } else if error.is_connect() {
-        let obstacle = obstacle(&error);
-        let cause = obstacle.as_ref().map(|obstacle| format!(": {}", obstacle.words));
+        let connect_fault = connect_fault(&error);
+        let cause = connect_fault
+            .as_ref()
+            .map(|connect_fault| format!(": {}", connect_fault.words));
         let words = format!("the provider can't be reached{}", cause.unwrap_or_default());
-        let is_lasting = obstacle.is_some_and(|obstacle| obstacle.is_lasting);
-        (ModelErrorClass::Network, words, is_lasting)
+        let is_permanent = connect_fault.is_some_and(|connect_fault| connect_fault.is_permanent);
+        (ModelErrorClass::Network, words, is_permanent)
     } else {
         let words = "the connection to the provider broke";
         (ModelErrorClass::Network, words.to_owned(), false)
@@ -165,30 +168,30 @@ fn network(error: reqwest::Error) -> Failure {
         source: Some(source),
         ..ModelError::new(class, words)
     };
-    if is_lasting {
-        Failure::lasting(error)
+    if is_permanent {
+        AttemptError::permanent(error)
     } else {
-        Failure::judged(error)
+        AttemptError::judged(error)
     }
 }
 
-/// What keeps a connection from being made.
-struct Obstacle {
+/// Why a connection can not be made.
+struct ConnectFault {
     words: Cow<'static, str>,
-    is_lasting: bool,
+    is_permanent: bool,
 }
 
-impl Obstacle {
-    fn lasting(words: impl Into<Cow<'static, str>>) -> Self {
+impl ConnectFault {
+    fn permanent(words: impl Into<Cow<'static, str>>) -> Self {
         Self {
             words: words.into(),
-            is_lasting: true,
+            is_permanent: true,
         }
     }
 }
 
-/// Returns what keeps a connection from being made, where that is known.
-fn obstacle(error: &reqwest::Error) -> Option<Obstacle> {
+/// Returns why a connection can not be made, if that is known.
+fn connect_fault(error: &reqwest::Error) -> Option<ConnectFault> {
     if error.is_dns() {
         return Some(unresolved(error));
     }
@@ -196,12 +199,12 @@ fn obstacle(error: &reqwest::Error) -> Option<Obstacle> {
     while let Some(error) = cause {
         match error.downcast_ref::<io::Error>() {
             Some(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                return Some(Obstacle::lasting("the connection was refused"));
+                return Some(ConnectFault::permanent("the connection was refused"));
             }
             // The kind of what the TLS library finds wrong with what the other side has sent.
             Some(error) if error.kind() == ErrorKind::InvalidData => {
                 let words = "it does not speak TLS as expected, or its certificate is not trusted";
-                return Some(Obstacle::lasting(words));
+                return Some(ConnectFault::permanent(words));
             }
             // Errors inside an error of IO are no sources of it.
             Some(error) => cause = error.get_ref().map(|inner| inner as _),
@@ -211,9 +214,11 @@ fn obstacle(error: &reqwest::Error) -> Option<Obstacle> {
     None
 }
 
-/// Returns what a failed lookup says of the host. The standard library passes on the words of the system and no code.
-fn unresolved(error: &reqwest::Error) -> Obstacle {
-    // As glibc, musl and macOS word `EAI_NONAME` and `EAI_NODATA`, then `EAI_AGAIN`, then `EAI_FAIL`.
+/// Returns what a failed lookup reveals about the host. The standard library passes on the message
+/// of the system and no code.
+fn unresolved(error: &reqwest::Error) -> ConnectFault {
+    // As glibc, musl and macOS word `EAI_NONAME` and `EAI_NODATA`, then `EAI_AGAIN`, then
+    // `EAI_FAIL`.
     const UNKNOWN: [&str; 4] = [
         "not known",
         "No address associated",
@@ -226,7 +231,7 @@ fn unresolved(error: &reqwest::Error) -> Obstacle {
     let told = causes.last().map(ToString::to_string).unwrap_or_default();
     let is_any = |wordings: &[&str]| wordings.iter().any(|words| told.contains(words));
     if is_any(&UNKNOWN) {
-        return Obstacle::lasting("its host is not known");
+        return ConnectFault::permanent("its host is not known");
     }
     let words = if is_any(&TEMPORARY) {
         "its host can't be looked up at the moment".into()
@@ -236,9 +241,9 @@ fn unresolved(error: &reqwest::Error) -> Obstacle {
             .unwrap_or(&told);
         format!("its host can't be looked up: {told}").into()
     };
-    Obstacle {
+    ConnectFault {
         words,
-        is_lasting: is_any(&LASTING),
+        is_permanent: is_any(&LASTING),
     }
 }
 
@@ -269,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_is_unknown_for_good_only_if_the_lookup_says_so() {
+    async fn a_host_is_unknown_only_if_the_lookup_is_final() {
         for (words, cause, retryable) in [
             ("Name or service not known", "its host is not known", false),
             ("No address associated with hostname", "its host is not known", false),

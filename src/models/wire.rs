@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The most fields of an object and the most items of a list; with more it is none. The least one takes a few bytes of an answer and
-/// many times that of memory.
+/// The most fields of an object and the most items of a list; with more it is none. The least one
+/// takes a few bytes of a response and many times that of memory.
 const MOST: usize = 1 << 16;
 /// The fields that nearly all objects of a stream have room in.
 const USUAL: usize = 8;
@@ -30,23 +30,23 @@ impl<'a> Fields<'a> {
         found.map(|(_, raw)| *raw).filter(|raw| !is_null(raw))
     }
 
-    /// Tells whether there is a field of this name, null or not.
+    /// Returns whether there is a field of this name, null or not.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key.0 == name)
     }
 
-    /// Tells whether there is nothing that is not null.
+    /// Returns whether there is nothing that is not null.
     pub(super) fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// Tells whether there is an error: servers send empty ones beside answers.
+    /// Returns whether there is an error: servers send empty ones beside completions.
     pub(super) fn has_error(&self) -> bool {
         let error = self.get("error");
         error.is_some_and(|error| !matches!(error.get(), "\"\"" | "{}" | "false"))
     }
 
-    /// Tells whether the object is an error, by a field or by what it calls itself.
+    /// Returns whether the object is an error, by a field or by what it calls itself.
     pub(super) fn is_error(&self) -> bool {
         let says = |name: &str| self.borrowed_text(name).as_deref() == Some("error");
         self.has_error() || says("object") || says("type")
@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
         self.get(name).and_then(text)
     }
 
-    /// Returns a text that is only looked at; it is copied where characters of it are escaped.
+    /// Returns a text that is only read. It is copied if it has escaped characters.
     pub(super) fn borrowed_text(&self, name: &str) -> Option<Cow<'a, str>> {
         let text: Borrowed<'a> = serde_json::from_str(self.get(name)?.get()).ok()?;
         Some(text.0)
@@ -125,7 +125,7 @@ pub(super) fn parse_list(text: &str) -> Option<Vec<&RawValue>> {
     read_list(text).ok()
 }
 
-/// Reads a list from its text, and tells why it is none.
+/// Reads a list from its text.
 pub(super) fn read_list(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
     let items: Items<'_> = serde_json::from_str(text)?;
     Ok(items.0)
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_looked_at_is_copied_where_it_is_escaped() {
+    fn a_borrowed_text_is_copied_if_it_is_escaped() {
         let fields = Fields::parse(r#"{"plain": "x", "\u0061b": "y\nz", "n": 1}"#).unwrap();
         let plain = fields.borrowed_text("plain").unwrap();
         assert!(matches!(plain, Cow::Borrowed("x")), "{plain:?}");

@@ -19,18 +19,19 @@ pub(super) fn text(text: &str) -> Option<Block> {
     raw(&serde_json::json!({"type": "text", "text": text}))
 }
 
-/// Encodes what the caller's side says, without results of calls. The protocol refuses blank words, so those are left out.
-pub(super) fn said(message: &Message, provider: &str) -> impl Iterator<Item = Block> {
+/// Encodes a message of the caller, without results of calls. The protocol refuses blank text, so
+/// it is left out.
+pub(super) fn caller_blocks(message: &Message, provider: &str) -> impl Iterator<Item = Block> {
     message.content.iter().filter_map(move |part| match part {
         ContentPart::Text(TextPart { text: words, .. }) | ContentPart::Refusal { text: words } => {
-            is_said(words).then(|| text(words))?
+            is_visible_text(words).then(|| text(words))?
         }
         part => raw(&media::block(part, provider)?),
     })
 }
 
-/// Encodes an answer. What belongs to a provider goes back to `provider` alone.
-pub(super) fn answered(message: &Message, provider: &str, tools: &ServerTools, ids: &mut WireIds) -> Vec<Block> {
+/// Encodes a message of the model. Fields of a provider go back to that provider alone.
+pub(super) fn model_blocks(message: &Message, provider: &str, tools: &ServerTools, ids: &mut WireIds) -> Vec<Block> {
     let owner = message.provider_fields.as_ref();
     let own = owner.is_some_and(|owner| owner.provider == provider);
     let mut pieces: Vec<Piece<'_>> = message
@@ -40,15 +41,16 @@ pub(super) fn answered(message: &Message, provider: &str, tools: &ServerTools, i
         .filter_map(|part| Piece::of(part, message, provider, own, ids))
         .collect();
     if !own {
-        // Results answer calls at once, so the protocol wants calls last; other providers' answers may have them anywhere.
+        // Results must follow calls directly, so the protocol wants calls last. Other providers put
+        // them anywhere.
         pieces.sort_by_key(|piece| matches!(piece, Piece::Call(_)));
     }
-    // An answer that was cut while it thought: the protocol refuses thinking that leads nowhere.
+    // The completion was cut during reasoning. The protocol refuses reasoning without a successor.
     while let Some(Piece::Thinking(_)) = pieces.last() {
         pieces.pop();
     }
     if let Some(Piece::Text { text, .. }) = pieces.last_mut() {
-        // The protocol refuses an answer at the end of the conversation that ends with space.
+        // The protocol refuses a final message that ends with white space.
         *text = text.trim_end();
     }
     pieces.into_iter().filter_map(Piece::encode).collect()
@@ -64,7 +66,7 @@ enum Piece<'a> {
 impl<'a> Piece<'a> {
     fn of(part: &'a ContentPart, message: &Message, provider: &str, own: bool, ids: &mut WireIds) -> Option<Self> {
         match part {
-            ContentPart::Text(part) if is_said(&part.text) => Some(Self::Text {
+            ContentPart::Text(part) if is_visible_text(&part.text) => Some(Self::Text {
                 text: &part.text,
                 citations: part
                     .citations
@@ -73,7 +75,7 @@ impl<'a> Piece<'a> {
                     .filter_map(|citation| object(&citation.0))
                     .collect(),
             }),
-            ContentPart::Refusal { text } if is_said(text) => Some(Self::Text {
+            ContentPart::Refusal { text } if is_visible_text(text) => Some(Self::Text {
                 text,
                 citations: Vec::new(),
             }),
@@ -134,27 +136,34 @@ fn call(call: &ToolCall, id: &str, own: bool) -> Option<Block> {
     raw(&Map(&fields))
 }
 
-/// What a result says that tells of an error and has no words for it.
-const WORDLESS_ERROR: &str = "The tool failed and did not say why.";
+/// The text of an error result without text.
+const WORDLESS_ERROR: &str = "The tool failed without a message.";
 
-/// Encodes a result. Words alone are one text, which may be empty where a block may not; but the protocol refuses an empty error.
+/// Encodes a result. Words alone are one text, which may be empty where a block may not; but the
+/// protocol refuses an empty error.
 pub(super) fn result(result: &ToolResult, provider: &str, ids: &mut WireIds) -> Option<Block> {
     let id = ids.of_result(result).into_owned();
     let is_media = |part: &ContentPart| matches!(part, ContentPart::Image(_) | ContentPart::Document(_));
     let has_media = result.content.iter().any(is_media);
-    let content =
-        if result.is_error && !has_media && !result.content.iter().filter_map(ContentPart::as_text).any(is_said) {
-            raw(WORDLESS_ERROR)?
-        } else if has_media {
-            let blocks = result.content.iter().filter_map(|part| match part.as_text() {
-                Some(words) => is_said(words).then(|| text(words))?,
-                None => raw(&media::block(part, provider)?),
-            });
-            raw(&blocks.collect::<Vec<_>>())?
-        } else {
-            let texts: Vec<&str> = result.content.iter().filter_map(ContentPart::as_text).collect();
-            raw(&texts.join("\n"))?
-        };
+    let content = if result.is_error
+        && !has_media
+        && !result
+            .content
+            .iter()
+            .filter_map(ContentPart::as_text)
+            .any(is_visible_text)
+    {
+        raw(WORDLESS_ERROR)?
+    } else if has_media {
+        let blocks = result.content.iter().filter_map(|part| match part.as_text() {
+            Some(words) => is_visible_text(words).then(|| text(words))?,
+            None => raw(&media::block(part, provider)?),
+        });
+        raw(&blocks.collect::<Vec<_>>())?
+    } else {
+        let texts: Vec<&str> = result.content.iter().filter_map(ContentPart::as_text).collect();
+        raw(&texts.join("\n"))?
+    };
     let mut fields = vec![
         ("type", raw("tool_result")?),
         ("tool_use_id", raw(&id)?),
@@ -166,7 +175,7 @@ pub(super) fn result(result: &ToolResult, provider: &str, ids: &mut WireIds) -> 
     raw(&Map(&fields))
 }
 
-fn is_said(text: &str) -> bool {
+fn is_visible_text(text: &str) -> bool {
     !text.trim().is_empty()
 }
 

@@ -10,7 +10,7 @@ use crate::models::turns::Turns;
 /// The messages of a request.
 #[derive(Debug)]
 pub(super) struct Conversation {
-    /// Instructions that stand before all else of the conversation.
+    /// Instructions at the beginning of the conversation.
     pub(super) system: Vec<Block>,
     /// The turns.
     pub(super) turns: Turns,
@@ -29,7 +29,7 @@ impl Conversation {
             conversation.push(message, provider, &tools, &mut ids);
         }
         conversation.turns.begin_with_caller();
-        // Models refuse to go on from an answer that was complete; what a pause cut off goes back as it is.
+        // Models refuse to continue a complete message. A paused one goes back as it is.
         if messages.last().is_some_and(is_over) {
             conversation.turns.end_with_caller();
         }
@@ -41,15 +41,17 @@ impl Conversation {
         self.turns
             .add_results(results.filter_map(|result| blocks::result(result, provider, ids)));
         match message.role {
-            Role::System if self.turns.is_empty() => self.system.extend(blocks::said(message, provider)),
+            Role::System if self.turns.is_empty() => self.system.extend(blocks::caller_blocks(message, provider)),
             Role::System => self.turns.instruct(message),
-            Role::User | Role::Tool => self.turns.caller_says(blocks::said(message, provider)),
-            Role::Assistant => self.turns.model_says(blocks::answered(message, provider, tools, ids)),
+            Role::User | Role::Tool => self.turns.add_caller(blocks::caller_blocks(message, provider)),
+            Role::Assistant => self
+                .turns
+                .add_model(blocks::model_blocks(message, provider, tools, ids)),
         }
     }
 }
 
-/// Tells whether an answer was a final one.
-fn is_over(answer: &Message) -> bool {
-    !answer.tags.is_trace && !matches!(answer.content.last(), Some(ContentPart::Opaque(_)))
+/// Returns whether a completion was the final one.
+fn is_over(completion: &Message) -> bool {
+    !completion.tags.is_trace && !matches!(completion.content.last(), Some(ContentPart::Opaque(_)))
 }

@@ -21,7 +21,7 @@ pub(super) fn block(part: &ContentPart, provider: &str) -> Option<Value> {
     }
 }
 
-/// Tells whether a file is stored at the provider of this name.
+/// Returns whether a file is stored at the provider of this name.
 pub(super) fn is_stored_at(source: &MediaSource, provider: &str) -> bool {
     matches!(stored_file(source, None, provider), Some(StoredFile::Here(_)))
 }

@@ -16,7 +16,7 @@ pub(super) struct Opaque {
 }
 
 impl Opaque {
-    /// Keeps a block as it began.
+    /// Stores a block as it began.
     pub(super) fn new(raw: &str) -> Self {
         Self {
             raw: raw.to_owned(),
@@ -30,7 +30,7 @@ impl Opaque {
         self.input.push_str(piece);
     }
 
-    /// Adds a piece of a kind that nobody has told us of: texts grow, lists get longer, all else is set.
+    /// Adds a piece of an unknown kind: texts and lists are extended, all else is set.
     pub(super) fn merge(&mut self, delta: &Fields<'_>, room: &mut Room) -> Result<(), Full> {
         let known = room.merged(&mut self.merged, &self.raw)?;
         for (name, raw) in delta.iter().filter(|(name, _)| *name != "type") {

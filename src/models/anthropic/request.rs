@@ -25,17 +25,19 @@ pub struct MessagesDialect {
     pub max_output_tokens: Option<u64>,
 }
 
-/// The tokens that are asked for where nobody says how many: the protocol wants a number, and every current model writes as many.
+/// The default limit of output tokens: the protocol wants a number, and every current model writes
+/// as many.
 const DEFAULT_OUTPUT_TOKENS: u64 = 16_384;
 
-/// What a model is told that shall answer in JSON of any shape, which the protocol has no field for.
+/// The instruction to write JSON of any shape, for which the protocol has no field.
 const JSON_ONLY: &str = "Answer with one JSON object and nothing else: no words around it and no Markdown.";
 
 /// Encodes a request.
 ///
-/// Three things are marked for the provider's cache: the tools, the instructions, and by the field of the whole request whatever comes
-/// last. A mark on the last message itself would have to move with each request, and then no request would begin with the bytes of
-/// the one before (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>, "Automatic caching").
+/// Three things are marked for the provider's cache: the tools, the instructions, and by the field
+/// of the whole request all that comes last. A mark on the last message itself would have to move
+/// with each request, and then no request would begin with the bytes of the one before
+/// (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>, "Automatic caching").
 pub fn encode_request(request: &ModelRequest, dialect: &MessagesDialect, stream: bool) -> Vec<u8> {
     let messages = request.messages.iter().map(AsRef::as_ref);
     let conversation = Conversation::of(messages, &dialect.provider);
@@ -96,8 +98,8 @@ enum SystemBlock {
     Plain(Block),
 }
 
-/// Returns the mark, the same for all: the protocol refuses some mixtures of lifetimes. An agent's own `cache_control` stands for it,
-/// and null for none.
+/// Returns the mark, the same for all: the protocol refuses some mixtures of lifetimes. An agent's
+/// own `cache_control` replaces it, and null for none.
 fn mark(parameters: &ModelParameters) -> Option<Value> {
     let own = parameters.extra.get("cache_control").cloned();
     let mark = own.unwrap_or_else(|| json!({"type": "ephemeral"}));
@@ -107,17 +109,17 @@ fn mark(parameters: &ModelParameters) -> Option<Value> {
 fn tools<'a>(request: &'a ModelRequest, provider: &str, mark: Option<&Value>) -> Vec<WireTool<'a>> {
     let specs: &[ToolSpec] = &request.tools;
     let last = specs.len().saturating_sub(1);
-    let tools = specs.iter().enumerate().map(|(place, spec)| WireTool::OfAgent {
+    let tools = specs.iter().enumerate().map(|(position, spec)| WireTool::OfAgent {
         name: &spec.name,
         description: &spec.description,
         input_schema: input_schema(&spec.parameters),
-        cache_control: mark.filter(|_| place == last).cloned(),
+        cache_control: mark.filter(|_| position == last).cloned(),
     });
     let of_provider = request.tools_of_provider(provider).into_iter();
     tools.chain(of_provider.map(WireTool::OfProvider)).collect()
 }
 
-/// The protocol refuses a schema that does not say that it is an object's.
+/// The protocol refuses a schema without `"type": "object"`.
 fn input_schema(parameters: &Value) -> Value {
     let mut schema = match parameters {
         Value::Object(schema) => schema.clone(),
@@ -127,7 +129,8 @@ fn input_schema(parameters: &Value) -> Value {
     Value::Object(schema)
 }
 
-/// The instructions of the agent are marked; those of the conversation follow, and may change sooner.
+/// The instructions of the agent are marked; those of the conversation follow, and may change
+/// sooner.
 fn system(request: &ModelRequest, mark: Option<&Value>, of_conversation: Vec<Block>) -> Vec<SystemBlock> {
     let mut blocks = Vec::new();
     if !request.system.trim().is_empty() {
@@ -144,8 +147,8 @@ fn system(request: &ModelRequest, mark: Option<&Value>, of_conversation: Vec<Blo
     blocks
 }
 
-/// Returns the limit of the answer, which the protocol wants in each request: what is left, up to what the server is known to accept,
-/// or what the agent asks for.
+/// Returns the limit of output tokens, which the protocol requires in each request: what is left,
+/// up to what the server is known to accept, or what the agent asks for.
 fn max_tokens(request: &ModelRequest, most: Option<u64>) -> u64 {
     let asked = request.parameters.max_output_tokens;
     let thinking = request.parameters.extra.get("thinking").and_then(thinking_budget);
@@ -154,8 +157,8 @@ fn max_tokens(request: &ModelRequest, most: Option<u64>) -> u64 {
     request.max_output_tokens.map_or(most, |left| left.min(most)).max(1)
 }
 
-/// Returns the fields that follow. An agent's own fields may add to them; its own `thinking` stands where the encoder would only guess.
-/// A field that is null is left out.
+/// Returns the fields that follow. An agent's own fields may add to them; its own `thinking`
+/// replaces the one of the encoder. A field that is null is left out.
 fn settings(request: &ModelRequest, mark: Option<Value>, max_tokens: u64) -> Object {
     let parameters = &request.parameters;
     let mut fields: Object = parameters
@@ -167,9 +170,10 @@ fn settings(request: &ModelRequest, mark: Option<Value>, max_tokens: u64) -> Obj
     fields.extend(mark.map(|mark| ("cache_control".to_owned(), mark)));
     bound_thinking(&mut fields, max_tokens);
     if let Some(effort) = &parameters.reasoning_effort {
-        // How hard a model tries is one setting, whether it thinks another; both together are the documented way to make a model
-        // think as hard as told (<https://platform.claude.com/docs/en/build-with-claude/effort>). Models before Claude 4.6 want a
-        // budget of tokens instead, which an agent names in `extra`.
+        // How hard a model tries is one setting, whether it thinks another; both together are the
+        // documented way to make a model use the requested effort
+        // (<https://platform.claude.com/docs/en/build-with-claude/effort>). Models before Claude
+        // 4.6 want a budget of tokens instead, which an agent names in `extra`.
         fields.entry("thinking").or_insert_with(|| json!({"type": "adaptive"}));
         configure_output(&mut fields, "effort", Value::from(effort.as_str()));
     }
@@ -194,7 +198,8 @@ fn settings(request: &ModelRequest, mark: Option<Value>, max_tokens: u64) -> Obj
     fields
 }
 
-/// Says which tools the model may or must call, where there are any. The protocol refuses to force a call of a model that thinks.
+/// Encodes the tool choice, if there are tools. The protocol refuses to force a call of a model
+/// that thinks.
 fn choose_tools(fields: &mut Object, request: &ModelRequest) {
     let choice = match &request.tool_choice {
         _ if request.tools.is_empty() => return,

@@ -39,13 +39,13 @@ pub(super) fn accepted(schema: &Value) -> Value {
 
 fn accepted_object(schema: &Object) -> Object {
     let mut fitting = Object::new();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (keyword, value) in schema {
         let name = keyword.as_str();
         // At least nothing or one item is all that can be demanded of a list.
         let too_many = name == "minItems" && value.as_u64().is_some_and(|count| count > 1);
         if REFUSED.contains(&name) || too_many {
-            told.push(format!("{name}: {value}"));
+            reported.push(format!("{name}: {value}"));
             continue;
         }
         let value = match value {
@@ -62,9 +62,9 @@ fn accepted_object(schema: &Object) -> Object {
     if is_object && !schema.contains_key("additionalProperties") {
         fitting.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
-    if !told.is_empty() {
+    if !reported.is_empty() {
         let description = schema.get("description").and_then(Value::as_str);
-        let parts = description.into_iter().map(str::to_owned).chain([told.join(", ")]);
+        let parts = description.into_iter().map(str::to_owned).chain([reported.join(", ")]);
         let description = parts.collect::<Vec<_>>().join("\n");
         fitting.insert("description".to_owned(), Value::from(description));
     }

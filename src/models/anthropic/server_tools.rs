@@ -13,7 +13,7 @@ use crate::models::wire::Fields;
 pub(super) struct ServerTools {
     called: HashSet<String>,
     answered: HashSet<String>,
-    /// Calls that the provider may still answer: no words of the caller's side stand after them.
+    /// Calls that the provider may still answer: no message of the caller follows them.
     open: HashSet<String>,
 }
 
@@ -24,7 +24,7 @@ enum Side {
 }
 
 impl ServerTools {
-    /// Looks through the messages for what `provider` gave.
+    /// Collects the blocks of `provider` from the messages.
     pub(super) fn of<'a>(messages: impl Iterator<Item = &'a Message>, provider: &str) -> Self {
         let mut tools = Self::default();
         for message in messages {
@@ -51,7 +51,7 @@ impl ServerTools {
         tools
     }
 
-    /// Tells whether a block may be sent: whatever is no such call or result may.
+    /// Returns whether a block may be sent. Blocks other than calls and results may.
     pub(super) fn allows(&self, part: &OpaquePart) -> bool {
         match side(part) {
             Some(Side::Call(id)) => self.answered.contains(&id) || self.open.contains(&id),
@@ -61,7 +61,7 @@ impl ServerTools {
     }
 }
 
-/// Counts the calls of the provider's own tools in an answer, by the name of the tool.
+/// Counts the calls of the provider's own tools in a completion, by tool.
 pub(super) fn counted(content: &[ContentPart]) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for part in content {

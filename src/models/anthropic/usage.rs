@@ -4,12 +4,13 @@
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
-/// The counts of one answer.
+/// The counts of one completion.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// The totals that the answer shows at its top. They leave out what a compaction took.
+    /// The totals at the top of the response. They leave out what a compaction took.
     totals: Tokens,
-    /// The sum of all that the provider asked its models for this answer, where it lists that. What is billed.
+    /// The sum of all model calls of the provider for this completion, if it lists them. This is
+    /// billed.
     iterations: Option<Tokens>,
 }
 
@@ -50,7 +51,7 @@ impl Counts {
             output_tokens: tokens.output,
             cache_read_tokens: tokens.cache_read,
             cache_write_tokens: tokens.cache_write,
-            // Thinking is told of the whole answer.
+            // Thinking is reported for the whole completion.
             reasoning_tokens: tokens.thinking.max(self.totals.thinking),
             total_tokens: input_tokens.saturating_add(tokens.output),
             ..Usage::default()
@@ -59,21 +60,21 @@ impl Counts {
 }
 
 impl Tokens {
-    /// Takes totals. They only grow, so a missing count and a zero say nothing new.
+    /// Takes totals. They only grow, so a missing count and a zero are ignored.
     fn replace(&mut self, usage: &Fields<'_>) {
-        for (known, told) in self.told(usage) {
-            *known = told.filter(|told| *told > 0).unwrap_or(*known);
+        for (known, reported) in self.reported(usage) {
+            *known = reported.filter(|reported| *reported > 0).unwrap_or(*known);
         }
     }
 
     fn add(&mut self, usage: &Fields<'_>) {
-        for (known, told) in self.told(usage) {
-            *known = known.saturating_add(told.unwrap_or_default());
+        for (known, reported) in self.reported(usage) {
+            *known = known.saturating_add(reported.unwrap_or_default());
         }
     }
 
-    /// Pairs each count with what the object says of it.
-    fn told(&mut self, usage: &Fields<'_>) -> [(&mut u64, Option<u64>); 5] {
+    /// Pairs each count with the one of the object.
+    fn reported(&mut self, usage: &Fields<'_>) -> [(&mut u64, Option<u64>); 5] {
         let by_lifetime = usage.object("cache_creation").map(|writes| {
             let count = |name: &str| writes.count(name).unwrap_or_default();
             count("ephemeral_5m_input_tokens").saturating_add(count("ephemeral_1h_input_tokens"))

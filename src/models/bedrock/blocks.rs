@@ -15,10 +15,11 @@ use crate::models::wire::{Fields, Map};
 /// An encoded block.
 pub(super) type Block = Box<RawValue>;
 
-/// What a result says that has no words and no files: the protocol refuses one that says nothing.
+/// The text of a result without text and files: the protocol refuses an empty one.
 const NO_OUTPUT: &str = "(no output)";
 
-/// Stands for the system tools that were called, where no tool is offered. It is none of theirs: a model could call that.
+/// Stands for the system tools that were called, where no tool is offered. It is none of theirs: a
+/// model could call that.
 const SYSTEM_TOOL: &str = "system_tool";
 
 /// Encodes a block of words.
@@ -26,10 +27,11 @@ pub(super) fn text(text: &str) -> Option<Block> {
     raw(&json!({"text": text}))
 }
 
-/// Encodes what the caller's side says, without results of calls. The protocol refuses blank words, so those are left out.
-pub(super) fn said(message: &Message, names: &mut Names) -> Vec<Block> {
+/// Encodes a message of the caller, without results of calls. The protocol refuses blank text, so
+/// it is left out.
+pub(super) fn caller_blocks(message: &Message, names: &mut Names) -> Vec<Block> {
     let blocks = message.content.iter().filter_map(|part| match part {
-        ContentPart::Text(TextPart { text: words, .. }) | ContentPart::Refusal { text: words } => words_block(words),
+        ContentPart::Text(TextPart { text: words, .. }) | ContentPart::Refusal { text: words } => text_block(words),
         part => raw(&media::block(part, names)?),
     });
     let mut blocks: Vec<_> = blocks.collect();
@@ -45,44 +47,45 @@ pub(super) fn said(message: &Message, names: &mut Names) -> Vec<Block> {
     blocks
 }
 
-/// Encodes an answer. What belongs to a provider goes back to `provider` alone.
-pub(super) fn answered(message: &Message, provider: &str, names: &mut Names) -> Vec<Block> {
+/// Encodes a message of the model. Fields of a provider go back to that provider alone.
+pub(super) fn model_blocks(message: &Message, provider: &str, names: &mut Names) -> Vec<Block> {
     let owner = message.provider_fields.as_ref();
     let own = owner.is_some_and(|owner| owner.provider == provider);
     let mut pieces: Vec<Piece> = Vec::new();
     for part in &message.content {
         pieces.extend(match part {
-            ContentPart::Text(part) if own && !part.citations.is_empty() => cited(part).map(Piece::Said),
+            ContentPart::Text(part) if own && !part.citations.is_empty() => cited(part).map(Piece::Content),
             ContentPart::Text(TextPart { text, .. }) | ContentPart::Refusal { text } => {
-                words_block(text).map(Piece::Said)
+                text_block(text).map(Piece::Content)
             }
             ContentPart::Reasoning(part) if own => reasoning(part).map(Piece::Reasoning),
             ContentPart::ToolCall(part) => call(message, part, own, names).map(Piece::Call),
-            ContentPart::Opaque(part) if part.provider == provider => kept(&part.raw, names).map(Piece::Said),
+            ContentPart::Opaque(part) if part.provider == provider => opaque(&part.raw, names).map(Piece::Content),
             _ => None,
         });
     }
     if !own {
-        // Results answer calls at once, so models want calls last; other providers' answers may have them anywhere.
+        // Results must follow calls directly, so models want calls last. Other providers put them
+        // anywhere.
         pieces.sort_by_key(|piece| matches!(piece, Piece::Call(_)));
     }
-    // An answer that was cut while the model reasoned: reasoning that leads nowhere is refused.
+    // The completion was cut during reasoning. Reasoning without a successor is refused.
     while let Some(Piece::Reasoning(_)) = pieces.last() {
         pieces.pop();
     }
     let blocks = pieces.into_iter().map(|piece| match piece {
-        Piece::Said(block) | Piece::Reasoning(block) | Piece::Call(block) => block,
+        Piece::Content(block) | Piece::Reasoning(block) | Piece::Call(block) => block,
     });
     blocks.collect()
 }
 
 enum Piece {
-    Said(Block),
+    Content(Block),
     Reasoning(Block),
     Call(Block),
 }
 
-fn words_block(words: &str) -> Option<Block> {
+fn text_block(words: &str) -> Option<Block> {
     (!words.trim().is_empty()).then(|| text(words))?
 }
 
@@ -129,7 +132,7 @@ fn call(message: &Message, call: &ToolCall, own: bool, names: &mut Names) -> Opt
 pub(super) fn result(result: &ToolResult, names: &mut Names) -> Option<Block> {
     let id = names.ids.of_result(result).into_owned();
     let content = result.content.iter().filter_map(|part| match part.as_text() {
-        Some(words) => words_block(words),
+        Some(words) => text_block(words),
         None => raw(&media::block(part, names)?),
     });
     let mut content: Vec<_> = content.collect();
@@ -144,7 +147,7 @@ pub(super) fn result(result: &ToolResult, names: &mut Names) -> Option<Block> {
 }
 
 /// Returns a block as the provider gave it.
-fn kept(raw: &RawJson, names: &mut Names) -> Option<Block> {
+fn opaque(raw: &RawJson, names: &mut Names) -> Option<Block> {
     if Fields::parse(raw.as_str())?.has("toolUse") {
         names.called(SYSTEM_TOOL);
     }

@@ -15,7 +15,7 @@ use crate::clock::Timestamp;
 use crate::ids::IdSource;
 use crate::models::address::{KeyHeader, Protocol, SettingsError};
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
-use crate::models::retry::Failure;
+use crate::models::retry::AttemptError;
 use crate::models::settings::{AwsSettings, CapSettings, ProviderSettings};
 
 const PROTOCOL: Protocol = Protocol {
@@ -61,12 +61,12 @@ impl Wire for Converse {
         encode_request(request, &self.dialect)
     }
 
-    fn authorize(&self, headers: &mut HeaderMap, url: &Url, body: &Bytes, now: Timestamp) -> Result<(), Failure> {
+    fn authorize(&self, headers: &mut HeaderMap, url: &Url, body: &Bytes, now: Timestamp) -> Result<(), AttemptError> {
         let Some(credentials) = self.aws.credentials.as_ref().filter(|_| !self.has_key) else {
             return Ok(());
         };
         add_signature(headers, url, body, &self.aws.region, credentials, now.into()).map_err(|error| {
-            Failure::lasting(ModelError {
+            AttemptError::permanent(ModelError {
                 source: Some(Arc::new(error)),
                 ..ModelError::new(ModelErrorClass::Auth, "the request can't be signed")
             })
@@ -77,14 +77,14 @@ impl Wire for Converse {
         Box::new(ConverseDecoder::new(&self.dialect.provider, caps, ids))
     }
 
-    /// Few models keep to a shape that the request names; all that have tools can call one.
+    /// Few models follow a schema in the request; all that have tools can call one.
     fn structured_output(&self) -> StructuredOutput {
         StructuredOutput::Tool
     }
 }
 
-/// Adds the model and the method to the address of the service. The model is one segment, whatever its name holds: those of profiles have
-/// colons and slashes.
+/// Adds the model and the method to the address of the service. The model is one segment, even if
+/// its name has slashes: those of profiles have colons and slashes.
 pub(super) fn endpoint(base: &Url, model: &str, stream: bool) -> Url {
     let mut url = base.clone();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');

@@ -14,7 +14,7 @@ const NAME_CHARS: usize = 100;
 /// The messages of a request.
 #[derive(Debug)]
 pub(super) struct Conversation {
-    /// Instructions that stand before all else of the conversation.
+    /// Instructions at the beginning of the conversation.
     pub(super) system: Vec<Block>,
     /// The turns.
     pub(super) turns: Turns,
@@ -101,10 +101,10 @@ impl Conversation {
         self.turns
             .add_results(results.filter_map(|result| blocks::result(result, names)));
         match message.role {
-            Role::System if self.turns.is_empty() => self.system.extend(blocks::said(message, names)),
+            Role::System if self.turns.is_empty() => self.system.extend(blocks::caller_blocks(message, names)),
             Role::System => self.turns.instruct(message),
-            Role::User | Role::Tool => self.turns.caller_says(blocks::said(message, names)),
-            Role::Assistant => self.turns.model_says(blocks::answered(message, provider, names)),
+            Role::User | Role::Tool => self.turns.add_caller(blocks::caller_blocks(message, names)),
+            Role::Assistant => self.turns.add_model(blocks::model_blocks(message, provider, names)),
         }
     }
 }

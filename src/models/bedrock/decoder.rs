@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::answer::{Answer, Fault};
+use super::completion::{Completion, Fault};
 use super::frames::{Frame, Frames};
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
@@ -11,12 +11,12 @@ use crate::models::body::{Body, BodyEnd, broken_down, protocol, truncated};
 use crate::models::calls::CallFault;
 use crate::models::client::Decoder;
 use crate::models::errors::error_of_frame;
-use crate::models::retry::Failure;
+use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
 use crate::models::wire::Fields;
 use crate::usage::Usage;
 
-/// Decodes one answer.
+/// Decodes one completion.
 #[derive(Debug)]
 pub struct ConverseDecoder {
     provider: String,
@@ -24,7 +24,7 @@ pub struct ConverseDecoder {
     form: Form,
     received: usize,
     saw_message: bool,
-    answer: Option<Answer>,
+    completion: Option<Completion>,
 }
 
 #[derive(Debug)]
@@ -35,9 +35,10 @@ enum Form {
 }
 
 impl ConverseDecoder {
-    /// Makes a decoder of an answer of the provider. Calls without an id get one from `ids`.
+    /// Makes a decoder of a completion of the provider. Calls without an id get one from `ids`.
     ///
-    /// The first byte tells the form: messages of less than 16 MiB begin with zero, JSON does not.
+    /// The first byte reveals the form: messages of less than 16 MiB begin with zero, JSON does
+    /// not.
     pub fn new(provider: &str, caps: CapSettings, ids: Arc<dyn IdSource>) -> Self {
         Self {
             provider: provider.to_owned(),
@@ -45,13 +46,13 @@ impl ConverseDecoder {
             form: Form::Unknown,
             received: 0,
             saw_message: false,
-            answer: Some(Answer::new(ids, caps)),
+            completion: Some(Completion::new(ids, caps)),
         }
     }
 }
 
 impl Decoder for ConverseDecoder {
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
         if let (Form::Unknown, Some(first)) = (&self.form, bytes.first()) {
             self.form = if first.is_ascii_control() && !first.is_ascii_whitespace() {
                 Form::Frames(Frames::new(self.caps.event_bytes))
@@ -65,7 +66,7 @@ impl Decoder for ConverseDecoder {
             Form::Frames(cutter) => {
                 self.received = self.received.saturating_add(bytes.len());
                 if self.received > self.caps.response_bytes {
-                    let message = format!("the answer is larger than {} bytes", self.caps.response_bytes);
+                    let message = format!("the response is larger than {} bytes", self.caps.response_bytes);
                     return Err(protocol(message, ""));
                 }
                 let mut frames = Vec::new();
@@ -81,7 +82,7 @@ impl Decoder for ConverseDecoder {
         }
     }
 
-    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
         if self.is_done() {
             return Ok(());
         }
@@ -89,7 +90,7 @@ impl Decoder for ConverseDecoder {
         match &mut self.form {
             Form::Whole(body) => match body.end() {
                 BodyEnd::Whole(body) => self.finish_whole(&body, events),
-                BodyEnd::Events(_) => Err(protocol("the answer is no event stream of AWS".to_owned(), "")),
+                BodyEnd::Events(_) => Err(protocol("the response is no AWS event stream".to_owned(), "")),
                 BodyEnd::Empty => Err(truncated()),
             },
             Form::Frames(_) if is_finished => self.complete(events),
@@ -98,17 +99,19 @@ impl Decoder for ConverseDecoder {
     }
 
     fn is_done(&self) -> bool {
-        self.answer.is_none()
+        self.completion.is_none()
     }
 
     fn is_finished(&self) -> bool {
-        self.answer.as_ref().is_none_or(Answer::is_finished)
+        self.completion.as_ref().is_none_or(Completion::is_finished)
     }
 }
 
 impl ConverseDecoder {
-    fn take_frame(&mut self, frame: &Frame, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let Some(answer) = &mut self.answer else { return Ok(()) };
+    fn take_frame(&mut self, frame: &Frame, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        let Some(completion) = &mut self.completion else {
+            return Ok(());
+        };
         if frame.kind == "exception" || frame.kind == "error" {
             return Err(exception(&frame.name, &frame.data));
         }
@@ -117,22 +120,22 @@ impl ConverseDecoder {
         let index = event.count("contentBlockIndex");
         let outcome = match frame.name.as_str() {
             "contentBlockStart" => match event.get("start") {
-                Some(start) => answer.begin(index, start, events),
+                Some(start) => completion.begin(index, start, events),
                 None => Ok(()),
             },
-            "contentBlockDelta" => answer.add(index, &event.object("delta").unwrap_or_default(), events),
+            "contentBlockDelta" => completion.add(index, &event.object("delta").unwrap_or_default(), events),
             "contentBlockStop" => {
-                answer.end(index, events);
+                completion.end(index, events);
                 Ok(())
             }
             "messageStop" => {
-                answer.take_end(&event);
+                completion.take_end(&event);
                 Ok(())
             }
             "metadata" => {
-                answer.take_usage(&event);
+                completion.take_usage(&event);
                 // The last event of a stream.
-                if answer.is_finished() {
+                if completion.is_finished() {
                     return self.complete(events);
                 }
                 Ok(())
@@ -144,51 +147,51 @@ impl ConverseDecoder {
         outcome.map_err(|fault| self.failure(fault, &frame.data))
     }
 
-    fn finish_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+    fn finish_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
         let whole: Fields<'_> = match serde_json::from_str(body) {
             Ok(whole) => whole,
             Err(error) if error.is_eof() => return Err(truncated()),
-            Err(_) => return Err(protocol("the answer is not a JSON object".to_owned(), body)),
+            Err(_) => return Err(protocol("the response is not a JSON object".to_owned(), body)),
         };
         let message = whole.object("output").and_then(|output| output.object("message"));
-        let (Some(message), Some(answer)) = (message, &mut self.answer) else {
+        let (Some(message), Some(completion)) = (message, &mut self.completion) else {
             let says = whole.has("message") || whole.has("error") || whole.has("__type");
             return Err(if says {
                 error_of_frame(body)
             } else {
-                protocol("the answer holds no message".to_owned(), body)
+                protocol("the response has no message".to_owned(), body)
             });
         };
         let mut outcome = Ok(());
         for block in message.list("content").unwrap_or_default() {
-            outcome = outcome.and_then(|()| answer.take_block(block, events));
+            outcome = outcome.and_then(|()| completion.take_block(block, events));
         }
-        answer.take_end(&whole);
-        answer.take_usage(&whole);
+        completion.take_end(&whole);
+        completion.take_usage(&whole);
         if let Err(fault) = outcome {
-            events.extend(usage_event(answer.usage()));
+            events.extend(usage_event(completion.usage()));
             return Err(self.failure(fault, body));
         }
         self.complete(events)
     }
 
-    fn complete(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let Some(answer) = self.answer.take() else {
+    fn complete(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        let Some(completion) = self.completion.take() else {
             return Ok(());
         };
-        events.extend(usage_event(answer.usage()));
-        if let Some(message) = answer.breakdown() {
+        events.extend(usage_event(completion.usage()));
+        if let Some(message) = completion.breakdown() {
             return Err(broken_down(message));
         }
-        let response = answer.finish(&self.provider, events);
+        let response = completion.finish(&self.provider, events);
         events.push(ModelEvent::Completed(Box::new(response)));
         Ok(())
     }
 
-    fn failure(&self, fault: Fault, text: &str) -> Failure {
+    fn failure(&self, fault: Fault, text: &str) -> AttemptError {
         let message = match fault {
             Fault::Call(CallFault::TooMany) => {
-                let message = format!("the answer has more than {} tool calls", self.caps.tool_calls);
+                let message = format!("the response has more than {} tool calls", self.caps.tool_calls);
                 return protocol(message, "");
             }
             Fault::Full(full) => return full.into(),
@@ -199,17 +202,18 @@ impl ConverseDecoder {
     }
 }
 
-/// Returns the event of what was used, as far as the provider has said.
+/// Returns the usage event, if the provider has reported usage.
 fn usage_event(usage: Usage) -> Option<ModelEvent> {
     (usage != Usage::default()).then_some(ModelEvent::Usage(usage))
 }
 
-/// Returns the failure that an exception in the stream means, by its name and the status that it would have had before it.
-fn exception(name: &str, data: &str) -> Failure {
+/// Returns the failure that an exception in the stream means, by its name and the status that it
+/// would have had before it.
+fn exception(name: &str, data: &str) -> AttemptError {
     let fields = Fields::parse(data);
     let text = |field: &str| fields.as_ref().and_then(|fields| fields.filled(field));
-    let said = [text("message"), text("originalMessage")].into_iter().flatten();
-    let mut message = said.collect::<Vec<_>>().join(": ");
+    let texts = [text("message"), text("originalMessage")].into_iter().flatten();
+    let mut message = texts.collect::<Vec<_>>().join(": ");
     if message.is_empty() {
         let is_plain = fields.is_none() && !data.trim().is_empty();
         (if is_plain { data } else { name }).clone_into(&mut message);
@@ -221,7 +225,7 @@ fn exception(name: &str, data: &str) -> Failure {
         "resourceNotFoundException" => 404,
         "modelTimeoutException" => 408,
         "serviceUnavailableException" => 503,
-        // `internalServerException`, `modelStreamErrorException`, and whatever may come.
+        // `internalServerException`, `modelStreamErrorException`, and later ones.
         _ => 500,
     };
     let body = serde_json::json!({"error": {"message": message, "type": name, "code": status}});

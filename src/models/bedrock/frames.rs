@@ -4,7 +4,7 @@
 use aws_smithy_eventstream::frame::read_message_from;
 use bytes::{Buf as _, BytesMut};
 
-/// The bytes that say how long a message is.
+/// The bytes of the length of a message.
 const LENGTH_BYTES: usize = 4;
 /// The shortest message: a prelude and two checksums around nothing.
 const LEAST_BYTES: usize = 16;

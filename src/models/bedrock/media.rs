@@ -7,7 +7,8 @@ use crate::json::Value;
 use crate::message::{ContentPart, DocumentPart, MediaSource};
 use crate::models::files::as_words;
 
-/// Encodes a picture, a film or a file; `None` for any other part. What the protocol has no form for becomes words that say so.
+/// Encodes a picture, a film or a file; `None` for any other part. What the protocol can not
+/// express becomes a text that names it.
 pub(super) fn block(part: &ContentPart, names: &mut Names) -> Option<Value> {
     match part {
         ContentPart::Image(part) => {
@@ -44,7 +45,8 @@ fn source(source: &MediaSource, name: Option<String>) -> Option<Value> {
     Some(json!({kind: block}))
 }
 
-/// Says that the model is not shown something: the protocol takes data and places in S3, and no other addresses.
+/// Makes the text for something that the model is not shown: the protocol takes data and S3
+/// locations only.
 fn unreadable(what: &str, source: &MediaSource) -> Value {
     let text = match source {
         MediaSource::Url { url } => format!("[A {what} at {url}, which can't be opened here]"),

@@ -3,9 +3,9 @@
 //! `request` turns neutral requests into bytes, and `decoder` turns bytes into neutral events.
 //! Neither does IO. `client` connects to the servers, and `signature` authenticates requests.
 
-mod answer;
 mod blocks;
 mod client;
+mod completion;
 mod conversation;
 mod decoder;
 mod frames;

@@ -17,7 +17,7 @@ pub(super) struct Opaque {
 }
 
 impl Opaque {
-    /// Keeps a block as it is, or as it began.
+    /// Stores a block as it is, or as it began.
     pub(super) fn new(raw: &str) -> Self {
         Self {
             raw: raw.to_owned(),
@@ -41,7 +41,7 @@ impl Opaque {
         let Some(mut merged) = self.merged else {
             return self.raw;
         };
-        // The input of a call comes as pieces of JSON text, and goes back as what the text says.
+        // The input of a call comes as pieces of JSON text and goes back as the parsed value.
         if let Some(input) = merged.get_mut("toolUse").and_then(|call| call.get_mut("input"))
             && let Some(value) = input.as_str().map(serde_json::from_str)
         {
@@ -51,7 +51,7 @@ impl Opaque {
     }
 }
 
-/// Returns the place of a field, which is null where there was none.
+/// Returns a field, which is null if there was none.
 fn slot<'a>(known: &'a mut Object, name: &str, room: &mut Room) -> Result<&'a mut Value, Full> {
     if !known.contains_key(name) {
         room.take(1)?;

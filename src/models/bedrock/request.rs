@@ -27,8 +27,8 @@ pub struct ConverseDialect {
     pub max_output_tokens: Option<u64>,
 }
 
-/// Fields of a request besides those that the encoder makes. All else of an agent's `extra` is the model's own and goes to
-/// `additionalModelRequestFields`.
+/// Fields of a request besides those that the encoder makes. All else of an agent's `extra` is the
+/// model's own and goes to `additionalModelRequestFields`.
 const FIELDS: [&str; 10] = [
     "additionalModelRequestFields",
     "additionalModelResponseFieldPaths",
@@ -42,10 +42,10 @@ const FIELDS: [&str; 10] = [
     "toolConfig",
 ];
 
-/// The name of the field of `extra` that says how prompts are marked for the cache.
+/// The field of `extra` that configures the marks for the prompt cache.
 const CACHE_POINT: &str = "cachePoint";
 
-/// Encodes a request, which says nothing of the model and of streams: the address does.
+/// Encodes a request, without the model and the mode, which are in the address.
 pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<u8> {
     let messages = request.messages.iter().map(AsRef::as_ref);
     let conversation = Conversation::of(messages, &dialect.provider);
@@ -80,7 +80,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<
         bound_thinking(of_model, max_tokens);
     }
     if request.tool_choice.forces_a_call() && !request.tools.is_empty() {
-        // A choice is a union: the agent's own can't stand beside this one.
+        // A choice is a union, so the agent's own choice replaces this one.
         if let Some(config) = more.get_mut("toolConfig").and_then(Value::as_object_mut) {
             config.remove("toolChoice");
         }
@@ -110,8 +110,8 @@ struct Body {
     inference_config: Object,
 }
 
-/// Returns the block that marks the end of what shall be cached. Only some models take one, so others are sent one only if the agent says
-/// so: its `cachePoint` is the mark, and null is none.
+/// Returns the block that marks the end of the cached prefix. Only some models take one, so others
+/// get one only if the agent says so: its `cachePoint` is the mark, and null is none.
 fn mark(request: &ModelRequest) -> Option<Value> {
     let own = request.parameters.extra.get(CACHE_POINT);
     let takes_marks = request.model.contains("anthropic.claude")
@@ -129,7 +129,8 @@ fn mark(request: &ModelRequest) -> Option<Value> {
     Some(json!({CACHE_POINT: mark}))
 }
 
-/// Names the tools. The protocol refuses calls and results in a request without tools, so that those of tools that are gone are named.
+/// Names the tools. The protocol refuses calls and results in a request without tools, so that
+/// those of tools that are gone are named.
 fn tool_config(
     request: &ModelRequest,
     dialect: &ConverseDialect,
@@ -169,7 +170,7 @@ fn tool_config(
 fn tool(spec: &ToolSpec) -> Value {
     let mut schema = spec.parameters.clone();
     if let Value::Object(schema) = &mut schema {
-        // The protocol refuses a schema that does not say that it is an object's.
+        // The protocol refuses a schema without `"type": "object"`.
         schema.entry("type").or_insert_with(|| Value::from("object"));
     }
     let mut tool = json!({"name": spec.name, "inputSchema": {"json": schema}});
@@ -195,7 +196,8 @@ fn inference_config(parameters: &ModelParameters, max_tokens: Option<u64>) -> Ob
     fields.collect()
 }
 
-/// Returns the fields that make a model try as hard as told, which each maker names otherwise; models of others are told nothing.
+/// Returns the fields for the reasoning effort, whose names depend on the vendor. Unknown vendors
+/// get none.
 fn effort_fields(model: &str, parameters: &ModelParameters) -> Object {
     let Some(effort) = &parameters.reasoning_effort else {
         return Object::new();

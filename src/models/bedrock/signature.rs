@@ -33,8 +33,8 @@ pub(super) enum SignatureError {
 
 /// Adds the headers that sign a POST of a JSON body at the given time.
 ///
-/// The path of the address is encoded already, and a second time in what is signed: a model's name with a colon is `%3A` on the wire
-/// and `%253A` in the signature, as all services but S3 want it.
+/// The path of the address is encoded already, and a second time in what is signed: a model's name
+/// with a colon is `%3A` on the wire and `%253A` in the signature, as all services but S3 want it.
 pub(super) fn add_signature(
     headers: &mut HeaderMap,
     url: &Url,

@@ -42,7 +42,8 @@ impl Wire for GeminiDialect {
     }
 }
 
-/// Adds the model and the method. A name with a slash names its collection itself, such as `tunedModels/x`.
+/// Adds the model and the method. A name with a slash names its collection itself, such as
+/// `tunedModels/x`.
 fn endpoint(base: &Url, model: &str, stream: bool) -> Url {
     let method = if stream {
         "streamGenerateContent"

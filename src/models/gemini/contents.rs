@@ -11,13 +11,13 @@ use crate::models::turns::Turns;
 /// The messages of a request.
 #[derive(Debug)]
 pub(super) struct Contents {
-    /// Instructions that stand before all else of the conversation.
+    /// Instructions at the beginning of the conversation.
     pub(super) system: Vec<Part>,
     /// The turns.
     pub(super) turns: Turns,
 }
 
-/// What one side says before the other does.
+/// The parts of one side until the other side follows.
 #[derive(Debug, Serialize)]
 pub(super) struct Content {
     role: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct Content {
 }
 
 impl Contents {
-    /// Lays the messages out; see [`parts::answered`].
+    /// Lays the messages out; see [`parts::model_parts`].
     pub(super) fn of<'a>(messages: impl Iterator<Item = &'a Message>, provider: &str, signed: bool) -> Self {
         let mut contents = Self {
             system: Vec::new(),
@@ -45,13 +45,13 @@ impl Contents {
             // What a result can't hold comes last.
             let (response, media) = parts::result(result, provider, ids);
             self.turns.add_results(response);
-            self.turns.caller_says(media);
+            self.turns.add_caller(media);
         }
         match message.role {
-            Role::System if self.turns.is_empty() => self.system.extend(parts::said(message, provider)),
+            Role::System if self.turns.is_empty() => self.system.extend(parts::caller_parts(message, provider)),
             Role::System => self.turns.instruct(message),
-            Role::User | Role::Tool => self.turns.caller_says(parts::said(message, provider)),
-            Role::Assistant => self.turns.model_says(parts::answered(message, provider, signed, ids)),
+            Role::User | Role::Tool => self.turns.add_caller(parts::caller_parts(message, provider)),
+            Role::Assistant => self.turns.add_model(parts::model_parts(message, provider, signed, ids)),
         }
     }
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::models::wire::{self, Fields};
 
-/// The most calls that are told from each other.
+/// The most calls that are counted apart.
 const MAX_CALLS: usize = 16_384;
 
-/// The tools that the provider has executed for an answer.
+/// The tools that the provider has executed for a completion.
 #[derive(Debug, Default)]
 pub(super) struct Executed {
     code_executions: u64,
@@ -17,14 +17,14 @@ pub(super) struct Executed {
 }
 
 impl Executed {
-    /// Takes a part of the answer.
+    /// Takes a part of the completion.
     pub(super) fn take_part(&mut self, part: &Fields<'_>) {
         if part.has("executableCode") {
             self.code_executions += 1;
         }
     }
 
-    /// Takes what stands around the parts.
+    /// Takes the fields around the parts.
     pub(super) fn take_candidate(&mut self, candidate: &Fields<'_>) {
         let grounding = candidate.object("groundingMetadata").unwrap_or_default();
         for query in grounding.list("webSearchQueries").unwrap_or_default() {

@@ -18,8 +18,8 @@ const BUDGETS: [(&str, u64); 5] = [
     ("high", 24_576),
 ];
 
-/// Tells whether the model is older than Gemini 3: such models have budgets of thoughts in place of levels, can't keep to a shape while
-/// they may call tools, and want no signatures.
+/// Returns whether the model is older than Gemini 3: such models have budgets of thoughts in place
+/// of levels, can't keep to a shape while they may call tools, and want no signatures.
 pub(super) fn is_older(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     ["gemini-1", "gemini-2", "gemma"]
@@ -54,7 +54,7 @@ pub(super) fn config(request: &ModelRequest, dialect: &GeminiDialect) -> Object 
             config.insert(name.to_owned(), value);
         }
     }
-    if !is_told_in_words(request, dialect) {
+    if !is_shape_in_prompt(request, dialect) {
         match &request.response_format {
             ResponseFormat::Text => return config,
             ResponseFormat::JsonObject => {}
@@ -67,10 +67,10 @@ pub(super) fn config(request: &ModelRequest, dialect: &GeminiDialect) -> Object 
     config
 }
 
-/// Returns what the model is told of the shape of its answer.
-pub(super) fn shape_in_words(request: &ModelRequest, dialect: &GeminiDialect) -> Option<String> {
+/// Returns the prompt that describes the shape of the completion.
+pub(super) fn shape_prompt(request: &ModelRequest, dialect: &GeminiDialect) -> Option<String> {
     const WORDS: &str = "Give the final answer as one JSON object, with nothing before or after it.";
-    if !is_told_in_words(request, dialect) {
+    if !is_shape_in_prompt(request, dialect) {
         return None;
     }
     match &request.response_format {
@@ -81,12 +81,12 @@ pub(super) fn shape_in_words(request: &ModelRequest, dialect: &GeminiDialect) ->
 }
 
 /// Older models refuse a request with both tools, their provider's own included, and a shape.
-fn is_told_in_words(request: &ModelRequest, dialect: &GeminiDialect) -> bool {
+fn is_shape_in_prompt(request: &ModelRequest, dialect: &GeminiDialect) -> bool {
     let has_tools = || !request.tools.is_empty() || !request.tools_of_provider(&dialect.provider).is_empty();
     is_older(&request.model) && has_tools()
 }
 
-/// Thoughts that were asked for are shown as well.
+/// Requested thoughts are also shown.
 fn thinking(model: &str, effort: &str) -> Value {
     let budget = BUDGETS.iter().find(|(name, _)| *name == effort);
     match budget {

@@ -6,7 +6,8 @@ use crate::json::Value;
 use crate::message::{ContentPart, MediaSource};
 use crate::models::files::{StoredFile, as_words, stored_file};
 
-/// Encodes a picture or a file; `None` for any other part. Files of words go as words: few other kinds than PDF are taken as files.
+/// Encodes a picture or a file; `None` for any other part. Files of words go as words: few other
+/// kinds than PDF are taken as files.
 pub(super) fn part(part: &ContentPart, provider: &str) -> Option<Value> {
     let (source, name) = match part {
         ContentPart::Image(part) => (&part.source, None),
@@ -46,7 +47,8 @@ fn inline(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }
 
-/// Returns the media type that the end of an address tells: the protocol wants to know the type of files that it reads itself.
+/// Derives the media type from the end of an address: the protocol wants to know the type of files
+/// that it reads itself.
 fn media_type(url: &str) -> Option<&'static str> {
     let path = url.split(['?', '#']).next()?;
     let (_, end) = path.rsplit('/').next()?.rsplit_once('.')?;

@@ -3,8 +3,8 @@
 //! `request` turns neutral requests into bytes, and `decoder` turns bytes into neutral events.
 //! Neither does IO. `client` connects to the servers.
 
-mod answer;
 mod client;
+mod completion;
 mod contents;
 mod decoder;
 mod executed;

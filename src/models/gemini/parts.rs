@@ -14,8 +14,9 @@ use crate::models::wire::{Fields, Map};
 /// An encoded part.
 pub(super) type Part = Box<RawValue>;
 
-/// What stands for the signature of a call that the model has not made: newer models refuse a call without one, and take this text
-/// for calls of other models (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
+/// Replaces the signature of a call that the model has not made: newer models refuse a call without
+/// one, and take this text for calls of other models
+/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Encodes words.
@@ -23,8 +24,8 @@ pub(super) fn text(text: &str) -> Option<Part> {
     raw(&json!({"text": text}))
 }
 
-/// Encodes what the caller's side says, without results of calls. The protocol refuses parts that say nothing.
-pub(super) fn said(message: &Message, provider: &str) -> impl Iterator<Item = Part> {
+/// Encodes a message of the caller, without results of calls. The protocol refuses empty parts.
+pub(super) fn caller_parts(message: &Message, provider: &str) -> impl Iterator<Item = Part> {
     message.content.iter().filter_map(move |part| match part {
         ContentPart::Text(TextPart { text: words, .. }) | ContentPart::Refusal { text: words } => {
             (!words.trim().is_empty()).then(|| text(words))?
@@ -33,45 +34,46 @@ pub(super) fn said(message: &Message, provider: &str) -> impl Iterator<Item = Pa
     })
 }
 
-/// Encodes an answer. What belongs to a provider goes back to `provider` alone; `signed` tells whether the model wants signatures.
-pub(super) fn answered(message: &Message, provider: &str, signed: bool, ids: &mut WireIds) -> Vec<Part> {
+/// Encodes a message of the model. Fields of a provider go back to that provider alone; `signed`:
+/// whether the model wants signatures.
+pub(super) fn model_parts(message: &Message, provider: &str, signed: bool, ids: &mut WireIds) -> Vec<Part> {
     let owner = message.provider_fields.as_ref();
     let own = owner.is_some_and(|owner| owner.provider == provider);
     let mut needs_signature = signed;
     let mut pieces: Vec<Piece> = Vec::new();
     for part in &message.content {
         let piece = match part {
-            ContentPart::Text(part) => said_before(&part.text, part.signature.as_deref().filter(|_| own), false),
-            ContentPart::Refusal { text } => said_before(text, None, false),
-            ContentPart::Reasoning(part) if own => said_before(&part.text, part.signature.as_deref(), true),
+            ContentPart::Text(part) => text_piece(&part.text, part.signature.as_deref().filter(|_| own), false),
+            ContentPart::Refusal { text } => text_piece(text, None, false),
+            ContentPart::Reasoning(part) if own => text_piece(&part.text, part.signature.as_deref(), true),
             ContentPart::ToolCall(part) => {
                 let id = ids.of_call(message.id, part);
                 // Of calls that were made together, the first one has the signature.
                 let substitute = std::mem::take(&mut needs_signature).then_some(NO_SIGNATURE);
-                call(part, &id, own, substitute).map(Piece::Said)
+                call(part, &id, own, substitute).map(Piece::Complete)
             }
             ContentPart::Opaque(part) if part.provider == provider => opaque(&part.raw),
             _ => None,
         };
         pieces.extend(piece);
     }
-    // An answer that was cut while it thought, or before a tool of the provider's own had worked.
+    // The completion was cut during reasoning, or before a tool of the provider had finished.
     while matches!(pieces.last(), Some(Piece::Unfinished(_))) {
         pieces.pop();
     }
     let parts = pieces.into_iter().map(|piece| match piece {
-        Piece::Said(part) | Piece::Unfinished(part) => part,
+        Piece::Complete(part) | Piece::Unfinished(part) => part,
     });
     parts.collect()
 }
 
 enum Piece {
-    Said(Part),
+    Complete(Part),
     /// A part that something has to follow.
     Unfinished(Part),
 }
 
-fn said_before(text: &str, signature: Option<&str>, is_thought: bool) -> Option<Piece> {
+fn text_piece(text: &str, signature: Option<&str>, is_thought: bool) -> Option<Piece> {
     if text.is_empty() && signature.is_none() {
         return None;
     }
@@ -86,7 +88,7 @@ fn said_before(text: &str, signature: Option<&str>, is_thought: bool) -> Option<
     Some(if is_thought {
         Piece::Unfinished(part)
     } else {
-        Piece::Said(part)
+        Piece::Complete(part)
     })
 }
 
@@ -97,7 +99,7 @@ fn opaque(part: &RawJson) -> Option<Piece> {
     Some(if is_unfinished {
         Piece::Unfinished(part)
     } else {
-        Piece::Said(part)
+        Piece::Complete(part)
     })
 }
 
@@ -121,7 +123,8 @@ fn call(call: &ToolCall, id: &str, own: bool, substitute: Option<&str>) -> Optio
     raw(&Map(&part))
 }
 
-/// Encodes a result: words in an object, and apart from it the pictures and files, which only the newest models take inside.
+/// Encodes a result: words in an object, and apart from it the pictures and files, which only the
+/// newest models take inside.
 pub(super) fn result(result: &ToolResult, provider: &str, ids: &mut WireIds) -> (Option<Part>, Vec<Part>) {
     let id = ids.of_result(result);
     let texts: Vec<&str> = result.content.iter().filter_map(ContentPart::as_text).collect();

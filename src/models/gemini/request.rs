@@ -23,7 +23,7 @@ pub struct GeminiDialect {
     pub max_output_tokens: Option<u64>,
 }
 
-/// Encodes a request, which says nothing of the model and of streams: the address does.
+/// Encodes a request, without the model and the mode, which are in the address.
 pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8> {
     let messages = request.messages.iter().map(AsRef::as_ref);
     let wants_signatures = !generation::is_older(&request.model);
@@ -33,7 +33,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8
         system.extend(parts::text(&request.system));
     }
     system.extend(contents.system);
-    system.extend(generation::shape_in_words(request, dialect).and_then(|words| parts::text(&words)));
+    system.extend(generation::shape_prompt(request, dialect).and_then(|words| parts::text(&words)));
     let functions: Vec<_> = request.tools.iter().map(Function::of).collect();
     let functions = (!functions.is_empty()).then_some(Tools::OfAgent {
         function_declarations: functions,
@@ -77,7 +77,8 @@ enum Tools<'a> {
     OfProvider(&'a Object),
 }
 
-/// Encodes which tools the model may or must call; the protocol refuses a choice where there are no tools.
+/// Encodes which tools the model may or must call; the protocol refuses a choice where there are no
+/// tools.
 fn tool_config(request: &ModelRequest) -> Option<Value> {
     let config = match &request.tool_choice {
         _ if request.tools.is_empty() => return None,

@@ -19,7 +19,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Takes a snapshot. A missing count and a zero say nothing new.
+    /// Takes a snapshot. A missing count and a zero are ignored.
     pub(super) fn take(&mut self, usage: &Fields<'_>) {
         for (known, name) in [
             (&mut self.prompt, "promptTokenCount"),
@@ -33,7 +33,7 @@ impl Counts {
         }
     }
 
-    /// Returns the usage: the protocol counts thoughts apart from the answer.
+    /// Returns the usage: the protocol counts thoughts apart from the output.
     pub(super) fn usage(&self) -> Usage {
         let input_tokens = self.prompt.saturating_add(self.tool_prompt);
         let output_tokens = self.candidates.saturating_add(self.thoughts);

@@ -12,9 +12,9 @@ use crate::models::wire::{self, Fields};
 /// A call in the making.
 #[derive(Debug, Default)]
 struct Call {
-    /// The provider's index: a key only, never a place in memory.
+    /// The provider's index: a key only, never an index in memory.
     index: Option<u64>,
-    /// The place in the list of the fragment that began the call.
+    /// The position in the list of the fragment that began the call.
     slot: usize,
     /// The provider's id.
     given_id: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct TooManyCalls;
 #[derive(Debug)]
 pub(super) struct NamelessCall;
 
-/// The calls of one answer.
+/// The calls of one completion.
 #[derive(Debug)]
 pub(super) struct Calls {
     list: Vec<Call>,
@@ -76,7 +76,8 @@ impl Calls {
         self.list.len()
     }
 
-    /// Takes an item of `tool_calls` at its place in the list. `whole` says that the item is a complete call.
+    /// Takes an item of `tool_calls` at its position in the list. `whole`: the item is a complete
+    /// call.
     pub(super) fn take(
         &mut self,
         item: &Fields<'_>,
@@ -120,12 +121,12 @@ impl Calls {
 
     fn add(&mut self, fragment: Fragment, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), TooManyCalls> {
         let found = if whole { None } else { self.find(&fragment) };
-        let place = match found {
-            Some(place) => place,
+        let position = match found {
+            Some(position) => position,
             None if fragment.is_empty() => return Ok(()),
             None => self.begin(&fragment)?,
         };
-        let call = &mut self.list[place];
+        let call = &mut self.list[position];
         call.given_id = call.given_id.take().or(fragment.id);
         if call.name.is_empty() {
             call.name = fragment.name.unwrap_or_default();
@@ -142,7 +143,7 @@ impl Calls {
         if !call.started && !call.name.is_empty() {
             call.started = true;
             events.push(ModelEvent::ToolCallStarted {
-                index: place,
+                index: position,
                 id: call.id.clone(),
                 name: call.name.clone(),
             });
@@ -150,7 +151,7 @@ impl Calls {
         }
         if call.started && !news.is_empty() {
             events.push(ModelEvent::ToolCallDelta {
-                index: place,
+                index: position,
                 arguments: news,
             });
         }
@@ -160,22 +161,23 @@ impl Calls {
     /// Finds the call that the fragment continues.
     fn find(&self, fragment: &Fragment) -> Option<usize> {
         let last = |fits: &dyn Fn(&Call) -> bool| self.list.iter().rposition(fits);
-        let place = match (&fragment.id, fragment.index) {
+        let position = match (&fragment.id, fragment.index) {
             (Some(id), index) => {
                 let same_index = |call: &Call| call.index == index || call.index.is_none() || index.is_none();
                 let named = last(&|call| call.given_id.as_ref() == Some(id) && same_index(call));
                 if named.is_some() {
                     return named;
                 }
-                // An id that comes late belongs to the call that has none; on a call that has one, it is a new call's.
-                last(&|call| key_fits(call, fragment)).filter(|place| {
-                    let call = &self.list[*place];
+                // An id that comes late belongs to the call that has none; on a call that has one,
+                // it is a new call's.
+                last(&|call| key_fits(call, fragment)).filter(|position| {
+                    let call = &self.list[*position];
                     call.given_id.is_none() && (fragment.name.is_none() || call.name.is_empty())
                 })
             }
             (None, _) => last(&|call| key_fits(call, fragment)),
         };
-        place.filter(|place| !self.list[*place].is_over_before(fragment))
+        position.filter(|position| !self.list[*position].is_over_before(fragment))
     }
 
     fn begin(&mut self, fragment: &Fragment) -> Result<usize, TooManyCalls> {
@@ -215,15 +217,16 @@ impl Fragment {
         }
     }
 
-    /// Tells whether the fragment says nothing: some servers send an empty call beside an answer without calls.
+    /// Returns whether the fragment is empty. Some servers send an empty call beside a completion
+    /// without calls.
     fn is_empty(&self) -> bool {
         self.id.is_none() && self.name.is_none() && matches!(self.arguments.trim(), "" | "{}")
     }
 }
 
 impl Call {
-    /// Tells whether the fragment, which has no id that says so, must begin another call: it has a name, and this call has another
-    /// or can't take more arguments.
+    /// Returns whether the fragment, which has no id, must begin another call: it has a name, and
+    /// this call has another or can't take more arguments.
     fn is_over_before(&self, fragment: &Fragment) -> bool {
         let Some(name) = &fragment.name else { return false };
         let other_name = !self.name.is_empty() && self.name != *name;

@@ -57,7 +57,8 @@ fn dialect(settings: &ProviderSettings, url: &Url) -> Dialect {
         // Mistral counts unasked and refuses fields that it does not know.
         stream_options: !mistral,
         refusal_field: openai,
-        // What they said when they refused others. Elsewhere an id may hold what its server needs, so it goes back as it came.
+        // The pattern from their error messages. Other servers may need their own ids back
+        // unchanged.
         call_ids: match (openai, mistral) {
             (true, _) => IdRule::UpTo(40),
             (_, true) => IdRule::Nine,
@@ -67,8 +68,8 @@ fn dialect(settings: &ProviderSettings, url: &Url) -> Dialect {
     }
 }
 
-/// Tells whether the server is one that is known to leave reasoning in the words of models such as Qwen and `DeepSeek` R1; what runs on
-/// this machine mostly does.
+/// Returns whether the server is known to leave reasoning in the text of models such as Qwen and
+/// `DeepSeek` R1; what runs on this machine mostly does.
 fn leaves_think_tags(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     is_local(url) || ["api.groq.com", "api.together.xyz", "api.together.ai", "api.cerebras.ai"].contains(&host)
@@ -80,7 +81,7 @@ mod tests {
     use crate::models::ProviderKind;
 
     #[test]
-    fn the_address_decides_the_dialect_unless_told() {
+    fn the_address_decides_the_dialect_by_default() {
         let mut settings = ProviderSettings::new("p", ProviderKind::OpenAiChat);
         let field =
             |settings: &ProviderSettings, base: &str| dialect(settings, &Url::parse(base).unwrap()).max_tokens_field;
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_leave_thinking_in_the_words_are_known_unless_told() {
+    fn servers_that_leave_thinking_in_the_text_are_known_by_default() {
         let mut settings = ProviderSettings::new("p", ProviderKind::OpenAiChat);
         for (base, known) in [
             ("https://api.groq.com/openai/v1", true),

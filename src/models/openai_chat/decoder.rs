@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use super::answer::{Answer, Fault};
+use super::completion::{Completion, Fault};
 use super::usage::read_usage;
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
 use crate::models::body::{Body, protocol, truncated};
 use crate::models::errors::error_of_frame;
 use crate::models::framed::FrameDecoder;
-use crate::models::retry::Failure;
+use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
 use crate::models::sse::SseEvent;
 use crate::models::wire::{self, Fields};
 
-/// Decodes one answer.
+/// Decodes one completion.
 #[derive(Debug)]
 pub struct ChatDecoder {
     provider: String,
@@ -23,13 +23,13 @@ pub struct ChatDecoder {
     body: Body,
     saw_frame: bool,
     saw_choices: bool,
-    answer: Option<Answer>,
+    completion: Option<Completion>,
 }
 
 impl ChatDecoder {
-    /// Makes a decoder of an answer of the provider. Calls without an id get one from `ids`.
+    /// Makes a decoder of a completion of the provider. Calls without an id get one from `ids`.
     ///
-    /// `content_type` is a hint only: a body that looks otherwise is read as what it looks like.
+    /// `content_type` is a hint only. The first bytes of the body decide.
     pub fn new(provider: &str, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Self {
         Self {
             provider: provider.to_owned(),
@@ -37,15 +37,15 @@ impl ChatDecoder {
             body: Body::new(content_type, caps),
             saw_frame: false,
             saw_choices: false,
-            answer: Some(Answer::new(ids, caps)),
+            completion: Some(Completion::new(ids, caps)),
         }
     }
 
-    /// Has the reasoning split off that stands between `<think>` and `</think>` at the beginning of the words.
+    /// Splits off the reasoning between `<think>` and `</think>` at the beginning of the text.
     #[must_use]
     pub fn splitting_think_tags(mut self) -> Self {
-        if let Some(answer) = &mut self.answer {
-            answer.split_think_tags();
+        if let Some(completion) = &mut self.completion {
+            completion.split_think_tags();
         }
         self
     }
@@ -56,7 +56,7 @@ impl FrameDecoder for ChatDecoder {
         &mut self.body
     }
 
-    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+    fn take_frame(&mut self, frame: &SseEvent, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
         let data = frame.data.trim();
         if self.is_done() {
             return Ok(());
@@ -74,61 +74,61 @@ impl FrameDecoder for ChatDecoder {
         }
     }
 
-    fn finish_events(&mut self, last: Option<SseEvent>, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+    fn finish_events(&mut self, last: Option<SseEvent>, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
         // Some servers forget the last blank line; a piece that was cut off is no JSON.
         let whole = |frame: &SseEvent| frame.data.trim() == "[DONE]" || Fields::parse(frame.data.trim()).is_some();
         if let Some(frame) = last.filter(whole) {
             self.take_frame(&frame, events)?;
         }
-        match &self.answer {
+        match &self.completion {
             None => Ok(()),
-            Some(answer) if answer.is_finished() => self.complete(events),
+            Some(completion) if completion.is_finished() => self.complete(events),
             Some(_) if self.saw_frame && !self.saw_choices => {
-                Err(protocol("the stream holds no answer".to_owned(), ""))
+                Err(protocol("the stream has no completion".to_owned(), ""))
             }
             Some(_) => Err(truncated()),
         }
     }
 
-    fn finish_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
+    fn finish_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
         let Some(chunk) = self.read_chunk(body)? else {
-            return Err(protocol("the answer is empty".to_owned(), body));
+            return Err(protocol("the response is empty".to_owned(), body));
         };
         self.take_chunk(&chunk, body, true, events)?;
         if !self.saw_choices {
-            return Err(protocol("the answer is not a chat completion".to_owned(), body));
+            return Err(protocol("the response is not a chat completion".to_owned(), body));
         }
         self.complete(events)
     }
 
     fn is_done(&self) -> bool {
-        self.answer.is_none()
+        self.completion.is_none()
     }
 
     fn is_finished(&self) -> bool {
-        self.answer.as_ref().is_none_or(Answer::is_finished)
+        self.completion.as_ref().is_none_or(Completion::is_finished)
     }
 }
 
 impl ChatDecoder {
     /// Takes the mark at the end of a stream. Some servers send it without a reason for the end.
-    fn end_of_frames(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        if let Some(answer) = &mut self.answer {
-            answer.end_words(events);
+    fn end_of_frames(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        if let Some(completion) = &mut self.completion {
+            completion.end_text(events);
         }
-        let has_answer = |answer: &Answer| answer.is_finished() || answer.has_content();
-        if self.answer.as_ref().is_none_or(has_answer) {
+        let has_answer = |completion: &Completion| completion.is_finished() || completion.has_content();
+        if self.completion.as_ref().is_none_or(has_answer) {
             return self.complete(events);
         }
         if self.saw_frame && !self.saw_choices {
-            return Err(protocol("the stream holds no answer".to_owned(), ""));
+            return Err(protocol("the stream has no completion".to_owned(), ""));
         }
         Err(truncated())
     }
 
     /// Reads an object, or the error that the text is; `None` for no text.
     #[expect(clippy::unused_self, reason = "reads as a step of the decoder")]
-    fn read_chunk<'a>(&self, text: &'a str) -> Result<Option<Fields<'a>>, Failure> {
+    fn read_chunk<'a>(&self, text: &'a str) -> Result<Option<Fields<'a>>, AttemptError> {
         if text.is_empty() {
             return Ok(None);
         }
@@ -136,21 +136,21 @@ impl ChatDecoder {
             Ok(chunk) => Ok(Some(chunk)),
             Err(_) if is_error_list(text) => Err(error_of_frame(text)),
             Err(error) if error.is_eof() => Err(truncated()),
-            Err(_) => Err(protocol("the answer is not a JSON object".to_owned(), text)),
+            Err(_) => Err(protocol("the response is not a JSON object".to_owned(), text)),
         }
     }
 
-    /// Takes a chunk, and what it says of the usage also where it is an error or can't be used.
+    /// Takes a chunk, and its usage even if the chunk is an error or unusable.
     fn take_chunk(
         &mut self,
         chunk: &Fields<'_>,
         text: &str,
         whole: bool,
         events: &mut Vec<ModelEvent>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), AttemptError> {
         let taken = self.take_choice(chunk, text, whole, events);
-        if let Some(answer) = &mut self.answer {
-            answer.take_envelope(chunk, read_usage(chunk), events);
+        if let Some(completion) = &mut self.completion {
+            completion.take_envelope(chunk, read_usage(chunk), events);
         }
         taken
     }
@@ -161,7 +161,7 @@ impl ChatDecoder {
         text: &str,
         whole: bool,
         events: &mut Vec<ModelEvent>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), AttemptError> {
         if chunk.is_error() {
             return Err(error_of_frame(text));
         }
@@ -171,16 +171,18 @@ impl ChatDecoder {
             let choice = wire::object(raw)?;
             (choice.count("index").unwrap_or_default() == 0).then_some((choice, raw.get()))
         });
-        let Some(answer) = &mut self.answer else { return Ok(()) };
+        let Some(completion) = &mut self.completion else {
+            return Ok(());
+        };
         if let Some((choice, raw)) = choice {
             if choice.has_error() {
                 return Err(error_of_frame(raw));
             }
             let piece = choice.object("delta").map(|delta| (delta, whole));
             if let Some((message, whole)) = piece.or_else(|| Some((choice.object("message")?, true))) {
-                let taken = answer.take_message(&message, whole, events);
+                let taken = completion.take_message(&message, whole, events);
                 taken.map_err(|fault| {
-                    let message = format!("the answer has more than {} tool calls", self.caps.tool_calls);
+                    let message = format!("the response has more than {} tool calls", self.caps.tool_calls);
                     match fault {
                         Fault::TooManyCalls => protocol(message, ""),
                         Fault::Full(full) => full.into(),
@@ -188,18 +190,18 @@ impl ChatDecoder {
                 })?;
             }
             if let Some(reason) = choice.filled("finish_reason") {
-                answer.take_finish_reason(reason);
+                completion.take_finish_reason(reason);
             }
         }
         Ok(())
     }
 
-    fn complete(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), Failure> {
-        let Some(mut answer) = self.answer.take() else {
+    fn complete(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        let Some(mut completion) = self.completion.take() else {
             return Ok(());
         };
-        answer.end_words(events);
-        let response = answer.finish(&self.provider);
+        completion.end_text(events);
+        let response = completion.finish(&self.provider);
         let response = response.map_err(|_| protocol("a tool call has no name".to_owned(), ""))?;
         events.push(ModelEvent::Completed(Box::new(response)));
         Ok(())

@@ -3,9 +3,9 @@
 //! `request` turns neutral requests into bytes, and `decoder` turns bytes into neutral events.
 //! Neither does IO. `client` connects to the servers.
 
-mod answer;
 mod calls;
 mod client;
+mod completion;
 mod decoder;
 mod reasoning;
 mod request;

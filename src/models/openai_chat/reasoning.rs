@@ -13,7 +13,7 @@ const STREAMED_TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];
 /// The list of blocks of which a stream sends pieces.
 const DETAILS: &str = "reasoning_details";
 /// Fields that the decoder reads itself, and output that providers refuse to take back.
-const NOT_KEPT: [&str; 15] = [
+const NOT_RETAINED: [&str; 15] = [
     "role",
     "content",
     "refusal",
@@ -31,31 +31,31 @@ const NOT_KEPT: [&str; 15] = [
     "logprobs",
 ];
 
-/// Tells whether a field of this name holds reasoning, which is no answer by itself.
+/// Returns whether a field of this name holds reasoning, which alone is no content.
 pub(super) fn is_reasoning(name: &str) -> bool {
     STREAMED_TEXTS.contains(&name) || name == DETAILS
 }
 
-/// The most fields of a message that are kept; a message with more is no message.
+/// The most fields of a message that are retained; a message with more is invalid.
 const MAX_FIELDS: usize = 64;
 
-/// Fields of an answer in the making.
+/// Fields of a completion that is being assembled.
 #[derive(Debug, Default)]
-pub(super) struct KeptFields(Vec<(String, Kept)>);
+pub(super) struct RetainedFields(Vec<(String, RetainedField)>);
 
 #[derive(Debug)]
-enum Kept {
+enum RetainedField {
     Text(String),
     Details(Vec<Block>),
     Raw(String),
 }
 
-impl KeptFields {
+impl RetainedFields {
     /// Takes the fields of a message, or of a piece of one unless it is `whole`.
     pub(super) fn take(&mut self, message: &Fields<'_>, whole: bool, room: &mut Room) -> Result<(), Full> {
         for (name, raw) in message
             .iter()
-            .filter(|(name, raw)| !NOT_KEPT.contains(name) && !is_empty(raw))
+            .filter(|(name, raw)| !NOT_RETAINED.contains(name) && !is_empty(raw))
         {
             if self.0.len() >= MAX_FIELDS && !self.0.iter().any(|(known, _)| known == name) {
                 continue;
@@ -71,7 +71,7 @@ impl KeptFields {
             {
                 self.take_details(name, &items, room)?;
             } else {
-                *self.slot(name, || Kept::Raw(String::new())) = Kept::Raw(raw.get().to_owned());
+                *self.slot(name, || RetainedField::Raw(String::new())) = RetainedField::Raw(raw.get().to_owned());
             }
         }
         Ok(())
@@ -91,18 +91,20 @@ impl KeptFields {
     }
 
     fn take_text(&mut self, name: &str, text: &str) {
-        match self.slot(name, || Kept::Text(String::new())) {
-            Kept::Text(known) => known.push_str(text),
-            other => *other = Kept::Text(text.to_owned()),
+        match self.slot(name, || RetainedField::Text(String::new())) {
+            RetainedField::Text(known) => known.push_str(text),
+            other => *other = RetainedField::Text(text.to_owned()),
         }
     }
 
     fn take_details(&mut self, name: &str, items: &[&RawValue], room: &mut Room) -> Result<(), Full> {
-        let kept = self.slot(name, || Kept::Details(Vec::new()));
-        if !matches!(kept, Kept::Details(_)) {
-            *kept = Kept::Details(Vec::new());
+        let kept = self.slot(name, || RetainedField::Details(Vec::new()));
+        if !matches!(kept, RetainedField::Details(_)) {
+            *kept = RetainedField::Details(Vec::new());
         }
-        let Kept::Details(blocks) = kept else { return Ok(()) };
+        let RetainedField::Details(blocks) = kept else {
+            return Ok(());
+        };
         for item in items {
             let fits = blocks.last_mut().filter(|last| last.continues_with(item));
             if let Some(last) = fits {
@@ -115,16 +117,16 @@ impl KeptFields {
         Ok(())
     }
 
-    fn slot(&mut self, name: &str, empty: impl FnOnce() -> Kept) -> &mut Kept {
-        let place = self.0.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+    fn slot(&mut self, name: &str, empty: impl FnOnce() -> RetainedField) -> &mut RetainedField {
+        let position = self.0.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
             self.0.push((name.to_owned(), empty()));
             self.0.len() - 1
         });
-        &mut self.0[place].1
+        &mut self.0[position].1
     }
 }
 
-impl Kept {
+impl RetainedField {
     fn finish(self) -> Option<String> {
         match self {
             Self::Text(text) => (!text.is_empty()).then(|| Value::from(text).to_string()),
@@ -145,7 +147,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Keeps a block.
+    /// Stores a block.
     pub(super) fn new(raw: &RawValue) -> Self {
         Self {
             raw: raw.get().to_owned(),
@@ -153,7 +155,8 @@ impl Block {
         }
     }
 
-    /// Tells whether the next block is a piece of this one: of the same type and index, and not of another id.
+    /// Returns whether the next block is a piece of this one: of the same type and index, and not
+    /// of another id.
     pub(super) fn continues_with(&self, next: &RawValue) -> bool {
         let (Some(mine), Some(next)) = (self.key(), wire::object(next).map(|next| BlockKey::of(&next))) else {
             return false;
@@ -166,7 +169,8 @@ impl Block {
 
     /// Adds a piece.
     pub(super) fn merge(&mut self, next: &RawValue, room: &mut Room) -> Result<(), Full> {
-        // A piece that is nested too deeply adds nothing; the block is read once all the same, not with each such piece.
+        // A piece that is nested too deeply adds nothing; the block is read once all the same, not
+        // with each such piece.
         let known = room.merged(&mut self.merged, &self.raw)?;
         match room.read(next.get())? {
             Some(Value::Object(next)) => merge_objects(known, next, room),
@@ -216,7 +220,7 @@ fn is_empty(raw: &RawValue) -> bool {
     matches!(raw.get(), "\"\"" | "[]" | "{}")
 }
 
-/// Texts of these names come in pieces; others are said once.
+/// Texts of these names come in pieces; others come once.
 const PIECES: [&str; 4] = ["text", "summary", "data", "thinking"];
 
 fn merge_objects(known: &mut Object, next: Object, room: &mut Room) -> Result<(), Full> {

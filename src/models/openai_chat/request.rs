@@ -18,7 +18,7 @@ use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
 use crate::models::files::{StoredFile, as_words, stored_file};
 use crate::models::names::{IdRule, WireIds, arguments, tool_name};
-use crate::models::parameters::{accepted_limit, says_auto, with_extra};
+use crate::models::parameters::{accepted_limit, sets_auto, with_extra};
 use crate::models::settings::MaxTokensField;
 use crate::models::wire::Fields;
 
@@ -27,7 +27,7 @@ use crate::models::wire::Fields;
 pub struct Dialect {
     /// The provider's configured name: what it gave goes back to it alone.
     pub provider: String,
-    /// The field that bounds the answer.
+    /// The field that limits the output tokens.
     pub max_tokens_field: MaxTokensField,
     /// The most tokens that the server lets a request ask for, if it is known.
     pub max_output_tokens: Option<u64>,
@@ -37,7 +37,7 @@ pub struct Dialect {
     pub refusal_field: bool,
     /// The ids of calls that the server takes.
     pub call_ids: IdRule,
-    /// Whether its models think in the words of the answer, between `<think>` and `</think>`.
+    /// Whether its models write their reasoning into the text, between `<think>` and `</think>`.
     pub think_tags: bool,
 }
 
@@ -50,7 +50,8 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
     let mut attachments = Vec::new();
     let mut ids = WireIds::new(dialect.call_ids);
     for message in request.messages.iter() {
-        // Results of one step stay together, so what they can't hold follows after the last of them.
+        // Results of one step stay together, so what they can't hold follows after the last of
+        // them.
         if message.role != Role::Tool {
             flush(&mut attachments, &mut messages);
         }
@@ -148,10 +149,11 @@ impl<'a> WireTool<'a> {
     }
 }
 
-/// Encodes which tools the model may or must call; servers refuse a choice where there are no tools.
+/// Encodes which tools the model may or must call; servers refuse a choice where there are no
+/// tools.
 fn tool_choice(request: &ModelRequest) -> Option<Value> {
     match &request.tool_choice {
-        ToolChoice::Auto => says_auto(request).then(|| "auto".into()),
+        ToolChoice::Auto => sets_auto(request).then(|| "auto".into()),
         _ if request.tools.is_empty() => None,
         ToolChoice::None => Some("none".into()),
         ToolChoice::Required => Some("required".into()),
@@ -221,15 +223,16 @@ fn push_message<'a>(
         messages.push(tool_message(result, &ids.of_result(result), dialect, attachments));
     }
     let wire = match message.role {
-        Role::System => said("system", message, None),
-        Role::User | Role::Tool => said("user", message, Some(dialect)),
+        Role::System => caller_message("system", message, None),
+        Role::User | Role::Tool => caller_message("user", message, Some(dialect)),
         Role::Assistant => assistant_message(message, dialect, ids),
     };
     messages.extend(wire);
 }
 
-/// Encodes what the caller's side says, with pictures and files where the dialect says how; `None` if nothing is left to say.
-fn said<'a>(role: &'a str, message: &'a Message, media: Option<&Dialect>) -> Option<WireMessage<'a>> {
+/// Encodes a message of the caller, with pictures and files if the dialect supports them; `None` if
+/// nothing is left.
+fn caller_message<'a>(role: &'a str, message: &'a Message, media: Option<&Dialect>) -> Option<WireMessage<'a>> {
     let mut wire = WireMessage::new(role);
     if let [ContentPart::Text(part)] = message.content.as_slice()
         && !part.text.is_empty()
@@ -258,7 +261,8 @@ fn is_speaker_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name.chars().all(plain)
 }
 
-/// Encodes an answer; `None` if nothing of it goes back, as with reasoning alone: providers refuse a message without content.
+/// Encodes a message of the model; `None` if nothing of it goes back, as with reasoning alone:
+/// providers refuse a message without content.
 fn assistant_message<'a>(message: &'a Message, dialect: &Dialect, ids: &mut WireIds) -> Option<WireMessage<'a>> {
     let own = message
         .provider_fields
@@ -304,7 +308,7 @@ fn assistant_message<'a>(message: &'a Message, dialect: &Dialect, ids: &mut Wire
     Some(wire)
 }
 
-/// Encodes the parts of an answer that has some of the provider's own among them.
+/// Encodes the parts of a message that has parts of the provider's own.
 fn blocks(message: &Message, dialect: &Dialect) -> Vec<Box<RawValue>> {
     let of_text = |text| serde_json::value::to_raw_value(&text_block(text)).ok();
     let parts = message.content.iter().filter_map(|part| match part {
@@ -316,7 +320,7 @@ fn blocks(message: &Message, dialect: &Dialect) -> Vec<Box<RawValue>> {
     parts.collect()
 }
 
-/// Tells whether a field of the provider's own says something where there are no words.
+/// Returns whether a field of the provider's own has content where there is no text.
 fn is_content((name, raw): &(String, RawJson)) -> bool {
     !is_reasoning(name) && checked(raw.as_str()).is_some()
 }
@@ -342,7 +346,8 @@ fn wire_call<'a>(call: &'a ToolCall, id: &str, own: bool) -> WireMessage<'a> {
     wire
 }
 
-/// Encodes a result as words; pictures and files, which the protocol has no place for in a result, are put aside.
+/// Encodes a result as text. Pictures and files, which the protocol does not allow in a result, are
+/// put aside.
 fn tool_message<'a>(
     result: &'a ToolResult,
     id: &str,

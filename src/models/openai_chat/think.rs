@@ -3,17 +3,17 @@
 //!
 //! Knows no JSON. Each character is read once, however the text is split.
 
-/// What stands around the reasoning.
+/// The tags around the reasoning.
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// The words of one answer, as they come.
+/// The text of one completion, as it arrives.
 #[derive(Debug, Default)]
 pub(super) struct ThinkSplit {
     phase: Phase,
-    /// Blanks that may stand before a tag.
+    /// Blanks that may precede a tag.
     blanks: String,
-    /// How much of the tag that is looked for has come.
+    /// How much of the expected tag has arrived.
     matched: usize,
     /// Whether there is any reasoning; blanks before it are none.
     has_thought: bool,
@@ -28,7 +28,7 @@ enum Phase {
     Thinking,
     /// After the closing tag, where only blanks have come.
     Between,
-    /// In the answer proper.
+    /// In the text after the reasoning.
     Words,
 }
 
@@ -37,7 +37,7 @@ enum Phase {
 pub(super) struct Split {
     /// To the reasoning.
     pub(super) reasoning: String,
-    /// To the answer.
+    /// To the text.
     pub(super) text: String,
 }
 
@@ -45,9 +45,9 @@ impl ThinkSplit {
     /// Takes the next piece.
     pub(super) fn push(&mut self, piece: &str) -> Split {
         let mut split = Split::default();
-        for (place, c) in piece.char_indices() {
+        for (position, c) in piece.char_indices() {
             if self.phase == Phase::Words {
-                split.text.push_str(&piece[place..]);
+                split.text.push_str(&piece[position..]);
                 break;
             }
             self.take(c, &mut split);
@@ -55,7 +55,7 @@ impl ThinkSplit {
         split
     }
 
-    /// Takes the end. A part of a tag is what was said; blanks alone say nothing.
+    /// Takes the end. A part of a tag is text; blanks alone are dropped.
     pub(super) fn finish(&mut self) -> Split {
         let mut split = Split::default();
         if self.matched > 0 {
@@ -73,11 +73,11 @@ impl ThinkSplit {
                 self.phase = Phase::Words;
                 split.text.push(c);
             }
-            Phase::Start | Phase::Thinking => self.look_for_tag(c, split),
+            Phase::Start | Phase::Thinking => self.scan_for_tag(c, split),
         }
     }
 
-    fn look_for_tag(&mut self, c: char, split: &mut Split) {
+    fn scan_for_tag(&mut self, c: char, split: &mut Split) {
         let tag = self.tag();
         if tag[self.matched..].starts_with(c) {
             self.matched += c.len_utf8();

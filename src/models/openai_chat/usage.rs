@@ -3,7 +3,8 @@
 use crate::models::wire::Fields;
 use crate::usage::{Cost, Usage};
 
-/// Reads the usage of a chunk or an answer, wherever it stands; `None` if there is none or it counts nothing.
+/// Reads the usage of a chunk or a response, wherever it is; `None` if there is none or all counts
+/// are zero.
 pub(super) fn read_usage(chunk: &Fields<'_>) -> Option<Usage> {
     let groq = || chunk.object("x_groq").and_then(|groq| groq.object("usage"));
     let usage = counts(&chunk.object("usage").or_else(groq)?);
@@ -27,7 +28,8 @@ fn counts(usage: &Fields<'_>) -> Usage {
         .unwrap_or_else(|| first(&["reasoning_tokens"]));
     let total = usage.count("total_tokens").filter(|total| *total > 0);
     let cost: Option<f64> = usage.get("cost").and_then(|raw| serde_json::from_str(raw.get()).ok());
-    // Most servers count reasoning as a part of the answer. Where the total has both, it stands beside it, and is billed as well.
+    // Most servers count reasoning as a part of the output. If the total has both, it is separate
+    // and also billed.
     let with_reasoning = answer_tokens.saturating_add(reasoning_tokens);
     let output_tokens = if total == Some(input_tokens.saturating_add(with_reasoning)) {
         with_reasoning
@@ -131,7 +133,7 @@ mod tests {
                    "completion_tokens_details": {"reasoning_tokens": 3}}}"#,
                 reasoned,
             ),
-            // Beside the answer, and billed with it.
+            // Apart from the output, and billed with it.
             (
                 r#"{"usage": {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 17,
                    "completion_tokens_details": {"reasoning_tokens": 3}}}"#,
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_no_usage_is_none() {
+    fn a_response_without_usage_has_none() {
         for text in [
             r#"{"usage": {}}"#,
             r#"{"usage": null}"#,

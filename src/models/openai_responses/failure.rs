@@ -3,11 +3,11 @@
 
 use crate::agent::ports::ModelErrorClass;
 use crate::models::errors::error_of_frame;
-use crate::models::retry::Failure;
+use crate::models::retry::AttemptError;
 use crate::models::wire::Fields;
 
-/// Returns the failure that an event with an error means, whether the error is the event or stands inside it.
-pub(super) fn failure_of_event(text: &str) -> Failure {
+/// Returns the error that an event means, whether the error is the event or is inside it.
+pub(super) fn failure_of_event(text: &str) -> AttemptError {
     let event = Fields::parse(text).unwrap_or_default();
     let code = match event.object("error") {
         Some(error) => error.text("code").or_else(|| error.text("type")),
@@ -16,14 +16,15 @@ pub(super) fn failure_of_event(text: &str) -> Failure {
     coded(error_of_frame(text), &code.unwrap_or_default())
 }
 
-/// Returns the failure of a response that has failed. Nothing else of the response is kept: it repeats the instructions.
-pub(super) fn failure_of_response(response: &Fields<'_>) -> Failure {
+/// Returns the error of a failed response. Nothing else of the response is retained: it repeats the
+/// instructions.
+pub(super) fn failure_of_response(response: &Fields<'_>) -> AttemptError {
     let error = response.get("error").map_or("{}", |error| error.get());
     failure_of_event(&format!("{{\"error\":{error}}}"))
 }
 
 /// Lets the code decide where neither the words nor a status have.
-fn coded(failure: Failure, code: &str) -> Failure {
+fn coded(failure: AttemptError, code: &str) -> AttemptError {
     if failure.error.status.is_some() || failure.error.class != ModelErrorClass::Server {
         return failure;
     }
@@ -32,7 +33,7 @@ fn coded(failure: Failure, code: &str) -> Failure {
     };
     let mut error = failure.error;
     error.class = class;
-    Failure::judged(error)
+    AttemptError::judged(error)
 }
 
 fn class_of(code: &str) -> Option<ModelErrorClass> {
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_tell_the_class() {
+    fn codes_reveal_the_class() {
         for (code, class, retryable) in [
             ("server_error", C::Server, true),
             ("something_new", C::Server, true),
@@ -104,6 +105,6 @@ mod tests {
     fn a_failure_without_an_error_is_the_servers() {
         let failure = failure_of_response(&Fields::parse(r#"{"status": "failed", "error": null}"#).unwrap());
         assert_eq!((failure.error.class, failure.retryable), (C::Server, true));
-        assert_eq!(failure.error.message, "the provider broke its answer off with an error");
+        assert_eq!(failure.error.message, "the provider ended its response with an error");
     }
 }

@@ -9,7 +9,7 @@ use std::mem;
 
 use serde_json::value::RawValue;
 
-use super::kept::{field, object};
+use super::unknown_fields::{field, object};
 use crate::agent::state::Messages;
 use crate::json::{RawJson, Value};
 use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Message, Role, ToolCall, ToolResult};
@@ -20,7 +20,8 @@ use crate::models::wire::Fields;
 /// The ids of calls that the protocol takes.
 const CALL_IDS: IdRule = IdRule::UpTo(64);
 
-/// Items that ask the caller for something that only a `function_call` can have here, unless the provider answers it itself.
+/// Items that ask the caller for something that only a `function_call` can have here, unless the
+/// provider answers it itself.
 pub(super) const CALLERS_CALLS: [&str; 5] = [
     "apply_patch_call",
     "computer_call",
@@ -38,16 +39,16 @@ pub(super) fn items(messages: &Messages, provider: &str) -> Vec<Box<RawValue>> {
             items.extend(raw(&output_item(result, &ids.of_result(result), provider)));
         }
         match message.role {
-            Role::System => items.extend(said("system", message, provider)),
-            Role::User | Role::Tool => items.extend(said("user", message, provider)),
-            Role::Assistant => Answered::new(message, provider, &mut items).add_all(message, &mut ids),
+            Role::System => items.extend(input_message("system", message, provider)),
+            Role::User | Role::Tool => items.extend(input_message("user", message, provider)),
+            Role::Assistant => CompletionItems::new(message, provider, &mut items).add_all(message, &mut ids),
         }
     }
     items
 }
 
-/// Encodes what the caller's side says; `None` if nothing is left to say.
-fn said(role: &str, message: &Message, provider: &str) -> Option<Box<RawValue>> {
+/// Encodes a message of the caller; `None` if nothing is left of it.
+fn input_message(role: &str, message: &Message, provider: &str) -> Option<Box<RawValue>> {
     let parts = message.content.iter().filter_map(|part| input_part(part, provider));
     let mut content: Vec<Value> = parts.collect();
     if content.is_empty() {
@@ -59,10 +60,10 @@ fn said(role: &str, message: &Message, provider: &str) -> Option<Box<RawValue>> 
     raw(&serde_json::json!({"type": "message", "role": role, "content": content}))
 }
 
-/// An answer that becomes items, in its order.
-struct Answered<'a> {
+/// A completion that becomes items, in its order.
+struct CompletionItems<'a> {
     provider: &'a str,
-    /// The calls that the provider has answered itself.
+    /// The calls whose results came from the provider.
     calls_with_output: HashSet<String>,
     /// Whether the marks of the message's parts are this provider's.
     is_own: bool,
@@ -78,7 +79,7 @@ struct Open {
     content: Vec<Value>,
 }
 
-impl<'a> Answered<'a> {
+impl<'a> CompletionItems<'a> {
     fn new(message: &Message, provider: &'a str, items: &'a mut Vec<Box<RawValue>>) -> Self {
         let owner = message.provider_fields.as_ref();
         Self {
@@ -115,7 +116,8 @@ impl<'a> Answered<'a> {
                 _ => {}
             }
         }
-        // Reasoning that nothing followed is refused, so what is left of it goes with the answer's end.
+        // Reasoning that nothing followed is refused, so the rest of it is dropped at the end of
+        // the completion.
         self.close();
     }
 
@@ -142,7 +144,7 @@ impl<'a> Answered<'a> {
             self.close();
             self.reasoning.extend(reasoning_item(&fields));
         } else if CALLERS_CALLS.contains(&kind.as_str()) && !is_answered() {
-            // Refused without an answer, and so is the reasoning that led to it.
+            // The provider refuses it without an output, and the reasoning before it.
             self.close();
             self.reasoning.clear();
         } else {
@@ -210,15 +212,16 @@ fn plain_fields(fields: &[(&str, Value)]) -> Vec<String> {
     texts.collect()
 }
 
-/// Returns the fields of a mark, without the id, which only tells messages apart, and those that are known.
+/// Returns the fields of a mark, without the id, which only distinguishes messages, and without the
+/// known ones.
 fn marked_fields(mark: Option<&str>, known: &[&str]) -> Vec<String> {
     let mark = mark.and_then(Fields::parse).unwrap_or_default();
     let fields = mark.iter().filter(|(name, _)| *name != "id" && !known.contains(name));
     fields.map(|(name, raw)| field(name, raw)).collect()
 }
 
-/// Returns the reasoning as it may go back: without what is only for reading, and not at all where the provider would have to look
-/// for it.
+/// Returns the reasoning as it may go back: without what is only for reading, and not at all where
+/// the provider would have to look for it.
 fn reasoning_item(item: &Fields<'_>) -> Option<Box<RawValue>> {
     let has_content = item.list("content").is_some_and(|content| !content.is_empty());
     if item.filled("encrypted_content").is_none() && !has_content {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::call::{Call, NamelessCall, Told};
+use super::call::{Call, CallIds, NamelessCall};
 use super::input::CALLERS_CALLS;
 use super::message::Message;
 use super::reasoning::Reasoning;
@@ -15,10 +15,10 @@ use crate::message::{ContentPart, OpaquePart, ProviderFields, ReasoningPart};
 use crate::models::room::{Full, Room};
 use crate::models::wire::Fields;
 
-/// The place of an item in an answer.
+/// The slot of an item in a completion.
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// The provider's name for the item, if it said one.
+    /// The provider's id of the item, if it has one.
     pub(super) id: Option<String>,
     /// What it is.
     pub(super) item: Item,
@@ -40,7 +40,7 @@ pub(super) enum Item {
 }
 
 impl Slot {
-    /// Makes the place of an item that has just begun.
+    /// Makes the slot of an item that has just begun.
     pub(super) fn new(item: Item) -> Self {
         Self {
             id: None,
@@ -49,7 +49,7 @@ impl Slot {
         }
     }
 
-    /// Tells whether the item is complete.
+    /// Returns whether the item is complete.
     pub(super) fn is_whole(&self) -> bool {
         self.whole.is_some()
     }
@@ -59,7 +59,7 @@ impl Slot {
         &mut self,
         raw: &RawValue,
         item: &Fields<'_>,
-        told: &mut Told,
+        call_ids: &mut CallIds,
         room: &mut Room,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Full> {
@@ -67,7 +67,7 @@ impl Slot {
         match &mut self.item {
             Item::Message(message) => message.settle(item, room, events)?,
             Item::Reasoning(reasoning) => reasoning.settle(item, events),
-            Item::Call(call) => call.settle(item, told, events),
+            Item::Call(call) => call.settle(item, call_ids, events),
             Item::Other => {}
         }
         room.take(self.item.take_made())
@@ -94,19 +94,19 @@ impl Item {
         }
     }
 
-    /// Tells whether an announced item is of this kind.
+    /// Returns whether an announced item is of this kind.
     pub(super) fn fits(&self, item: &Fields<'_>) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(&Self::of(item))
     }
 }
 
-/// The parts of a finished answer.
+/// The parts of a finished completion.
 pub(super) struct Parts<'a> {
     provider: &'a str,
     /// The parts.
     pub(super) content: Vec<ContentPart>,
     has_marks: bool,
-    /// Why the answer ended, if it ended well.
+    /// Why the completion ended, if it did not fail.
     pub(super) finish_reason: FinishReason,
     /// How often the provider has called tools of its own, by name.
     pub(super) provider_tool_calls: BTreeMap<String, u64>,
@@ -164,7 +164,8 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// Returns the owner of the marks of texts and calls, which name none themselves; `None` if there are no marks.
+    /// Returns the owner of the marks of texts and calls, which name none themselves; `None` if
+    /// there are no marks.
     pub(super) fn owner(&self) -> Option<ProviderFields> {
         self.has_marks.then(|| ProviderFields {
             provider: self.provider.to_owned(),

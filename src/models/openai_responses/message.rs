@@ -5,8 +5,8 @@ use std::mem;
 
 use serde_json::value::RawValue;
 
-use super::kept::unknown_fields;
-use super::words::Words;
+use super::partial_text::PartialText;
+use super::unknown_fields::unknown_fields;
 use crate::agent::ports::ModelEvent;
 use crate::json::{RawJson, Value};
 use crate::message::{Citation, ContentPart, OpaquePart, ReasoningPart, TextPart};
@@ -19,7 +19,7 @@ const KNOWN: [&str; 5] = ["type", "id", "role", "status", "content"];
 /// What a part of a message holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Holds {
-    /// Words of the answer.
+    /// Text of the completion.
     Text,
     /// Words of a refusal.
     Refusal,
@@ -34,13 +34,13 @@ pub(super) enum Holds {
 pub(super) struct Message {
     parts: BTreeMap<(u64, Holds), Part>,
     extras: Option<String>,
-    /// How many parts and citations were made that nobody has counted yet.
+    /// How many parts and citations are not counted yet.
     made: usize,
 }
 
 #[derive(Debug, Default)]
 struct Part {
-    words: Words,
+    text: PartialText,
     citations: Vec<Citation>,
     /// The whole part, where it is not of words.
     raw: String,
@@ -48,15 +48,15 @@ struct Part {
 
 impl Message {
     /// Adds a piece of a part's words.
-    pub(super) fn add(&mut self, place: (u64, Holds), piece: String, events: &mut Vec<ModelEvent>) {
-        self.part(place).words.add(&piece);
-        tell(place.1, piece, events);
+    pub(super) fn add(&mut self, position: (u64, Holds), piece: String, events: &mut Vec<ModelEvent>) {
+        self.part(position).text.add(&piece);
+        emit(position.1, piece, events);
     }
 
     /// Takes a part's whole words.
-    pub(super) fn settle_words(&mut self, place: (u64, Holds), whole: String, events: &mut Vec<ModelEvent>) {
-        let rest = self.part(place).words.settle(whole);
-        tell(place.1, rest, events);
+    pub(super) fn settle_text(&mut self, position: (u64, Holds), whole: String, events: &mut Vec<ModelEvent>) {
+        let rest = self.part(position).text.settle(whole);
+        emit(position.1, rest, events);
     }
 
     /// Adds a source of a text.
@@ -66,18 +66,18 @@ impl Message {
         part.citations.push(Citation(RawJson::new(source.get())));
     }
 
-    /// Takes a whole part and returns its place.
+    /// Takes a whole part and returns its key.
     pub(super) fn settle_part(&mut self, index: u64, raw: &RawValue, events: &mut Vec<ModelEvent>) -> (u64, Holds) {
         let part = wire::object(raw).unwrap_or_default();
-        let (holds, words) = match part.borrowed_text("type").as_deref() {
+        let (holds, text) = match part.borrowed_text("type").as_deref() {
             Some("output_text" | "text") => (Holds::Text, part.text("text")),
             Some("refusal") => (Holds::Refusal, part.text("refusal")),
             Some("reasoning_text" | "summary_text") => (Holds::Reasoning, part.text("text")),
             _ => (Holds::Other, None),
         };
-        let place = (index, holds);
+        let position = (index, holds);
         let sources = part.list("annotations").unwrap_or_default();
-        let known = self.part(place);
+        let known = self.part(position);
         if holds == Holds::Other {
             raw.get().clone_into(&mut known.raw);
         }
@@ -87,8 +87,8 @@ impl Message {
             known.citations = sources.collect();
         }
         self.made += new;
-        self.settle_words(place, words.unwrap_or_default(), events);
-        place
+        self.settle_text(position, text.unwrap_or_default(), events);
+        position
     }
 
     /// Takes the whole item. Parts that it does not have are dropped.
@@ -103,20 +103,21 @@ impl Message {
             return Ok(());
         };
         if let Some(text) = wire::text(content) {
-            self.settle_words((0, Holds::Text), text, events);
+            self.settle_text((0, Holds::Text), text, events);
             return Ok(());
         }
         let list = wire::list(content).unwrap_or_default();
         if list.is_empty() {
             return Ok(());
         }
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         for (index, part) in (0..).zip(list) {
-            places.push(self.settle_part(index, part, events));
+            positions.push(self.settle_part(index, part, events));
             // Each part may have a long list of citations.
             room.take(self.take_made())?;
         }
-        self.parts.retain(|place, _| places.binary_search(place).is_ok());
+        self.parts
+            .retain(|position, _| positions.binary_search(position).is_ok());
         Ok(())
     }
 
@@ -125,17 +126,18 @@ impl Message {
         mem::take(&mut self.made)
     }
 
-    /// Tells whether the model declines.
+    /// Returns whether the model declines.
     pub(super) fn refuses(&self) -> bool {
         self.parts.keys().any(|(_, holds)| *holds == Holds::Refusal)
     }
 
-    /// Appends the parts. A text bears the mark of its message where it has fields of its own, or where it must be told from the
-    /// message right before it, which is what `id` is for. Returns whether there is a mark.
+    /// Appends the parts. A text bears the mark of its message where it has fields of its own, or
+    /// where it must be distinguished from the message right before it, which is what `id` is for.
+    /// Returns whether there is a mark.
     pub(super) fn finish(self, provider: &str, id: Option<&str>, content: &mut Vec<ContentPart>) -> bool {
         let mark = mark(id, self.extras);
         for ((_, holds), part) in self.parts {
-            let text = part.words.finish();
+            let text = part.text.finish();
             let part = match holds {
                 Holds::Other => ContentPart::Opaque(OpaquePart {
                     provider: provider.to_owned(),
@@ -158,15 +160,15 @@ impl Message {
         mark.is_some()
     }
 
-    fn part(&mut self, place: (u64, Holds)) -> &mut Part {
-        self.parts.entry(place).or_insert_with(|| {
+    fn part(&mut self, position: (u64, Holds)) -> &mut Part {
+        self.parts.entry(position).or_insert_with(|| {
             self.made += 1;
             Part::default()
         })
     }
 }
 
-fn tell(holds: Holds, text: String, events: &mut Vec<ModelEvent>) {
+fn emit(holds: Holds, text: String, events: &mut Vec<ModelEvent>) {
     let event = match holds {
         _ if text.is_empty() => return,
         Holds::Text => ModelEvent::TextDelta { text },

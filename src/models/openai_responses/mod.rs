@@ -4,19 +4,19 @@
 //! in its encrypted form. `request` and `input` turn neutral requests into bytes, and `decoder`
 //! turns bytes into neutral events. Neither does IO. `client` connects to the servers.
 
-mod answer;
 mod call;
 mod client;
+mod completion;
 mod decoder;
 mod failure;
 mod input;
 mod item;
-mod kept;
 mod message;
+mod partial_text;
 mod reasoning;
 mod request;
+mod unknown_fields;
 mod usage;
-mod words;
 
 pub(super) use self::client::client;
 pub use self::decoder::ResponsesDecoder;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use super::words::Words;
+use super::partial_text::PartialText;
 use crate::agent::ports::ModelEvent;
 use crate::models::wire::{self, Fields};
 
@@ -26,33 +26,33 @@ impl Section {
     }
 }
 
-/// What stands between two paragraphs.
+/// The separator of two paragraphs.
 const BETWEEN: &str = "\n\n";
 
 /// The words of a reasoning item in the making.
 #[derive(Debug, Default)]
 pub(super) struct Reasoning {
-    paragraphs: BTreeMap<(Section, u64), Words>,
+    paragraphs: BTreeMap<(Section, u64), PartialText>,
     has_spoken: bool,
-    /// How many paragraphs were made that nobody has counted yet.
+    /// How many paragraphs are not counted yet.
     made: usize,
 }
 
 impl Reasoning {
     /// Adds a piece of a paragraph.
-    pub(super) fn add(&mut self, place: (Section, u64), piece: &str, events: &mut Vec<ModelEvent>) {
-        let words = self.paragraph(place);
-        let is_new = words.said().is_empty();
-        words.add(piece);
-        self.tell(is_new, piece, events);
+    pub(super) fn add(&mut self, position: (Section, u64), piece: &str, events: &mut Vec<ModelEvent>) {
+        let text = self.paragraph(position);
+        let is_new = text.received().is_empty();
+        text.add(piece);
+        self.emit(is_new, piece, events);
     }
 
     /// Takes a whole paragraph.
-    pub(super) fn settle_paragraph(&mut self, place: (Section, u64), whole: String, events: &mut Vec<ModelEvent>) {
-        let words = self.paragraph(place);
-        let is_new = words.said().is_empty();
-        let rest = words.settle(whole);
-        self.tell(is_new, &rest, events);
+    pub(super) fn settle_paragraph(&mut self, position: (Section, u64), whole: String, events: &mut Vec<ModelEvent>) {
+        let text = self.paragraph(position);
+        let is_new = text.received().is_empty();
+        let rest = text.settle(whole);
+        self.emit(is_new, &rest, events);
     }
 
     /// Takes the whole item.
@@ -73,19 +73,19 @@ impl Reasoning {
 
     /// Returns the words.
     pub(super) fn finish(self) -> String {
-        let paragraphs = self.paragraphs.into_values().map(Words::finish);
-        let paragraphs: Vec<_> = paragraphs.filter(|words| !words.is_empty()).collect();
+        let paragraphs = self.paragraphs.into_values().map(PartialText::finish);
+        let paragraphs: Vec<_> = paragraphs.filter(|text| !text.is_empty()).collect();
         paragraphs.join(BETWEEN)
     }
 
-    fn paragraph(&mut self, place: (Section, u64)) -> &mut Words {
-        self.paragraphs.entry(place).or_insert_with(|| {
+    fn paragraph(&mut self, position: (Section, u64)) -> &mut PartialText {
+        self.paragraphs.entry(position).or_insert_with(|| {
             self.made += 1;
-            Words::default()
+            PartialText::default()
         })
     }
 
-    fn tell(&mut self, is_new: bool, piece: &str, events: &mut Vec<ModelEvent>) {
+    fn emit(&mut self, is_new: bool, piece: &str, events: &mut Vec<ModelEvent>) {
         if piece.is_empty() {
             return;
         }

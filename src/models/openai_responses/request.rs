@@ -11,7 +11,7 @@ use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::{accepted_limit, says_auto, with_extra};
+use crate::models::parameters::{accepted_limit, sets_auto, with_extra};
 
 /// How a server wants to be spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,12 +22,14 @@ pub struct Dialect {
     pub max_output_tokens: Option<u64>,
 }
 
-/// The fewest tokens that a request may ask for; whoever reads the answer cuts it further.
+/// The fewest tokens that a request may ask for. The reader of the completion enforces smaller
+/// limits.
 const LEAST_OUTPUT_TOKENS: u64 = 16;
-/// Names of models that do not reason, by their beginnings: they refuse a request for encrypted reasoning.
+/// Names of models that do not reason, by their beginnings: they refuse a request for encrypted
+/// reasoning.
 const NOT_REASONING: [&str; 4] = ["gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"];
 
-/// Encodes a request. Stop sequences have no place in the protocol and are left out.
+/// Encodes a request. The protocol has no stop sequences, so they are left out.
 pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -> Vec<u8> {
     let parameters = &request.parameters;
     let tools = request.tools.iter().map(WireTool::of);
@@ -55,7 +57,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
     with_extra(serde_json::to_vec(&body).unwrap_or_default(), &parameters.extra)
 }
 
-/// Tells whether the model may reason, by its name without the name of a company before it.
+/// Returns whether the model may reason, by its name without the name of a company before it.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     !NOT_REASONING.iter().any(|start| name.starts_with(start))
@@ -96,7 +98,7 @@ enum WireTool<'a> {
         name: &'a str,
         description: &'a str,
         parameters: &'a Value,
-        /// Said, since the protocol's own choice is to rewrite schemas into strict ones.
+        /// Always sent, since the protocol's default rewrites schemas into strict ones.
         strict: bool,
     },
     OfProvider(&'a Object),
@@ -114,10 +116,11 @@ impl<'a> WireTool<'a> {
     }
 }
 
-/// Encodes which tools the model may or must call; the protocol refuses a choice where there are no tools.
+/// Encodes which tools the model may or must call; the protocol refuses a choice where there are no
+/// tools.
 fn tool_choice(request: &ModelRequest) -> Option<Value> {
     match &request.tool_choice {
-        ToolChoice::Auto => says_auto(request).then(|| "auto".into()),
+        ToolChoice::Auto => sets_auto(request).then(|| "auto".into()),
         _ if request.tools.is_empty() => None,
         ToolChoice::None => Some("none".into()),
         ToolChoice::Required => Some("required".into()),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::script::{Script, ScriptedCall, ScriptedFailure, ScriptedUsage, Turn};
+use super::script::{Script, ScriptedCall, ScriptedError, ScriptedUsage, Turn};
 use crate::agent::drivers::{content_bytes, estimated_usage, request_bytes};
 use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest};
 use crate::agent::state::{FinishReason, ModelResponse};
@@ -13,10 +13,11 @@ use crate::json::Value;
 use crate::message::{ContentPart, ReasoningPart, Role, ToolCall, joined_text};
 use crate::usage::Usage;
 
-/// One piece: what is waited, and what is said then.
+/// One piece: a delay, and the event after it.
 pub(super) type Piece = (Duration, Result<ModelEvent, ModelError>);
 
-/// The pieces of an answer, each made when it is asked for: a long answer in short pieces is no heap of events.
+/// The pieces of a completion, each made when it is polled, so that a long completion needs little
+/// memory.
 pub(super) type Pieces = Box<dyn Iterator<Item = Piece> + Send>;
 
 /// Plays the script's turn for the request.
@@ -33,7 +34,7 @@ pub(super) fn play(script: &Script, request: &ModelRequest, ids: &dyn IdSource) 
     let pieces = content
         .clone()
         .into_iter()
-        .flat_map(move |part| said(part, &mut calls, size));
+        .flat_map(move |part| events_of(part, &mut calls, size));
     if let Some(failure) = &turn.failure {
         let pieces = pieces.take(failure.after_chunks).map(Ok);
         return timed(turn, pieces.chain([Err(error(failure))]));
@@ -65,8 +66,8 @@ fn content(turn: &Turn, scene: &Scene, ids: &dyn IdSource) -> Vec<ContentPart> {
     reasoning.chain(text).chain(calls).collect()
 }
 
-/// Returns the events that say the part; `calls` numbers the calls.
-fn said(
+/// Returns the events of a part; `calls` numbers the calls.
+fn events_of(
     part: ContentPart,
     calls: &mut impl Iterator<Item = usize>,
     size: usize,
@@ -91,7 +92,7 @@ fn said(
     }
 }
 
-/// What the placeholders stand for.
+/// The values of the placeholders.
 #[derive(Debug)]
 struct Scene {
     input: String,
@@ -172,7 +173,9 @@ fn expression(text: &str) -> String {
     let arithmetic = |c: char| c.is_ascii_digit() || " +-*/().^%".contains(c);
     let trim = |run: &str| run.trim_matches([' ', '.', '*', '/', '+', '%', '^']).to_owned();
     let whole = |run: &String| {
-        let operators = run.char_indices().any(|(place, c)| place > 0 && "+-*/^%".contains(c));
+        let operators = run
+            .char_indices()
+            .any(|(position, c)| position > 0 && "+-*/^%".contains(c));
         let depth = run.chars().try_fold(0_i32, |depth, c| match c {
             '(' => Some(depth + 1),
             ')' if depth == 0 => None,
@@ -200,11 +203,11 @@ fn tool_call(call: &ScriptedCall, scene: &Scene, ids: &dyn IdSource) -> ToolCall
 
 /// Cuts a text into pieces of so many characters, each of which owns no more than itself.
 fn chunks(text: String, size: usize) -> impl Iterator<Item = String> {
-    let mut place = 0;
+    let mut position = 0;
     std::iter::from_fn(move || {
-        let rest = &text[place..];
+        let rest = &text[position..];
         let end = rest.char_indices().nth(size).map_or(rest.len(), |(end, _)| end);
-        place += end;
+        position += end;
         (end > 0).then(|| rest[..end].to_owned())
     })
 }
@@ -212,7 +215,7 @@ fn chunks(text: String, size: usize) -> impl Iterator<Item = String> {
 fn timed(turn: &Turn, events: impl Iterator<Item = Result<ModelEvent, ModelError>> + Send + 'static) -> Pieces {
     let first = Duration::from_millis(turn.delay_ms);
     let further = Duration::from_millis(turn.chunk_delay_ms);
-    let delay = move |place: usize, event: &Result<ModelEvent, ModelError>| match (place, event) {
+    let delay = move |position: usize, event: &Result<ModelEvent, ModelError>| match (position, event) {
         (0, _) => first,
         (_, Ok(ModelEvent::Usage(_) | ModelEvent::Completed(_))) => Duration::ZERO,
         _ => further,
@@ -220,7 +223,7 @@ fn timed(turn: &Turn, events: impl Iterator<Item = Result<ModelEvent, ModelError
     Box::new(
         events
             .enumerate()
-            .map(move |(place, event)| (delay(place, &event), event)),
+            .map(move |(position, event)| (delay(position, &event), event)),
     )
 }
 
@@ -232,7 +235,7 @@ fn finish_reason(turn: &Turn) -> FinishReason {
     }
 }
 
-fn error(failure: &ScriptedFailure) -> ModelError {
+fn error(failure: &ScriptedError) -> ModelError {
     ModelError {
         status: failure.status,
         retry_after: failure.retry_after_ms.map(Duration::from_millis),
@@ -251,8 +254,8 @@ fn claimed(usage: ScriptedUsage) -> Usage {
     }
 }
 
-fn estimate(request: &ModelRequest, answer: &[ContentPart]) -> Usage {
-    estimated_usage(request_bytes(request), content_bytes(answer))
+fn estimate(request: &ModelRequest, completion: &[ContentPart]) -> Usage {
+    estimated_usage(request_bytes(request), content_bytes(completion))
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub enum ScriptError {
     Parse {
         /// The file, or another name of the text.
         name: String,
-        /// The place and what is wrong there.
+        /// The location and what is wrong there.
         problem: String,
     },
 }
@@ -56,7 +56,7 @@ impl Script {
         Self::parse(&path.display().to_string(), &text)
     }
 
-    /// Reads a script from a text; the name stands in errors.
+    /// Reads a script from a text; errors show the name.
     pub fn parse(name: &str, text: &str) -> Result<Self, ScriptError> {
         let wrong = |problem: String| ScriptError::Parse {
             name: name.to_owned(),
@@ -74,16 +74,16 @@ impl Script {
     pub(super) fn turn(&self, input: &str, step: usize) -> Option<&Turn> {
         let input = input.to_lowercase();
         self.turns.iter().find(|turn| {
-            let said = turn
+            let events_of = turn
                 .when
                 .as_ref()
                 .is_none_or(|when| input.contains(&when.to_lowercase()));
-            said && turn.step.is_none_or(|wanted| wanted == step)
+            events_of && turn.step.is_none_or(|wanted| wanted == step)
         })
     }
 }
 
-/// One answer of the script, and when it is given.
+/// One completion of the script, and when it is played.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Turn {
@@ -97,7 +97,7 @@ pub(super) struct Turn {
     pub(super) tool_calls: Vec<ScriptedCall>,
     pub(super) usage: Option<ScriptedUsage>,
     pub(super) finish_reason: Option<String>,
-    pub(super) failure: Option<ScriptedFailure>,
+    pub(super) failure: Option<ScriptedError>,
 }
 
 /// A call that the script asks for.
@@ -127,13 +127,13 @@ pub(super) struct ScriptedUsage {
 /// A failure that ends the turn.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ScriptedFailure {
-    pub(super) class: FailureClass,
+pub(super) struct ScriptedError {
+    pub(super) class: ErrorClass,
     #[serde(default)]
     pub(super) status: Option<u16>,
     #[serde(default = "default_message")]
     pub(super) message: String,
-    /// The pieces that are said before it.
+    /// The pieces before it.
     #[serde(default)]
     pub(super) after_chunks: usize,
     #[serde(default)]
@@ -147,7 +147,7 @@ fn default_message() -> String {
 /// The class of a scripted failure, as it is written in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum FailureClass {
+pub(super) enum ErrorClass {
     Auth,
     RateLimit,
     Overload,
@@ -160,19 +160,19 @@ pub(super) enum FailureClass {
     Protocol,
 }
 
-impl From<FailureClass> for ModelErrorClass {
-    fn from(class: FailureClass) -> Self {
+impl From<ErrorClass> for ModelErrorClass {
+    fn from(class: ErrorClass) -> Self {
         match class {
-            FailureClass::Auth => Self::Auth,
-            FailureClass::RateLimit => Self::RateLimit,
-            FailureClass::Overload => Self::Overload,
-            FailureClass::Context => Self::Context,
-            FailureClass::Invalid => Self::Invalid,
-            FailureClass::Server => Self::Server,
-            FailureClass::Network => Self::Network,
-            FailureClass::Timeout => Self::Timeout,
-            FailureClass::Truncated => Self::Truncated,
-            FailureClass::Protocol => Self::Protocol,
+            ErrorClass::Auth => Self::Auth,
+            ErrorClass::RateLimit => Self::RateLimit,
+            ErrorClass::Overload => Self::Overload,
+            ErrorClass::Context => Self::Context,
+            ErrorClass::Invalid => Self::Invalid,
+            ErrorClass::Server => Self::Server,
+            ErrorClass::Network => Self::Network,
+            ErrorClass::Timeout => Self::Timeout,
+            ErrorClass::Truncated => Self::Truncated,
+            ErrorClass::Protocol => Self::Protocol,
         }
     }
 }
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_script_is_an_error_that_names_the_file_and_the_place() {
+    fn a_wrong_script_is_an_error_that_names_the_file_and_the_location() {
         for (text, expected) in [
             ("", "the script x.toml is wrong: it has no [[turn]]"),
             ("[[turn]]\ntext = 1", "line 2, column 8"),

@@ -93,7 +93,7 @@ fn indexes_may_start_anywhere_and_be_huge() {
 }
 
 #[test]
-fn without_an_index_the_id_and_then_the_place_decide() {
+fn without_an_index_the_id_and_then_the_position_decide() {
     expect(
         &[
             r#"[{"id":"a","function":{"name":"f","arguments":"{"}}]"#,
@@ -178,7 +178,7 @@ fn ids_are_unique_in_an_answer() {
 }
 
 #[test]
-fn a_repeated_name_is_said_once_and_a_late_one_starts_the_call() {
+fn a_repeated_name_is_emitted_once_and_a_late_one_starts_the_call() {
     expect(
         &[
             r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]"#,
@@ -198,7 +198,7 @@ fn a_repeated_name_is_said_once_and_a_late_one_starts_the_call() {
 }
 
 #[test]
-fn arguments_keep_their_text_and_an_object_is_its_text() {
+fn arguments_are_stored_verbatim_and_an_object_is_its_text() {
     expect(
         &[
             r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\": 12345678901234567890123, \"e\":\"\\u00e9\"}"}}]"#,
@@ -282,7 +282,7 @@ fn too_many_calls_and_calls_without_a_name_are_errors() {
     let chunk = |list: &str| format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{list}]}}}}]}}"#);
     let nameless = chunk(r#"{"index":0,"id":"a","function":{"arguments":"{}"}}"#);
     for (data, expected) in [
-        (chunk(&many.join(",")), "the answer has more than 256 tool calls"),
+        (chunk(&many.join(",")), "the response has more than 256 tool calls"),
         (nameless, "a tool call has no name"),
     ] {
         let error = stream(&[&data, FINISH]).1.unwrap_err();

@@ -113,7 +113,7 @@ fn an_error_in_mid_stream_wins_over_a_finish() {
 }
 
 #[test]
-fn either_form_is_understood_whatever_is_declared() {
+fn either_form_is_read_despite_the_declared_type() {
     let plain = r#"{"choices":[{"index":0,"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
     let events = format!("\u{FEFF}: hi\n\ndata: {HELLO}\n\ndata: {STOP}\n\ndata: [DONE]\n\n");
     let plain_with_mark = format!("\u{FEFF} \n{plain}");
@@ -285,7 +285,7 @@ fn pieces_of_reasoning_become_the_fields_that_go_back() {
 }
 
 #[test]
-fn refusals_and_sources_are_kept() {
+fn refusals_and_sources_are_stored() {
     let delta = |delta: &str| format!(r#"{{"choices":[{{"index":0,"delta":{delta}}}]}}"#);
     let source = r#"{"type": "url_citation","url_citation":{"url":"https://example.org"}}"#;
     let data = [
@@ -312,7 +312,7 @@ fn refusals_and_sources_are_kept() {
 }
 
 #[test]
-fn pictures_that_a_model_makes_are_kept() {
+fn pictures_that_a_model_makes_are_stored() {
     let image = |source| ContentPart::Image(ImagePart { source, detail: None });
     let piece = r#"{"choices": [{"delta": {"content": "Here.", "images": [
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}, {"image_url": {"url": "https://h/a.png"}}, 7]}}]}"#;
@@ -351,8 +351,8 @@ fn answers_and_events_have_a_largest_size() {
     let plain = format!("{{\"a\": \"{}\"", "x".repeat(3_000));
     for (text, expected) in [
         (&long, "a server-sent event is larger than 200 bytes"),
-        (&many, "the answer is larger than 2000 bytes"),
-        (&plain, "the answer is larger than 2000 bytes"),
+        (&many, "the response is larger than 2000 bytes"),
+        (&plain, "the response is larger than 2000 bytes"),
     ] {
         let (_, end) = decode_with(None, caps, &text.as_bytes().chunks(50).collect::<Vec<_>>());
         let error = end.unwrap_err();

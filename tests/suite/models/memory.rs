@@ -199,7 +199,7 @@ fn lists_in_a_list_take_bounded_memory() {
         let mut decoder = make(Some("application/json"), caps);
         decoder.push(body.as_bytes(), &mut Vec::new()).unwrap();
         let failure = decoder.finish(&mut Vec::new()).unwrap_err();
-        assert_eq!(failure.error.message, "the answer has more than 128 parts");
+        assert_eq!(failure.error.message, "the response has more than 128 parts");
     });
     let most = PER_BYTE * BYTES as u64 + 2 * LIST;
     assert!(taken.bytes_max <= most, "{name}: {} bytes", taken.bytes_max);

@@ -67,7 +67,7 @@ async fn a_request_carries_the_key_and_the_headers() {
 }
 
 #[tokio::test]
-async fn a_large_request_arrives_whole_and_says_how_long_it_is() {
+async fn a_large_request_arrives_whole_and_with_its_length() {
     let server = ModelServer::start(vec![hello()]).await;
     let words = "0123456789".repeat(100_000);
     let outcome = ask(client(&server, &impatient(0)).as_ref(), request(vec![user(&words)])).await;
@@ -135,7 +135,10 @@ async fn connecting_takes_no_longer_than_allowed() {
 #[tokio::test]
 async fn the_first_byte_comes_in_time_or_never() {
     let settings = with_timeouts(|timeouts| timeouts.first_byte = Duration::from_millis(100));
-    let expected = (ModelErrorClass::Timeout, "the provider did not begin to answer in time");
+    let expected = (
+        ModelErrorClass::Timeout,
+        "the provider did not begin its response in time",
+    );
     let only_headers = Reply {
         pieces: vec![Piece::Hang],
         ..hello()
@@ -160,7 +163,7 @@ async fn silence_in_the_middle_is_bounded() {
     let outcome = ask_server(&server, &settings).await;
     let expected = (
         ModelErrorClass::Timeout,
-        "the provider fell silent in the middle of its answer",
+        "the provider stopped sending in the middle of its response",
     );
     assert_eq!((outcome.texts().as_str(), failure(&outcome)), ("hello", expected));
 }
@@ -176,7 +179,7 @@ async fn a_whole_answer_is_bounded_even_if_it_never_falls_silent() {
     let server = ModelServer::start(vec![endless]).await;
     let expected = (
         ModelErrorClass::Timeout,
-        "the provider did not finish its answer in time",
+        "the provider did not finish its response in time",
     );
     assert_eq!(failure(&ask_server(&server, &settings).await), expected);
 }
@@ -206,7 +209,7 @@ async fn failures_before_the_first_event_are_repeated() {
 }
 
 #[tokio::test]
-async fn attempts_are_bounded_and_the_last_error_is_told() {
+async fn attempts_are_bounded_and_the_last_error_is_reported() {
     let server = ModelServer::start(vec![]).await;
     let outcome = ask_server(&server, &impatient(2)).await;
     assert_eq!(failure(&outcome), (ModelErrorClass::Server, "no reply is left"));
@@ -293,7 +296,7 @@ async fn ask_at(url: String, name: &str) -> ModelError {
 }
 
 #[tokio::test]
-async fn an_unreachable_provider_is_told_at_once_with_its_name_its_host_and_the_cause() {
+async fn an_unreachable_provider_is_reported_at_once_with_its_name_its_host_and_the_cause() {
     let nobody = RefusingAddress::new();
     let refusing = format!("http://{}", nobody.address());
     let plain = ModelServer::start(vec![]).await;
@@ -324,7 +327,7 @@ async fn an_unreachable_provider_is_told_at_once_with_its_name_its_host_and_the_
 }
 
 #[tokio::test]
-async fn a_wrong_provider_is_told_with_its_status() {
+async fn a_wrong_provider_is_reported_with_its_status() {
     for (status, body, words) in [
         (404, json!({"error": {"message": "no such model"}}), "no such model"),
         (401, json!({"error": {"message": "bad key sk-test"}}), "bad key [key]"),

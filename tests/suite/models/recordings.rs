@@ -244,7 +244,7 @@ pub(super) fn check(label: &str, outcome: &Outcome, expected: &Expected, as_stre
             // One body without an answer is told apart from a stream without one.
             let stream_words = expected
                 .message
-                .replace("the answer is not a chat completion", "the stream holds no answer");
+                .replace("the response is not a chat completion", "the stream has no completion");
             let message = if as_stream { &stream_words } else { &expected.message };
             assert_eq!(&error.message, message, "{label}");
             assert_eq!(error.status, expected.status, "{label}");

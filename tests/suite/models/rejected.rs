@@ -40,7 +40,7 @@ fn body(protocol: &str, names: &[Value]) -> Value {
 }
 
 #[test]
-fn a_whole_answer_that_is_rejected_tells_what_it_has_used() {
+fn a_rejected_completion_reports_its_usage() {
     let caps = CapSettings {
         tool_calls: 1,
         ..CapSettings::default()
@@ -69,7 +69,7 @@ fn a_whole_answer_that_is_rejected_tells_what_it_has_used() {
 }
 
 #[test]
-fn an_error_in_place_of_an_answer_tells_what_was_used() {
+fn an_error_instead_of_a_completion_reports_usage() {
     let usage = json!({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5});
     let error = json!({"message": "no", "code": 502});
     let (_, make) = DECODERS[0];

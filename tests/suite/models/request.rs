@@ -193,7 +193,7 @@ fn the_next_request_begins_with_the_bytes_of_this_one() {
 }
 
 #[test]
-fn every_kind_of_content_has_its_place() {
+fn every_kind_of_content_is_encoded() {
     let image = ContentPart::Image(ImagePart {
         source: MediaSource::Base64 {
             media_type: "image/png".to_owned(),
@@ -405,7 +405,7 @@ async fn provider_fields_survive_the_way_through_the_history() {
 }
 
 #[test]
-fn reasoning_of_nobody_and_broken_fields_are_left_out() {
+fn reasoning_without_a_provider_and_broken_fields_are_left_out() {
     let reasoning = ContentPart::Reasoning(ReasoningPart {
         text: "hm".to_owned(),
         ..ReasoningPart::default()
@@ -429,7 +429,7 @@ fn reasoning_of_nobody_and_broken_fields_are_left_out() {
 }
 
 #[test]
-fn an_answer_that_says_nothing_is_left_out() {
+fn an_empty_completion_is_left_out() {
     let reasoning = || {
         ContentPart::Reasoning(ReasoningPart {
             text: "hm".to_owned(),

@@ -118,7 +118,7 @@ async fn a_failure_comes_after_its_pieces() {
 }
 
 #[tokio::test]
-async fn delays_are_kept() {
+async fn delays_are_honoured() {
     let model = model("[[turn]]\ntext = 'abc'\nchunk_chars = 1\ndelay_ms = 30\nchunk_delay_ms = 20");
     let start = std::time::Instant::now();
     let outcome = ask(&model, request(vec![user("a")])).await;

@@ -11,7 +11,7 @@ use super::support::error;
 const STOP: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
 
 #[test]
-fn chat_keeps_sources_that_each_chunk_repeats_once() {
+fn chat_stores_sources_that_each_chunk_repeats_once() {
     let sources: Vec<_> = (0..10)
         .map(|source| format!(r#"{{"url":"https://h/{source}"}}"#))
         .collect();
@@ -58,11 +58,11 @@ fn chat_keeps_sources_that_each_chunk_repeats_once() {
         .collect::<Vec<_>>()
         .join(",");
     let many = format!(r#"{{"choices":[{{"index":0,"delta":{{"annotations":[{many}]}}}}]}}"#);
-    assert_eq!(error(chat(&[&many])).1, "the answer has more than 16384 parts");
+    assert_eq!(error(chat(&[&many])).1, "the response has more than 16384 parts");
 }
 
 #[test]
-fn gemini_keeps_sources_that_each_chunk_repeats_once() {
+fn gemini_stores_sources_that_each_chunk_repeats_once() {
     let sources: Vec<_> = (0..10)
         .map(|source| json!({"uri": format!("https://h/{source}")}))
         .collect();

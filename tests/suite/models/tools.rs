@@ -152,7 +152,7 @@ async fn an_agent_s_own_field_says_what_the_choice_does_not() {
 }
 
 #[tokio::test]
-async fn a_model_that_must_call_a_tool_is_not_told_to_think_where_that_is_refused() {
+async fn a_model_that_must_call_a_tool_does_not_think_where_that_is_refused() {
     let effort = json!({"reasoning_effort": "low"});
     let budget = json!({"type": "enabled", "budget_tokens": 2_000});
     let own = json!({"extra": {"thinking": budget}});
@@ -358,7 +358,7 @@ async fn a_file_of_the_provider_is_named_to_it_and_described_to_others() {
 }
 
 #[tokio::test]
-async fn anthropic_is_told_that_a_request_names_its_files() {
+async fn anthropic_gets_a_beta_header_for_requests_with_files() {
     let call =
         ContentPart::ToolCall(serde_json::from_value(json!({"id": "c", "name": "t", "arguments": "{}"})).unwrap());
     let in_result = vec![

@@ -72,9 +72,9 @@ fn reasons_for_the_end_have_their_neutral_names() {
 }
 
 #[test]
-fn an_answer_that_was_withheld_says_why_and_a_broken_one_is_none() {
+fn a_withheld_completion_has_a_reason_and_a_broken_one_is_none() {
     let refusal = ContentPart::Refusal {
-        text: "The provider withheld the answer: guardrail_intervened".to_owned(),
+        text: "The provider withheld the response: guardrail_intervened".to_owned(),
     };
     for outcome in [
         plain(&whole(&[], "guardrail_intervened")),
@@ -97,7 +97,7 @@ fn an_answer_that_was_withheld_says_why_and_a_broken_one_is_none() {
         );
         assert_eq!(
             end.unwrap_err().message,
-            format!("the model's answer ended with {reason}")
+            format!("the model's response ended with {reason}")
         );
         let with_call = plain(&whole(&[tool_use("a")], reason)).1.unwrap();
         assert_eq!(with_call.finish_reason, FinishReason::Other(reason.to_owned()));
@@ -175,7 +175,7 @@ fn whole_blocks_are_the_same_parts() {
 }
 
 #[test]
-fn blocks_of_other_kinds_are_kept() {
+fn blocks_of_other_kinds_are_stored() {
     let raw = [
         r#"{"image": {"format": "png", "source": {"bytes": "AAAA"}}}"#,
         r#"{"cachePoint": {"type": "default"}}"#,
@@ -285,12 +285,12 @@ fn what_is_no_answer_is_an_error() {
         (
             json!({"x": 1}),
             ModelErrorClass::Protocol,
-            "the answer holds no message",
+            "the response has no message",
         ),
         (
             json!("hello"),
             ModelErrorClass::Protocol,
-            "the answer is not a JSON object",
+            "the response is not a JSON object",
         ),
         (
             whole(&[json!({"toolUse": {"toolUseId": "a"}})], "tool_use"),
@@ -334,7 +334,7 @@ fn an_answer_is_bounded() {
     };
     let decode = |bytes: &[u8]| error(decode_with(caps, &[bytes])).1;
     let calls: Vec<_> = (0..3).map(|index| start(index, &tool_use("a"))).collect();
-    assert_eq!(decode(&stream_bytes(&calls)), "the answer has more than 2 tool calls");
+    assert_eq!(decode(&stream_bytes(&calls)), "the response has more than 2 tool calls");
     let long = event(&text_delta(0, &"x".repeat(512)));
     let too_large = "a message of the event stream is larger than 512 bytes";
     assert_eq!(decode(&long), too_large);
@@ -345,11 +345,11 @@ fn an_answer_is_bounded() {
         "the event stream is damaged: a message of 15 bytes"
     );
     let many = stream_bytes(&vec![text_delta(0, "x"); 20]);
-    assert_eq!(decode(&many), "the answer is larger than 1024 bytes");
+    assert_eq!(decode(&many), "the response is larger than 1024 bytes");
     let blocks: Vec<_> = (0..16_385).map(|index| delta(index, &json!({"x": 1}))).collect();
-    assert_eq!(error(stream(&blocks)).1, "the answer has more than 16384 parts");
+    assert_eq!(error(stream(&blocks)).1, "the response has more than 16384 parts");
     let sources = vec![delta(0, &json!({"citation": 1})); 16_385];
-    assert_eq!(error(stream(&sources)).1, "the answer has more than 16384 parts");
+    assert_eq!(error(stream(&sources)).1, "the response has more than 16384 parts");
     let deep = format!("{{\"x\":{}1{}}}", "[".repeat(200_000), "]".repeat(200_000));
     let deep = format!("{{\"output\":{{\"message\":{{\"content\":[{deep}]}}}}}}");
     assert!(decode_with(CapSettings::default(), &[deep.as_bytes()]).1.is_ok());

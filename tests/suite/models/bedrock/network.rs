@@ -51,7 +51,7 @@ fn hello() -> Reply {
 }
 
 #[tokio::test]
-async fn each_attempt_is_signed_and_a_key_takes_the_place_of_signatures() {
+async fn each_attempt_is_signed_and_a_key_replaces_signatures() {
     let server = ModelServer::start(vec![Reply::json(503, &json!({"message": "Later."})), hello(), hello()]).await;
     let model = signing(&server, &impatient(1));
     assert_eq!(model.structured_output(), StructuredOutput::Tool);

@@ -39,7 +39,7 @@ fn asked(model: &str, extra: &Value) -> ModelRequest {
 }
 
 #[test]
-fn a_bare_request_says_no_more_than_it_must() {
+fn a_bare_request_has_only_required_fields() {
     assert_eq!(
         String::from_utf8(bytes_of(&request(vec![user("hi")]))).unwrap(),
         r#"{"messages":[{"role":"user","content":[{"text":"hi"}]}],"inferenceConfig":{}}"#
@@ -231,7 +231,7 @@ fn tools_and_instructions_are_marked_for_models_that_take_marks() {
 }
 
 #[test]
-fn a_shape_is_named_where_the_provider_is_told_to_keep_to_it() {
+fn a_response_format_is_a_field_where_the_provider_enforces_it() {
     let schema = json!({"type": "object"});
     let body = encoded(&ModelRequest {
         response_format: ResponseFormat::JsonSchema {

@@ -114,18 +114,18 @@ fn reasons_for_the_end_have_their_neutral_names() {
 }
 
 #[test]
-fn an_answer_that_was_withheld_says_why() {
+fn a_withheld_completion_has_a_reason() {
     let candidate = |fields: Value| json!({"candidates": [fields]});
     for (body, reason, content) in [
         (
             candidate(json!({"finishReason": "SAFETY", "safetyRatings": [{"blocked": true}]})),
             FinishReason::ContentFilter,
-            refusal("The provider ended the answer: SAFETY"),
+            refusal("The provider ended the response: SAFETY"),
         ),
         (
             candidate(json!({"content": {}, "finishReason": "OTHER", "finishMessage": "Something."})),
             FinishReason::Other("OTHER".to_owned()),
-            refusal("The provider ended the answer: OTHER: Something."),
+            refusal("The provider ended the response: OTHER: Something."),
         ),
         (
             json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 7}}),
@@ -178,7 +178,7 @@ fn a_call_that_the_model_could_not_write_is_no_answer() {
     for reason in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"] {
         let mut body = last(&[], reason);
         body["candidates"][0]["finishMessage"] = Value::from("Malformed function call: print(");
-        let message = format!("the model's answer ended with {reason}: Malformed function call: print(");
+        let message = format!("the model's response ended with {reason}: Malformed function call: print(");
         let (events, end) = stream(std::slice::from_ref(&body));
         let is_count = |event: &ModelEvent| matches!(event, ModelEvent::Usage(usage) if usage.total_tokens == 5);
         assert!(
@@ -224,7 +224,7 @@ fn words_and_thoughts_are_joined_and_signed_parts_stay_by_themselves() {
 }
 
 #[test]
-fn calls_keep_their_ids_and_get_one_where_they_have_none() {
+fn calls_have_their_own_ids_or_get_one() {
     let call = |id: Value, args: Value| json!({"functionCall": {"id": id, "name": "t", "args": args}});
     let mut first = call(json!("a"), json!({"x": 1}));
     first["thoughtSignature"] = json!("c2ln");
@@ -262,7 +262,7 @@ fn calls_keep_their_ids_and_get_one_where_they_have_none() {
 }
 
 #[test]
-fn the_text_of_arguments_is_kept_as_it_came() {
+fn the_text_of_arguments_is_stored_verbatim() {
     let text = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"t","args":{"b": 1.50, "a":12345678901234567890123,"b":"\u00e9"}}}]},"finishReason":"STOP"}]}"#;
     let response = decode_with(None, CapSettings::default(), &[text.as_bytes()]).1.unwrap();
     let ContentPart::ToolCall(call) = &response.content[0] else {
@@ -275,7 +275,7 @@ fn the_text_of_arguments_is_kept_as_it_came() {
 }
 
 #[test]
-fn parts_of_other_kinds_are_kept_verbatim() {
+fn parts_of_other_kinds_are_stored_verbatim() {
     let parts = [
         r#"{"executableCode": {"language": "PYTHON", "code": "print(1e2)"}, "thoughtSignature": "x"}"#,
         r#"{"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "100.0"}}"#,
@@ -330,7 +330,7 @@ fn sources_stand_at_the_last_words() {
 }
 
 #[test]
-fn usage_is_told_when_it_changes() {
+fn usage_is_emitted_when_it_changes() {
     let usage = |input, output| Usage {
         input_tokens: input,
         output_tokens: output,
@@ -392,12 +392,12 @@ fn what_is_no_answer_is_an_error() {
         (
             json!("hello"),
             ModelErrorClass::Protocol,
-            "the answer is not a JSON object",
+            "the response is not a JSON object",
         ),
         (
             json!({"x": 1}),
             ModelErrorClass::Protocol,
-            "the answer holds no candidate",
+            "the response has no candidate",
         ),
         (
             last(&[json!({"functionCall": {"args": {}}})], "STOP"),
@@ -411,7 +411,7 @@ fn what_is_no_answer_is_an_error() {
     let (events, end) = stream(&[chunk(&[text("hel")]), late]);
     assert_eq!(events.len(), 1);
     assert_eq!(end.unwrap_err().class, ModelErrorClass::Overload);
-    assert_eq!(error(stream(&[json!({"x": 1})])).1, "the stream holds no answer");
+    assert_eq!(error(stream(&[json!({"x": 1})])).1, "the stream has no completion");
 }
 
 #[test]
@@ -425,16 +425,16 @@ fn an_answer_is_bounded() {
     let decode = |chunks: &[Value]| decode_with(None, caps, &[stream_text(chunks).as_bytes()]);
     assert_eq!(
         error(decode(&[chunk(&vec![call; 3])])).1,
-        "the answer has more than 2 tool calls"
+        "the response has more than 2 tool calls"
     );
     let many = vec![code; 9_000];
     assert_eq!(
         error(decode(&[chunk(&many), chunk(&many)])).1,
-        "the answer has more than 16384 parts"
+        "the response has more than 16384 parts"
     );
     let mut cited = chunk(&[]);
     cited["candidates"][0]["citationMetadata"]["citationSources"] = (0..20_000).collect();
-    assert_eq!(error(decode(&[cited])).1, "the answer has more than 16384 parts");
+    assert_eq!(error(decode(&[cited])).1, "the response has more than 16384 parts");
     // What is joined does not count.
     let words: Vec<_> = (0..20_000).map(|_| text("x")).collect();
     let response = decode(&[chunk(&words), last(&[], "STOP")]).1.unwrap();

@@ -147,7 +147,7 @@ async fn errors_of_google_have_their_classes() {
 }
 
 #[tokio::test]
-async fn the_delay_that_a_body_names_is_kept() {
+async fn the_delay_that_a_body_names_is_honoured() {
     let limited = |delay: &str| {
         let mut body = failed(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota.");
         body["error"]["details"] =

@@ -33,7 +33,7 @@ fn asked(model: &str, parameters: ModelParameters) -> ModelRequest {
 }
 
 #[test]
-fn a_bare_request_says_no_more_than_it_must() {
+fn a_bare_request_has_only_required_fields() {
     let body = encode_request(
         &request(vec![user("hi")]),
         &GeminiDialect {
@@ -48,7 +48,7 @@ fn a_bare_request_says_no_more_than_it_must() {
 }
 
 #[test]
-fn tools_keep_their_schema_whole() {
+fn tools_have_their_whole_schema() {
     let body = encoded(&ModelRequest {
         tools: Arc::new([tool()]),
         ..request(vec![user("hi")])
@@ -119,7 +119,7 @@ fn efforts_are_budgets_for_older_models_and_levels_for_newer_ones() {
 }
 
 #[test]
-fn a_shape_is_named_or_told_in_words_where_the_model_refuses_it() {
+fn a_response_format_is_a_field_or_a_prompt_where_the_model_refuses_the_field() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let format = |schema: &Value| ResponseFormat::JsonSchema {
         name: "n".to_owned(),

@@ -79,7 +79,7 @@ fn missing_and_repeated_ids_and_indexes_have_an_outcome() {
 }
 
 #[test]
-fn thinking_is_kept_with_its_signature() {
+fn thinking_is_stored_with_its_signature() {
     let signed = |text: &str| {
         ContentPart::Reasoning(ReasoningPart {
             text: text.to_owned(),

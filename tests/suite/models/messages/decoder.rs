@@ -73,7 +73,7 @@ fn reasons_for_the_end_have_their_neutral_names() {
 }
 
 #[test]
-fn a_refusal_without_words_says_why() {
+fn a_refusal_without_text_has_a_reason() {
     let details = json!({"type": "refusal", "explanation": "Not this."});
     let refusal = ContentPart::Refusal {
         text: "Not this.".to_owned(),
@@ -181,13 +181,13 @@ fn an_error_in_mid_stream_ends_the_answer() {
 #[test]
 fn a_body_that_is_no_answer_is_a_protocol_error() {
     for (body, message) in [
-        (r#"{"choices": []}"#, "the answer is not a message"),
-        (r#"{"content": "words"}"#, "the answer is not a message"),
-        ("[]", "the answer is not a JSON object"),
-        ("<html>", "the answer is not a JSON object"),
-        ("data: nonsense\n\n", "the answer is not a JSON object"),
-        ("data: {\"type\": \"ping\"}\n\n", "the stream holds no message"),
-        ("data: {\"type\": \"message_stop\"}\n\n", "the stream holds no message"),
+        (r#"{"choices": []}"#, "the response is not a message"),
+        (r#"{"content": "words"}"#, "the response is not a message"),
+        ("[]", "the response is not a JSON object"),
+        ("<html>", "the response is not a JSON object"),
+        ("data: nonsense\n\n", "the response is not a JSON object"),
+        ("data: {\"type\": \"ping\"}\n\n", "the stream has no message"),
+        ("data: {\"type\": \"message_stop\"}\n\n", "the stream has no message"),
         (
             r#"{"content": [{"type": "tool_use", "id": "a"}]}"#,
             "a tool call has no name",
@@ -205,7 +205,7 @@ fn a_body_that_is_no_answer_is_a_protocol_error() {
 }
 
 #[test]
-fn either_form_is_understood_whatever_is_declared() {
+fn either_form_is_read_despite_the_declared_type() {
     let whole = json!({"type": "message", "content": [{"type": "text", "text": "a"}], "stop_reason": "end_turn"});
     let framed = format!("event: message\ndata: {whole}\n\n");
     for body in [whole.to_string(), format!("\u{FEFF} {whole}"), framed] {
@@ -233,11 +233,14 @@ fn answers_and_calls_have_a_largest_size() {
         run(&frame(&text_delta(0, &"x".repeat(1_500)))),
         "a server-sent event is larger than 1000 bytes"
     );
-    assert_eq!(run(&frame(&ping()).repeat(200)), "the answer is larger than 2000 bytes");
+    assert_eq!(
+        run(&frame(&ping()).repeat(200)),
+        "the response is larger than 2000 bytes"
+    );
     let calls: String = (0..3).map(|index| frame(&block(index, &tool_use("a")))).collect();
-    assert_eq!(run(&calls), "the answer has more than 2 tool calls");
+    assert_eq!(run(&calls), "the response has more than 2 tool calls");
     let body = json!({"content": [tool_use("a"), tool_use("b"), tool_use("c")]});
-    assert_eq!(run(&body.to_string()), "the answer has more than 2 tool calls");
+    assert_eq!(run(&body.to_string()), "the response has more than 2 tool calls");
 }
 
 #[test]

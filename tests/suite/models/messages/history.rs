@@ -216,7 +216,7 @@ fn results_are_words_or_blocks_and_errors_say_so() {
         (
             vec![ContentPart::text(" ")],
             true,
-            json!({"content": "The tool failed and did not say why.", "is_error": true}),
+            json!({"content": "The tool failed without a message.", "is_error": true}),
         ),
         (
             vec![ContentPart::text("a"), ContentPart::text("")],

@@ -81,7 +81,7 @@ fn a_tool_that_the_provider_s_code_calls_is_answered_in_its_midst() {
 }
 
 #[test]
-fn the_caller_has_the_last_word_unless_the_answer_goes_on() {
+fn a_message_of_the_caller_comes_last_unless_the_completion_was_paused() {
     let trace = MessageTags {
         is_trace: true,
         ..MessageTags::default()

@@ -20,7 +20,7 @@ fn class(outcome: &Decoded) -> ModelErrorClass {
 }
 
 #[test]
-fn an_answer_is_told_once_wherever_it_stands() {
+fn a_completion_is_emitted_once_in_every_form() {
     let item = message_item("hello");
     let part = json!({"type": "output_text", "text": "hello", "annotations": []});
     let at = json!({"item_id": "msg_1", "output_index": 0, "content_index": 0});
@@ -78,7 +78,7 @@ fn an_answer_is_told_once_wherever_it_stands() {
 }
 
 #[test]
-fn the_end_says_why() {
+fn the_end_has_a_reason() {
     let incomplete = |reason: Value| {
         let mut response = response("incomplete", &[message_item("hel")]);
         response["incomplete_details"] = json!({"reason": reason});
@@ -212,7 +212,7 @@ fn an_error_ends_the_answer_in_every_form() {
     let cancelled = plain(&response("cancelled", &[])).1.unwrap_err();
     assert_eq!(
         (cancelled.class, cancelled.message.as_str()),
-        (ModelErrorClass::Server, "the provider cancelled its answer")
+        (ModelErrorClass::Server, "the provider cancelled its response")
     );
 }
 
@@ -243,7 +243,7 @@ fn events_that_are_not_known_are_passed_over() {
 }
 
 #[test]
-fn usage_is_told_before_the_end() {
+fn usage_is_emitted_before_the_end() {
     let mut response = response("completed", &[message_item("hello")]);
     response["usage"] = json!({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 6}, "output_tokens": 4,
                                "output_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 14});
@@ -263,7 +263,7 @@ fn usage_is_told_before_the_end() {
 }
 
 #[test]
-fn refusals_and_reasoning_are_told_as_such() {
+fn refusals_and_reasoning_are_emitted_as_such() {
     let event = |kind: &str, fields: Value| {
         let mut event = fields;
         event["type"] = json!(format!("response.{kind}"));
@@ -330,7 +330,7 @@ fn refusals_and_reasoning_are_told_as_such() {
 }
 
 #[test]
-fn sources_are_kept_verbatim() {
+fn sources_are_stored_verbatim() {
     let source = r#"{"type":"url_citation", "url":"https://example.org","start_index":0,"end_index":3}"#;
     let item = format!(
         r#"{{"type":"message","id":"msg_1","role":"assistant","content":[{{"type":"output_text","text":"see","annotations":[{source}]}}]}}"#

@@ -49,7 +49,7 @@ fn an_item_that_only_the_last_list_has_disturbs_no_other() {
 
 /// Servers number and name items as they like: all alike, anew in each event, or not at all.
 #[test]
-fn items_are_told_apart_whatever_their_numbers_are() {
+fn items_are_distinguished_by_more_than_their_numbers() {
     let call = |n: u32| json!({"type": "function_call", "id": format!("fc_{n}"), "call_id": format!("c{n}"), "name": "t", "arguments": format!("{{\"n\":{n}}}")});
     let opened = |n: u32| {
         let mut item = call(n);
@@ -178,7 +178,7 @@ fn answers_are_bounded() {
         let error = decode_with(None, caps, &[text.as_bytes()]).1.unwrap_err();
         assert_eq!(
             (error.class, error.message.as_str()),
-            (ModelErrorClass::Protocol, "the answer has more than 3 tool calls")
+            (ModelErrorClass::Protocol, "the response has more than 3 tool calls")
         );
     }
     let caps = CapSettings {
@@ -187,5 +187,5 @@ fn answers_are_bounded() {
     };
     let text = stream_text(&[text_delta(&"a".repeat(300))]);
     let error = decode_with(None, caps, &[text.as_bytes()]).1.unwrap_err();
-    assert_eq!(error.message, "the answer is larger than 200 bytes");
+    assert_eq!(error.message, "the response is larger than 200 bytes");
 }

@@ -64,7 +64,7 @@ async fn an_answer_that_comes_later_is_asked_for_once() {
         assert_eq!(error.class, ModelErrorClass::Protocol, "{status}");
         assert_eq!(
             error.message,
-            "the provider answers in the background, and such answers are not fetched"
+            "the provider responds in the background, which is not supported"
         );
     }
 }

@@ -139,7 +139,7 @@ fn recorded_requests_are_rebuilt_from_neutral_messages() {
 
 /// The recorded client went on with what it had decoded; so do we, and must send the same.
 #[test]
-fn a_recorded_conversation_goes_on_as_it_did() {
+fn a_recorded_conversation_is_replayed() {
     let exchanges = exchanges(&RESPONSES);
     let mut compared = 0;
     for pair in exchanges.windows(2) {

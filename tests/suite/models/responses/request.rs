@@ -113,7 +113,7 @@ fn the_next_request_begins_with_the_bytes_of_this_one() {
 }
 
 #[test]
-fn every_kind_of_content_has_its_place() {
+fn every_kind_of_content_is_encoded() {
     let image = |detail: Option<&str>| {
         ContentPart::Image(ImagePart {
             source: MediaSource::Base64 {
@@ -244,7 +244,7 @@ fn further_parameters_are_added_and_replace_nothing() {
 }
 
 #[test]
-fn encrypted_reasoning_is_asked_of_models_that_may_reason_unless_told_otherwise() {
+fn encrypted_reasoning_is_requested_from_models_that_may_reason_by_default() {
     let include = |model: &str, extra: Value| {
         let body = encoded(&ModelRequest {
             model: model.to_owned(),

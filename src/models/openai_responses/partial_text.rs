@@ -2,40 +2,40 @@
 
 /// Words in the making.
 #[derive(Debug, Default)]
-pub(super) struct Words {
-    said: String,
-    /// The whole, where it is not what the pieces say.
+pub(super) struct PartialText {
+    received: String,
+    /// The whole text, where it differs from the pieces.
     whole: Option<String>,
 }
 
-impl Words {
+impl PartialText {
     /// Adds a piece.
     pub(super) fn add(&mut self, piece: &str) {
-        self.said.push_str(piece);
+        self.received.push_str(piece);
     }
 
-    /// Takes the whole and returns the end of it that no piece has said. An empty whole says nothing about the pieces.
+    /// Takes the whole text and returns the end of it that no piece had. An empty one is ignored.
     pub(super) fn settle(&mut self, whole: String) -> String {
         if whole.is_empty() {
             return String::new();
         }
-        let Some(rest) = whole.strip_prefix(&self.said).map(str::to_owned) else {
+        let Some(rest) = whole.strip_prefix(&self.received).map(str::to_owned) else {
             self.whole = Some(whole);
             return String::new();
         };
-        self.said = whole;
+        self.received = whole;
         self.whole = None;
         rest
     }
 
-    /// Returns what the pieces have said.
-    pub(super) fn said(&self) -> &str {
-        &self.said
+    /// Returns the text of the pieces.
+    pub(super) fn received(&self) -> &str {
+        &self.received
     }
 
     /// Returns the words.
     pub(super) fn finish(self) -> String {
-        self.whole.unwrap_or(self.said)
+        self.whole.unwrap_or(self.received)
     }
 }
 
@@ -53,14 +53,14 @@ mod tests {
             (&["ab"], "a", "", "a"),
             (&["ab"], "", "", "ab"),
         ] {
-            let mut made = Words::default();
+            let mut made = PartialText::default();
             for piece in pieces {
                 made.add(piece);
             }
             assert_eq!(made.settle(whole.to_owned()), rest, "{pieces:?} {whole}");
             assert_eq!(made.finish(), words, "{pieces:?} {whole}");
         }
-        let mut made = Words::default();
+        let mut made = PartialText::default();
         made.add("ab");
         made.settle("x".to_owned());
         assert_eq!(
@@ -68,7 +68,7 @@ mod tests {
             "c",
             "a later whole replaces an earlier one"
         );
-        assert_eq!(made.said(), "abc");
+        assert_eq!(made.received(), "abc");
         assert_eq!(made.finish(), "abc");
     }
 }

@@ -19,12 +19,12 @@ use crate::models::settings::CapSettings;
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
-/// An answer in the making.
+/// A completion that is being assembled.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Completion {
     blocks: Vec<Block>,
-    /// The place of the latest block with each index; the index is a key only.
-    places: HashMap<u64, usize>,
+    /// The position of the latest block with each index; the index is a key only.
+    positions: HashMap<u64, usize>,
     room: Room,
     calls: CallMaker,
     counts: Counts,
@@ -44,7 +44,7 @@ enum Block {
     Opaque(Opaque),
 }
 
-/// Why the blocks make no answer.
+/// Why the blocks make no completion.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A call can't begin.
@@ -55,12 +55,12 @@ pub(super) enum Fault {
     Full(Full),
 }
 
-impl Answer {
-    /// Makes an empty answer.
+impl Completion {
+    /// Makes an empty completion.
     pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             blocks: Vec::new(),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             room: Room::new(caps.parts),
             calls: CallMaker::new(ids, caps.tool_calls),
             counts: Counts::default(),
@@ -72,12 +72,12 @@ impl Answer {
         }
     }
 
-    /// Tells whether the provider said why the answer ended.
+    /// Returns whether the provider has sent the finish reason.
     pub(super) fn is_finished(&self) -> bool {
         self.stop_reason.is_some()
     }
 
-    /// Takes the fields of a message that stand around its blocks.
+    /// Takes the fields of a message around its blocks.
     pub(super) fn take_envelope(&mut self, message: &Fields<'_>) {
         self.model = self.model.take().or_else(|| message.filled("model"));
         self.response_id = self.response_id.take().or_else(|| message.filled("id"));
@@ -85,7 +85,7 @@ impl Answer {
         self.take_usage(message);
     }
 
-    /// Takes the reason for the end, if it is there; the last one stands.
+    /// Takes the finish reason, if it is there; the last one wins.
     pub(super) fn take_end(&mut self, fields: &Fields<'_>) {
         self.stop_reason = fields.filled("stop_reason").or(self.stop_reason.take());
         let details = fields.object("stop_details");
@@ -101,7 +101,7 @@ impl Answer {
     }
 
     /// Returns the usage if it has changed since it was last asked for.
-    pub(super) fn news_of_usage(&mut self) -> Option<Usage> {
+    pub(super) fn changed_usage(&mut self) -> Option<Usage> {
         let usage = self.counts.usage();
         let is_new = usage != self.usage;
         self.usage = usage;
@@ -148,14 +148,15 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes words that stand in no block.
+    /// Takes text outside of blocks.
     pub(super) fn say(&mut self, words: String, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         self.open(None, Block::text(Vec::new()))?;
         self.add_text(words, events);
         Ok(())
     }
 
-    /// Takes a piece of a block; one without an index belongs to the latest block. Words that no block was opened for open one.
+    /// Takes a piece of a block; one without an index belongs to the latest block. Words that no
+    /// block was opened for open one.
     pub(super) fn add(
         &mut self,
         index: Option<u64>,
@@ -164,11 +165,11 @@ impl Answer {
     ) -> Result<(), Fault> {
         let kind = delta.text("type").unwrap_or_default();
         let text = |name: &str| delta.text(name).unwrap_or_default();
-        let place = match index {
-            Some(index) => self.places.get(&index).copied(),
+        let position = match index {
+            Some(index) => self.positions.get(&index).copied(),
             None => self.blocks.len().checked_sub(1),
         };
-        let Some(place) = place else {
+        let Some(position) = position else {
             match kind.as_str() {
                 "text_delta" => self.open(index, Block::text(Vec::new()))?,
                 "thinking_delta" => self.open(index, Block::thinking(String::new()))?,
@@ -177,7 +178,7 @@ impl Answer {
             }
             return self.add(index, delta, events);
         };
-        match (&mut self.blocks[place], kind.as_str()) {
+        match (&mut self.blocks[position], kind.as_str()) {
             (Block::Text { text: known, .. }, "text_delta") => push_text(known, text("text"), events),
             (Block::Text { citations, .. }, "citations_delta") => {
                 self.room.take(1).map_err(Fault::Full)?;
@@ -196,16 +197,16 @@ impl Answer {
 
     /// Takes the end of a block.
     pub(super) fn end(&mut self, index: Option<u64>, events: &mut Vec<ModelEvent>) {
-        let place = match index {
-            Some(index) => self.places.get(&index).copied(),
+        let position = match index {
+            Some(index) => self.positions.get(&index).copied(),
             None => self.blocks.len().checked_sub(1),
         };
-        if let Some(Block::Call(call)) = place.and_then(|place| self.blocks.get_mut(place)) {
+        if let Some(Block::Call(call)) = position.and_then(|position| self.blocks.get_mut(position)) {
             call.close(events);
         }
     }
 
-    /// Returns the whole answer. Blocks that nobody ended end here.
+    /// Returns the whole completion. Open blocks end here.
     pub(super) fn finish(mut self, provider: &str, events: &mut Vec<ModelEvent>) -> ModelResponse {
         for block in &mut self.blocks {
             if let Block::Call(call) = block {
@@ -227,7 +228,8 @@ impl Answer {
         }
         let has_calls = content.iter().any(|part| matches!(part, ContentPart::ToolCall(_)));
         ModelResponse {
-            // The name alone: it says to whom signatures, encrypted thinking and citations go back.
+            // The name alone: signatures, encrypted thinking and citations go back to this
+            // provider.
             provider_fields: content.iter().any(ContentPart::is_owned).then(|| ProviderFields {
                 provider: provider.to_owned(),
                 fields: Vec::new(),
@@ -244,7 +246,7 @@ impl Answer {
     fn open(&mut self, index: Option<u64>, block: Block) -> Result<(), Fault> {
         self.room.take(1).map_err(Fault::Full)?;
         if let Some(index) = index {
-            self.places.insert(index, self.blocks.len());
+            self.positions.insert(index, self.blocks.len());
         }
         self.blocks.push(block);
         Ok(())
@@ -321,7 +323,7 @@ fn citation(raw: &RawValue) -> Citation {
     Citation(RawJson::new(raw.get()))
 }
 
-/// A whole answer without a reason ended for the obvious one.
+/// Reads the finish reason. A whole completion without one gets the obvious one.
 fn finish_reason(reason: Option<&str>, has_calls: bool) -> FinishReason {
     match reason {
         None if has_calls => FinishReason::ToolCalls,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::calls::{Calls, NamelessCall, TooManyCalls};
-use super::reasoning::{Block, KeptFields, words};
+use super::reasoning::{Block, RetainedFields, words};
 use super::think::{Split, ThinkSplit};
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
@@ -19,10 +19,10 @@ use crate::models::sources::Sources;
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
-/// The most tools of the provider's own that are counted in an answer.
+/// The most tools of the provider's own that are counted in a completion.
 const MAX_EXECUTED_TOOLS: u64 = 256;
 
-/// Why the pieces make no answer.
+/// Why the pieces make no completion.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// There are more calls than allowed.
@@ -31,19 +31,20 @@ pub(super) enum Fault {
     Full(Full),
 }
 
-/// An answer in the making.
+/// A completion that is being assembled.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Completion {
     parts: Vec<Part>,
     calls: Calls,
-    /// How many of the calls have their place among the parts.
+    /// How many of the calls are among the parts.
     placed_calls: usize,
     room: Room,
     sources: Sources,
-    kept: KeptFields,
-    /// Splits reasoning off the words; `None` where the words are the answer.
+    kept: RetainedFields,
+    /// Splits reasoning off the text; `None` if the text has none.
     think: Option<ThinkSplit>,
-    /// The names of the tools that the provider has executed itself, by their places in the answer.
+    /// The names of the tools that the provider has executed itself, by their positions in the
+    /// completion.
     executed_tools: BTreeMap<u64, String>,
     finish_reason: Option<String>,
     usage: Usage,
@@ -69,8 +70,8 @@ enum Part {
     Call(usize),
 }
 
-impl Answer {
-    /// Makes an empty answer.
+impl Completion {
+    /// Makes an empty completion.
     pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             parts: Vec::new(),
@@ -78,7 +79,7 @@ impl Answer {
             placed_calls: 0,
             room: Room::new(caps.parts),
             sources: Sources::default(),
-            kept: KeptFields::default(),
+            kept: RetainedFields::default(),
             think: None,
             executed_tools: BTreeMap::new(),
             finish_reason: None,
@@ -94,34 +95,34 @@ impl Answer {
     }
 
     /// Takes the end of the words.
-    pub(super) fn end_words(&mut self, events: &mut Vec<ModelEvent>) {
+    pub(super) fn end_text(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some(rest) = self.think.as_mut().map(ThinkSplit::finish) {
             self.add_split(rest, events);
         }
     }
 
-    /// Tells whether the provider said why the answer ended.
+    /// Returns whether the provider has sent the finish reason.
     pub(super) fn is_finished(&self) -> bool {
         self.finish_reason.is_some()
     }
 
-    /// Tells whether anything of an answer came. A role and empty words are nothing.
+    /// Returns whether any content arrived. A role and an empty text do not count.
     pub(super) fn has_content(&self) -> bool {
         !self.parts.is_empty()
     }
 
-    /// Takes what stands around the choices.
+    /// Takes the fields around the choices.
     pub(super) fn take_envelope(&mut self, chunk: &Fields<'_>, usage: Option<Usage>, events: &mut Vec<ModelEvent>) {
         self.model = self.model.take().or_else(|| chunk.filled("model"));
         self.response_id = self.response_id.take().or_else(|| chunk.filled("id"));
-        // Each count is a snapshot of the whole answer, so the last one stands.
+        // Each count is a snapshot of the whole completion, so the last one wins.
         if let Some(usage) = usage.filter(|usage| *usage != self.usage) {
             self.usage = usage;
             events.push(ModelEvent::Usage(usage));
         }
     }
 
-    /// Takes the reason for the end; the last one stands.
+    /// Takes the finish reason; the last one wins.
     pub(super) fn take_finish_reason(&mut self, reason: String) {
         self.finish_reason = Some(reason);
     }
@@ -167,7 +168,7 @@ impl Answer {
         self.room.take(self.parts.len() - before).map_err(Fault::Full)
     }
 
-    /// Returns the whole answer.
+    /// Returns the whole completion.
     pub(super) fn finish(self, provider: &str) -> Result<ModelResponse, NamelessCall> {
         let mut calls: Vec<_> = self.calls.finish()?.into_iter().map(Some).collect();
         let has_calls = !calls.is_empty();
@@ -188,7 +189,7 @@ impl Answer {
                 }
                 Part::Opaque(raw) => content.push(opaque(provider, raw)),
                 Part::Image(source) => content.push(ContentPart::Image(ImagePart { source, detail: None })),
-                Part::Call(place) => content.extend(calls[place].take().map(ContentPart::ToolCall)),
+                Part::Call(position) => content.extend(calls[position].take().map(ContentPart::ToolCall)),
             }
         }
         Ok(ModelResponse {
@@ -202,12 +203,12 @@ impl Answer {
         })
     }
 
-    /// Takes a tool that the provider has executed itself; a stream tells of it more than once.
+    /// Takes a tool that the provider has executed itself. A stream repeats it.
     fn add_executed(&mut self, slot: u64, tool: &Fields<'_>) {
         let name = tool.filled("name").or_else(|| tool.filled("type"));
-        let place = tool.count("index").unwrap_or(slot);
-        if let Some(name) = name.filter(|_| place < MAX_EXECUTED_TOOLS) {
-            self.executed_tools.entry(place).or_insert(name);
+        let position = tool.count("index").unwrap_or(slot);
+        if let Some(name) = name.filter(|_| position < MAX_EXECUTED_TOOLS) {
+            self.executed_tools.entry(position).or_insert(name);
         }
     }
 
@@ -310,7 +311,8 @@ impl Answer {
         Ok(())
     }
 
-    /// Adds the sources that are new to the latest words. Some servers name all of them with each chunk.
+    /// Adds the sources that are new to the latest words. Some servers name all of them with each
+    /// chunk.
     fn add_citations(&mut self, sources: &[&RawValue]) -> Result<(), Full> {
         let new = self.sources.take_new(sources.iter().copied(), &mut self.room)?;
         if new.is_empty() {
@@ -384,7 +386,7 @@ fn opaque(provider: &str, raw: String) -> ContentPart {
     })
 }
 
-/// A whole answer without a reason ended for the obvious one.
+/// Reads the finish reason. A whole completion without one gets the obvious one.
 fn finish_reason(reason: Option<String>, has_calls: bool) -> FinishReason {
     let Some(reason) = reason else {
         return if has_calls {

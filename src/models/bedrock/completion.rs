@@ -18,12 +18,12 @@ use crate::models::settings::CapSettings;
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
-/// An answer in the making.
+/// A completion that is being assembled.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Completion {
     blocks: Vec<Block>,
-    /// The place of the latest block with each index; the index is a key only.
-    places: HashMap<u64, usize>,
+    /// The position of the latest block with each index; the index is a key only.
+    positions: HashMap<u64, usize>,
     room: Room,
     calls: CallMaker,
     usage: Usage,
@@ -38,7 +38,7 @@ enum Block {
     Opaque(Opaque),
 }
 
-/// Why the blocks make no answer.
+/// Why the blocks make no completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A call can't begin.
@@ -49,12 +49,12 @@ pub(super) enum Fault {
     StrayInput,
 }
 
-impl Answer {
-    /// Makes an empty answer.
+impl Completion {
+    /// Makes an empty completion.
     pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             blocks: Vec::new(),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             room: Room::new(caps.parts),
             calls: CallMaker::new(ids, caps.tool_calls),
             usage: Usage::default(),
@@ -62,7 +62,7 @@ impl Answer {
         }
     }
 
-    /// Tells whether the provider said why the answer ended.
+    /// Returns whether the provider has sent the finish reason.
     pub(super) fn is_finished(&self) -> bool {
         self.stop_reason.is_some()
     }
@@ -79,7 +79,7 @@ impl Answer {
         }
     }
 
-    /// Returns what was used, as far as the provider has said.
+    /// Returns the usage, if the provider has reported it.
     pub(super) fn usage(&self) -> Usage {
         self.usage
     }
@@ -93,21 +93,21 @@ impl Answer {
             return Ok(());
         }
         if let Some(text) = block.text("text") {
-            let place = self.open(None, Block::text())?;
-            self.say(place, text, events);
+            let position = self.open(None, Block::text())?;
+            self.say(position, text, events);
         } else if let Some(cited) = block.object("citationsContent") {
-            let place = self.open(None, Block::text())?;
+            let position = self.open(None, Block::text())?;
             for piece in cited.list("content").unwrap_or_default() {
                 let text = wire::object(piece).and_then(|piece| piece.text("text"));
-                self.say(place, text.unwrap_or_default(), events);
+                self.say(position, text.unwrap_or_default(), events);
             }
             for source in cited.list("citations").unwrap_or_default() {
-                self.cite(place, source)?;
+                self.cite(position, source)?;
             }
         } else if let Some(reasoning) = block.object("reasoningContent") {
-            let place = self.open(None, Block::reasoning())?;
-            self.think(place, &reasoning.object("reasoningText").unwrap_or_default(), events);
-            self.think(place, &reasoning, events);
+            let position = self.open(None, Block::reasoning())?;
+            self.think(position, &reasoning.object("reasoningText").unwrap_or_default(), events);
+            self.think(position, &reasoning, events);
         } else if !block.is_empty() {
             self.open(None, Block::Opaque(Opaque::new(raw.get())))?;
         }
@@ -144,7 +144,8 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes a piece of a block; one without an index belongs to the latest block. A piece that fits no block begins one.
+    /// Takes a piece of a block; one without an index belongs to the latest block. A piece that
+    /// fits no block begins one.
     pub(super) fn add(
         &mut self,
         index: Option<u64>,
@@ -152,14 +153,14 @@ impl Answer {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         if let Some(text) = delta.text("text") {
-            let place = self.at(index, Block::is_text, Block::text)?;
-            self.say(place, text, events);
+            let position = self.at(index, Block::is_text, Block::text)?;
+            self.say(position, text, events);
         } else if let Some(source) = delta.get("citation") {
-            let place = self.at(index, Block::is_text, Block::text)?;
-            self.cite(place, source)?;
+            let position = self.at(index, Block::is_text, Block::text)?;
+            self.cite(position, source)?;
         } else if let Some(reasoning) = delta.object("reasoningContent") {
-            let place = self.at(index, Block::is_reasoning, Block::reasoning)?;
-            self.think(place, &reasoning, events);
+            let position = self.at(index, Block::is_reasoning, Block::reasoning)?;
+            self.think(position, &reasoning, events);
         } else if !delta.is_empty() {
             self.add_other(index, delta, events)?;
         }
@@ -168,8 +169,8 @@ impl Answer {
 
     fn add_other(&mut self, index: Option<u64>, delta: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let call = delta.object("toolUse");
-        let place = self.place(index);
-        match (place.and_then(|place| self.blocks.get_mut(place)), call) {
+        let position = self.position(index);
+        match (position.and_then(|position| self.blocks.get_mut(position)), call) {
             (Some(Block::Call(known)), Some(call)) => known.push(call.text("input").unwrap_or_default(), events),
             (Some(Block::Opaque(known)), _) => {
                 known.merge(delta, &mut self.room).map_err(Fault::Full)?;
@@ -186,19 +187,19 @@ impl Answer {
 
     /// Takes the end of a block.
     pub(super) fn end(&mut self, index: Option<u64>, events: &mut Vec<ModelEvent>) {
-        if let Some(Block::Call(call)) = self.place(index).and_then(|place| self.blocks.get_mut(place)) {
+        if let Some(Block::Call(call)) = self.position(index).and_then(|position| self.blocks.get_mut(position)) {
             call.close(events);
         }
     }
 
-    /// Returns why the answer is of no use: what the model wanted to say got lost.
+    /// Returns why the completion is unusable: the provider lost the output of the model.
     pub(super) fn breakdown(&self) -> Option<String> {
         let reason = self.stop_reason.as_deref().filter(|_| self.calls.made() == 0)?;
         let is_lost = matches!(reason, "malformed_model_output" | "malformed_tool_use");
-        is_lost.then(|| format!("the model's answer ended with {reason}"))
+        is_lost.then(|| format!("the model's response ended with {reason}"))
     }
 
-    /// Returns the whole answer. Blocks that nobody ended end here.
+    /// Returns the whole completion. Open blocks end here.
     pub(super) fn finish(mut self, provider: &str, events: &mut Vec<ModelEvent>) -> ModelResponse {
         for block in &mut self.blocks {
             if let Block::Call(call) = block {
@@ -208,17 +209,18 @@ impl Answer {
         let parts = self.blocks.into_iter().filter_map(|block| block.finish(provider));
         let mut content: Vec<_> = parts.collect();
         let finish_reason = finish_reason(self.stop_reason.as_deref(), self.calls.made() > 0);
-        let is_answer = |part: &ContentPart| !matches!(part, ContentPart::Reasoning(_));
+        let is_content = |part: &ContentPart| !matches!(part, ContentPart::Reasoning(_));
         if let (FinishReason::ContentFilter, Some(reason)) = (&finish_reason, self.stop_reason)
-            && !content.iter().any(is_answer)
+            && !content.iter().any(is_content)
         {
-            let text = format!("The provider withheld the answer: {reason}");
+            let text = format!("The provider withheld the response: {reason}");
             events.push(ModelEvent::RefusalDelta { text: text.clone() });
             content.push(ContentPart::Refusal { text });
         }
         let provider_tool_calls = counted(&content);
         ModelResponse {
-            // The name alone: it says to whom signatures, encrypted reasoning and citations go back.
+            // The name alone: signatures, encrypted reasoning and citations go back to this
+            // provider.
             provider_fields: content.iter().any(ContentPart::is_owned).then(|| ProviderFields {
                 provider: provider.to_owned(),
                 fields: Vec::new(),
@@ -232,38 +234,39 @@ impl Answer {
         }
     }
 
-    fn place(&self, index: Option<u64>) -> Option<usize> {
+    fn position(&self, index: Option<u64>) -> Option<usize> {
         match index {
-            Some(index) => self.places.get(&index).copied(),
+            Some(index) => self.positions.get(&index).copied(),
             None => self.blocks.len().checked_sub(1),
         }
     }
 
-    /// Returns the place of the block with the index; if it is not there or does not fit, a new one is opened.
+    /// Returns the position of the block with the index; if it is not there or does not fit, a new
+    /// one is opened.
     fn at(
         &mut self,
         index: Option<u64>,
         fits: impl Fn(&Block) -> bool,
         new: impl FnOnce() -> Block,
     ) -> Result<usize, Fault> {
-        match self.place(index) {
-            Some(place) if self.blocks.get(place).is_some_and(fits) => Ok(place),
+        match self.position(index) {
+            Some(position) if self.blocks.get(position).is_some_and(fits) => Ok(position),
             _ => self.open(index, new()),
         }
     }
 
     fn open(&mut self, index: Option<u64>, block: Block) -> Result<usize, Fault> {
         self.room.take(1).map_err(Fault::Full)?;
-        let place = self.blocks.len();
+        let position = self.blocks.len();
         if let Some(index) = index {
-            self.places.insert(index, place);
+            self.positions.insert(index, position);
         }
         self.blocks.push(block);
-        Ok(place)
+        Ok(position)
     }
 
-    fn say(&mut self, place: usize, piece: String, events: &mut Vec<ModelEvent>) {
-        if let Some(Block::Text { text, .. }) = self.blocks.get_mut(place)
+    fn say(&mut self, position: usize, piece: String, events: &mut Vec<ModelEvent>) {
+        if let Some(Block::Text { text, .. }) = self.blocks.get_mut(position)
             && !piece.is_empty()
         {
             text.push_str(&piece);
@@ -271,16 +274,16 @@ impl Answer {
         }
     }
 
-    fn cite(&mut self, place: usize, source: &RawValue) -> Result<(), Fault> {
+    fn cite(&mut self, position: usize, source: &RawValue) -> Result<(), Fault> {
         self.room.take(1).map_err(Fault::Full)?;
-        if let Some(Block::Text { citations, .. }) = self.blocks.get_mut(place) {
+        if let Some(Block::Text { citations, .. }) = self.blocks.get_mut(position) {
             citations.push(Citation(RawJson::new(source.get())));
         }
         Ok(())
     }
 
-    fn think(&mut self, place: usize, piece: &Fields<'_>, events: &mut Vec<ModelEvent>) {
-        let Some(Block::Reasoning(part)) = self.blocks.get_mut(place) else {
+    fn think(&mut self, position: usize, piece: &Fields<'_>, events: &mut Vec<ModelEvent>) {
+        let Some(Block::Reasoning(part)) = self.blocks.get_mut(position) else {
             return;
         };
         for (known, name) in [
@@ -338,7 +341,8 @@ impl Block {
     }
 }
 
-/// Counts the calls of tools that the service executes itself, by the name of the tool. Calls of other tools have a form of their own.
+/// Counts the calls of tools that the service executes itself, by the name of the tool. Calls of
+/// other tools have a form of their own.
 fn counted(content: &[ContentPart]) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for part in content {
@@ -352,7 +356,7 @@ fn counted(content: &[ContentPart]) -> BTreeMap<String, u64> {
     counts
 }
 
-/// A whole answer without a reason ended for the obvious one.
+/// Reads the finish reason. A whole completion without one gets the obvious one.
 fn finish_reason(reason: Option<&str>, has_calls: bool) -> FinishReason {
     match reason {
         None if has_calls => FinishReason::ToolCalls,

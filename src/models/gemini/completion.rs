@@ -18,12 +18,12 @@ use crate::models::sources::Sources;
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
-/// The most characters of the provider's words on why an answer ended.
+/// The most characters of the provider's explanation of a finish reason.
 const REASON_CHARS: usize = 500;
 
-/// An answer in the making.
+/// A completion that is being assembled.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Completion {
     parts: Vec<ContentPart>,
     citations: Vec<Citation>,
     room: Room,
@@ -34,13 +34,13 @@ pub(super) struct Answer {
     usage: Usage,
     finish_reason: Option<String>,
     finish_message: Option<String>,
-    /// Why the prompt was not answered at all.
+    /// Why the provider refused the prompt.
     block_reason: Option<String>,
     model: Option<String>,
     response_id: Option<String>,
 }
 
-/// Why the parts make no answer.
+/// Why the parts make no completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A call can't begin.
@@ -49,8 +49,8 @@ pub(super) enum Fault {
     Full(Full),
 }
 
-impl Answer {
-    /// Makes an empty answer.
+impl Completion {
+    /// Makes an empty completion.
     pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             parts: Vec::new(),
@@ -69,17 +69,17 @@ impl Answer {
         }
     }
 
-    /// Tells whether the provider said why the answer ended.
+    /// Returns whether the provider has sent the finish reason.
     pub(super) fn is_finished(&self) -> bool {
         self.finish_reason.is_some() || self.is_blocked()
     }
 
-    /// Tells whether the provider refused to answer the prompt.
+    /// Returns whether the provider refused the prompt.
     pub(super) fn is_blocked(&self) -> bool {
         self.block_reason.is_some()
     }
 
-    /// Takes the fields that stand around the candidates.
+    /// Takes the fields around the candidates.
     pub(super) fn take_envelope(&mut self, chunk: &Fields<'_>) {
         self.model = self.model.take().or_else(|| chunk.filled("modelVersion"));
         self.response_id = self.response_id.take().or_else(|| chunk.filled("responseId"));
@@ -94,7 +94,7 @@ impl Answer {
         }
     }
 
-    /// Takes the next parts of the candidate and what is said about it.
+    /// Takes the next parts and the other fields of the candidate.
     pub(super) fn take_candidate(&mut self, candidate: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let content = candidate.object("content").unwrap_or_default();
         for part in content.list("parts").unwrap_or_default() {
@@ -108,7 +108,7 @@ impl Answer {
     }
 
     /// Returns the usage if it has changed since it was last asked for.
-    pub(super) fn news_of_usage(&mut self) -> Option<Usage> {
+    pub(super) fn changed_usage(&mut self) -> Option<Usage> {
         let usage = self.counts.usage();
         let is_new = usage != self.usage;
         self.usage = usage;
@@ -187,7 +187,7 @@ impl Answer {
         }
     }
 
-    /// Takes a call, which comes whole. What stands around it in its part goes back with it.
+    /// Takes a call, which comes whole. The other fields of its part go back with it.
     fn take_call(&mut self, call: &Fields<'_>, part: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let beginning = Beginning {
             id: call.filled("id"),
@@ -200,8 +200,8 @@ impl Answer {
         self.push(ContentPart::ToolCall(call.finish()))
     }
 
-    /// Takes the sources of the answer: each quoted one, and what a search found as a whole, since its parts refer to each other.
-    /// Each chunk may name all of them.
+    /// Takes the sources of the completion: each quoted one, and what a search found as a whole,
+    /// since its parts refer to each other. Each chunk may name all of them.
     fn take_sources(&mut self, candidate: &Fields<'_>) -> Result<(), Fault> {
         let quoted = candidate.object("citationMetadata").unwrap_or_default();
         let quoted = ["citationSources", "citations"]
@@ -222,17 +222,17 @@ impl Answer {
         Ok(())
     }
 
-    /// Returns why the answer is of no use: what the model wanted to do with a tool got lost.
+    /// Returns why the completion is unusable: the provider lost a tool call of the model.
     pub(super) fn breakdown(&self) -> Option<String> {
         let reason = self.finish_reason.as_deref().filter(|_| self.calls.made() == 0)?;
         let is_lost = matches!(
             reason,
             "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "MISSING_THOUGHT_SIGNATURE"
         );
-        is_lost.then(|| self.words(&format!("the model's answer ended with {reason}")))
+        is_lost.then(|| self.words(&format!("the model's response ended with {reason}")))
     }
 
-    /// Returns the whole answer.
+    /// Returns the whole completion.
     pub(super) fn finish(mut self, provider: &str, events: &mut Vec<ModelEvent>) -> ModelResponse {
         self.refuse_if_empty(events);
         self.cite();
@@ -243,7 +243,7 @@ impl Answer {
         }
         let reason = self.finish_reason.as_deref().filter(|_| self.block_reason.is_none());
         ModelResponse {
-            // The name alone: it says to whom signatures go back.
+            // The name alone: signatures go back to this provider.
             provider_fields: self.parts.iter().any(is_owned).then(|| ProviderFields {
                 provider: provider.to_owned(),
                 fields: Vec::new(),
@@ -260,20 +260,20 @@ impl Answer {
         }
     }
 
-    /// Adds a refusal where there is no answer and the provider has said why.
+    /// Adds a refusal if there is no content and the provider has given a reason.
     fn refuse_if_empty(&mut self, events: &mut Vec<ModelEvent>) {
-        let is_answer = |part: &ContentPart| match part {
+        let is_content = |part: &ContentPart| match part {
             ContentPart::Text(part) => !part.text.is_empty(),
             ContentPart::Reasoning(_) => false,
             _ => true,
         };
-        if self.parts.iter().any(is_answer) {
+        if self.parts.iter().any(is_content) {
             return;
         }
         let text = match (&self.block_reason, self.finish_reason.as_deref()) {
             (Some(reason), _) => self.words(&format!("The provider blocked the prompt: {reason}")),
             (None, None | Some("STOP" | "MAX_TOKENS")) => return,
-            (None, Some(reason)) => self.words(&format!("The provider ended the answer: {reason}")),
+            (None, Some(reason)) => self.words(&format!("The provider ended the response: {reason}")),
         };
         events.push(ModelEvent::RefusalDelta { text: text.clone() });
         self.parts.push(ContentPart::Refusal { text });
@@ -289,7 +289,7 @@ impl Answer {
         }
     }
 
-    /// Gives the last words of the answer its sources.
+    /// Attaches the sources to the last text of the completion.
     fn cite(&mut self) {
         if self.citations.is_empty() {
             return;
@@ -313,7 +313,7 @@ fn reason(fields: &Fields<'_>, name: &str) -> Option<String> {
     fields.filled(name).filter(|reason| !reason.ends_with("_UNSPECIFIED"))
 }
 
-/// Tells whether a part has something that goes back to its provider alone.
+/// Returns whether a part has something that goes back to its provider alone.
 fn is_owned(part: &ContentPart) -> bool {
     match part {
         ContentPart::Text(part) => part.signature.is_some(),
@@ -324,7 +324,8 @@ fn is_owned(part: &ContentPart) -> bool {
     }
 }
 
-/// The protocol calls an answer with calls complete. A whole answer without a reason ended for the obvious one.
+/// The protocol reports a completion with calls as complete. A whole completion without a reason
+/// gets the obvious one.
 fn finish_reason(reason: Option<&str>, has_calls: bool) -> FinishReason {
     match reason {
         None | Some("STOP") if has_calls => FinishReason::ToolCalls,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::call::{Call, NamelessCall, Told};
+use super::call::{Call, CallIds, NamelessCall};
 use super::item::{Item, Parts, Slot};
 use super::message::{Holds, Message};
 use super::reasoning::{Reasoning, Section};
@@ -20,7 +20,7 @@ use crate::models::settings::CapSettings;
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
-/// Why the pieces make no answer.
+/// Why the pieces make no completion.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// There are more calls than allowed.
@@ -29,15 +29,15 @@ pub(super) enum Fault {
     Full(Full),
 }
 
-/// An answer in the making.
+/// A completion that is being assembled.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Completion {
     slots: Vec<Slot>,
     by_id: HashMap<String, usize>,
     by_index: HashMap<u64, usize>,
-    /// The places of the items that the provider's last list has, in its order.
+    /// The positions of the items in the provider's last list, in its order.
     listed: Option<Vec<usize>>,
-    told: Told,
+    call_ids: CallIds,
     calls: usize,
     most_calls: usize,
     room: Room,
@@ -45,7 +45,7 @@ pub(super) struct Answer {
     response_id: Option<String>,
 }
 
-/// What a piece of an answer is a piece of.
+/// What a piece of a completion belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     /// A part of a message.
@@ -58,22 +58,22 @@ pub(super) enum Target {
 
 /// Words of an item: a piece of them, or all of them.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum Fragment {
     /// A piece.
     Piece(String),
     /// The whole.
     Whole(String),
 }
 
-impl Answer {
-    /// Makes an empty answer.
+impl Completion {
+    /// Makes an empty completion.
     pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             slots: Vec::new(),
             by_id: HashMap::new(),
             by_index: HashMap::new(),
             listed: None,
-            told: Told::new(ids),
+            call_ids: CallIds::new(ids),
             calls: 0,
             most_calls: caps.tool_calls,
             room: Room::new(caps.parts),
@@ -82,13 +82,13 @@ impl Answer {
         }
     }
 
-    /// Takes what stands around the items.
+    /// Takes the fields around the items.
     pub(super) fn take_envelope(&mut self, response: &Fields<'_>) {
         self.model = response.filled("model").or(self.model.take());
         self.response_id = response.filled("id").or(self.response_id.take());
     }
 
-    /// Takes an item that an event announces, or tells in whole.
+    /// Takes an item that an event announces or contains in whole.
     pub(super) fn take_item(
         &mut self,
         event: &Fields<'_>,
@@ -100,34 +100,34 @@ impl Answer {
         };
         let index = event.count("output_index");
         let id = item.filled("id");
-        let found = self.find(id.as_deref(), index).filter(|place| {
-            let slot = &self.slots[*place];
+        let found = self.find(id.as_deref(), index).filter(|position| {
+            let slot = &self.slots[*position];
             let same_id = id.is_none() || slot.id.is_none() || id == slot.id;
             // Some servers number all items alike, and some change an item's id on its way.
             slot.item.fits(&item) && (same_id || (is_whole && !slot.is_whole()))
         });
-        let place = match found {
-            Some(place) => place,
+        let position = match found {
+            Some(position) => position,
             None => self.begin(Item::of(&item))?,
         };
-        self.name(place, id, index);
-        let slot = &mut self.slots[place];
+        self.name(position, id, index);
+        let slot = &mut self.slots[position];
         if is_whole {
-            let settled = slot.settle(raw, &item, &mut self.told, &mut self.room, events);
+            let settled = slot.settle(raw, &item, &mut self.call_ids, &mut self.room, events);
             return settled.map_err(Fault::Full);
         }
         if let Item::Call(call) = &mut slot.item {
-            call.announce(&item, &mut self.told, events);
+            call.announce(&item, &mut self.call_ids, events);
         }
         Ok(())
     }
 
     /// Takes words of an item that may not have been announced.
-    pub(super) fn take_words(
+    pub(super) fn take_text(
         &mut self,
         event: &Fields<'_>,
         target: Target,
-        said: Said,
+        fragment: Fragment,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         let (id, index) = (event.filled("item_id"), event.count("output_index"));
@@ -135,88 +135,89 @@ impl Answer {
         let found = self.find(id.as_deref(), index);
         let found = if id.is_none() && index.is_none() { last() } else { found };
         // Another item under the number of one that is complete.
-        let found = found.filter(|place| {
-            let slot = &self.slots[*place];
+        let found = found.filter(|position| {
+            let slot = &self.slots[*position];
             !slot.is_whole() || id.is_none() || slot.id.is_none() || id == slot.id
         });
-        let place = match found {
-            Some(place) => place,
+        let position = match found {
+            Some(position) => position,
             None => self.begin(target.item())?,
         };
-        self.name(place, id, index);
+        self.name(position, id, index);
         let at = |name: &str| event.count(name).unwrap_or_default();
-        match (&mut self.slots[place].item, target, said) {
-            (Item::Message(message), Target::Message(holds), Said::Piece(piece)) => {
+        match (&mut self.slots[position].item, target, fragment) {
+            (Item::Message(message), Target::Message(holds), Fragment::Piece(piece)) => {
                 message.add((at("content_index"), holds), piece, events);
             }
-            (Item::Message(message), Target::Message(holds), Said::Whole(whole)) => {
-                message.settle_words((at("content_index"), holds), whole, events);
+            (Item::Message(message), Target::Message(holds), Fragment::Whole(whole)) => {
+                message.settle_text((at("content_index"), holds), whole, events);
             }
-            (Item::Reasoning(reasoning), Target::Reasoning(section), said) => {
+            (Item::Reasoning(reasoning), Target::Reasoning(section), fragment) => {
                 let index = match section {
                     Section::Summary => at("summary_index"),
                     Section::Content => at("content_index"),
                 };
-                match said {
-                    Said::Piece(piece) => reasoning.add((section, index), &piece, events),
-                    Said::Whole(whole) => reasoning.settle_paragraph((section, index), whole, events),
+                match fragment {
+                    Fragment::Piece(piece) => reasoning.add((section, index), &piece, events),
+                    Fragment::Whole(whole) => reasoning.settle_paragraph((section, index), whole, events),
                 }
             }
-            (Item::Call(call), Target::Arguments, Said::Piece(piece)) => call.add(piece, events),
-            (Item::Call(call), Target::Arguments, Said::Whole(whole)) => call.settle_arguments(whole, events),
+            (Item::Call(call), Target::Arguments, Fragment::Piece(piece)) => call.add(piece, events),
+            (Item::Call(call), Target::Arguments, Fragment::Whole(whole)) => call.settle_arguments(whole, events),
             // Words of one kind for an item of another belong nowhere.
             _ => {}
         }
-        self.count(place)
+        self.count(position)
     }
 
     /// Takes a whole part of a message, or a source of its text.
     pub(super) fn take_part(&mut self, event: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let index = event.count("content_index").unwrap_or_default();
-        let Some(place) = self.find(event.filled("item_id").as_deref(), event.count("output_index")) else {
+        let Some(position) = self.find(event.filled("item_id").as_deref(), event.count("output_index")) else {
             return Ok(());
         };
-        if let Item::Message(message) = &mut self.slots[place].item {
+        if let Item::Message(message) = &mut self.slots[position].item {
             if let Some(part) = event.get("part") {
                 message.settle_part(index, part, events);
             } else if let Some(source) = event.get("annotation") {
                 message.cite(index, source);
             }
         }
-        self.count(place)
+        self.count(position)
     }
 
-    /// Takes the list of all items. An empty one says nothing about what was announced.
+    /// Takes the list of all items. An empty one is ignored.
     pub(super) fn take_list(&mut self, list: &[&RawValue], events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let ids: HashSet<_> = list.iter().filter_map(|raw| wire::object(raw)?.filled("id")).collect();
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         let mut taken = HashSet::new();
         for (position, raw) in list.iter().enumerate() {
             let Some(item) = wire::object(raw) else { continue };
             let id = item.filled("id");
             let named = id.as_ref().and_then(|id| self.by_id.get(id)).copied();
-            // An item whose id has changed on its way stands where it stood.
+            // An item whose id has changed keeps its position.
             let is_other = |slot: &Slot| slot.id.as_ref().is_some_and(|id| ids.contains(id));
             let in_turn = self.slots.get(position).filter(|slot| !is_other(slot));
             let in_turn = in_turn.map(|_| position);
-            let found = named.or(in_turn).filter(|place| !taken.contains(place));
-            let place = match found.filter(|place| self.slots[*place].item.fits(&item)) {
-                Some(place) => place,
+            let found = named.or(in_turn).filter(|position| !taken.contains(position));
+            let position = match found.filter(|position| self.slots[*position].item.fits(&item)) {
+                Some(position) => position,
                 None => self.begin(Item::of(&item))?,
             };
-            taken.insert(place);
-            places.push(place);
-            self.name(place, id, None);
-            let settled = self.slots[place].settle(raw, &item, &mut self.told, &mut self.room, events);
+            taken.insert(position);
+            positions.push(position);
+            self.name(position, id, None);
+            let settled = self.slots[position].settle(raw, &item, &mut self.call_ids, &mut self.room, events);
             settled.map_err(Fault::Full)?;
         }
-        if !places.is_empty() {
-            self.listed = Some(places);
+        if !positions.is_empty() {
+            self.listed = Some(positions);
         }
         Ok(())
     }
 
-    /// Returns the whole answer. The reason for its end is what the provider says, or what the items say where it ended well.
+    /// Returns the whole completion. The finish reason is the one of the provider, or follows from
+    /// the items of a completed response.
     pub(super) fn finish(
         self,
         provider: &str,
@@ -224,10 +225,10 @@ impl Answer {
         usage: Usage,
     ) -> Result<ModelResponse, NamelessCall> {
         let mut slots: Vec<_> = self.slots.into_iter().map(Some).collect();
-        let places = self.listed.unwrap_or_else(|| (0..slots.len()).collect());
+        let positions = self.listed.unwrap_or_else(|| (0..slots.len()).collect());
         let mut parts = Parts::new(provider);
-        for place in places {
-            if let Some(slot) = slots[place].take() {
+        for position in positions {
+            if let Some(slot) = slots[position].take() {
                 parts.add(slot)?;
             }
         }
@@ -259,19 +260,19 @@ impl Answer {
         Ok(self.slots.len() - 1)
     }
 
-    fn name(&mut self, place: usize, id: Option<String>, index: Option<u64>) {
+    fn name(&mut self, position: usize, id: Option<String>, index: Option<u64>) {
         if let Some(index) = index {
-            self.by_index.insert(index, place);
+            self.by_index.insert(index, position);
         }
         if let Some(id) = id {
-            self.by_id.entry(id.clone()).or_insert(place);
-            self.slots[place].id.get_or_insert(id);
+            self.by_id.entry(id.clone()).or_insert(position);
+            self.slots[position].id.get_or_insert(id);
         }
     }
 
     /// Takes the room for what an item has got.
-    fn count(&mut self, place: usize) -> Result<(), Fault> {
-        let made = self.slots[place].item.take_made();
+    fn count(&mut self, position: usize) -> Result<(), Fault> {
+        let made = self.slots[position].item.take_made();
         self.room.take(made).map_err(Fault::Full)
     }
 }
