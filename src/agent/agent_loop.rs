@@ -48,7 +48,7 @@ use super::events::{AgentEvent, ContinuationDecision, EventSink};
 use super::hooks::{HookContext, HookPoint, HookStack, HookSubject};
 use super::inbox::Inbox;
 use super::progress::PendingStep;
-use super::recorder::{Recorder, Unkept};
+use super::recorder::{JournalFailed, Recorder};
 use super::state::{AgentState, AgentStep, AgentStepType, StopReason};
 use crate::clock::Timestamp;
 use crate::ids::{ExecutionId, IdSource, MessageId, StepId};
@@ -86,7 +86,8 @@ impl AgentLoop {
         }
     }
 
-    /// Has the execution recorded, so that another process can go on with it. The driver must have the same recorder.
+    /// Has the execution recorded, so that another process can go on with it. The driver must have
+    /// the same recorder.
     #[must_use]
     pub fn with_journal(self, journal: Arc<Recorder>) -> Self {
         let journal = Some(journal);
@@ -100,10 +101,11 @@ impl AgentLoop {
         Self { inbox, ..self }
     }
 
-    /// Runs one execution on the input and returns the state at its end: completed, stopped or failed. One that is recorded and paused
-    /// returns the state with its execution still active.
+    /// Runs one execution on the input and returns the state at its end: completed, stopped or
+    /// failed. One that is recorded and paused returns the state with its execution still active.
     ///
-    /// Whatever fails is in the state; nothing that was produced is lost. An execution whose future is dropped is told as ended.
+    /// Failures are recorded in the state; no output is lost. An execution whose future
+    /// is dropped is reported as ended.
     pub async fn run(&self, state: AgentState, input: Vec<Message>) -> AgentState {
         let execution_id = ExecutionId::generate(&*self.ids);
         let state = state.start_execution(execution_id, self.now());
@@ -113,11 +115,13 @@ impl AgentLoop {
         self.run_to_end(state, is_over, ending).await
     }
 
-    /// Goes on with an execution after its last completed step, or in the pending one, under its own id and with what it has spent and done
-    /// already. One that has ended, or never begun, is returned as it is.
+    /// Continues an execution after its last completed step, or in the pending one, under its own
+    /// id and with what it has spent and done already. One that has ended, or never begun, is
+    /// returned as it is.
     ///
-    /// The control of the loop's parts must have been told what is spent: see [`super::ExecutionControl::with_spent`] and
-    /// [`super::Progress::spent`]. The recorder must have begun with the same state.
+    /// The control of the loop's parts must know what is spent: see
+    /// [`super::ExecutionControl::with_spent`] and [`super::Progress::spent`]. The recorder must
+    /// have begun with the same state.
     pub async fn resume(&self, state: AgentState, pending: Option<PendingStep>) -> AgentState {
         if !state.has_active_execution() {
             return state;
@@ -150,9 +154,9 @@ impl AgentLoop {
         self.end(state, ending).await
     }
 
-    /// Ends the execution. One that is not kept any more has no further effect, so no hook hears of its end.
+    /// Ends the execution. After a journal failure it has no further effect, so no hook is called.
     async fn end(&self, state: AgentState, ending: Ending) -> AgentState {
-        let state = if self.is_unkept() {
+        let state = if self.has_journal_failed() {
             state
         } else {
             let state = self.call_hooks(HookPoint::OnStop, state).await;
@@ -161,7 +165,7 @@ impl AgentLoop {
         let state = state.with_execution_ended(self.now());
         ending.end(&state);
         let state = self.recorded(state).await;
-        if self.is_unkept() {
+        if self.has_journal_failed() {
             return state.with_execution_ended(self.now());
         }
         state
@@ -201,11 +205,11 @@ impl AgentLoop {
             .call_hooks(HookPoint::BeforeStep, state.with_step_started(started_at))
             .await;
         if is_stopped(&state) {
-            self.tell_decision(step_number, &state);
+            self.emit_decision(step_number, &state);
             return state;
         }
-        let state = self.with_mail(state).await;
-        if self.is_unkept() {
+        let state = self.with_inbox_messages(state).await;
+        if self.has_journal_failed() {
             return state;
         }
         let state = self.driver.step(state.with_step_granted(started_at), step_id).await;
@@ -214,28 +218,29 @@ impl AgentLoop {
 
     /// Archives the step that the driver has made.
     async fn end_step(&self, state: AgentState, step_number: usize) -> AgentState {
-        let state = if self.is_unkept() {
+        let state = if self.has_journal_failed() {
             state
         } else {
             let state = self.call_error_hooks(state).await;
             let state = self.call_hooks(HookPoint::AfterStep, state).await;
-            self.within_budget(self.with_step_for_mail(state))
+            self.within_budget(self.with_step_for_inbox(state))
         };
         if let Some(step) = state.current_step() {
             self.control.record().add(step);
         }
         let state = state.with_step_recorded(self.now());
-        self.tell_step(step_number, &state);
-        self.tell_decision(step_number, &state);
+        self.emit_step(step_number, &state);
+        self.emit_decision(step_number, &state);
         self.recorded(state).await
     }
 
-    /// Adds the messages that wait to the conversation. They are told of once they are kept.
-    async fn with_mail(&self, state: AgentState) -> AgentState {
+    /// Adds the waiting messages to the conversation. Their events are emitted once they are
+    /// persisted.
+    async fn with_inbox_messages(&self, state: AgentState) -> AgentState {
         let Some(inbox) = self.inbox.as_ref().filter(|inbox| !inbox.is_empty()) else {
             return state;
         };
-        // A provider that has paused wants its own answer back, and nothing after it.
+        // A provider that has paused wants its own message back, and nothing after it.
         if state.last_step().is_some_and(AgentStep::is_paused) {
             return state;
         }
@@ -244,12 +249,12 @@ impl AgentLoop {
         // Another process may have added a message, and not have come to telling of it.
         let is_new = |message: &Message| !state.store().history().iter().any(|other| other.id == message.id);
         let new: Vec<Message> = messages.into_iter().filter(is_new).collect();
-        // Whoever goes on from here must answer them.
+        // The next run must answer them.
         let state = state
             .with_input(new, self.now())
             .with_continuation_requested(self.now());
         let state = self.recorded(state).await;
-        if self.is_unkept() {
+        if self.has_journal_failed() {
             return state;
         }
         let step_number = state.step_count() + 1;
@@ -262,10 +267,11 @@ impl AgentLoop {
         state
     }
 
-    /// Asks for one more step where a message waits, this step would be the last one, and the budget allows another.
-    fn with_step_for_mail(&self, state: AgentState) -> AgentState {
-        let has_mail = self.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty());
-        if !has_mail || !state.should_stop() || self.control.called_off().is_some() {
+    /// Asks for one more step where a message waits, this step would be the last one, and the
+    /// budget allows another.
+    fn with_step_for_inbox(&self, state: AgentState) -> AgentState {
+        let has_messages = self.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty());
+        if !has_messages || !state.should_stop() || self.control.called_off().is_some() {
             return state;
         }
         if self.control.limits_after_step(&state).next().is_some() {
@@ -274,8 +280,9 @@ impl AgentLoop {
         state.with_continuation_requested(self.now())
     }
 
-    /// Stops after a final response where somebody wants another step and the budget allows none. The guard before that step would stop
-    /// as well, but by then the response would be marked as a trace.
+    /// Stops after a final response where somebody wants another step and the budget allows none.
+    /// The guard before that step would stop too, but by then the response would be marked as a
+    /// trace.
     fn within_budget(&self, state: AgentState) -> AgentState {
         let step_type = state.current_step().map(AgentStep::step_type);
         if step_type != Some(AgentStepType::FinalResponse) || state.should_stop() {
@@ -285,20 +292,20 @@ impl AgentLoop {
         signals.fold(state, |state, signal| state.with_stop_signal(signal, self.now()))
     }
 
-    /// Records where the execution stands. One that can't be kept must end.
+    /// Persists the state of the execution. It must end if that fails.
     async fn recorded(&self, state: AgentState) -> AgentState {
         let Some(journal) = self.journal.as_ref().filter(|journal| journal.failure().is_none()) else {
             return state;
         };
         journal.reached(&state);
-        match journal.keep().await {
+        match journal.flush().await {
             Ok(()) => state,
-            Err(Unkept) => Unkept::in_state(state, self.now()),
+            Err(JournalFailed) => JournalFailed::in_state(state, self.now()),
         }
     }
 
-    /// Tells whether the journal keeps nothing more: nothing may have an effect then.
-    fn is_unkept(&self) -> bool {
+    /// Returns whether the journal has failed. Then nothing may have an effect.
+    fn has_journal_failed(&self) -> bool {
         self.journal.as_ref().is_some_and(|journal| journal.failure().is_some())
     }
 
@@ -327,14 +334,14 @@ impl AgentLoop {
         }
     }
 
-    fn tell_step(&self, step_number: usize, state: &AgentState) {
+    fn emit_step(&self, step_number: usize, state: &AgentState) {
         let recorded = state.execution().and_then(|execution| execution.step_executions.last());
         if let Some(recorded) = recorded {
             self.events.step_recorded(step_number, recorded);
         }
     }
 
-    fn tell_decision(&self, step_number: usize, state: &AgentState) {
+    fn emit_decision(&self, step_number: usize, state: &AgentState) {
         let stops = state.should_stop();
         let signal = state.stop_signal().filter(|_| stops);
         self.events.emit(AgentEvent::ContinuationEvaluated {
@@ -352,7 +359,8 @@ impl AgentLoop {
     }
 }
 
-/// Tells whether a signal forbids the next step. Unlike [`AgentState::should_stop`] it does not ask for tool calls.
+/// Returns whether a signal forbids the next step. Unlike [`AgentState::should_stop`] it ignores
+/// requested tool calls.
 fn is_stopped(state: &AgentState) -> bool {
     state
         .execution()

@@ -36,13 +36,14 @@ pub enum AnswerShapeError {
         /// The name.
         name: String,
     },
-    /// The schema is none, or describes no object, which providers demand.
+    /// The schema is invalid, or describes no object, which providers demand.
     #[error(transparent)]
     Schema(#[from] SchemaError),
 }
 
 impl AnswerShape {
-    /// Makes the shape that the format demands. With a schema it may take a noticeable part of a second.
+    /// Makes the shape that the format demands. Compiling a schema may take a noticeable part of a
+    /// second.
     pub fn of(format: &ResponseFormat) -> Result<Self, AnswerShapeError> {
         let demand = match format {
             ResponseFormat::Text => Demand::Words,
@@ -55,7 +56,7 @@ impl AnswerShape {
         Ok(Self { demand })
     }
 
-    /// Checks all that can be told of a format without compiling its schema.
+    /// Checks a format without compiling its schema.
     pub fn check_size(format: &ResponseFormat) -> Result<(), AnswerShapeError> {
         if let ResponseFormat::JsonSchema { name, schema, .. } = format {
             check_name(name)?;
@@ -64,17 +65,19 @@ impl AnswerShape {
         Ok(())
     }
 
-    /// Tells whether plain words are wanted.
+    /// Returns whether plain text is wanted.
     pub fn is_words(&self) -> bool {
         matches!(self.demand, Demand::Words)
     }
 
-    /// Tells whether answers are checked by a schema, which may take a noticeable part of a second.
+    /// Returns whether completions are checked by a schema, which may take a noticeable part of a
+    /// second.
     pub fn has_schema(&self) -> bool {
         matches!(self.demand, Demand::Schema(_))
     }
 
-    /// Reads an answer: no value where words are wanted, or else its value, or what does not fit, in words for the model.
+    /// Reads a completion: no value for plain text, else its value, or an error message for the
+    /// model.
     pub fn read(&self, answer: &str) -> Result<Option<Value>, String> {
         if self.is_words() {
             return Ok(None);
@@ -89,7 +92,8 @@ impl AnswerShape {
     }
 }
 
-/// Makes the shapes of an execution, off the async workers, and each once: hooks may change the format between two steps.
+/// Makes the shapes of an execution, off the async workers. Hooks may change the format between two
+/// steps, so the last one is cached.
 #[derive(Debug, Default)]
 pub struct AnswerShapes {
     last: Mutex<Option<(ResponseFormat, Arc<AnswerShape>)>>,
@@ -136,7 +140,7 @@ fn check_name(name: &str) -> Result<(), AnswerShapeError> {
     Err(AnswerShapeError::Name { name: name.to_owned() })
 }
 
-/// Returns what stands within a fence around the whole text, or else the text.
+/// Returns the text without a fence around it.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let inside = text.strip_prefix(FENCE).and_then(|rest| rest.strip_suffix(FENCE));
@@ -231,7 +235,7 @@ mod tests {
                 turns += 1;
             }
         };
-        // On the only thread of this runtime, the others would have no turn if the shape were compiled there.
+        // Compiling the shape on the only thread of this runtime would block the others.
         let shape = tokio::select! {
             biased;
             shape = shapes.shape(&tenant, &slow) => shape.unwrap(),

@@ -10,7 +10,8 @@ use crate::message::ToolCall;
 /// Separates these hashes from all others.
 const DOMAIN: &str = "agent-runtime 2026-11 key of a tool call";
 
-/// What the keys of an execution's calls are derived from: its run or, below another agent, the call that it works on.
+/// What the keys of an execution's calls are derived from: its run or, below another agent, the
+/// call that it works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSeed(String);
 
@@ -25,9 +26,11 @@ impl CallSeed {
         Self(key.into())
     }
 
-    /// Returns the key of a call as the model wrote it: 64 hexadecimal digits. Steps count from 1, places among the calls of a step from 0.
+    /// Returns the key of a call as the model wrote it: 64 hexadecimal digits. Steps count from 1,
+    /// calls of a step from 0.
     ///
-    /// What hooks make of the arguments is left out: it may differ each time, and the call is the same.
+    /// What hooks make of the arguments is left out: it may differ each time, and the call is the
+    /// same.
     pub fn key(&self, step_number: usize, place: usize, call: &ToolCall) -> String {
         let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
         let numbers = [step_number.to_string(), place.to_string()];

@@ -34,20 +34,22 @@ const RECORD: &str = "record";
 const CANCELLATION: &str = "cancellation";
 /// Names the caller's wish for an early end as the source of stop signals.
 const STOP: &str = "stop";
-/// Tokens by which the estimate of an answer may exceed what is left: a short answer can be of long words alone.
+/// Tokens by which the estimate of a completion may exceed the rest of the budget, since a short
+/// text may have long words only.
 const OVERRUN_SLACK: u64 = 8;
 
 /// What an execution has spent.
 #[derive(Debug, Clone, Copy)]
 struct SpentUsage {
     all: Usage,
-    /// The part that earlier attempts have spent and nothing goes on with.
+    /// The part of lost attempts, which nothing continues.
     lost: Usage,
 }
 
 /// Bounds one execution. Its guards read it between steps, its driver during them.
 ///
-/// The control of a subagent has its parent's above it: what it spends is spent of both, and the tighter one binds.
+/// The control of a subagent has its parent's above it: what it spends is spent of both, and the
+/// tighter one binds.
 #[derive(Debug)]
 pub struct ExecutionControl {
     budget: ExecutionBudget,
@@ -90,20 +92,22 @@ impl ExecutionControl {
         Self { record, ..self }
     }
 
-    /// Listens to a token that is cancelled when the caller wants the execution to end with what it has.
+    /// Listens to a token that is cancelled when the caller wants the execution to end with what it
+    /// has.
     #[must_use]
     pub fn with_stop(self, stop: CancellationToken) -> Self {
         Self { stop, ..self }
     }
 
-    /// Listens to a token that is cancelled when another process shall go on with the execution. Only a loop with a journal obeys, before
-    /// a step.
+    /// Takes a token that is cancelled to hand the execution over to another process. Only a loop
+    /// with a journal obeys, before a step.
     #[must_use]
     pub fn with_pause(self, pause: CancellationToken) -> Self {
         Self { pause, ..self }
     }
 
-    /// Counts what earlier attempts have spent as spent: with `reached` the execution goes on, `lost` is the rest.
+    /// Counts what earlier attempts have spent: `reached` belongs to the resumed execution, `lost`
+    /// is the rest.
     #[must_use]
     pub fn with_spent(self, reached: Usage, lost: Usage) -> Self {
         let all = reached + lost;
@@ -119,8 +123,8 @@ impl ExecutionControl {
         Self { began_at, ..self }
     }
 
-    /// Bounds an execution on behalf of this one; `until` is when this one's time is spent. It is cancelled and stopped with this one, and
-    /// never paused: it is a part of this one's step.
+    /// Bounds an execution on behalf of this one; `until` is when this one's time is spent. It is
+    /// cancelled and stopped with this one, and never paused: it is a part of this one's step.
     #[must_use]
     pub fn for_subagent(self: &Arc<Self>, budget: ExecutionBudget, until: Option<Timestamp>) -> Self {
         let of_parent = ExecutionBudget {
@@ -141,7 +145,7 @@ impl ExecutionControl {
         }
     }
 
-    /// Tells the time.
+    /// Returns the clock.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
@@ -156,12 +160,13 @@ impl ExecutionControl {
         &self.cancellation
     }
 
-    /// Returns the token that is cancelled when the caller wants the execution to end with what it has.
+    /// Returns the token that is cancelled when the caller wants the execution to end with what it
+    /// has.
     pub fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Tells whether another process shall go on with the execution.
+    /// Returns whether the execution is to be handed over.
     pub fn is_paused(&self) -> bool {
         self.pause.is_cancelled()
     }
@@ -171,8 +176,8 @@ impl ExecutionControl {
         self.count(|spent| spent.all = spent.all + usage);
     }
 
-    /// Counts what an earlier attempt has spent on an execution that goes on, here and in the executions above. What was counted as lost
-    /// is so no longer, and not counted twice.
+    /// Counts what an earlier attempt has spent on a resumed execution, here and in the executions
+    /// above. What was counted as lost is so no longer, and not counted twice.
     pub fn resume(&self, usage: Usage) {
         self.count(|spent| {
             spent.all = spent.all + usage.since(spent.lost);
@@ -191,17 +196,17 @@ impl ExecutionControl {
         self.spent_mut().all
     }
 
-    /// Returns what earlier attempts have spent and nothing goes on with.
+    /// Returns what lost attempts have spent.
     pub fn lost(&self) -> Usage {
         self.spent_mut().lost
     }
 
-    /// Tells whether what models cost is limited.
+    /// Returns whether what models cost is limited.
     pub fn limits_cost(&self) -> bool {
         self.budget.max_cost.is_some() || self.parent.as_ref().is_some_and(|parent| parent.limits_cost())
     }
 
-    /// Tells whether tokens or what models cost are limited.
+    /// Returns whether tokens or what models cost are limited.
     pub fn limits_usage(&self) -> bool {
         let is_limited = self.budget.max_tokens.is_some() || self.budget.max_cost.is_some();
         is_limited || self.parent.as_ref().is_some_and(|parent| parent.limits_usage())
@@ -263,12 +268,13 @@ impl ExecutionControl {
         Some(signal.binding())
     }
 
-    /// Tells whether the step in progress is the last that the budget of steps allows.
+    /// Returns whether the step in progress is the last that the budget of steps allows.
     pub fn is_last_step(&self, state: &AgentState) -> bool {
         self.steps_limit(state.step_count() + 1).is_some()
     }
 
-    /// Returns the signal of the limit on tokens or cost that is reached once `pending` is spent as well, if one is.
+    /// Returns the signal of the limit on tokens or cost that is reached once `pending` is also
+    /// spent, if any.
     pub fn usage_limit(&self, pending: Usage) -> Option<StopSignal> {
         let usage = self.spent() + pending;
         let tokens = self.budget.max_tokens.filter(|max| usage.total_tokens >= *max);
@@ -306,7 +312,8 @@ impl ExecutionControl {
         [seconds, self.budget.deadline].into_iter().flatten().min()
     }
 
-    /// Waits until the execution is cancelled or stopped or its time is spent, and returns the signal that says so.
+    /// Waits until the execution is cancelled or stopped or its time is spent, and returns the
+    /// signal for it.
     pub async fn interrupted(&self, time_limit: Option<Timestamp>) -> StopSignal {
         tokio::select! {
             biased;
@@ -316,8 +323,8 @@ impl ExecutionControl {
         }
     }
 
-    /// Waits as [`Self::interrupted`] does and then for a grace, which the first to ask for it begins: whoever asks later, however often,
-    /// has what is left of it.
+    /// Waits as [`Self::interrupted`] does and then for a grace period. The first caller starts it:
+    /// a later one has what is left of it.
     pub async fn interrupted_for(&self, time_limit: Option<Timestamp>, grace: Duration) -> StopSignal {
         let signal = self.interrupted(time_limit).await;
         let end = *self.grace_began_at.get_or_init(Instant::now) + grace;
@@ -327,14 +334,14 @@ impl ExecutionControl {
         signal
     }
 
-    /// Waits until the execution is cancelled, and returns the signal that says so.
+    /// Waits until the execution is cancelled, and returns the signal for it.
     pub async fn cancelled(&self) -> StopSignal {
         self.cancellation.cancelled().await;
         cancelled()
     }
 
-    /// Returns what bounds the next answer once `pending` is spent as well: the budget of tokens or cost that leaves the fewest tokens, here
-    /// or above.
+    /// Returns the limit of the next completion once `pending` is also spent: the budget of tokens
+    /// or cost that leaves the fewest tokens, here or above.
     pub fn answer_limit(&self, pending: Usage, price: Option<&Price>) -> Option<AnswerLimit> {
         let usage = self.spent() + pending;
         let by_tokens = self.budget.max_tokens.map(|max| AnswerLimit {
@@ -365,7 +372,8 @@ impl ExecutionControl {
         Some(self.time_spent(Some(until)))
     }
 
-    /// Returns the signal of the time that is spent then: at the deadline, or else after the seconds.
+    /// Returns the signal of the time that is spent then: at the deadline, or else after the
+    /// seconds.
     fn time_spent(&self, until: Option<Timestamp>) -> StopSignal {
         let deadline = self
             .budget
@@ -382,7 +390,8 @@ impl ExecutionControl {
         let Some(until) = time_limit else {
             return std::future::pending().await;
         };
-        // A sleep of no time ends at the next tick of the timer, and something else may be done before.
+        // A sleep of no time ends at the next tick of the timer, and something else may be done
+        // before.
         if let Ok(left) = (until - self.clock.now()).to_std()
             && !left.is_zero()
         {
@@ -403,10 +412,10 @@ impl SpentUsage {
     };
 }
 
-/// What bounds one answer.
+/// The limit of one completion.
 #[derive(Debug, Clone)]
 pub struct AnswerLimit {
-    /// The most tokens that the answer may have.
+    /// The most tokens that the completion may have.
     pub tokens: u64,
     /// The limit of the budget that leaves no more.
     name: &'static str,
@@ -414,19 +423,19 @@ pub struct AnswerLimit {
 }
 
 impl AnswerLimit {
-    /// Returns the signal for a request of at least so many tokens that leaves nothing for an answer.
+    /// Returns the signal for a request that leaves no tokens for a completion.
     pub fn refusal(&self, input_tokens: u64) -> Option<StopSignal> {
         let message = format!("too little is left for a request of at least {input_tokens} tokens and its answer");
         let signal = || limit(StopReason::TokenLimitReached, self.name, self.value.clone(), &message).binding();
         (self.tokens == 0).then(signal)
     }
 
-    /// Tells whether an answer that can't be of fewer tokens is beyond the limit.
+    /// Returns whether a completion of at least so many tokens is beyond the limit.
     pub fn is_overrun(&self, least: u64) -> bool {
         least > self.tokens.saturating_add(OVERRUN_SLACK)
     }
 
-    /// Returns the signal for an answer that overran the limit.
+    /// Returns the signal for a completion beyond the limit.
     pub fn overrun(&self) -> StopSignal {
         let message = "the answer overran the tokens that were left";
         limit(StopReason::TokenLimitReached, self.name, self.value.clone(), message).binding()
@@ -463,7 +472,8 @@ mod tests {
 
     #[test]
     fn what_is_gone_on_with_is_lost_no_longer_and_spent_once() {
-        // What was persisted may lack what an execution below knows of, and may have what nothing goes on with.
+        // The persisted amount may lack recent spending of executions below, and may include lost
+        // attempts.
         for (persisted, below, spent, lost) in [
             (60, vec![60], 60, 0),
             (60, vec![20, 30], 60, 10),

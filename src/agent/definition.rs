@@ -17,7 +17,8 @@ use crate::model_ref::{ModelRef, ResponseFormat};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentDefinition {
-    /// Names the agent: 1 to 64 letters, digits, `-`, `_` and `.`, but neither `.` nor `..`. A request may leave it to its path.
+    /// Names the agent: 1 to 64 letters, digits, `-`, `_` and `.`, but neither `.` nor `..`. A
+    /// request may leave it to its path.
     #[serde(default)]
     #[schema(pattern = "^((?!\\.{1,2}$)[A-Za-z0-9._-]{1,64})?$")]
     pub name: String,
@@ -30,44 +31,48 @@ pub struct AgentDefinition {
     /// Makes the steps.
     #[serde(default)]
     pub driver: DriverKind,
-    /// The steps of the scripted driver, which no other takes. Every execution begins with the first.
+    /// The steps of the scripted driver, which no other takes. Every execution begins with the
+    /// first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub script: Vec<ScriptStep>,
     /// The model; either this or `models` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
-    /// The models, the preferred one first: a later one is asked when those before it fail before they have said anything.
+    /// The models, the preferred one first: a later one is used when those before it fail before
+    /// any output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelRef>,
-    /// How the model shall answer.
+    /// Model parameters.
     #[serde(default, skip_serializing_if = "ModelParameters::is_empty")]
     pub parameters: ModelParameters,
     /// Names of the tools that it may call.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Tools that a provider executes itself, such as a search of the web: for each provider that models of the agent belong to, a list
-    /// in the provider's own format. A model of another provider is not offered them.
+    /// Tools that a provider executes itself, such as a search of the web: for each provider that
+    /// models of the agent belong to, a list in the provider's own format. A model of another
+    /// provider is not offered them.
     #[serde(default, skip_serializing_if = "ProviderTools::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, Vec<Object>>)]
     pub provider_tools: ProviderTools,
-    /// Whether the calls of one answer work at the same time; otherwise each ends before the next begins.
+    /// Whether the calls of one completion are executed at the same time; otherwise one after the
+    /// other.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub parallel_tool_calls: bool,
     /// Other agents that it may have work for it, each as a tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 32)]
     pub subagents: Vec<SubagentConfig>,
-    /// The most levels of agents below it, whatever theirs allow; 0 to 8.
+    /// The most levels of agents below it, even if theirs allow more; 0 to 8.
     #[serde(default = "max_depth", skip_serializing_if = "is_max_depth")]
     #[schema(maximum = 8)]
     pub max_depth: u32,
     /// Limits of each execution.
     #[serde(default)]
     pub budget: ExecutionBudget,
-    /// The shape of final answers.
+    /// The format of final completions.
     #[serde(default)]
     pub response_format: ResponseFormat,
-    /// How often the model may correct an answer that does not fit its shape.
+    /// How often the model may correct a completion that does not fit its format.
     #[serde(default = "max_corrections", skip_serializing_if = "is_max_corrections")]
     pub max_corrections: u32,
     /// Chooses the messages of the history that go to the model.
@@ -83,10 +88,10 @@ pub struct AgentDefinition {
     /// What errors do to an execution: the name of a preset, or a decision for each kind of error.
     #[serde(default)]
     pub error_policy: ErrorPolicy,
-    /// How much of its runs outlives their worker, unless a request says otherwise.
+    /// The durability of its runs, unless a request overrides it.
     #[serde(default, skip_serializing_if = "DurabilityChoice::is_auto")]
     pub durability: DurabilityChoice,
-    /// Who hears how its runs end, unless a request says otherwise.
+    /// The webhook for the ends of its runs, unless a request overrides it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<RunWebhook>,
     /// Key-value pairs that every session of the agent begins with.
@@ -101,7 +106,8 @@ pub enum DriverKind {
     /// The model asks for tools by the provider's own tool calls.
     #[default]
     ToolCalling,
-    /// The model, which need not know tools, answers with one decision at a time, and reads what tools answer as words.
+    /// For models without tool calls: the model writes one decision at a time, and reads results of
+    /// tools as text.
     React,
     /// No model: the steps of `script` are played.
     Scripted,
@@ -121,13 +127,13 @@ pub struct HookConfig {
     pub config: Object,
 }
 
-/// The levels of agents below an agent whose definition does not say.
+/// The default levels of agents below an agent.
 const MAX_DEPTH: u32 = 3;
 /// The most tools of one provider.
 const MAX_PROVIDER_TOOLS: usize = 32;
 /// The most hooks.
 const MAX_HOOKS: usize = 32;
-/// The corrections of an answer where the definition does not say.
+/// The default number of corrections of a completion.
 const MAX_CORRECTIONS: u32 = 2;
 
 fn yes() -> bool {
@@ -170,7 +176,8 @@ impl AgentDefinition {
         self.model.iter().chain(&self.models)
     }
 
-    /// Checks that there is a script for the driver that plays one, and for no other; says what is wrong.
+    /// Checks that there is a script for the scripted driver, and for no other. The error says what
+    /// is wrong.
     pub fn check_script(&self) -> Result<(), String> {
         match (self.driver, self.script.is_empty()) {
             (DriverKind::Scripted, true) => Err("the scripted driver needs at least one step".to_owned()),
@@ -186,7 +193,7 @@ impl AgentDefinition {
         }
     }
 
-    /// Checks that the model can be told which tools to call; says what is wrong.
+    /// Checks that the driver supports the tool choice. The error says what is wrong.
     pub fn check_tool_choice(&self) -> Result<(), String> {
         self.check_tool_choice_of(&self.parameters, &self.tools)
     }
@@ -210,7 +217,8 @@ impl AgentDefinition {
         }
     }
 
-    /// Checks the tools of providers, but not whether there are such providers; says what is wrong.
+    /// Checks the tools of providers, but not whether the providers exist. The error says what is
+    /// wrong.
     pub fn check_provider_tools(&self) -> Result<(), String> {
         for (provider, tools) in &self.provider_tools {
             if tools.len() > MAX_PROVIDER_TOOLS {
@@ -229,7 +237,7 @@ impl AgentDefinition {
         Ok(())
     }
 
-    /// Checks how many hooks there are, but not what they are; says what is wrong.
+    /// Checks the number of hooks, but not their configuration. The error says what is wrong.
     pub fn check_hook_count(&self) -> Result<(), String> {
         if self.hooks.len() > MAX_HOOKS {
             return Err(format!("the most are {MAX_HOOKS}"));
@@ -237,7 +245,7 @@ impl AgentDefinition {
         Ok(())
     }
 
-    /// Tells whether the text can name an agent.
+    /// Returns whether the text can name an agent.
     pub fn is_valid_name(name: &str) -> bool {
         let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
         // Clients take the last two for steps along the path, also when they are escaped.

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is kept of a run that its worker did not end.
+/// What is persisted of a run during its execution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// The session that it continues: another worker begins it anew.
     #[default]
     Session,
-    /// Each completed step and each tool call: another worker goes on after them.
+    /// Each completed step and each tool call: another worker continues after them.
     Step,
 }
 
@@ -27,17 +27,18 @@ impl Durability {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DurabilityChoice {
-    /// `step` for a run of the queue whose tools may not all be called again, `session` for every other one.
+    /// `step` for a run of the queue whose tools may not all be called again, `session` for every
+    /// other one.
     #[default]
     Auto,
     /// The session that it continues: another worker begins it anew.
     Session,
-    /// Each completed step and each tool call: another worker goes on after them.
+    /// Each completed step and each tool call: another worker continues after them.
     Step,
 }
 
 impl DurabilityChoice {
-    /// Tells whether nobody has chosen.
+    /// Returns whether it is the default.
     pub fn is_auto(&self) -> bool {
         *self == Self::Auto
     }

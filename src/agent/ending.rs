@@ -9,17 +9,17 @@ use super::state::{AgentState, ExecutionState, ExecutionStatus, StopReason};
 use crate::clock::Clock;
 use crate::json::Object;
 
-/// Tells of an execution's end exactly once.
+/// Emits the end of an execution exactly once.
 #[derive(Debug)]
 pub(super) struct Ending {
     events: Arc<dyn EventSink>,
     clock: Arc<dyn Clock>,
-    /// The execution as far as it is known; none once its end is told.
+    /// The last known state of the execution; none once its end is emitted.
     execution: Option<ExecutionState>,
 }
 
 impl Ending {
-    /// Tells that the execution begins.
+    /// Emits the beginning of the execution.
     pub(super) fn begin(events: Arc<dyn EventSink>, clock: Arc<dyn Clock>, state: &AgentState) -> Self {
         if let Some(execution) = state.execution() {
             events.emit(AgentEvent::ExecutionStarted {
@@ -32,7 +32,7 @@ impl Ending {
         Self::resume(events, clock, state)
     }
 
-    /// Goes on with an execution of whose beginning another process has told.
+    /// Continues an execution whose beginning another process has emitted.
     pub(super) fn resume(events: Arc<dyn EventSink>, clock: Arc<dyn Clock>, state: &AgentState) -> Self {
         Self {
             events,
@@ -41,7 +41,7 @@ impl Ending {
         }
     }
 
-    /// Tells nothing: another process goes on with the execution.
+    /// Emits nothing: another process continues the execution.
     pub(super) fn hand_over(mut self) {
         self.execution = None;
     }
@@ -51,7 +51,7 @@ impl Ending {
         self.execution = state.execution().cloned();
     }
 
-    /// Tells how the execution ended.
+    /// Emits how the execution ended.
     pub(super) fn end(mut self, state: &AgentState) {
         self.execution = None;
         let Some(execution) = state.execution() else { return };

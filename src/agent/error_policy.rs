@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state::{AgentStep, ErrorKind};
 
-/// The most steps in a row that may fail, unless a policy says otherwise.
+/// The most consecutive failed steps, unless a policy overrides it.
 const MAX_CONSECUTIVE: u32 = 3;
 /// The same for the preset that tries everything again.
 const MAX_CONSECUTIVE_OF_ALL: u32 = 5;
@@ -28,18 +28,19 @@ pub enum ErrorPolicy {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorPolicyPreset {
-    /// The model reads the errors of tools and goes on; any other error ends the execution.
+    /// The model reads the errors of tools and continues; any other error ends the execution.
     #[default]
     IgnoreToolErrors,
     /// As above, until three steps in a row failed.
     RetryToolErrors,
     /// The first error ends the execution.
     StopOnAnyError,
-    /// The execution goes on after every error, until five steps in a row failed.
+    /// The execution continues after every error, until five consecutive steps have failed.
     RetryAll,
 }
 
-/// What happens on each kind of error. An error of a tool call is of kind `tool`, however the call failed.
+/// What happens on each kind of error. An error of a tool call is of kind `tool`, however the call
+/// failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ErrorHandling {
@@ -47,7 +48,7 @@ pub struct ErrorHandling {
     pub tool: ErrorDecision,
     /// A model call failed.
     pub model: ErrorDecision,
-    /// An answer or a prompt does not fit.
+    /// A completion or a prompt is invalid.
     pub validation: ErrorDecision,
     /// The provider allows no more requests for now.
     pub rate_limit: ErrorDecision,
@@ -55,20 +56,22 @@ pub struct ErrorHandling {
     pub timeout: ErrorDecision,
     /// Anything else.
     pub unknown: ErrorDecision,
-    /// The number of failed steps in a row that ends the execution, at least 1. Ignored errors don't count.
+    /// The number of failed steps in a row that ends the execution, at least 1. Ignored errors
+    /// don't count.
     #[schema(minimum = 1)]
     pub max_consecutive: u32,
 }
 
-/// What happens on an error. Of several errors of a step the first decision of this list that applies is taken.
+/// What happens on an error. Of several errors of a step the first decision of this list that
+/// applies is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorDecision {
     /// The execution ends.
     Stop,
-    /// The execution goes on with another step, until too many failed in a row.
+    /// The execution continues with another step, until too many have failed in a row.
     Retry,
-    /// The execution goes on.
+    /// The execution continues.
     Ignore,
 }
 

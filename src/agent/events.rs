@@ -28,7 +28,7 @@ pub trait EventSink: Send + Sync + fmt::Debug {
     }
 }
 
-/// Whether the loop goes on after a step.
+/// Whether the loop continues after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContinuationDecision {
@@ -46,7 +46,7 @@ pub enum StatePart {
     Metadata,
     /// The instructions above the conversation.
     SystemPrompt,
-    /// The shape of final answers.
+    /// The format of final completions.
     ResponseFormat,
     /// The messages of the history: some were added.
     Messages,
@@ -56,7 +56,7 @@ pub enum StatePart {
 
 /// Something that happened. Steps are numbered from 1.
 ///
-/// Most events are a few words that a model says, so what is large and seldom there has a box of its own.
+/// Most events are small deltas, so large and rare fields are boxed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "type", content = "data")]
 pub enum AgentEvent {
@@ -105,11 +105,11 @@ pub enum AgentEvent {
         message_count: usize,
         /// The number of tools that it may ask for.
         tool_count: usize,
-        /// The most tokens that it may answer with.
+        /// The most output tokens.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_output_tokens: Option<u64>,
     },
-    /// A model's answer ended: complete, cut or failed.
+    /// A completion ended: complete, cut or failed.
     #[serde(rename = "model.responded")]
     ModelResponded {
         /// The step's number.
@@ -118,7 +118,7 @@ pub enum AgentEvent {
         request_id: ModelRequestId,
         /// The model.
         model: ModelRef,
-        /// Why it ended; none when there was no answer.
+        /// Why it ended; none when there was no completion.
         #[schema(value_type = Option<String>)]
         finish_reason: Option<FinishReason>,
         /// What the request used.
@@ -129,7 +129,7 @@ pub enum AgentEvent {
         /// How long it took, in milliseconds.
         duration_ms: i64,
     },
-    /// The model says more words.
+    /// More text of the model.
     #[serde(rename = "message.delta")]
     MessageDelta {
         /// The step's number.
@@ -153,7 +153,7 @@ pub enum AgentEvent {
     ToolCallStarted {
         /// The step's number.
         step_number: usize,
-        /// The call's place among the calls of the step, from 0.
+        /// The index of the call in the step, from 0.
         index: usize,
         /// The call's id.
         call_id: String,
@@ -165,14 +165,14 @@ pub enum AgentEvent {
     ToolCallDelta {
         /// The step's number.
         step_number: usize,
-        /// The call's place among the calls of the step, from 0.
+        /// The index of the call in the step, from 0.
         index: usize,
         /// The call's id.
         call_id: String,
         /// A piece of the arguments' text.
         arguments: String,
     },
-    /// A tool answered or failed.
+    /// A tool call ended.
     #[serde(rename = "tool_call.completed")]
     ToolCallCompleted {
         /// The step's number.
@@ -187,7 +187,7 @@ pub enum AgentEvent {
         content: Vec<ContentPart>,
         /// Whether it is an error.
         is_error: bool,
-        /// Who answered, unless the tool did.
+        /// Who made the result, if not the tool.
         #[serde(default, skip_serializing_if = "ToolVerdict::is_executed")]
         verdict: ToolVerdict,
         /// How long the tool took, in milliseconds.
@@ -268,14 +268,14 @@ pub enum AgentEvent {
         step_number: usize,
         /// The summary.
         message_id: MessageId,
-        /// The index of the first message that it stands for.
+        /// The index of the first message that it covers.
         from: u64,
-        /// The index after the last message that it stands for.
+        /// The index after the last message that it covers.
         to: u64,
         /// What writing it used.
         usage: Box<Usage>,
     },
-    /// A hook could not do its work, and the execution goes on without it.
+    /// A hook failed, and the execution continues without it.
     #[serde(rename = "hook.warned")]
     HookWarned {
         /// The step's number.
@@ -294,7 +294,7 @@ pub enum AgentEvent {
         step_id: StepId,
         /// What it was.
         step_type: AgentStepType,
-        /// Why the model ended its answer.
+        /// Why the model ended its completion.
         #[schema(value_type = Option<String>)]
         finish_reason: Option<FinishReason>,
         /// What its model call used.
@@ -302,7 +302,7 @@ pub enum AgentEvent {
         /// How long it took, in milliseconds.
         duration_ms: i64,
     },
-    /// It is decided whether the loop goes on.
+    /// The loop has decided whether to continue.
     #[serde(rename = "continuation.evaluated")]
     ContinuationEvaluated {
         /// The step's number.
@@ -347,7 +347,7 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
-    /// Tells of a tool call that ended.
+    /// Makes the event of a tool call that ended.
     pub fn tool_call_completed(step_number: usize, execution: &ToolExecution) -> Self {
         Self::ToolCallCompleted {
             step_number,
@@ -361,7 +361,7 @@ impl AgentEvent {
         }
     }
 
-    /// Tells of a step that is archived.
+    /// Makes the event of a step that is archived.
     pub fn step_completed(step_number: usize, execution: &StepExecution) -> Self {
         Self::StepCompleted {
             step_number,

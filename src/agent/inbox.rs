@@ -9,6 +9,6 @@ pub trait Inbox: Send + Sync + fmt::Debug {
     /// Takes all messages that wait, oldest first.
     fn take(&self) -> Vec<Message>;
 
-    /// Tells whether no message waits.
+    /// Returns whether the inbox is empty.
     fn is_empty(&self) -> bool;
 }

@@ -35,25 +35,26 @@ use crate::clock::Timestamp;
 use crate::ids::{AgentId, SessionId};
 use crate::session::Hash;
 
-/// Keeps entries durably, in their order.
+/// Persists entries in their order.
 pub trait Journal: Send + Sync + fmt::Debug {
-    /// Keeps entries before the execution goes on: all of them or none.
+    /// Persists entries before the execution continues: all of them or none.
     fn append(&self, entries: Vec<JournalEntry>) -> BoxFuture<'_, Result<(), JournalError>>;
 }
 
 /// The journals of a run: one for each execution, in a scope of its own.
 pub trait Journals: Send + Sync + fmt::Debug {
-    /// Returns the journal of a scope. That of the run's own agent is the empty one; each subagent's is named by the key of its call.
+    /// Returns the journal of a scope. That of the run's own agent is the empty one; each
+    /// subagent's is named by the key of its call.
     fn scope(&self, scope: &str) -> Arc<dyn Journal>;
 
-    /// Returns what was kept in a scope before this process went on with the run, in its order; empty for one that is new.
+    /// Returns the entries of a scope from earlier attempts, in their order; empty for a new scope.
     fn entries(&self, scope: &str) -> Vec<JournalEntry>;
 }
 
-/// What is kept. Each entry follows on the one before, and costs what it adds.
+/// A persisted entry. It contains only what is new since the one before.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JournalEntry {
-    /// A subagent begins: the first entry of its scope, so that it goes on as what it was.
+    /// A subagent begins: the first entry of its scope, so that it is resumed as the same agent.
     SubagentBegun {
         /// The session that it makes.
         session_id: SessionId,
@@ -62,21 +63,22 @@ pub enum JournalEntry {
         /// The version of its definition.
         agent_version: Hash,
     },
-    /// The execution has its input, or has completed a step, or messages have joined it before one, or it has ended: what the state has
-    /// more than at the entry before.
+    /// The execution has its input, or has completed a step, or messages have joined it before one,
+    /// or it has ended: what the state has more than at the entry before.
     Reached(StateAddition),
     /// A model has asked for tools, and none of its calls has begun.
     Answered {
-        /// The step so far: the answer and its messages. It is not part of the state yet.
+        /// The step so far: the completion and its messages. It is not part of the state yet.
         step: Box<AgentStep>,
         /// When the step began.
         started_at: Timestamp,
         /// What the hooks since the entry before have changed in the state.
         addition: StateAddition,
     },
-    /// The hooks before a call have decided about it. Where there are none, the call is executed as the model wrote it.
+    /// The hooks before a call have decided about it. Where there are none, the call is executed as
+    /// the model wrote it.
     CallDecided {
-        /// Its place among the calls of the step, from 0.
+        /// The index of the call in the step, from 0.
         place: usize,
         /// The call as it is executed, and whether it is.
         tool_use: ToolUse,
@@ -85,12 +87,12 @@ pub enum JournalEntry {
     },
     /// A call begins.
     CallBegun {
-        /// Its place among the calls of the step, from 0.
+        /// The index of the call in the step, from 0.
         place: usize,
     },
     /// A call has ended, and the hooks have seen it.
     CallEnded {
-        /// Its place among the calls of the step, from 0.
+        /// The index of the call in the step, from 0.
         place: usize,
         /// How it ended.
         execution: Box<ToolExecution>,
@@ -99,13 +101,13 @@ pub enum JournalEntry {
     },
 }
 
-/// Why nothing more can be kept. The execution ends without a session of its own.
+/// Why the journal has failed. The execution ends without a session of its own.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Somebody else goes on with the execution.
+    /// Another process has taken the execution over.
     #[error("another worker has taken over")]
     Superseded,
-    /// The entries can't be kept.
-    #[error("the progress of the execution can't be kept")]
+    /// The entries can't be persisted.
+    #[error("the progress of the execution can't be persisted")]
     Failed(#[source] Box<dyn Error + Send + Sync>),
 }

@@ -20,7 +20,7 @@ pub struct Progress {
     pub pending: Option<PendingStep>,
 }
 
-/// A step whose model has answered, and not all of whose calls have ended.
+/// A step with a completion, and with calls that have not ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingStep {
     pub(super) step: AgentStep,
@@ -29,7 +29,7 @@ pub struct PendingStep {
     pub(super) calls: Vec<PendingCall>,
 }
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PendingCall {
     /// Nothing has happened.
@@ -53,7 +53,8 @@ pub(super) enum PendingCall {
 }
 
 impl Progress {
-    /// Follows the entries from the state that the execution began with; none when it has not come to its first step.
+    /// Follows the entries from the state that the execution began with; none when it has not come
+    /// to its first step.
     pub fn of(begun: AgentState, entries: impl IntoIterator<Item = JournalEntry>) -> Result<Option<Self>, AdditionGap> {
         let mut state = begun;
         let mut pending: Option<PendingStep> = None;
@@ -96,14 +97,14 @@ impl Progress {
         Ok(has_begun.then_some(Self { state, pending }))
     }
 
-    /// Returns what is spent, the answer and the calls of the pending step included.
+    /// Returns what is spent, including the completion and the calls of the pending step.
     pub fn spent(&self) -> Usage {
         let pending = self.pending.as_ref().map(PendingStep::usage);
         self.state.usage() + pending.unwrap_or_default()
     }
 
-    /// Iterates over the calls that have ended, those of the pending step last: the number of the step, the place among its calls, and how
-    /// it ended.
+    /// Iterates over the calls that have ended, those of the pending step last: the number of the
+    /// step, the index of the call, and how it ended.
     pub fn ended_calls(&self) -> impl Iterator<Item = (usize, usize, &ToolExecution)> {
         let steps = (1..).zip(self.state.steps());
         let completed = steps.flat_map(|(number, step)| {

@@ -10,7 +10,7 @@ use super::progress::Progress;
 use super::state::{AgentStep, StepExecution};
 use crate::message::message_json_weight;
 
-/// What a step or a call takes beside what was said: ids, times, usage.
+/// The size of a step or a call without its content: ids, times, usage.
 const ENTRY_BYTES: u64 = 512;
 
 /// Counts what the executions of a run have recorded; all of them share it.
@@ -29,7 +29,8 @@ impl RecordSize {
         }
     }
 
-    /// Counts a step. Those of the agents that worked on its calls are counted by their own executions.
+    /// Counts a step. Those of the agents that worked on its calls are counted by their own
+    /// executions.
     pub(super) fn add(&self, step: &AgentStep) {
         self.bytes.fetch_add(bytes_of(step), Ordering::Relaxed);
     }
@@ -64,7 +65,7 @@ fn bytes_below(steps: &[Arc<StepExecution>]) -> u64 {
     steps.iter().map(|done| of_step(&done.step)).sum()
 }
 
-/// About the bytes of the step's own record as JSON: its messages and errors, and something for each entry.
+/// Estimates the bytes of the record of the step as JSON: its messages, errors and entries.
 fn bytes_of(step: &AgentStep) -> u64 {
     let calls = step.tool_executions.len() as u64;
     let errors = step

@@ -14,38 +14,39 @@ use crate::clock::Timestamp;
 
 /// Names the journal as the source of errors and stop signals.
 const JOURNAL: &str = "journal";
-/// The code of an execution that could not be kept.
+/// The error code of an execution whose journal failed.
 const JOURNAL_FAILED: &str = "journal_failed";
 
-/// Records one execution. After a failure nothing more is kept, and the execution ends.
+/// Records one execution. After a failure nothing more is persisted, and the execution ends.
 #[derive(Debug)]
 pub struct Recorder {
     journal: Arc<dyn Journal>,
     recording: Mutex<Recording>,
-    /// Shared by the executions of a run: where one is not kept any more, none is.
+    /// Shared by the executions of a run, so that all end together.
     failure: Arc<OnceLock<JournalError>>,
 }
 
 #[derive(Debug)]
 struct Recording {
-    /// The state that comes of all entries.
+    /// The state after all entries.
     last: AgentState,
-    /// What is not handed to the journal yet.
-    unkept: Vec<JournalEntry>,
+    /// Entries that are not persisted yet.
+    pending: Vec<JournalEntry>,
 }
 
-/// The journal keeps nothing more, so the execution must end without any further effect.
+/// The journal has failed, so the execution must end without any further effect.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Unkept;
+pub(super) struct JournalFailed;
 
 impl Recorder {
-    /// Records what follows on a state: the one that the execution begins with, or that which its entries amount to.
+    /// Records what follows on a state: the one that the execution begins with, or that which its
+    /// entries amount to.
     pub fn new(journal: Arc<dyn Journal>, begun: AgentState) -> Self {
         Self {
             journal,
             recording: Mutex::new(Recording {
                 last: begun,
-                unkept: Vec::new(),
+                pending: Vec::new(),
             }),
             failure: Arc::default(),
         }
@@ -61,19 +62,19 @@ impl Recorder {
         }
     }
 
-    /// Begins the journal with an entry, which is kept together with the one that follows.
+    /// Begins the journal with an entry, which is persisted together with the next one.
     #[must_use]
     pub fn beginning_with(self, entry: JournalEntry) -> Self {
-        self.recording().unkept.push(entry);
+        self.recording().pending.push(entry);
         self
     }
 
-    /// Returns why nothing more is kept, if something has failed.
+    /// Returns the failure of the journal, if any.
     pub fn failure(&self) -> Option<&JournalError> {
         self.failure.get()
     }
 
-    /// Notes where the execution stands between its steps.
+    /// Records the state between two steps.
     pub(super) fn reached(&self, state: &AgentState) {
         self.note(state, JournalEntry::Reached);
     }
@@ -98,7 +99,7 @@ impl Recorder {
 
     /// Notes that a call begins.
     pub(super) fn begun(&self, place: usize) {
-        self.recording().unkept.push(JournalEntry::CallBegun { place });
+        self.recording().pending.push(JournalEntry::CallBegun { place });
     }
 
     /// Notes that a call has ended.
@@ -110,21 +111,21 @@ impl Recorder {
         });
     }
 
-    /// Keeps what was noted.
-    pub(super) async fn keep(&self) -> Result<(), Unkept> {
+    /// Persists the recorded entries.
+    pub(super) async fn flush(&self) -> Result<(), JournalFailed> {
         if self.failure.get().is_some() {
-            return Err(Unkept);
+            return Err(JournalFailed);
         }
-        let entries = std::mem::take(&mut self.recording().unkept);
+        let entries = std::mem::take(&mut self.recording().pending);
         if entries.is_empty() {
             return Ok(());
         }
         self.journal.append(entries).await.map_err(|failure| {
             let error = &failure as &dyn std::error::Error;
-            tracing::warn!(error, "an execution ends because its journal keeps nothing more");
+            tracing::warn!(error, "the execution ends because its journal failed");
             // The first failure of several executions stays.
             let _ = self.failure.set(failure);
-            Unkept
+            JournalFailed
         })
     }
 
@@ -132,7 +133,7 @@ impl Recorder {
         let mut recording = self.recording();
         let addition = state.since(&recording.last);
         recording.last = state.clone();
-        recording.unkept.push(entry(addition));
+        recording.pending.push(entry(addition));
     }
 
     fn recording(&self) -> MutexGuard<'_, Recording> {
@@ -141,10 +142,10 @@ impl Recorder {
     }
 }
 
-impl Unkept {
+impl JournalFailed {
     /// Returns the state of an execution that ends for it.
     pub(super) fn in_state(state: AgentState, now: Timestamp) -> AgentState {
-        let message = "the progress of the run can't be kept";
+        let message = "the progress of the run can't be persisted";
         let error = AgentError {
             kind: ErrorKind::Unknown,
             code: JOURNAL_FAILED.to_owned(),

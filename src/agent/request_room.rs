@@ -11,7 +11,8 @@ use crate::tenant::TenantId;
 /// Up to how many bytes a request takes no room: the runs at work bound those.
 const SMALL: usize = 64 << 10;
 
-/// Bytes of large requests that are in memory until they are answered, shared fairly by tenants. A holder of a share never waits for another.
+/// The memory for large requests in flight, shared fairly by tenants. A holder of a share never
+/// waits for another.
 #[derive(Debug, Clone)]
 pub struct RequestRoom(Arc<FairShare>);
 
@@ -29,7 +30,7 @@ impl RequestRoom {
         Some(self.0.take(tenant, bytes).await)
     }
 
-    /// Tells whether a request of so many bytes takes no room.
+    /// Returns whether a request of so many bytes is too small to count.
     pub fn is_small(bytes: usize) -> bool {
         bytes <= SMALL
     }

@@ -6,11 +6,11 @@ use super::state::ErrorKind;
 use crate::json::Object;
 use crate::usage::Usage;
 
-/// One step of a script: words, calls of tools, or an error after what was said.
+/// One step of a script: text, tool calls, or an error after them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScriptStep {
-    /// The words; those of a step without calls are the final answer.
+    /// The text; that of a step without calls is the final completion.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// The tools that it calls.
@@ -55,7 +55,7 @@ fn is_nothing(usage: &Usage) -> bool {
 }
 
 impl ScriptStep {
-    /// Checks that the step can be played; says what can't.
+    /// Checks that the step can be played. The error says what can't.
     pub fn check(&self) -> Result<(), &'static str> {
         let has_calls = !self.tool_calls.is_empty();
         if self.text.is_empty() && !has_calls && self.error.is_none() {

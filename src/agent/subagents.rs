@@ -28,7 +28,8 @@ pub struct SubagentConfig {
     /// What the tool does, for the model; by default the agent's description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The tools that the other one is given, all of them this agent's; by default those that its own definition names as well.
+    /// The tools that the other one is given, all of them this agent's; by default those that its
+    /// own definition also names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// Limits of each of its executions, beside its own.
@@ -44,7 +45,7 @@ impl SubagentConfig {
 }
 
 impl AgentDefinition {
-    /// Checks what it says of other agents; says what is wrong, and in which field.
+    /// Checks the references to other agents. The error names the field and what is wrong.
     pub fn check_subagents(&self) -> Result<(), (&'static str, String)> {
         if self.max_depth > MAX_DEPTH {
             return Err(("max_depth", format!("the most is {MAX_DEPTH}")));

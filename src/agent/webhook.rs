@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The ends of runs that a webhook may tell of.
+/// The ends of runs that a webhook may report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 pub enum WebhookEvent {
     /// The run ended with its work done.
@@ -19,14 +19,14 @@ pub enum WebhookEvent {
     Cancelled,
 }
 
-/// An address that hears how runs end.
+/// An address that receives the ends of runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunWebhook {
     /// Where messages go: an `https://` address.
     #[schema(pattern = "^https?://")]
     pub url: String,
-    /// Which ends it hears of; all when none is named.
+    /// Which ends it receives; all when none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<WebhookEvent>,
     /// The name of a configured secret that signs the messages; they are not signed without.

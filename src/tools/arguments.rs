@@ -17,7 +17,7 @@ pub(super) enum ArgumentsError {
     },
 }
 
-/// Reads the arguments of a call. A text of nothing but space stands for no arguments, as several models write it.
+/// Reads the arguments of a call. A blank text means no arguments, as several models write it.
 pub(super) fn parse_arguments(text: &str) -> Result<Value, ArgumentsError> {
     if text.trim().is_empty() {
         return Ok(Value::Object(Object::new()));

@@ -28,9 +28,9 @@ pub struct ToolSettings {
     pub concurrency: usize,
     /// The most calls of one step that are executed.
     pub max_calls: usize,
-    /// The most time that one call may take, unless its tool says otherwise.
+    /// The timeout of one call, unless its tool overrides it.
     pub timeout: Duration,
-    /// The largest answer of one call, in bytes.
+    /// The largest result of one call, in bytes.
     pub max_output_bytes: usize,
 }
 
@@ -74,9 +74,9 @@ impl CheckedExecutor {
 
     async fn execute_call(&self, call: ToolCall, context: &ToolContext) -> ToolExecution {
         let started_at = self.clock.now();
-        let Answer { content, error, trace } = match self.prepare(&call) {
+        let Outcome { content, error, trace } = match self.prepare(&call) {
             Ok((registered, arguments)) => self.run(registered, &call, arguments, context).await,
-            Err(error) => Answer::failed(error),
+            Err(error) => Outcome::failed(error),
         };
         ToolExecution {
             id: ToolExecutionId::generate(&*self.ids),
@@ -119,45 +119,47 @@ impl CheckedExecutor {
         })
     }
 
-    /// Runs the tool until it answers or is cut: by the run's end, by its time or by its own panic.
+    /// Runs the tool until it ends or is cut: by the end of the run, by its timeout or by its own
+    /// panic.
     async fn run(
         &self,
         registered: &RegisteredTool,
         call: &ToolCall,
         arguments: Value,
         context: &ToolContext,
-    ) -> Answer {
+    ) -> Outcome {
         let spec = registered.tool.spec();
         let allowed = spec.timeout.unwrap_or(self.settings.timeout);
         let until_deadline = context
             .deadline
             .map(|deadline| (deadline - self.clock.now()).to_std().unwrap_or_default());
         if until_deadline == Some(Duration::ZERO) {
-            return Answer::failed(out_of_time(call));
+            return Outcome::failed(out_of_time(call));
         }
-        // Also for tools that end by themselves: each would begin, only to find that the run has ended.
+        // Also for tools that end by themselves: each would begin, only to find that the run has
+        // ended.
         if context.cancellation.is_cancelled() {
-            return Answer::failed(cancelled(call));
+            return Outcome::failed(cancelled(call));
         }
-        // The call is made inside, so that a panic before the first await is caught as well.
+        // The call is made inside, so that a panic before the first await is also caught.
         let answer = AssertUnwindSafe(async { registered.tool.call(arguments, context).await }).catch_unwind();
         let answer = answer.map(|answer| match answer {
-            Ok(Ok(output)) => Answer::of_tool(output),
-            Ok(Err(failure)) => Answer {
+            Ok(Ok(output)) => Outcome::of_tool(output),
+            Ok(Err(failure)) => Outcome {
                 trace: failure.trace,
-                ..Answer::failed(error(call, ErrorKind::Tool, "tool_failed", failure.message))
+                ..Outcome::failed(error(call, ErrorKind::Tool, "tool_failed", failure.message))
             },
-            Err(payload) => Answer::failed(panicked(call, &*payload)),
+            Err(payload) => Outcome::failed(panicked(call, &*payload)),
         });
         if registered.tool.ends_by_itself() {
             return answer.await;
         }
         tokio::select! {
             biased;
-            () = context.cancellation.cancelled() => Answer::failed(cancelled(call)),
+            () = context.cancellation.cancelled() => Outcome::failed(cancelled(call)),
             answer = answer => answer,
-            () = tokio::time::sleep(until_deadline.unwrap_or(Duration::MAX)) => Answer::failed(out_of_time(call)),
-            () = tokio::time::sleep(allowed) => Answer::failed(timed_out(call, allowed)),
+            () = tokio::time::sleep(until_deadline.unwrap_or(Duration::MAX)) => Outcome::failed(out_of_time(call)),
+            () = tokio::time::sleep(allowed) => Outcome::failed(timed_out(call, allowed)),
         }
     }
 }
@@ -187,13 +189,13 @@ impl ToolExecutor for CheckedExecutor {
 }
 
 /// What became of a call.
-struct Answer {
+struct Outcome {
     content: Vec<ContentPart>,
     error: Option<AgentError>,
     trace: ToolTrace,
 }
 
-impl Answer {
+impl Outcome {
     fn of_tool(output: ToolOutput) -> Self {
         Self {
             content: output.content,
@@ -202,7 +204,7 @@ impl Answer {
         }
     }
 
-    /// The model reads the error.
+    /// Makes the outcome of an error, which the model reads.
     fn failed(error: AgentError) -> Self {
         Self {
             content: vec![ContentPart::text(error.message.clone())],
@@ -244,7 +246,7 @@ fn timed_out(call: &ToolCall, allowed: Duration) -> AgentError {
     error(call, ErrorKind::Timeout, "tool_timeout", message)
 }
 
-/// What a panic says is for the operator only.
+/// The message of a panic goes to the log only.
 fn panicked(call: &ToolCall, payload: &(dyn std::any::Any + Send)) -> AgentError {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
@@ -257,7 +259,7 @@ fn panicked(call: &ToolCall, payload: &(dyn std::any::Any + Send)) -> AgentError
     )
 }
 
-/// The model reads the whole message; the record of the error keeps its beginning.
+/// The model reads the whole message; the record of the error has its beginning.
 fn shortened(error: AgentError) -> AgentError {
     let end = error.message.floor_char_boundary(MAX_RECORDED_BYTES);
     AgentError {

@@ -2,7 +2,7 @@
 
 use crate::message::{ContentPart, MediaSource};
 
-/// Returns the answer within the limit of bytes; what goes beyond it is replaced by a note for the model.
+/// Truncates a result to the limit of bytes and adds a note for the model.
 pub(super) fn capped(content: Vec<ContentPart>, max_bytes: usize) -> Vec<ContentPart> {
     let total = content.iter().map(size).fold(0, usize::saturating_add);
     if total <= max_bytes {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_between_characters_and_says_so() {
+    fn a_text_is_cut_between_characters_and_marked() {
         let content = capped(vec![ContentPart::text("ééé"), ContentPart::text("tail")], 3);
         assert_eq!(content.len(), 2);
         assert_eq!(content[0].as_text(), Some("é"));

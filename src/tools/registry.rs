@@ -79,7 +79,7 @@ impl ToolRegistry {
         })
     }
 
-    /// Iterates over what models are told of the tools, by name.
+    /// Iterates over the descriptions of the tools, by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.tools.values().map(|registered| registered.tool.spec())
     }

@@ -3,7 +3,8 @@
 use super::{Compiler, Reading, Traces};
 use crate::agent::state::AgentState;
 
-/// Sends the messages of all sections in the order of the history, with the traces that the agent wants.
+/// Sends the messages of all sections in the order of the history, with the traces that the agent
+/// wants.
 #[derive(Debug, Clone, Copy)]
 pub struct AllSections {
     traces: Traces,

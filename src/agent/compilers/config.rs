@@ -23,11 +23,12 @@ pub enum CompilerConfig {
     },
     /// The newest turns of the conversation. The prefix of requests is not stable.
     LastN {
-        /// The most messages; the newest turn is sent whatever its length.
+        /// The most messages; the newest turn is always sent.
         #[schema(minimum = 1)]
         messages: u32,
     },
-    /// The newest messages of the conversation that fit a size. The prefix of requests is not stable.
+    /// The newest messages of the conversation that fit a size. The prefix of requests is not
+    /// stable.
     TokenWindow {
         /// The most tokens, estimated, the system prompt and the summary counted.
         #[schema(minimum = 1)]
@@ -42,12 +43,12 @@ impl Default for CompilerConfig {
 }
 
 impl CompilerConfig {
-    /// Tells whether the default compiler is used.
+    /// Returns whether the default compiler is used.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Checks that the values make sense; says what is wrong with them.
+    /// Checks the values. The error says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Sections { names } => check_names(names),

@@ -4,10 +4,12 @@ use super::{Compiler, Reading, Traces};
 use crate::agent::state::AgentState;
 use crate::message::Section;
 
-/// Sends the conversation, the traces of the current execution and, of those of earlier ones, what the agent wants.
+/// Sends the conversation, the traces of the current execution and, of those of earlier ones, what
+/// the agent wants.
 ///
-/// The first request of each execution begins with the first one of the execution before, up to the next compaction. Where earlier
-/// executions had no final response, it begins with the last one, and once one has a final response the prefix changes once.
+/// The first request of each execution begins with the first one of the execution before, up to the
+/// next compaction. Where earlier executions had no final response, it begins with the last one,
+/// and once one has a final response the prefix changes once.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Conversation {
     traces: Traces,

@@ -1,15 +1,17 @@
 //! The compiler that sends the newest turns of the conversation.
 
-use super::{Compiler, Conversation, Placed, Reading, Traces};
+use super::{Compiler, Conversation, IndexedMessage, Reading, Traces};
 use crate::agent::state::{AgentState, Messages};
 use crate::message::Role;
 
-/// Sends the newest turns that have no more messages together than allowed. The newest one is sent whatever its length, and so are those
-/// whose work a stop has interrupted, unless the agent wants no traces.
+/// Sends the newest turns that have no more messages together than allowed. The newest one is
+/// always sent, and so are those whose work a stop has interrupted, unless the agent wants no
+/// traces.
 ///
-/// A turn is what an execution added. Among messages that no execution added it is what was asked and what was answered. Results belong
-/// to the turn of their calls, whoever brought them. The summary is sent as well and not counted. Turns leave at the front, so the prefix
-/// of requests changes and a provider's cache of it is lost.
+/// A turn is what an execution added. Among messages that no execution added it is a question with
+/// its completion. Results belong to the turn of their calls, even if the caller sent them. The
+/// summary is also sent and not counted. Turns leave at the front, so the prefix of requests
+/// changes and a provider's cache of it is lost.
 #[derive(Debug, Clone, Copy)]
 pub struct LastN {
     messages: usize,
@@ -33,8 +35,8 @@ impl Compiler for LastN {
 
     fn compile(&self, state: &AgentState) -> Messages {
         let reading = self.read(state);
-        let turns: Vec<&[Placed]> = reading.messages.chunk_by(is_same_turn).collect();
-        let is_unfinished = |turn: &&[Placed]| turn.iter().any(|placed| reading.is_unfinished(placed));
+        let turns: Vec<&[IndexedMessage]> = reading.messages.chunk_by(is_same_turn).collect();
+        let is_unfinished = |turn: &&[IndexedMessage]| turn.iter().any(|indexed| reading.is_unfinished(indexed));
         let newest = turns.len().saturating_sub(1);
         let from = turns.iter().position(is_unfinished).unwrap_or(newest);
         let (older, newest) = turns.split_at(from.min(newest));
@@ -51,7 +53,7 @@ impl Compiler for LastN {
     }
 }
 
-fn is_same_turn(left: &Placed, right: &Placed) -> bool {
+fn is_same_turn(left: &IndexedMessage, right: &IndexedMessage) -> bool {
     if right.is_result() {
         return true;
     }

@@ -23,7 +23,7 @@ pub use self::all_sections::AllSections;
 pub use self::config::CompilerConfig;
 pub use self::conversation::Conversation;
 pub use self::last_n::LastN;
-pub use self::reading::{Placed, Reading};
+pub use self::reading::{IndexedMessage, Reading};
 pub use self::sections::Sections;
 pub use self::token_window::TokenWindow;
 pub use self::traces::Traces;
@@ -31,7 +31,8 @@ use super::state::{AgentState, Messages};
 
 /// Chooses the messages of a request.
 pub trait Compiler: Send + Sync + fmt::Debug {
-    /// Returns what there is to choose from: the newest summary and the messages of the compiler's sections after it.
+    /// Returns what there is to choose from: the newest summary and the messages of the compiler's
+    /// sections after it.
     fn read(&self, state: &AgentState) -> Reading;
 
     /// Returns the chosen messages in their order. Calls and their results stay together.
@@ -41,7 +42,8 @@ pub trait Compiler: Send + Sync + fmt::Debug {
 }
 
 impl AgentState {
-    /// Returns the messages that go to the model, as the compiler chooses them (document 001, "Context").
+    /// Returns the messages that go to the model, as the compiler chooses them (document 001,
+    /// "Context").
     pub fn messages(&self, compiler: &dyn Compiler) -> Messages {
         compiler.compile(self)
     }

@@ -13,26 +13,26 @@ use crate::session::History;
 #[derive(Debug, Clone)]
 pub struct Reading {
     /// The newest summary; it comes before the messages.
-    pub summary: Option<Placed>,
+    pub summary: Option<IndexedMessage>,
     /// The index of the first message that it does not cover.
     pub start: usize,
-    /// The messages from there on, after the current execution's input wherever that stands.
-    pub messages: Vec<Placed>,
+    /// The messages from there on, after the current execution's input, wherever it is.
+    pub messages: Vec<IndexedMessage>,
     /// Which traces are among them.
     pub(in crate::agent) traces: VisibleTraces,
 }
 
 /// A message and its index in the whole history.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Placed {
+pub struct IndexedMessage {
     /// The index.
     pub index: usize,
     /// The message.
     pub message: Arc<Message>,
 }
 
-impl Placed {
-    /// Tells whether the message brings results of tools, which belong to the message before it.
+impl IndexedMessage {
+    /// Returns whether the message brings results of tools, which belong to the message before it.
     pub fn is_result(&self) -> bool {
         is_result(&self.message)
     }
@@ -41,7 +41,8 @@ impl Placed {
 impl Reading {
     /// Reads the wanted sections and traces from the newest summary on.
     ///
-    /// Left out are answers that failed midway and were not the last word, older summaries, and calls and results without each other.
+    /// Leaves out failed completions except the last one, older summaries, and unpaired calls and
+    /// results.
     pub fn of(state: &AgentState, traces: Traces, wants: impl Fn(&Section) -> bool) -> Self {
         let history = state.store().history();
         let current = state.execution().map(|execution| execution.execution_id);
@@ -61,7 +62,7 @@ impl Reading {
             let is_failed = tags.is_trace && tags.is_partial;
             !is_hidden && !is_failed && tags.covers.is_none() && wants(&tags.section)
         };
-        // An execution's messages stand together, so the walk back ends with the first of another one.
+        // An execution's messages are adjacent, so the walk back ends at the first of another one.
         let mut chosen: Vec<_> = messages(held.start..start)
             .rev()
             .take_while(|(_, message)| is_current(message))
@@ -71,49 +72,50 @@ impl Reading {
         chosen.reverse();
         chosen.extend(messages(start..held.end).filter(is_chosen));
         Self {
-            summary: summary.map(placed),
+            summary: summary.map(indexed),
             start,
             messages: paired(&chosen),
             traces,
         }
     }
 
-    /// Returns the traces that the request of an answer among the messages had.
-    pub(in crate::agent) fn traces_of(&self, answer: &Placed, history: &History) -> VisibleTraces {
+    /// Returns the traces that the request of an earlier completion had.
+    pub(in crate::agent) fn traces_of(&self, answer: &IndexedMessage, history: &History) -> VisibleTraces {
         self.traces
             .of_execution(answer.message.tags.execution_id, history, self.start..answer.index)
     }
 
-    /// Tells whether a message is work of an earlier execution that has no final response yet.
-    pub(super) fn is_unfinished(&self, placed: &Placed) -> bool {
-        self.traces.is_unfinished(placed.index, &placed.message)
+    /// Returns whether a message is work of an earlier execution that has no final response yet.
+    pub(super) fn is_unfinished(&self, indexed: &IndexedMessage) -> bool {
+        self.traces.is_unfinished(indexed.index, &indexed.message)
     }
 
     /// Returns the messages as a request has them: the summary first.
     pub fn into_messages(self) -> Messages {
-        let placed = self.summary.into_iter().chain(self.messages);
-        placed.map(|placed| placed.message).collect()
+        let indexed = self.summary.into_iter().chain(self.messages);
+        indexed.map(|indexed| indexed.message).collect()
     }
 }
 
-fn placed((index, message): (usize, &Arc<Message>)) -> Placed {
+fn indexed((index, message): (usize, &Arc<Message>)) -> IndexedMessage {
     let message = Arc::clone(message);
-    Placed { index, message }
+    IndexedMessage { index, message }
 }
 
 fn is_result(message: &Message) -> bool {
     message.role == Role::Tool
 }
 
-/// Only words can stand for messages: a call would need its result beside it.
+/// A summary has text only: a call would need its result.
 fn is_summary(message: &Message) -> bool {
     let is_words = !is_result(message) && message.tool_calls().next().is_none();
     message.tags.covers.is_some() && is_words
 }
 
-/// Leaves out messages with calls that lack a result, and results without their call: no provider accepts one without the other.
-/// Stored histories pair them; this keeps a session usable whose history does not.
-fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<Placed> {
+/// Leaves out messages with calls that lack a result, and results without their call: no provider
+/// accepts one without the other. Stored histories pair them. This makes sessions usable whose
+/// history does not.
+fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<IndexedMessage> {
     let mut kept = Vec::with_capacity(chosen.len());
     for block in chosen.chunk_by(|_, (_, next)| is_result(next)) {
         let Some((&(index, first), answers)) = block.split_first() else {
@@ -128,12 +130,12 @@ fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<Placed> {
             .windows(2)
             .all(|pair| matches!(pair, [left, right] if left != right));
         let is_whole = is_unique && asked == answered;
-        // A result stands first only where the list begins with it.
+        // A result is first only if the list begins with it.
         if !is_result(first) && (asked.is_empty() || is_whole) {
-            kept.push(placed((index, first)));
+            kept.push(indexed((index, first)));
         }
         if !asked.is_empty() && is_whole {
-            kept.extend(answers.iter().copied().map(placed));
+            kept.extend(answers.iter().copied().map(indexed));
         }
     }
     kept

@@ -6,7 +6,8 @@ use super::{Compiler, Reading, Traces};
 use crate::agent::state::AgentState;
 use crate::message::Section;
 
-/// Sends the messages of some sections in the order of the history, with the traces that the agent wants.
+/// Sends the messages of some sections in the order of the history, with the traces that the agent
+/// wants.
 #[derive(Debug, Clone)]
 pub struct Sections {
     names: BTreeSet<Section>,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Compiler, Conversation, Placed, Reading, Traces};
+use super::{Compiler, Conversation, IndexedMessage, Reading, Traces};
 use crate::agent::drivers::{content_bytes, estimated_tokens};
 use crate::agent::state::{AgentState, Messages};
 use crate::ids::ExecutionId;
@@ -10,9 +10,10 @@ use crate::message::{Message, Role};
 
 /// Sends the newest messages whose estimated size fits, the system prompt and the summary counted.
 ///
-/// The input of the current execution and the newest message, with the results of its calls, are sent whatever their size. Work of an
-/// earlier execution is sent with the input that asked for it, so both must fit. Messages leave at the front, so the prefix of requests
-/// changes and a provider's cache of it is lost.
+/// The input of the current execution and the newest message, with the results of its calls, are
+/// sent regardless of their size. Work of an earlier execution is sent with the input that asked
+/// for it, so both must fit. Messages leave at the front, so the prefix of requests changes and a
+/// provider's cache of it is lost.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenWindow {
     max_tokens: u64,
@@ -37,7 +38,7 @@ impl Compiler for TokenWindow {
     fn compile(&self, state: &AgentState) -> Messages {
         let reading = self.read(state);
         let current = state.execution().map(|execution| execution.execution_id);
-        // The executions whose input is kept: the current one, and those whose work is.
+        // The executions whose input is sent: the current one, and those whose work is sent.
         let mut asked: BTreeSet<ExecutionId> = current.into_iter().collect();
         let inputs = input_tokens(&reading);
         let input_size = |id: &ExecutionId| inputs.get(id).copied().unwrap_or_default();
@@ -47,11 +48,11 @@ impl Compiler for TokenWindow {
         let mut left = self.max_tokens.saturating_sub(fixed + system);
 
         // Calls and their results are one block.
-        let blocks: Vec<&[Placed]> = reading.messages.chunk_by(|_, next| next.is_result()).collect();
-        let mut kept: Vec<&[Placed]> = Vec::new();
+        let blocks: Vec<&[IndexedMessage]> = reading.messages.chunk_by(|_, next| next.is_result()).collect();
+        let mut kept: Vec<&[IndexedMessage]> = Vec::new();
         let mut is_full = false;
         for (age, block) in blocks.iter().rev().enumerate() {
-            if block.iter().any(|placed| is_input_of(placed, &asked)) {
+            if block.iter().any(|indexed| is_input_of(indexed, &asked)) {
                 kept.push(block);
                 continue;
             }
@@ -60,7 +61,7 @@ impl Compiler for TokenWindow {
             }
             let asker = block.iter().find_map(work_of).filter(|id| !asked.contains(id));
             let question = asker.as_ref().map(input_size).unwrap_or_default();
-            let size = question + block.iter().map(|placed| tokens(&placed.message)).sum::<u64>();
+            let size = question + block.iter().map(|indexed| tokens(&indexed.message)).sum::<u64>();
             is_full = size > left && age > 0;
             if !is_full {
                 left = left.saturating_sub(size);
@@ -70,9 +71,10 @@ impl Compiler for TokenWindow {
         }
         kept.reverse();
         if reading.summary.is_none() {
-            // An answer without its question tells little, and some providers refuse a conversation that begins with one.
-            let asks = |placed: &Placed| matches!(placed.message.role, Role::System | Role::User);
-            let is_head = |placed: &Placed| is_input_of(placed, &asked) || asks(placed);
+            // A completion without its question is of little use, and some providers refuse a
+            // conversation that begins with one.
+            let asks = |indexed: &IndexedMessage| matches!(indexed.message.role, Role::System | Role::User);
+            let is_head = |indexed: &IndexedMessage| is_input_of(indexed, &asked) || asks(indexed);
             if let Some(head) = kept.iter().position(|block| block.iter().any(is_head)) {
                 kept.drain(..head);
             }
@@ -83,27 +85,27 @@ impl Compiler for TokenWindow {
 }
 
 /// Returns the execution that a trace of work belongs to.
-fn work_of(placed: &Placed) -> Option<ExecutionId> {
-    let tags = &placed.message.tags;
+fn work_of(indexed: &IndexedMessage) -> Option<ExecutionId> {
+    let tags = &indexed.message.tags;
     tags.execution_id.filter(|_| tags.is_trace)
 }
 
 /// Returns the execution that a message is input of.
-fn input_of(placed: &Placed) -> Option<ExecutionId> {
-    let tags = &placed.message.tags;
+fn input_of(indexed: &IndexedMessage) -> Option<ExecutionId> {
+    let tags = &indexed.message.tags;
     tags.execution_id.filter(|_| tags.step_id.is_none() && !tags.is_trace)
 }
 
-fn is_input_of(placed: &Placed, executions: &BTreeSet<ExecutionId>) -> bool {
-    input_of(placed).is_some_and(|id| executions.contains(&id))
+fn is_input_of(indexed: &IndexedMessage, executions: &BTreeSet<ExecutionId>) -> bool {
+    input_of(indexed).is_some_and(|id| executions.contains(&id))
 }
 
 /// Returns the size of the input of each execution.
 fn input_tokens(reading: &Reading) -> BTreeMap<ExecutionId, u64> {
     let mut inputs = BTreeMap::new();
-    for placed in &reading.messages {
-        if let Some(id) = input_of(placed) {
-            *inputs.entry(id).or_default() += tokens(&placed.message);
+    for indexed in &reading.messages {
+        if let Some(id) = input_of(indexed) {
+            *inputs.entry(id).or_default() += tokens(&indexed.message);
         }
     }
     inputs

@@ -31,7 +31,7 @@ pub enum Traces {
 }
 
 impl Traces {
-    /// Tells whether the default is wanted.
+    /// Returns whether the default is wanted.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -49,7 +49,8 @@ pub(in crate::agent) struct VisibleTraces {
 impl VisibleTraces {
     /// Finds them among the messages of the range.
     ///
-    /// A final response of the execution itself hides nothing, so that its requests don't lose what the first one had.
+    /// A final response of the execution itself hides nothing, so that its requests don't lose what
+    /// the first one had.
     pub(in crate::agent) fn of(
         traces: Traces,
         execution: Option<ExecutionId>,
@@ -76,7 +77,7 @@ impl VisibleTraces {
         Self::of(self.traces, execution, history, range)
     }
 
-    /// Tells whether the message at the index, a trace, is one of them.
+    /// Returns whether the message at the index, a trace, is one of them.
     pub(in crate::agent) fn have(&self, index: usize, message: &Message) -> bool {
         let is_own = self.execution.is_some() && message.tags.execution_id == self.execution;
         is_own
@@ -87,14 +88,15 @@ impl VisibleTraces {
             }
     }
 
-    /// Tells whether the message at the index is work of another execution that has no final response yet.
+    /// Returns whether the message at the index is work of another execution that has no final
+    /// response yet.
     pub(super) fn is_unfinished(&self, index: usize, message: &Message) -> bool {
         let is_others = self.execution.is_none() || message.tags.execution_id != self.execution;
         is_others && message.tags.is_trace && index >= self.unfinished_from
     }
 }
 
-/// Tells whether an execution has ended with the message. An answer that was cut is none.
+/// Returns whether an execution has ended with the message. A completion that was cut is none.
 fn is_final_response(message: &Message) -> bool {
     let tags = &message.tags;
     let is_answer = message.role == Role::Assistant && tags.step_id.is_some();

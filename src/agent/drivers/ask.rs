@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::deltas::Told;
+use super::deltas::Emitted;
 use super::exchange::{Exchange, exchange_with};
 use super::ports::ExchangePorts;
 use crate::agent::hooks::ExecutionPorts;
@@ -19,21 +19,21 @@ use crate::model_ref::ResponseFormat;
 /// A question to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// How to answer.
+    /// Model parameters.
     pub instructions: String,
     /// What is asked.
     pub text: String,
-    /// The most tokens of the answer.
+    /// The most output tokens.
     pub max_output_tokens: u64,
 }
 
-/// A question that was not answered, in words that the caller may read.
+/// Why there is no completion, with a message for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     /// The hooks around model requests are not known yet, and none may be passed by.
     #[error("no model can be asked before the hooks of the execution are complete")]
     TooEarly,
-    /// The caller cancelled or stopped the execution, or its budget is spent or cut the answer.
+    /// The caller cancelled or stopped the execution, or its budget is spent or cut the completion.
     #[error("{0}")]
     Cut(String),
     /// The model failed.
@@ -44,7 +44,7 @@ pub enum AskError {
     Hook(String),
 }
 
-/// Asks the agent's models in turn until one answers; returns the words of the answer.
+/// Calls the agent's models in turn until one succeeds; returns the text of the completion.
 ///
 /// What the question used is in the returned state.
 pub async fn ask(
@@ -76,7 +76,7 @@ pub async fn ask(
         events: Arc::clone(&ports.events),
     };
     let request = request(ports, question);
-    let (state, asked) = exchange_with(&exchange_ports, state, request, Told::Nothing).await;
+    let (state, asked) = exchange_with(&exchange_ports, state, request, Emitted::Nothing).await;
     let usage = asked
         .response
         .as_ref()

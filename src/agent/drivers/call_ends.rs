@@ -9,15 +9,16 @@ use crate::message::{ContentPart, ToolCall};
 
 /// What the model reads of a call that was not executed because the run ended.
 const NOT_EXECUTED: &str = "The run ended before this tool was called.";
-/// What is read of an answer that no hook could look through.
-const WITHHELD: &str = "The answer is withheld, because a hook failed before it could be looked through.";
+/// The text that replaces a result that no hook could check.
+const WITHHELD: &str = "The result is withheld, because a hook failed before it could be checked.";
 /// The code of a call whose end nobody saw.
 const EFFECT_UNCERTAIN: &str = "tool_effect_uncertain";
 /// The code of a call beyond the bound of a step.
 const TOO_MANY_CALLS: &str = "tool_calls_exceeded";
 
 impl DriverPorts {
-    /// Executes a call unless hooks have decided otherwise. The record has the call as the model wrote it.
+    /// Executes a call unless hooks have decided otherwise. The record has the call as the model
+    /// wrote it.
     pub(super) async fn execution(&self, call: ToolCall, tool_use: ToolUse, context: &ToolContext) -> ToolExecution {
         match tool_use.decision {
             ToolDecision::Execute => {
@@ -33,7 +34,7 @@ impl DriverPorts {
     }
 }
 
-/// Returns the use of a call that a failed hook keeps from its tool, whatever was decided about it.
+/// Blocks a call because of a failed hook, despite the decisions of other hooks.
 pub(super) fn not_executed(tool_use: ToolUse) -> ToolUse {
     let reason = NOT_EXECUTED.to_owned();
     let decision = ToolDecision::Block { reason };
@@ -41,7 +42,7 @@ pub(super) fn not_executed(tool_use: ToolUse) -> ToolUse {
 }
 
 /// Returns the end of a call that was never made.
-pub(super) fn unmade(ports: &DriverPorts, call: ToolCall) -> ToolExecution {
+pub(super) fn never_made(ports: &DriverPorts, call: ToolCall) -> ToolExecution {
     blocked(ports, call, NOT_EXECUTED.to_owned())
 }
 
@@ -62,7 +63,7 @@ pub(super) fn too_many(ports: &DriverPorts, call: ToolCall, calls: usize, max: u
     failed(ports, call, TOO_MANY_CALLS, message)
 }
 
-/// Returns an execution without its answer: a hook that had to see it before anybody else was not reached.
+/// Returns an execution without its result, since a hook that had to see it first was not called.
 pub(super) fn withheld(execution: ToolExecution) -> ToolExecution {
     let error = execution.error.map(|error| AgentError {
         message: WITHHELD.to_owned(),

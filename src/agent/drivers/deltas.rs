@@ -7,43 +7,43 @@ use crate::agent::events::{AgentEvent, EventSink};
 use crate::agent::ports::ModelEvent;
 use crate::message::ContentPart;
 
-/// What of an answer is told; each includes those before it.
+/// Which deltas are emitted; each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Told {
+pub(super) enum Emitted {
     /// Nothing.
     Nothing,
     /// The model's reasoning.
     Reasoning,
-    /// Its words and calls as well.
+    /// Also its text and calls.
     Everything,
 }
 
-/// Passes on the pieces of one answer.
+/// Emits the deltas of one completion.
 pub(super) struct Deltas<'a> {
     sink: &'a dyn EventSink,
     step_number: usize,
-    told: Told,
+    emitted: Emitted,
     call_ids: BTreeMap<usize, String>,
 }
 
 impl<'a> Deltas<'a> {
-    /// Tells the sink what is to be told as it comes.
-    pub(super) fn new(sink: &'a dyn EventSink, step_number: usize, told: Told) -> Self {
+    /// Emits deltas of the level into the sink as they arrive.
+    pub(super) fn new(sink: &'a dyn EventSink, step_number: usize, emitted: Emitted) -> Self {
         Self {
             sink,
             step_number,
-            told,
+            emitted,
             call_ids: BTreeMap::new(),
         }
     }
 
-    /// Tells of a piece; returns whether anybody heard something of the answer.
-    pub(super) fn tell(&mut self, event: ModelEvent) -> bool {
+    /// Emits a piece; returns whether anything of the completion was emitted.
+    pub(super) fn emit(&mut self, event: ModelEvent) -> bool {
         let kind = match &event {
-            ModelEvent::ReasoningDelta { .. } => Told::Reasoning,
-            _ => Told::Everything,
+            ModelEvent::ReasoningDelta { .. } => Emitted::Reasoning,
+            _ => Emitted::Everything,
         };
-        if kind > self.told {
+        if kind > self.emitted {
             return false;
         }
         let step_number = self.step_number;
@@ -76,23 +76,30 @@ impl<'a> Deltas<'a> {
     }
 }
 
-/// Tells of an answer as its pieces would have: of what was not told as it came, as much as is to be told.
-pub(super) fn tell_rest(sink: &dyn EventSink, step_number: usize, content: &[ContentPart], already: Told, told: Told) {
+/// Emits the rest of a completion: the levels up to `emitted` that were not emitted as they
+/// arrived.
+pub(super) fn emit_rest(
+    sink: &dyn EventSink,
+    step_number: usize,
+    content: &[ContentPart],
+    already: Emitted,
+    emitted: Emitted,
+) {
     let mut index = 0;
     for part in content {
         let kind = match part {
-            ContentPart::Reasoning(_) => Told::Reasoning,
-            _ => Told::Everything,
+            ContentPart::Reasoning(_) => Emitted::Reasoning,
+            _ => Emitted::Everything,
         };
-        if already < kind && kind <= told {
-            tell_part(sink, step_number, index, part);
+        if already < kind && kind <= emitted {
+            emit_part(sink, step_number, index, part);
         }
         index += usize::from(matches!(part, ContentPart::ToolCall(_)));
     }
 }
 
-/// Tells of a part; the index is that of a call among those of its answer.
-fn tell_part(sink: &dyn EventSink, step_number: usize, index: usize, part: &ContentPart) {
+/// Emits a part; the index is that of a call in its completion.
+fn emit_part(sink: &dyn EventSink, step_number: usize, index: usize, part: &ContentPart) {
     match part {
         ContentPart::Text(part) if !part.text.is_empty() => sink.emit(said(step_number, part.text.clone(), false)),
         ContentPart::Refusal { text } => sink.emit(said(step_number, text.clone(), true)),

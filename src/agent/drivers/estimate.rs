@@ -9,12 +9,12 @@ use crate::usage::Usage;
 
 /// Bytes of text that count as one token.
 const BYTES_PER_TOKEN: u64 = 4;
-/// The most characters that a token stands for on average. Measured with the tokenizers of OpenAI (`o200k_base`, `cl100k_base`), Anthropic,
-/// Gemini and Qwen: at most 6.7 in prose of eight languages and 5.9 in code and JSON; the recorded requests have at most 4.8. Only lists of
-/// long words have more.
+/// The most characters of a token on average. Measured with the tokenizers of OpenAI (`o200k_base`,
+/// `cl100k_base`), Anthropic, Gemini and Qwen: at most 6.7 in prose of eight languages and 5.9 in
+/// code and JSON; the recorded requests have at most 4.8. Only lists of long words have more.
 const MAX_CHARS_PER_TOKEN: u64 = 8;
 
-/// Returns the usage of a request and an answer of so many bytes.
+/// Estimates the usage of a request and a completion of so many bytes.
 pub fn estimated_usage(request_bytes: u64, answer_bytes: u64) -> Usage {
     let input_tokens = estimated_tokens(request_bytes);
     let output_tokens = estimated_tokens(answer_bytes);
@@ -31,12 +31,14 @@ pub fn estimated_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// Returns the fewest tokens that a text of so many characters can be, as [`chars_at_least`] counts them.
+/// Returns the fewest tokens that a text of so many characters can be, as [`chars_at_least`] counts
+/// them.
 pub(super) fn least_tokens(chars: u64) -> u64 {
     chars / MAX_CHARS_PER_TOKEN
 }
 
-/// Returns the characters of a text. A row of the same sign counts once, since a single token can be a whole line of blanks or dashes.
+/// Returns the characters of a text. A row of the same sign counts once, since a single token can
+/// be a whole line of blanks or dashes.
 pub(super) fn chars_at_least(text: &str) -> u64 {
     let is_counted = |before: u8, byte: u8| {
         let begins_char = byte & 0xC0 != 0x80;
@@ -47,8 +49,8 @@ pub(super) fn chars_at_least(text: &str) -> u64 {
     after_first as u64 + u64::from(!bytes.is_empty())
 }
 
-/// Returns the fewest tokens that the input of a request can be. What not every provider is sent, or counts by its words, is left out:
-/// reasoning, media, the schemas of tools.
+/// Returns the fewest tokens that the input of a request can be. What not every provider is sent,
+/// or counts by its words, is left out: reasoning, media, the schemas of tools.
 pub(super) fn least_input_tokens(request: &ModelRequest) -> u64 {
     let messages = request.messages.iter();
     let said: u64 = messages.map(|message| chars_of_content(&message.content)).sum();
@@ -76,7 +78,8 @@ pub fn request_bytes(request: &ModelRequest) -> u64 {
     said + request.system.len() as u64
 }
 
-/// Returns the size of the words of a content; pictures and documents, whose tokens depend on no size, are not counted.
+/// Returns the size of the words of a content; pictures and documents, whose tokens depend on no
+/// size, are not counted.
 pub fn content_bytes(content: &[ContentPart]) -> u64 {
     let part = |part: &ContentPart| match part {
         ContentPart::Text(part) => part.text.len() as u64,

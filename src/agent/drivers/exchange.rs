@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 
-use super::deltas::{Deltas, Told, tell_rest};
+use super::deltas::{Deltas, Emitted, emit_rest};
 use super::estimate::{content_bytes, estimated_usage, least_input_tokens, request_bytes};
 use super::partial::PartialAnswer;
 use super::ports::{DriverPorts, ExchangePorts, ModelChoice};
@@ -21,14 +21,14 @@ use crate::model_ref::ModelRef;
 use crate::off_thread::by_size_of;
 use crate::usage::Usage;
 
-/// How an exchange ended: with an answer, or cut, or with an error after what had arrived.
+/// How an exchange ended: with a completion, cut, or with an error after a part of it.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    /// The answer, or what there is of it. Its usage includes what failed attempts have used.
+    /// The completion, or what has arrived of it. Its usage includes failed attempts.
     pub(super) response: Option<ModelResponse>,
     /// What failed attempts have used.
     pub(super) failed_usage: Usage,
-    /// The model that gave the answer, or what there is of it.
+    /// The model of the completion.
     pub(super) answered_by: Option<ModelRef>,
     /// Why it was cut.
     pub(super) signal: Option<StopSignal>,
@@ -47,30 +47,32 @@ struct Answer {
     answered_by: Option<ModelRef>,
     signal: Option<StopSignal>,
     error: Option<AgentError>,
-    /// Whether anything of the answer was passed on.
+    /// Whether anything of the completion was passed on.
     was_heard: bool,
 }
 
-/// Asks the models in turn until one answers; a later one is asked only while nothing was passed on.
+/// Calls the models in turn until one succeeds. A later one is called only if nothing was passed
+/// on.
 ///
-/// The request is the same for all but for the model's name, the tokens that its price allows and the way in which it is made to keep a
-/// shape. What hooks make of the state is returned with the exchange. Listeners are told no more of the answers than `told`.
+/// The request is the same for all but for the model's name, the tokens that its price allows and
+/// the way in which it is made to keep a shape. What hooks make of the state is returned with the
+/// exchange. Deltas beyond `emitted` are not sent.
 pub(super) async fn exchange(
     ports: &DriverPorts,
     state: AgentState,
     request: ModelRequest,
-    told: Told,
+    emitted: Emitted,
 ) -> (AgentState, Exchange) {
     let parameters = Arc::clone(&request.parameters);
-    exchange_with(&ports.for_exchange(parameters), state, request, told).await
+    exchange_with(&ports.for_exchange(parameters), state, request, emitted).await
 }
 
-/// Does the same for whoever is no driver.
+/// Does the same for callers that are no drivers.
 pub(super) async fn exchange_with(
     ports: &ExchangePorts,
     state: AgentState,
     request: ModelRequest,
-    told: Told,
+    emitted: Emitted,
 ) -> (AgentState, Exchange) {
     let mut state = state;
     let mut spent = Usage::default();
@@ -79,7 +81,7 @@ pub(super) async fn exchange_with(
     choices.next();
     loop {
         let Shaped { request, answer_tool } = fitted(ports, choice, request.clone());
-        let live = live(ports, answer_tool.is_some()).min(told);
+        let live = live(ports, answer_tool.is_some()).min(emitted);
         let (next, fitted) = match before_request(ports, state, request).await {
             Ok(ready) => ready,
             Err((state, hook_failure)) => return (state, Exchange::failed_before(hook_failure, spent)),
@@ -102,27 +104,28 @@ pub(super) async fn exchange_with(
             (ended.signal, ended.error) = (Some(signal), None);
         }
         if let Some(response) = &ended.response {
-            tell_rest(&*ports.events, next.step_count() + 1, &response.content, live, told);
+            emit_rest(&*ports.events, next.step_count() + 1, &response.content, live, emitted);
         }
         return (next, ended);
     }
 }
 
-/// Returns what is told of an answer as it comes: nothing while hooks must see the whole of it first, and no words while they may turn out
-/// to stand around a call that is the answer.
-fn live(ports: &ExchangePorts, by_tool: bool) -> Told {
+/// Returns which deltas are emitted at once: none while hooks must see the whole completion first,
+/// and no text if it may turn out to surround a call that is the final completion.
+fn live(ports: &ExchangePorts, by_tool: bool) -> Emitted {
     if ports.hooks.holds_back_deltas() {
-        Told::Nothing
+        Emitted::Nothing
     } else if by_tool {
-        Told::Reasoning
+        Emitted::Reasoning
     } else {
-        Told::Everything
+        Emitted::Everything
     }
 }
 
 impl Answer {
-    /// Leaves open what calls cost that the provider has executed itself, since it bills them apart from tokens. Nobody has counted those of
-    /// an attempt that failed, or of an answer that was cut, to a request that offered such tools.
+    /// Leaves open what calls cost that the provider has executed itself, since it bills them apart
+    /// from tokens. Nobody has counted those of an attempt that failed, or of a completion that was
+    /// cut, to a request that offered such tools.
     fn partly_priced(self, offers_tools: bool) -> Self {
         let priced = |usage: Usage, has_calls| if has_calls { usage.partly_priced() } else { usage };
         let response = self.response.map(|response| {
@@ -147,7 +150,8 @@ impl Answer {
 }
 
 impl Exchange {
-    /// Counts what earlier models have used, which belongs to the step, as used by failed attempts. Returns all that was used.
+    /// Counts what earlier models have used, which belongs to the step, as used by failed attempts.
+    /// Returns all that was used.
     fn add_earlier(&mut self, earlier: Usage) -> Usage {
         self.failed_usage = earlier + self.failed_usage;
         let Some(response) = &mut self.response else {
@@ -157,7 +161,8 @@ impl Exchange {
         response.usage
     }
 
-    /// No further model was asked, because a hook failed. What failed attempts have cost is all that there is of an answer.
+    /// No further model was called, because a hook failed. Only the usage of failed attempts
+    /// remains.
     fn failed_before(hook_failure: HookFailure, spent: Usage) -> Self {
         let unanswered = || ModelResponse {
             usage: spent,
@@ -211,7 +216,7 @@ async fn before_request(
     })
 }
 
-/// Lets the hooks see the answer.
+/// Calls the hooks with the completion.
 async fn after_response(ports: &ExchangePorts, state: AgentState, answer: Answer) -> (AgentState, Exchange) {
     let Answer {
         response,
@@ -247,7 +252,7 @@ async fn after_response(ports: &ExchangePorts, state: AgentState, answer: Answer
     (state, ended)
 }
 
-/// Returns an answer without its words: a hook that had to see them before anybody else was not reached.
+/// Returns a completion without its text, since a hook that had to see it first was not called.
 fn withheld(response: ModelResponse) -> ModelResponse {
     ModelResponse {
         content: Vec::new(),
@@ -270,13 +275,14 @@ async fn least_usage(ports: &ExchangePorts, choice: &ModelChoice, request: &Mode
     }
 }
 
-/// Asks one model and tells of the request and its end. A request that leaves nothing of the budget for an answer is not made.
+/// Calls one model and emits the request and its end. A request that leaves nothing of the budget
+/// is not sent.
 async fn ask_one(
     ports: &ExchangePorts,
     state: &AgentState,
     choice: &ModelChoice,
     mut request: ModelRequest,
-    live: Told,
+    live: Emitted,
 ) -> Answer {
     let time_limit = ports.control.time_limit(state);
     let least = tokio::select! {
@@ -329,7 +335,8 @@ async fn ask_one(
     answer
 }
 
-/// Reads the answer as it comes, until it ends or is cut. The request counts as `least` until its provider has counted it.
+/// Reads the completion until it ends or is cut. The request counts as `least` until its provider
+/// has counted it.
 async fn stream(
     ports: &ExchangePorts,
     choice: &ModelChoice,
@@ -361,9 +368,10 @@ async fn stream(
             Some(Err(error)) => return fail(choice, partial, &error, was_heard),
             None => return fail(choice, partial, &silent_end(), was_heard),
         };
-        // A stream that is always ready would keep its thread from timers, readers and other runs.
+        // A stream that is always ready would starve timers, readers and other runs of the thread.
         tokio::task::coop::consume_budget().await;
-        // A count cuts what comes after it: after the last one comes the end, with which nothing more is spent.
+        // A count cuts what comes after it: after the last one comes the end, with which nothing
+        // more is spent.
         if let Some(limit) = limit.as_ref().filter(|limit| partial.output_tokens() > limit.tokens) {
             return cut(choice, partial, limit.overrun());
         }
@@ -373,7 +381,7 @@ async fn stream(
             let asked = partial.input_usage().map_or(least, |usage| usage.priced(price));
             limit = control.answer_limit(partial.failed_usage().priced(price) + asked, price);
         }
-        was_heard |= deltas.tell(event);
+        was_heard |= deltas.emit(event);
         let Some(limit) = &limit else { continue };
         let refusal = limit.refusal(least.input_tokens).filter(|_| asks_again);
         let overrun = || limit.is_overrun(partial.least_tokens()).then(|| limit.overrun());
@@ -383,7 +391,7 @@ async fn stream(
     }
 }
 
-/// Ends a whole answer to a request of so many bytes. Servers that count nothing are counted for.
+/// Ends a whole completion of a request of so many bytes. Without reported usage it is estimated.
 fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64, failed_usage: Usage) -> Answer {
     let usage = if response.usage.total_tokens == 0 {
         let estimated = estimated_usage(asked, content_bytes(&response.content));
@@ -415,8 +423,8 @@ fn cut(choice: &ModelChoice, partial: PartialAnswer, signal: StopSignal) -> Answ
     }
 }
 
-/// Logs what only operators may read of the failure, and ends the answer. The provider's own words may repeat the prompt, so
-/// they are left to the caller.
+/// Logs the details of the failure for operators, and ends the completion. The provider's own words
+/// may repeat the prompt, so they are left to the caller.
 fn fail(choice: &ModelChoice, partial: PartialAnswer, error: &ModelError, was_heard: bool) -> Answer {
     tracing::warn!(
         model = %choice.model_ref,
@@ -433,7 +441,7 @@ fn fail(choice: &ModelChoice, partial: PartialAnswer, error: &ModelError, was_he
     }
 }
 
-/// Ends an answer of which perhaps nothing has arrived.
+/// Ends a completion that may be empty.
 fn end_partial(choice: &ModelChoice, partial: PartialAnswer) -> Answer {
     let has_begun = partial.has_begun();
     let failed_usage = partial.failed_usage();
@@ -444,9 +452,9 @@ fn end_partial(choice: &ModelChoice, partial: PartialAnswer) -> Answer {
     }
 }
 
-/// A model that ends its stream without an answer breaks its port's contract.
+/// A stream that ends without a completion breaks the contract of the port.
 fn silent_end() -> ModelError {
-    ModelError::new(ModelErrorClass::Truncated, "the model's answer ended without an end")
+    ModelError::new(ModelErrorClass::Truncated, "the model's response ended without an end")
 }
 
 /// Returns what is behind the error, outermost first.

@@ -49,10 +49,11 @@ use crate::ids::StepId;
 
 /// Makes steps.
 pub trait Driver: Send + Sync + fmt::Debug {
-    /// Makes one step and returns the state that holds it. What fails is in the step, and the error policy decides what follows; a
-    /// step that must be the last brings a stop signal.
+    /// Makes one step and returns the state that holds it. What fails is in the step, and the error
+    /// policy decides what follows; a step that must be the last brings a stop signal.
     fn step(&self, state: AgentState, step_id: StepId) -> BoxFuture<'_, AgentState>;
 
-    /// Ends a step that another process has left among its calls, and returns the state that holds it.
+    /// Ends a step that another process has left among its calls, and returns the state that holds
+    /// it.
     fn resume_step(&self, state: AgentState, pending: PendingStep) -> BoxFuture<'_, AgentState>;
 }

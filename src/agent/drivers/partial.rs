@@ -8,9 +8,10 @@ use crate::agent::state::{FinishReason, ModelResponse};
 use crate::message::{ContentPart, ReasoningPart};
 use crate::usage::Usage;
 
-/// Collects the deltas of an answer.
+/// Collects the deltas of a completion.
 ///
-/// Tool calls are left out: arguments that are cut short must not run, and a call without a result must not be stored.
+/// Tool calls are left out: arguments that are cut short must not run, and a call without a result
+/// must not be stored.
 #[derive(Debug)]
 pub(super) struct PartialAnswer {
     /// The size of the request.
@@ -19,7 +20,7 @@ pub(super) struct PartialAnswer {
     text: String,
     refusal: String,
     usage: Usage,
-    /// What attempts have used that failed before this answer began.
+    /// The usage of failed attempts before this one.
     failed_usage: Usage,
     /// The characters that have arrived.
     chars: u64,
@@ -29,7 +30,7 @@ pub(super) struct PartialAnswer {
 }
 
 impl PartialAnswer {
-    /// Makes an empty answer to a request of so many bytes.
+    /// Makes an empty completion of a request of so many bytes.
     pub(super) fn new(asked: u64) -> Self {
         Self {
             asked,
@@ -73,12 +74,12 @@ impl PartialAnswer {
         least_tokens(self.chars)
     }
 
-    /// Tells whether anything has arrived but a count of tokens.
+    /// Returns whether anything has arrived but a count of tokens.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Returns how many tokens of the answer have been counted.
+    /// Returns how many tokens of the completion have been counted.
     pub(super) fn output_tokens(&self) -> u64 {
         self.usage.output_tokens
     }
@@ -99,8 +100,8 @@ impl PartialAnswer {
         self.failed_usage
     }
 
-    /// Ends the answer where it is. Servers count at the end only, or the request at the beginning and the answer at the end, so what
-    /// nobody has counted is estimated.
+    /// Ends the completion where it is. Servers count at the end only, or the request at the
+    /// beginning and the output at the end, so what nobody has counted is estimated.
     pub(super) fn into_response(self) -> ModelResponse {
         let unasked = if self.usage.total_tokens == 0 { self.asked } else { 0 };
         let usage = if self.uncounted > 0 {

@@ -73,7 +73,7 @@ pub struct DriverPorts {
     pub tenant: TenantId,
     /// The models, the preferred one first.
     pub models: ModelChain,
-    /// How they shall answer, where the state does not say.
+    /// The parameters where the state has none.
     pub parameters: Arc<ModelParameters>,
     /// Tools that providers execute themselves.
     pub provider_tools: Arc<ProviderTools>,
@@ -83,11 +83,11 @@ pub struct DriverPorts {
     pub call_seed: CallSeed,
     /// Records the calls of steps, where the execution has a journal.
     pub journal: Option<Arc<Recorder>>,
-    /// Whether the calls of one answer work at the same time.
+    /// Whether the calls of one completion work at the same time.
     pub parallel_tool_calls: bool,
-    /// Makes the shapes that answers are held to.
+    /// Makes the shapes of completions.
     pub shapes: Arc<AnswerShapes>,
-    /// How often an answer that does not fit may be corrected.
+    /// How often a completion that does not fit may be corrected.
     pub max_corrections: u32,
     /// Chooses the messages of requests.
     pub compiler: Arc<dyn Compiler>,
@@ -99,7 +99,7 @@ pub struct DriverPorts {
     pub variables: Arc<BTreeMap<String, Value>>,
     /// Makes ids.
     pub ids: Arc<dyn IdSource>,
-    /// Hears of everything.
+    /// Receives all events.
     pub events: Arc<dyn EventSink>,
 }
 
@@ -146,8 +146,8 @@ impl DriverPorts {
         Message::new(MessageId::generate(&*self.ids), role, content, self.now())
     }
 
-    /// Makes the message of an answer. Its `context_tokens` leave out what failed attempts have used. Returns `None` for an answer without
-    /// content, since providers refuse empty messages.
+    /// Makes the message of a completion. Its `context_tokens` exclude failed attempts. Returns
+    /// `None` for a completion without content, since providers refuse empty messages.
     pub fn assistant_message(&self, response: &ModelResponse, failed_usage: Usage) -> Option<Arc<Message>> {
         if response.content.is_empty() && response.provider_fields.is_none() {
             return None;

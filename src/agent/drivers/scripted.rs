@@ -4,7 +4,7 @@
 use futures_util::future::BoxFuture;
 
 use super::Driver;
-use super::deltas::{Told, tell_rest};
+use super::deltas::{Emitted, emit_rest};
 use super::exchange::Exchange;
 use super::ports::DriverPorts;
 use super::step::{call_id, carry_out, end, end_unprepared, finish, prepare_shape};
@@ -46,12 +46,12 @@ impl ScriptedDriver {
         let response = self.response(script, step_id);
         ports.control.spend(response.usage);
         let step_number = state.step_count() + 1;
-        tell_rest(
+        emit_rest(
             &*ports.events,
             step_number,
             &response.content,
-            Told::Nothing,
-            Told::Everything,
+            Emitted::Nothing,
+            Emitted::Everything,
         );
         let played = Exchange {
             response: Some(response),

@@ -22,16 +22,16 @@ use crate::message::{ContentPart, Message, Role, ToolCall, joined_text};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::off_thread::off_thread;
 
-/// The code of an answer that does not fit its shape.
+/// The error code of a completion that does not fit its format.
 const ANSWER_INVALID: &str = "answer_invalid";
-/// The code of an answer that ended too early to fit its shape.
+/// The error code of a completion that ended too early to fit its format.
 const ANSWER_INCOMPLETE: &str = "answer_incomplete";
-/// The code of a shape that no answer can be held to.
+/// The error code of an unusable response format.
 const SHAPE_INVALID: &str = "response_format_invalid";
 /// Names the driver as the source of stop signals.
 const DRIVER: &str = "driver";
 
-/// Something wrong with what a model said, which it is asked to mend.
+/// A mistake in a completion that the model is asked to correct.
 #[derive(Debug)]
 pub(super) struct Fault {
     /// The code of the error.
@@ -44,7 +44,7 @@ pub(super) struct Fault {
     pub(super) is_correctable: bool,
 }
 
-/// What becomes of a final answer.
+/// The outcome of a final completion.
 enum Verdict {
     Accepted(Option<Value>),
     Refused(Fault),
@@ -53,7 +53,7 @@ enum Verdict {
 /// What a step begins with.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// The shape that a final answer is held to.
+    /// The shape of the final completion.
     pub(super) shape: Arc<AnswerShape>,
     /// The request, not yet for any model in particular.
     pub(super) request: ModelRequest,
@@ -68,7 +68,7 @@ pub(super) enum Unprepared {
     Cut(StopSignal),
 }
 
-/// Executes the tools that an answer asks for, or else checks it as the final one, and ends the step.
+/// Executes the requested tools, or else checks the completion as the final one, and ends the step.
 pub(super) async fn carry_out(
     ports: &DriverPorts,
     state: AgentState,
@@ -119,7 +119,7 @@ pub(super) async fn carry_out(
     end(ports, state, step, signal, hook_failure)
 }
 
-/// Ends a step that was left among its calls: each goes on from where it stands.
+/// Ends a step that was interrupted during its calls: each continues from its state.
 pub(super) async fn finish(ports: &DriverPorts, state: AgentState, pending: PendingStep) -> AgentState {
     let now = ports.now();
     let state = state.with_step_resumed(pending.started_at, now);
@@ -141,7 +141,8 @@ async fn make_calls(
     let state = ended_by_tools(ports, state, &executions);
     step.tool_executions = executions;
     step.output_messages.push(tool_message(ports, &step));
-    // Another step would follow, so a stop ends the execution here. What it has cut is no error that a policy decides about.
+    // Another step would follow, so a stop ends the execution here. What it has cut is no error
+    // that a policy decides about.
     let signal = signal.or_else(|| ports.control.stopped());
     end(ports, state, step, signal, None)
 }
@@ -162,7 +163,8 @@ fn ended_by_tools(ports: &DriverPorts, state: AgentState, executions: &[ToolExec
     })
 }
 
-/// Ends a step with an error; the model is asked to mend it, or the execution fails, whatever the error policy says.
+/// Ends a step with an error. The model is asked to correct it, or the execution fails; the error
+/// policy does not apply.
 pub(super) fn end_with_fault(ports: &DriverPorts, state: AgentState, mut step: AgentStep, fault: Fault) -> AgentState {
     let now = ports.now();
     let Fault {
@@ -185,7 +187,7 @@ pub(super) fn end_with_fault(ports: &DriverPorts, state: AgentState, mut step: A
     }
 }
 
-/// Holds the step in the state, with whatever ends the execution after it.
+/// Stores the step in the state, with the signal that ends the execution after it.
 pub(super) fn end(
     ports: &DriverPorts,
     state: AgentState,
@@ -232,7 +234,7 @@ pub(super) async fn prepare(
     Ok(Prepared { shape, request })
 }
 
-/// Makes the shape that the state demands of final answers, as above.
+/// Makes the shape that the state demands of final completions, as above.
 pub(super) async fn prepare_shape(ports: &DriverPorts, state: &AgentState) -> Result<Arc<AnswerShape>, Unprepared> {
     let shape = async {
         let shape = ports
@@ -276,7 +278,8 @@ async fn request(ports: &DriverPorts, state: &AgentState, messages: &Messages) -
     })
 }
 
-/// Returns which tools the model may or must call in this step. A call is forced until the model has answered once.
+/// Returns which tools the model may or must call in this step. A call is forced in the first
+/// completion only.
 fn tool_choice(
     ports: &DriverPorts,
     state: &AgentState,
@@ -286,7 +289,7 @@ fn tool_choice(
     if let ToolChoice::Tool(name) = &choice
         && !ports.tools.specs().iter().any(|tool| tool.name == *name)
     {
-        let message = format!("the model shall call {name:?}, which is no tool of the agent");
+        let message = format!("the tool_choice names {name:?}, which is no tool of the agent");
         return Err(validation_error("unknown_tool_choice", message));
     }
     let has_failed = |step: &AgentStep| !step.has_tool_calls() && !step.errors.is_empty();
@@ -315,12 +318,13 @@ pub(super) fn call_id(step_id: StepId, index: usize) -> String {
     format!("call_{}_{index}", step_id.as_uuid().simple())
 }
 
-/// Tells whether an error of the step has the code.
+/// Returns whether an error of the step has the code.
 pub(super) fn has_error(step: &AgentStep, code: &str) -> bool {
     step.errors.iter().any(|error| error.code == code)
 }
 
-/// An answer that the model or its provider declined to give is an answer. One that ended too early can't be mended by asking again.
+/// A refusal of the model or its provider is final. A completion that ended too early can't be
+/// corrected by a retry.
 async fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape: &Arc<AnswerShape>) -> Verdict {
     let Some(response) = &step.response else {
         return Verdict::Accepted(None);
@@ -365,7 +369,8 @@ async fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape:
     })
 }
 
-/// Returns what the calls of a step may know; the id and the key are each call's own. There is none without an execution.
+/// Returns what the calls of a step may know; the id and the key are each call's own. There is none
+/// without an execution.
 fn tool_context(ports: &DriverPorts, state: &AgentState) -> Option<ToolContext> {
     Some(ToolContext {
         agent_id: state.agent_id(),
@@ -388,7 +393,7 @@ fn tool_message(ports: &DriverPorts, step: &AgentStep) -> Arc<Message> {
     Arc::new(ports.message(Role::Tool, results.collect()))
 }
 
-/// Makes the error of a request that can't be made, or of an answer that can't be used.
+/// Makes the error of a request that can't be made, or of an unusable completion.
 pub(super) fn validation_error(code: &str, message: String) -> AgentError {
     AgentError {
         kind: ErrorKind::Validation,

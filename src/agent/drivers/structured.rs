@@ -14,30 +14,30 @@ use crate::message::ContentPart;
 use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
 
-/// The name of the tool that gives an answer without a schema.
+/// The name of the tool for a completion without a schema.
 const ANSWER: &str = "answer";
-/// What a model is told of the tool that gives the answer.
+/// The description of the tool for the final completion.
 const ANSWER_TOOL: &str =
     "Gives the final answer: its arguments are the answer. Call it once, by itself, when all other work is done.";
 
-/// A request that makes one model keep the shape.
+/// A request with the response format for one model.
 #[derive(Debug)]
 pub(super) struct Shaped {
     /// The request.
     pub(super) request: ModelRequest,
-    /// The tool whose call is the answer.
+    /// The tool whose call is the final completion.
     pub(super) answer_tool: Option<String>,
 }
 
-/// Says in a request what shape the answer shall have.
+/// Adds the response format to a request.
 pub(super) fn shaped(request: ModelRequest, by: StructuredOutput) -> Shaped {
     let (name, schema) = match &request.response_format {
-        ResponseFormat::Text => return Shaped::as_it_is(request),
+        ResponseFormat::Text => return Shaped::unchanged(request),
         ResponseFormat::JsonObject => (ANSWER, None),
         ResponseFormat::JsonSchema { name, schema, .. } => (name.as_str(), Some(schema)),
     };
     match by {
-        StructuredOutput::Native => Shaped::as_it_is(request),
+        StructuredOutput::Native => Shaped::unchanged(request),
         StructuredOutput::Tool => {
             let name = free_name(name, &request.tools);
             let parameters = schema.cloned().unwrap_or_else(|| serde_json::json!({"type": "object"}));
@@ -53,7 +53,7 @@ pub(super) fn shaped(request: ModelRequest, by: StructuredOutput) -> Shaped {
                 request: ModelRequest {
                     system: with_paragraph(&request.system, &words),
                     tools: request.tools.iter().cloned().chain([tool]).collect(),
-                    // A model that may call no tool must still give its answer.
+                    // A model that may call no tool must still be able to finish.
                     tool_choice: match request.tool_choice {
                         ToolChoice::None => ToolChoice::Tool(name.clone()),
                         choice => choice,
@@ -67,7 +67,7 @@ pub(super) fn shaped(request: ModelRequest, by: StructuredOutput) -> Shaped {
         StructuredOutput::Prompt => {
             let mut words = "Give the final answer as one JSON object, with nothing before or after it.".to_owned();
             words.push_str(&schema_words(schema));
-            Shaped::as_it_is(ModelRequest {
+            Shaped::unchanged(ModelRequest {
                 system: with_paragraph(&request.system, &words),
                 response_format: ResponseFormat::Text,
                 ..request
@@ -77,17 +77,18 @@ pub(super) fn shaped(request: ModelRequest, by: StructuredOutput) -> Shaped {
 }
 
 impl Shaped {
-    fn as_it_is(request: ModelRequest) -> Self {
+    fn unchanged(request: ModelRequest) -> Self {
         Self {
             request,
             answer_tool: None,
         }
     }
 
-    /// Returns what the model answered, with a call of the answer's tool as the words that it stands for.
+    /// Returns the completion, with a call of the final tool replaced by its arguments as text.
     ///
-    /// Such a call is never executed. Beside calls of other tools it came too early: it is what the model said with them, and their
-    /// results follow. Otherwise it is the answer, and words around it are no part of it.
+    /// Such a call is never executed. Beside calls of other tools it came too early: it is what the
+    /// model said with them, and their results follow. Otherwise it is the completion, and words
+    /// around it are no part of it.
     pub(super) fn answer_in(answer_tool: &str, response: ModelResponse) -> ModelResponse {
         let is_answer = |part: &ContentPart| matches!(part, ContentPart::ToolCall(call) if call.name == answer_tool);
         if !response.content.iter().any(is_answer) {
@@ -146,7 +147,7 @@ fn words_of(arguments: String) -> String {
     }
 }
 
-/// A name that no tool of the agent has.
+/// Finds a name that no tool of the agent has.
 fn free_name(name: &str, tools: &[ToolSpec]) -> String {
     let is_taken = |name: &str| tools.iter().any(|tool| tool.name == name);
     if !is_taken(name) {

@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use super::Driver;
-use super::deltas::Told;
+use super::deltas::Emitted;
 use super::exchange::exchange;
 use super::ports::DriverPorts;
 use super::step::{Prepared, carry_out, end_unprepared, finish, prepare};
@@ -30,7 +30,7 @@ impl ToolCallingDriver {
             Ok(prepared) => prepared,
             Err(unprepared) => return end_unprepared(ports, state, step, unprepared),
         };
-        let (state, asked) = exchange(ports, state, request, Told::Everything).await;
+        let (state, asked) = exchange(ports, state, request, Emitted::Everything).await;
         carry_out(ports, state, step, &shape, asked).await
     }
 }

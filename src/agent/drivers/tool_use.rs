@@ -14,22 +14,24 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use super::call_ends::{not_executed, too_many, uncertain, unmade, withheld};
+use super::call_ends::{never_made, not_executed, too_many, uncertain, withheld};
 use super::ports::DriverPorts;
 use crate::agent::events::AgentEvent;
 use crate::agent::hooks::{HookContext, HookFailure, HookPoint, HookSubject, ToolDecision, ToolUse};
 use crate::agent::ports::ToolContext;
 use crate::agent::progress::PendingCall;
-use crate::agent::recorder::Unkept;
+use crate::agent::recorder::JournalFailed;
 use crate::agent::state::{AgentState, ErrorKind, ToolExecution};
 use crate::message::ToolCall;
 
-/// Executes the calls, each from where it stands, and returns the state as the hooks around them made it and one execution for each.
-/// Those beyond the bound of a step end as errors, and no hook is asked whether they may begin.
+/// Executes the calls, each from its state, and returns the state as the hooks around them made it
+/// and one execution for each. Those beyond the bound of a step end as errors, and no hook is asked
+/// whether they may begin.
 ///
-/// The hooks before the calls see them in their order, and what one does to the state reaches the next. Then the calls work at the
-/// same time; the hooks after them see them as they end. An agent without parallel calls ends each call, with its hooks, before the
-/// next begins. Once a hook has failed, before the calls or among them, or nothing is kept any more, no further call is executed.
+/// The hooks before the calls see them in their order, and what one does to the state reaches the
+/// next. Then the calls work at the same time; the hooks after them see them as they end. An agent
+/// without parallel calls ends each call, with its hooks, before the next begins. Once a hook has
+/// failed, before the calls or among them, or the journal has failed, no further call is executed.
 pub(super) async fn use_tools(
     ports: &DriverPorts,
     state: AgentState,
@@ -51,8 +53,8 @@ pub(super) async fn use_tools(
     if let Some(failure) = hook_failure {
         uses.fail(failure);
     }
-    if let Err(Unkept) = uses.execute_all(calls).await {
-        uses.state = Unkept::in_state(uses.state, ports.now());
+    if let Err(JournalFailed) = uses.execute_all(calls).await {
+        uses.state = JournalFailed::in_state(uses.state, ports.now());
     }
     // Only a journal that fails leaves calls without an end.
     let missing = |place: usize| {
@@ -61,7 +63,7 @@ pub(super) async fn use_tools(
         Some(if was_made {
             uncertain(ports, call)
         } else {
-            unmade(ports, call)
+            never_made(ports, call)
         })
     };
     let executions = uses.ended.into_iter().enumerate();
@@ -70,7 +72,7 @@ pub(super) async fn use_tools(
     (uses.state, executions)
 }
 
-/// Tells whether a hook had failed before the step was interrupted.
+/// Returns whether a hook had failed before the step was interrupted.
 fn has_failed(state: &AgentState) -> bool {
     let mut errors = state
         .execution()
@@ -85,9 +87,9 @@ struct Uses<'a> {
     state: AgentState,
     /// Whether a hook has failed.
     has_failed: bool,
-    /// How the calls ended, by place.
+    /// How the calls ended, by index.
     ended: Vec<Option<ToolExecution>>,
-    /// The places of those that work now.
+    /// The indexes of those that are in flight.
     in_flight: Vec<usize>,
 }
 
@@ -101,26 +103,27 @@ struct Next {
     was_begun: bool,
 }
 
-/// A call on its way, with its place among the calls.
+/// A call in flight, with its index.
 type Working<'a> = BoxFuture<'a, (usize, ToolExecution)>;
 
 impl<'a> Uses<'a> {
-    async fn execute_all(&mut self, calls: Vec<PendingCall>) -> Result<(), Unkept> {
+    async fn execute_all(&mut self, calls: Vec<PendingCall>) -> Result<(), JournalFailed> {
         let batch = if self.ports.parallel_tool_calls { calls.len() } else { 1 };
         let mut calls = calls.into_iter().enumerate().peekable();
         while calls.peek().is_some() {
             let together = calls.by_ref().take(batch).collect();
             self.execute(together).await?;
-            // The end of a call is kept with the beginning of the next, unless a hook comes between.
+            // The end of a call is persisted with the beginning of the next, unless a hook is
+            // called between.
             if calls.peek().is_none() || self.ports.hooks.has_hooks_at(HookPoint::BeforeToolUse) {
-                self.keep().await?;
+                self.flush().await?;
             }
         }
         Ok(())
     }
 
     /// Executes calls at the same time.
-    async fn execute(&mut self, calls: Vec<(usize, PendingCall)>) -> Result<(), Unkept> {
+    async fn execute(&mut self, calls: Vec<(usize, PendingCall)>) -> Result<(), JournalFailed> {
         let mut waiting = Vec::with_capacity(calls.len());
         for (place, call) in calls {
             waiting.extend(self.next(place, call).await);
@@ -131,13 +134,13 @@ impl<'a> Uses<'a> {
         let concurrency = self.ports.tools.concurrency().max(1);
         let first = waiting.by_ref().take(concurrency);
         let first: Vec<_> = first.map(|next| self.begin(next)).collect();
-        self.keep().await?;
+        self.flush().await?;
         let mut working: FuturesUnordered<_> = first.into_iter().map(|call| self.go(call)).collect();
         while let Some((place, execution)) = self.next_end(&mut working).await {
             self.end(place, execution).await;
             let next = waiting.next().map(|next| self.begin(next));
             if next.is_some() || !working.is_empty() {
-                self.keep().await?;
+                self.flush().await?;
             }
             working.extend(next.map(|call| self.go(call)));
         }
@@ -232,7 +235,7 @@ impl<'a> Uses<'a> {
         (place, Box::pin(work))
     }
 
-    /// Lets a call go whose beginning is kept.
+    /// Starts a call whose beginning is persisted.
     fn go(&mut self, (place, call): (usize, Working<'a>)) -> Working<'a> {
         self.in_flight.push(place);
         call
@@ -250,16 +253,16 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// Lets the hooks see the execution, then everybody hear of it.
+    /// Calls the hooks with the execution, then emits it.
     async fn end(&mut self, place: usize, execution: ToolExecution) {
         self.in_flight.retain(|other| *other != place);
         let hooks = &self.ports.hooks;
-        let is_seen = !self.has_failed && !self.is_unkept() && hooks.has_hooks_at(HookPoint::AfterToolUse);
+        let is_seen = !self.has_failed && !self.has_journal_failed() && hooks.has_hooks_at(HookPoint::AfterToolUse);
         let execution = if is_seen { self.seen(execution).await } else { execution };
         let is_unseen = self.has_failed && hooks.holds_back_deltas();
         let execution = if is_unseen { withheld(execution) } else { execution };
-        let told = AgentEvent::tool_call_completed(self.context.step_number, &execution);
-        self.ports.events.emit(told);
+        let emitted = AgentEvent::tool_call_completed(self.context.step_number, &execution);
+        self.ports.events.emit(emitted);
         if let Some(journal) = &self.ports.journal {
             journal.ended(place, &execution, &self.state);
         }
@@ -290,23 +293,24 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// Puts the failure of a hook into the state, so that it is recorded with whatever follows.
+    /// Puts the failure of a hook into the state, so that it is recorded with the next entry.
     fn fail(&mut self, failure: HookFailure) {
         self.has_failed = true;
         self.state = failure.in_state(self.state.clone(), self.ports.now());
     }
 
-    /// Tells whether nothing is kept any more, so that nothing may have an effect: a subagent may have met it first.
-    fn is_unkept(&self) -> bool {
+    /// Returns whether the journal has failed, perhaps for a subagent first. Then nothing may have
+    /// an effect.
+    fn has_journal_failed(&self) -> bool {
         self.ports
             .journal
             .as_ref()
             .is_some_and(|journal| journal.failure().is_some())
     }
 
-    async fn keep(&self) -> Result<(), Unkept> {
+    async fn flush(&self) -> Result<(), JournalFailed> {
         match &self.ports.journal {
-            Some(journal) => journal.keep().await,
+            Some(journal) => journal.flush().await,
             None => Ok(()),
         }
     }

@@ -22,7 +22,8 @@ impl BudgetGuard {
         Self { control }
     }
 
-    /// An answer that the rest of the tokens cut short ends the execution; a complete one is its natural end.
+    /// A completion that the rest of the budget has cut ends the execution. A complete one is its
+    /// natural end.
     fn limit_after_step(&self, state: &AgentState) -> Option<StopSignal> {
         let response = state.current_step()?.response.as_ref()?;
         let cut_short = response.finish_reason == FinishReason::Length;

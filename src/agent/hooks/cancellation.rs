@@ -8,7 +8,8 @@ use futures_util::future::BoxFuture;
 use super::{Hook, HookContext, HookError, HookPoint};
 use crate::agent::control::ExecutionControl;
 
-/// Stops an execution whose caller has cancelled or stopped it, whatever others want. It belongs to the stack of every execution.
+/// Stops an execution that its caller has cancelled or stopped. It belongs to the stack of every
+/// execution.
 #[derive(Debug)]
 pub struct CancellationHook {
     control: Arc<ExecutionControl>,
@@ -31,7 +32,8 @@ impl Hook for CancellationHook {
     }
 
     fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        // After its last step there is nothing left to cancel but the session, and that is the run's affair.
+        // After its last step there is nothing left to cancel but the session, and that is the
+        // run's affair.
         let is_over = context.point == HookPoint::AfterStep && context.state.should_stop();
         if let Some(signal) = self.control.called_off().filter(|_| !is_over) {
             context.state = context.state.with_stop_signal(signal, self.control.now());

@@ -16,7 +16,7 @@ pub enum HookPoint {
     BeforeStep,
     /// Before each request to a model, those to fallbacks included.
     BeforeModelRequest,
-    /// After each answer of a model, also one that was cut.
+    /// After each completion of a model, also one that was cut.
     AfterModelRequest,
     /// Before each call of a tool, in the order of the calls.
     BeforeToolUse,
@@ -95,8 +95,8 @@ pub enum HookSubject {
 }
 
 impl HookSubject {
-    /// Removes what a model or a tool has said, and blocks a call. The words stand in its place.
-    pub fn withhold_said(&mut self, words: &str) {
+    /// Replaces the output of a model or a tool by a notice, and blocks a call.
+    pub fn withhold(&mut self, words: &str) {
         match self {
             Self::Response(response) => {
                 response.content.clear();
@@ -120,7 +120,7 @@ impl HookSubject {
 /// A call on its way to its tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
-    /// The call. A hook may change its arguments; the history keeps what the model wrote.
+    /// The call. A hook may change its arguments; the history retains the original.
     pub call: ToolCall,
     /// What becomes of it.
     pub decision: ToolDecision,

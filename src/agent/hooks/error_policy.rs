@@ -25,14 +25,14 @@ impl ErrorPolicyHook {
         Self { handling, clock }
     }
 
-    /// A step that its driver has tried again already is left to the driver, and one that the caller has cut to the caller.
+    /// Leaves alone a step that its driver retries, and one that the caller has cut.
     fn decide(&self, state: AgentState) -> AgentState {
         let is_retried = |execution: &ExecutionState| execution.continuation.is_retry_wanted;
-        if state.execution().is_some_and(is_retried) || state.stop_signal().is_some_and(is_callers) {
+        if state.execution().is_some_and(is_retried) || state.stop_signal().is_some_and(is_of_caller) {
             return state;
         }
         let Some(step) = state.current_step() else { return state };
-        let (decision, error) = (self.handling.decision_for(step), self.telling_error(step));
+        let (decision, error) = (self.handling.decision_for(step), self.deciding_error(step));
         let (Some(decision), Some(error)) = (decision, error) else {
             return state;
         };
@@ -47,7 +47,8 @@ impl ErrorPolicyHook {
         }
     }
 
-    /// Counts the steps in a row that failed, up to the one in progress; those whose errors are ignored end the row.
+    /// Counts the steps in a row that failed, up to the one in progress; those whose errors are
+    /// ignored end the row.
     fn failed_steps(&self, state: &AgentState) -> usize {
         let counts = |step: &AgentStep| {
             let decision = self.handling.decision_for(step);
@@ -62,7 +63,7 @@ impl ErrorPolicyHook {
     }
 
     /// Returns the last error of those that the decision rests on.
-    fn telling_error(&self, step: &AgentStep) -> Option<AgentError> {
+    fn deciding_error(&self, step: &AgentStep) -> Option<AgentError> {
         let decision = self.handling.decision_for(step)?;
         let own = step
             .errors
@@ -89,8 +90,8 @@ impl ErrorPolicyHook {
     }
 }
 
-/// Tells whether the caller wants the end.
-fn is_callers(signal: &StopSignal) -> bool {
+/// Returns whether the caller has stopped or cancelled.
+fn is_of_caller(signal: &StopSignal) -> bool {
     signal.is_binding && signal.reason == StopReason::UserRequested
 }
 

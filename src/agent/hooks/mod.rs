@@ -69,10 +69,10 @@ pub trait Hook: Send + Sync + fmt::Debug {
     /// Returns the points at which it wants to be called.
     fn points(&self) -> &[HookPoint];
 
-    /// Returns the next context. What may change at which point is said by [`PERMISSIONS`].
+    /// Returns the next context. [`PERMISSIONS`] defines what may change at which point.
     fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>>;
 
-    /// Tells whether nobody may hear of an answer before the hook has seen the whole of it.
+    /// Returns whether no delta may be emitted before the hook has seen the whole completion.
     fn holds_back_deltas(&self) -> bool {
         false
     }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn higher_priorities_come_first_and_equals_keep_their_order() {
+    async fn higher_priorities_come_first_and_equals_in_their_order() {
         let names = [(0, "c"), (5, "a"), (0, "d"), (-1, "e"), (5, "b")];
         let stack = names.into_iter().fold(HookStack::default(), |stack, (priority, name)| {
             stack.with_hook(priority, Arc::new(Named(name)))

@@ -14,7 +14,7 @@ pub enum HookField {
     Metadata,
     /// The instructions above the conversation.
     SystemPrompt,
-    /// The shape of final answers.
+    /// The format of final completions.
     ResponseFormat,
     /// Messages added at the end of the history.
     Messages,
@@ -26,15 +26,15 @@ pub enum HookField {
     Input,
     /// The request to the model.
     Request,
-    /// What the model answered.
+    /// The completion.
     Response,
     /// The arguments that the tool is given.
     ToolArguments,
     /// Whether the tool is used.
     ToolDecision,
-    /// What the model reads of a tool's answer.
+    /// The result of a tool.
     ToolResult,
-    /// Messages that stand in the history already.
+    /// Messages that are in the history already.
     History,
     /// Who the agent is, its model and its counters.
     Identity,
@@ -65,7 +65,7 @@ impl HookField {
         Self::Subject,
     ];
 
-    /// Returns the part of the state that listeners hear of when the field is changed.
+    /// Returns the part of the state that is emitted when the field is changed.
     pub(super) fn state_part(self) -> Option<StatePart> {
         match self {
             Self::Metadata => Some(StatePart::Metadata),
@@ -77,7 +77,7 @@ impl HookField {
         }
     }
 
-    /// Tells whether it is a part of the agent's state, of what the state holds of the execution as well.
+    /// Returns whether it is a part of the agent's state, including its execution.
     pub(super) fn is_of_state(self) -> bool {
         let of_subject = matches!(
             self,
@@ -135,7 +135,7 @@ pub const PERMISSIONS: [(HookPoint, &[HookField]); 10] = {
     ]
 };
 
-/// Tells whether the hooks of the point may change the field.
+/// Returns whether the hooks of the point may change the field.
 pub fn is_permitted(point: HookPoint, field: HookField) -> bool {
     PERMISSIONS
         .iter()
@@ -154,7 +154,8 @@ fn state_changes(before: &AgentState, after: &AgentState) -> Vec<HookField> {
     let (left, right) = (before.context(), after.context());
     let inherited = left.store.history();
     let now = right.store.history();
-    // Committed messages never change, so the last inherited one tells whether all are in their places. A window may hold none.
+    // Committed messages never change, so comparing the last inherited one is enough. A window may
+    // hold none.
     let is_continued = inherited.first_index() == now.first_index()
         && inherited.len() <= now.len()
         && inherited.last().is_none_or(|left| {
@@ -228,7 +229,8 @@ fn subject_changes(before: &HookSubject, after: &HookSubject) -> Vec<HookField> 
     use HookSubject as S;
     let changed = |field, changed: bool| if changed { vec![field] } else { Vec::new() };
     match (before, after) {
-        // What is sent may be changed wherever there is a request, and nobody is told of it; to compare it would read all messages.
+        // A request may be changed wherever there is one, without an event. Comparing it would read
+        // all messages.
         (S::State, S::State) | (S::Request(_), S::Request(_)) => Vec::new(),
         (S::Input(left), S::Input(right)) => changed(HookField::Input, left != right),
         (S::Response(left), S::Response(right)) => response_changes(left, right),
@@ -239,7 +241,7 @@ fn subject_changes(before: &HookSubject, after: &HookSubject) -> Vec<HookField> 
     }
 }
 
-/// What was used and who answered are facts.
+/// Usage and the model are facts.
 fn response_changes(before: &ModelResponse, after: &ModelResponse) -> Vec<HookField> {
     let facts = |response: &ModelResponse| (response.usage, response.model.clone(), response.response_id.clone());
     let content = before.content != after.content

@@ -31,7 +31,7 @@ pub struct ExecutionPorts {
     pub control: Arc<ExecutionControl>,
     /// Makes ids.
     pub ids: Arc<dyn IdSource>,
-    /// Hears of everything.
+    /// Receives all events.
     pub events: Arc<dyn EventSink>,
     /// What large messages of hooks share with large requests to models.
     pub request_room: RequestRoom,
@@ -39,7 +39,7 @@ pub struct ExecutionPorts {
     pub stack: StackSlot,
 }
 
-/// Where a hook finds the stack that it is part of. It is filled once the stack is complete, and keeps nothing alive.
+/// A weak reference of a hook to its stack. It is set once the stack is complete.
 #[derive(Debug, Clone, Default)]
 pub struct StackSlot(Arc<OnceLock<Weak<HookStack>>>);
 
@@ -60,15 +60,17 @@ pub trait HookFactory: Send + Sync + fmt::Debug {
     /// Returns the name that agents attach it by.
     fn name(&self) -> &'static str;
 
-    /// Checks a configuration; says what is wrong with it.
+    /// Checks a configuration. The error says what is wrong.
     fn check(&self, config: &Object) -> Result<(), String>;
 
-    /// Checks a configuration together with the agent that it is part of; says what is wrong with it.
+    /// Checks a configuration together with the agent that it is part of. The error says what is
+    /// wrong.
     fn check_agent(&self, _config: &Object, _agent: &AgentDefinition) -> Result<(), String> {
         Ok(())
     }
 
-    /// Checks a configuration that a tenant has written, and no operator; says what in it is not the tenant's to use.
+    /// Checks a configuration that a tenant has written. The error says what the tenant may not
+    /// use.
     fn check_tenant(&self, _config: &Object, _tenant: &TenantId) -> Result<(), String> {
         Ok(())
     }
@@ -126,7 +128,8 @@ impl HookRegistry {
         self.check_each(hooks, |factory, config| factory.check(config))
     }
 
-    /// Checks what an agent attaches, each hook by itself and then with the agent that it is part of.
+    /// Checks what an agent attaches, each hook by itself and then with the agent that it is part
+    /// of.
     pub fn check_agent(&self, agent: &AgentDefinition) -> Result<(), HookConfigError> {
         self.check(&agent.hooks)?;
         self.check_each(&agent.hooks, |factory, config| factory.check_agent(config, agent))

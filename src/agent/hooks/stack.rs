@@ -18,7 +18,7 @@ use crate::usage::Usage;
 #[derive(Debug, Default)]
 pub struct HookStack {
     hooks: Vec<(i32, Arc<dyn Hook>)>,
-    /// Hears of what hooks change.
+    /// Receives the changes of hooks.
     events: Option<Arc<dyn EventSink>>,
 }
 
@@ -50,18 +50,19 @@ impl HookStack {
         Self { events, ..self }
     }
 
-    /// Tells whether any hook wants to be called at the point.
+    /// Returns whether any hook wants to be called at the point.
     pub fn has_hooks_at(&self, point: HookPoint) -> bool {
         self.hooks.iter().any(|(_, hook)| hook.points().contains(&point))
     }
 
-    /// Tells whether deltas of answers must wait until the hooks have seen the whole answer.
+    /// Returns whether deltas must wait until the hooks have seen the whole completion.
     pub fn holds_back_deltas(&self) -> bool {
         self.hooks.iter().any(|(_, hook)| hook.holds_back_deltas())
     }
 
-    /// Calls all hooks of the context's point in turn. The first that fails, or changes what it may not, ends the turn; the context is
-    /// then what the hooks before it made. A hook has no clock, so `now` says when it has changed the state.
+    /// Calls all hooks of the context's point in turn. The first that fails, or changes what it may
+    /// not, ends the turn; the context is then what the hooks before it made. A hook has no clock,
+    /// so `now` dates its changes.
     pub async fn call(
         &self,
         context: HookContext,
@@ -79,7 +80,7 @@ impl HookStack {
                         let message = format!("it changed {field}, which no hook may do at {}", point.as_str());
                         return (context, Some(failure(&**hook, HookError::new(message))));
                     }
-                    self.tell_change(hook.name(), &changed, &context.state, &next);
+                    self.emit_change(hook.name(), &changed, &context.state, &next);
                     context = next;
                     if changed.iter().any(|field| field.is_of_state()) {
                         let now = now().max(context.state.updated_at());
@@ -96,7 +97,7 @@ impl HookStack {
         (context, None)
     }
 
-    fn tell_change(&self, hook: &str, changed: &[HookField], before: &AgentState, after: &HookContext) {
+    fn emit_change(&self, hook: &str, changed: &[HookField], before: &AgentState, after: &HookContext) {
         let Some(events) = &self.events else { return };
         let changes: Vec<StatePart> = changed.iter().filter_map(|field| field.state_part()).collect();
         if changes.is_empty() {
@@ -154,7 +155,7 @@ impl HookFailure {
 }
 
 async fn call_hook(hook: &dyn Hook, context: HookContext) -> Result<HookContext, HookError> {
-    // The call is made inside, so that a panic before the first await is caught as well.
+    // The call is made inside, so that a panic before the first await is also caught.
     let called = AssertUnwindSafe(async { hook.call(context).await })
         .catch_unwind()
         .await;

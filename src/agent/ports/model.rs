@@ -26,18 +26,19 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolSpec]>,
     /// Tools that providers execute themselves, by provider; a model takes those of its own.
     pub provider_tools: Arc<ProviderTools>,
-    /// Which of the tools the model may or must call in this answer.
+    /// Which of the tools the model may or must call in this completion.
     pub tool_choice: ToolChoice,
-    /// The shape of the final answer.
+    /// The format of the final completion.
     pub response_format: ResponseFormat,
-    /// The most tokens that the answer may have: the lesser of what the parameters say and what the budget leaves.
+    /// The most output tokens: the lesser of the parameter and the rest of the budget.
     pub max_output_tokens: Option<u64>,
-    /// How the model shall answer.
+    /// Model parameters.
     pub parameters: Arc<ModelParameters>,
 }
 
 impl ModelRequest {
-    /// Returns the tools that the provider of this name executes itself. What an agent names in `extra` is sent as well.
+    /// Returns the tools that the provider of this name executes itself. What an agent names in
+    /// `extra` is also sent.
     pub fn tools_of_provider(&self, provider: &str) -> Vec<&Object> {
         let own = self.provider_tools.get(provider).into_iter().flatten();
         let extra = self.parameters.extra.get("tools").and_then(Value::as_array);
@@ -46,10 +47,10 @@ impl ModelRequest {
     }
 }
 
-/// How a provider is made to answer in a given shape.
+/// How a provider is asked for structured output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum StructuredOutput {
-    /// The request names the shape, and the provider keeps to it.
+    /// The request has the schema, and the provider enforces it.
     #[default]
     Native,
     /// The model calls a tool whose arguments have the shape.
@@ -58,17 +59,20 @@ pub enum StructuredOutput {
     Prompt,
 }
 
-/// The events of one answer. It ends with [`ModelEvent::Completed`] or with an error, and with nothing else.
+/// The events of one completion. The stream ends with [`ModelEvent::Completed`] or with an error,
+/// and with nothing else.
 pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
 /// A model of a provider.
 pub trait Model: Send + Sync + fmt::Debug {
-    /// Asks the model. The request goes out when the stream is first polled; dropping the stream ends the call.
+    /// Asks the model. The request goes out when the stream is first polled; dropping the stream
+    /// ends the call.
     ///
-    /// Attempts that fail before the first event may be repeated inside; after it, an error ends the stream.
+    /// Attempts that fail before the first event may be repeated inside; after it, an error ends
+    /// the stream.
     fn stream(&self, request: ModelRequest) -> ModelStream;
 
-    /// Returns how the provider is made to answer in a given shape. Only a native provider is sent a
+    /// Returns how the provider is asked for structured output. Only a native provider is sent a
     /// [`ModelRequest::response_format`] other than plain words.
     fn structured_output(&self) -> StructuredOutput {
         StructuredOutput::Native
@@ -113,12 +117,12 @@ pub enum ModelLookupError {
     MissingKey {
         /// The provider.
         provider: String,
-        /// Where the key is looked for.
+        /// Where the key is configured.
         variable: String,
     },
 }
 
-/// A piece of an answer.
+/// A piece of a completion.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelEvent {
     /// More words.
@@ -138,7 +142,7 @@ pub enum ModelEvent {
     },
     /// A tool call begins.
     ToolCallStarted {
-        /// The call's place among the calls of the answer, from 0.
+        /// The index of the call in the completion, from 0.
         index: usize,
         /// The call's id.
         id: String,
@@ -147,20 +151,20 @@ pub enum ModelEvent {
     },
     /// More of a call's arguments.
     ToolCallDelta {
-        /// The call's place.
+        /// The index of the call.
         index: usize,
         /// A piece of the arguments' text.
         arguments: String,
     },
-    /// What the answer has used so far: a snapshot that replaces earlier ones.
+    /// The usage so far: a snapshot that replaces earlier ones.
     Usage(Usage),
-    /// An attempt that had said nothing yet has failed, and is repeated. Its provider has counted this much; later counts are of the next
-    /// attempt alone.
+    /// An attempt has failed before any output, and is retried. Its provider has counted this much;
+    /// later counts are of the next attempt alone.
     AttemptFailed {
         /// What the attempt has used.
         usage: Usage,
     },
-    /// The whole answer; the last event.
+    /// The whole completion; the last event.
     Completed(Box<ModelResponse>),
 }
 
@@ -183,9 +187,9 @@ pub enum ModelErrorClass {
     Network,
     /// Something took too long.
     Timeout,
-    /// The answer ended without an end.
+    /// The response ended too early.
     Truncated,
-    /// The answer is not what the protocol says.
+    /// The response violates the protocol.
     Protocol,
 }
 
@@ -228,7 +232,8 @@ pub struct ModelError {
     pub status: Option<u16>,
     /// How long the provider wants us to wait.
     pub retry_after: Option<Duration>,
-    /// What happened, in words that the caller may read: the provider's own message, capped, and never a secret.
+    /// What happened, in words that the caller may read: the provider's own message, capped, and
+    /// never a secret.
     pub message: String,
     /// Where the model was called; `None` for a model without an address.
     pub address: Option<Arc<ModelAddress>>,
@@ -263,13 +268,13 @@ impl ModelError {
         AgentError {
             kind,
             code: self.class.code().to_owned(),
-            message: self.told(),
+            message: self.caller_message(),
             source_name: Some(model.to_string()),
         }
     }
 
     /// Returns what the caller reads: what happened, and where.
-    fn told(&self) -> String {
+    fn caller_message(&self) -> String {
         let Some(address) = &self.address else {
             return self.message.clone();
         };

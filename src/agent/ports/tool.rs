@@ -15,7 +15,7 @@ use crate::ids::{AgentId, ExecutionId};
 use crate::json::{Object, Value};
 use crate::message::{ContentPart, ToolCall};
 
-/// What a model is told of a tool, and how calls of it are treated.
+/// The description of a tool for the model, and how its calls are treated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     /// The name that models call.
@@ -53,17 +53,17 @@ pub struct ToolContext {
     pub idempotency_key: String,
 }
 
-/// What a tool answers.
+/// The result of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutput {
     /// What the model reads: texts, images and documents.
     pub content: Vec<ContentPart>,
-    /// What the call did beside answering.
+    /// What the call did besides its result.
     pub trace: ToolTrace,
 }
 
 impl ToolOutput {
-    /// Makes an answer of one text.
+    /// Makes a result of one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             content: vec![ContentPart::text(text)],
@@ -71,7 +71,8 @@ impl ToolOutput {
         }
     }
 
-    /// Stops the execution with the reason `stop_requested` once all calls of the step have ended. The answer is kept like any other.
+    /// Stops the execution with the reason `stop_requested` once all calls of the step have ended.
+    /// The result is stored like any other.
     #[must_use]
     pub fn ending_run(mut self) -> Self {
         self.trace.ends_run = true;
@@ -79,7 +80,8 @@ impl ToolOutput {
     }
 }
 
-/// A tool that failed, in words for the model. The loop goes on unless the error says otherwise.
+/// An error of a tool, with a message for the model. The loop continues unless the error ends the
+/// run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
@@ -108,19 +110,19 @@ impl ToolError {
 
 /// A tool.
 pub trait Tool: Send + Sync + fmt::Debug {
-    /// Returns what models are told of it.
+    /// Returns its description for models.
     fn spec(&self) -> &ToolSpec;
 
     /// Runs a call whose arguments fit the schema. Dropping the future cuts the call.
     fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
-    /// Tells whether a call that was begun, and whose end is not known, may be made again.
+    /// Returns whether a call that was begun, and whose end is not known, may be made again.
     fn is_repeatable(&self) -> bool {
         self.spec().idempotent
     }
 
-    /// Tells whether a call ends by itself, and soon, when the run is cancelled or its time is spent. Such a call is never cut, so
-    /// that what it used is counted.
+    /// Returns whether a call ends by itself, and soon, when the run is cancelled or its time is
+    /// spent. Such a call is never cut, so that what it used is counted.
     fn ends_by_itself(&self) -> bool {
         false
     }
@@ -158,8 +160,8 @@ pub trait ToolCatalog: Send + Sync + fmt::Debug {
     /// Returns an executor of the named tools, in the order of the names.
     fn executor(&self, names: &[String]) -> Result<Arc<dyn ToolExecutor>, UnknownTool>;
 
-    /// Returns an executor of the named tools and, after them, of tools that exist for one execution only. One of those hides a
-    /// tool of the catalog that has its name.
+    /// Returns an executor of the named tools and, after them, of tools that exist for one
+    /// execution only. One of those hides a tool of the catalog that has its name.
     fn executor_with(&self, names: &[String], own: Vec<Arc<dyn Tool>>) -> Result<Arc<dyn ToolExecutor>, ToolSetError>;
 }
 
@@ -171,13 +173,14 @@ pub trait ToolExecutor: Send + Sync + fmt::Debug {
     /// Returns how many calls may work at the same time; at least 1.
     fn concurrency(&self) -> usize;
 
-    /// Returns how many calls of one answer are executed; at least 1.
+    /// Returns how many calls of one completion are executed; at least 1.
     fn max_calls(&self) -> usize;
 
-    /// Tells whether a call of the tool that was begun, and whose end is not known, may be made again.
+    /// Returns whether a call of the tool that was begun, and whose end is not known, may be made
+    /// again.
     fn is_repeatable(&self, tool: &str) -> bool;
 
-    /// Executes a call, in time. One that is unknown, does not fit its schema, fails, panics, takes too long or is cut by the run's
-    /// end is an execution with an error.
+    /// Executes a call, in time. One that is unknown, does not fit its schema, fails, panics, takes
+    /// too long or is cut by the run's end is an execution with an error.
     fn execute<'a>(&'a self, call: ToolCall, context: &'a ToolContext) -> BoxFuture<'a, ToolExecution>;
 }

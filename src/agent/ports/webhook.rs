@@ -16,6 +16,7 @@ pub struct WebhookFault {
 
 /// Knows which addresses may be named, and whose messages which secret signs.
 pub trait WebhookRules: Send + Sync + fmt::Debug {
-    /// Checks the form of a webhook, and that the tenant may name its secret; one that an operator has written names no tenant.
+    /// Checks the form of a webhook, and that the tenant may name its secret; one that an operator
+    /// has written names no tenant.
     fn check(&self, webhook: &RunWebhook, tenant: Option<&TenantId>) -> Result<(), WebhookFault>;
 }

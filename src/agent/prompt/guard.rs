@@ -12,22 +12,23 @@ const FILTERS: [&str; 5] = ["default", "length", "lower", "trim", "upper"];
 const TESTS: [&str; 3] = ["defined", "none", "undefined"];
 /// The names that callers can set.
 const ROOTS: [&str; 2] = ["variables", "metadata"];
-/// Names that stand for themselves.
+/// Names of constants.
 const CONSTANTS: [&str; 6] = ["true", "True", "false", "False", "none", "None"];
-/// Words that stand between operands.
+/// Infix operators.
 const OPERATORS: [&str; 6] = ["and", "or", "not", "in", "if", "else"];
 /// Symbols that a tag may have.
 const SYMBOLS: [&str; 17] = [
     "==", "!=", ">=", "<=", "//", ".", "|", "(", ")", "[", "]", "<", ">", "-", "/", "%", ":",
 ];
 
-/// The most names, texts, numbers and symbols of one tag: with each, the engine may call itself once more.
+/// The most names, texts, numbers and symbols of one tag: with each, the engine may call itself
+/// once more.
 const MAX_TAG_TOKENS: usize = 100;
 /// The most of them in all tags together.
 const MAX_TOKENS: usize = 50_000;
 /// How deep brackets nest.
 const MAX_BRACKETS: usize = 8;
-/// The most `if`, `elif` and `for` above any place.
+/// The deepest nesting of `if`, `elif` and `for`.
 const MAX_BLOCKS: usize = 50;
 
 /// Something that a prompt may not have.
@@ -147,7 +148,7 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Reads a tag, and goes on behind its end.
+    /// Reads a tag and continues after it.
     fn tag(&mut self, end: &str) -> Result<Vec<(usize, Token<'a>)>, Fault> {
         let start = self.at;
         let mut tokens = Vec::new();
@@ -288,7 +289,8 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Checks that names are known and that nothing is built or called. Whether it is an expression at all is for the engine to find out.
+    /// Checks that names are known and that nothing is built or called. Whether it is an expression
+    /// at all is for the engine to find out.
     fn check_expression(&mut self, tokens: &[(usize, Token<'a>)]) -> Result<(), Fault> {
         let mut after = After::Operator;
         for &(at, token) in tokens {

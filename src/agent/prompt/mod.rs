@@ -43,7 +43,7 @@ pub struct PromptError {
     source: Option<minijinja::Error>,
 }
 
-/// Tells whether a prompt has anything to render.
+/// Returns whether a prompt has anything to render.
 pub(super) fn is_template(prompt: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|mark| prompt.contains(mark))
 }
@@ -106,7 +106,8 @@ fn checked(template: &str) -> Result<Scanned, PromptError> {
     scan(template).map_err(|fault| PromptError::at(template, &fault))
 }
 
-/// Nothing is there but what prompts need: no functions, and only filters whose answer is hardly larger than what they read.
+/// Has only what prompts need: no functions, and filters whose output is hardly larger than their
+/// input.
 fn environment(allowance: &Arc<Allowance>) -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -128,7 +129,7 @@ fn environment(allowance: &Arc<Allowance>) -> Result<Environment<'static>, minij
     });
     let spent = Arc::clone(allowance);
     environment.add_filter("trim", move |text: StringInput<'_>, ends: Option<Cow<'_, str>>| {
-        // Each character is looked for among those that are trimmed.
+        // Each character is compared with those that are trimmed.
         let ends_length = ends.as_ref().map_or(1, |ends| ends.len());
         let bytes = text.as_str().len().saturating_mul(ends_length);
         spent.charge(bytes).map(|()| filters::trim(text, ends))
@@ -262,7 +263,7 @@ mod unit_tests {
     }
 
     #[test]
-    fn a_template_can_not_run_for_ever() {
+    fn a_template_can_not_run_without_end() {
         let cities = "{% for a in variables.cities %}".repeat(18) + "x" + &"{% endfor %}".repeat(18);
         assert!(render(&cities).is_err());
     }

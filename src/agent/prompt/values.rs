@@ -34,12 +34,12 @@ impl Allowance {
             .ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "the allowance is spent"))
     }
 
-    /// Tells whether it is spent: what was rendered may be wrong then.
+    /// Returns whether it is spent. Then the rendered text may be wrong.
     pub(super) fn is_spent(&self) -> bool {
         self.0.load(Ordering::Relaxed) == 0
     }
 
-    /// An error in the place of the item would be simpler, but the engine can't compare one.
+    /// An error instead of the item would be simpler, but the engine can't compare one.
     fn hand_out(&self, value: Option<&Value>) -> Option<Value> {
         let bytes = value.and_then(Value::as_str).map_or(0, str::len);
         self.charge(bytes.saturating_add(ITEM)).ok()?;

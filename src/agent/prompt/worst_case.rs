@@ -80,7 +80,7 @@ fn data() -> (BTreeMap<String, Value>, Object) {
     (variables, Object::new())
 }
 
-/// Checks and renders a template, and tells whether it was accepted.
+/// Checks and renders a template; returns whether it was accepted.
 fn attempt(template: String) -> bool {
     on_small_stack(move || {
         let variables = BTreeMap::from([
@@ -221,7 +221,7 @@ fn work_is_bounded_by_the_bytes_that_are_touched() {
 }
 
 #[test]
-fn names_that_nothing_can_set_are_told_when_a_prompt_is_stored() {
+fn unknown_names_are_refused_when_a_prompt_is_stored() {
     for (template, told) in [
         ("{{ nope }}", "line 1: nothing can set `nope`"),
         ("a\n{{ variable.x }}", "line 2: nothing can set `variable`"),

@@ -16,10 +16,11 @@ use crate::json::Object;
 use crate::model_ref::ResponseFormat;
 use crate::session::{History, Overrides};
 
-/// The messages and steps that a state has more than an earlier one, and everything else of it that may have changed.
+/// The messages and steps that a state has more than an earlier one, and everything else of it that
+/// may have changed.
 ///
-/// Added to the earlier state it gives the later one, without what is transient. The first of an execution follows on the state that
-/// the execution began with, whose history a bundle has.
+/// Added to the earlier state it gives the later one, without what is transient. The first of an
+/// execution follows on the state that the execution began with, whose history a bundle has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StateAddition {
     /// The number of steps before the first that is added.
@@ -50,16 +51,17 @@ pub enum AdditionGap {
         /// The number of steps that there are.
         steps: usize,
     },
-    /// A call belongs to no step in progress, or nothing is kept of the agent that worked on it.
+    /// A call belongs to no step in progress, or its agent has no entry.
     #[error("nothing is known of the call {place} of a step")]
     Call {
-        /// Its place among the calls of a step.
+        /// The index of the call in its step.
         place: usize,
     },
 }
 
 impl AgentState {
-    /// Returns what the state has more than an earlier one: that of the execution's beginning, or after one of its completed steps.
+    /// Returns what the state has more than an earlier one: that of the execution's beginning, or
+    /// after one of its completed steps.
     pub fn since(&self, earlier: &Self) -> StateAddition {
         let first_step = earlier.steps_in_common(self);
         let has_context = shared_context(&self.context) != shared_context(&earlier.context);
@@ -92,7 +94,7 @@ impl AgentState {
         }
     }
 
-    /// Returns the number of completed steps that the other state has as well: those of its execution.
+    /// Returns the number of completed steps that both states have: those of its execution.
     fn steps_in_common(&self, other: &Self) -> usize {
         let id = |state: &Self| state.execution.as_ref().map(|execution| execution.execution_id);
         if id(self) == id(other) { self.step_count() } else { 0 }

@@ -17,8 +17,8 @@ use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::session::Overrides;
 use crate::usage::Usage;
 
-/// Everything about an agent (document 001, "`AgentState` Structure"). Transitions consume it and return the next state; a copy
-/// costs the same at any length of the history.
+/// Everything about an agent (document 001, "`AgentState` Structure"). Transitions consume it and
+/// return the next state; a copy costs the same at any length of the history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentState {
     agent_id: AgentId,
@@ -142,7 +142,8 @@ impl AgentState {
         &self.context.metadata
     }
 
-    /// Iterates over the stored messages of the conversation, oldest first: also those that no compiler sends any more.
+    /// Iterates over the stored messages of the conversation, oldest first: also those that no
+    /// compiler sends any more.
     pub fn stored_messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.context.store.section(Section::MESSAGES)
     }
@@ -152,7 +153,7 @@ impl AgentState {
         self.execution.as_deref()
     }
 
-    /// Tells whether an execution is running.
+    /// Returns whether an execution is running.
     pub fn has_active_execution(&self) -> bool {
         self.execution()
             .is_some_and(|execution| !execution.status.is_terminal())
@@ -219,7 +220,7 @@ impl AgentState {
         of_hooks.unwrap_or_default()
     }
 
-    /// Tells whether anything failed; none between executions.
+    /// Returns whether anything failed; none between executions.
     pub fn has_errors(&self) -> Option<bool> {
         self.execution().map(|execution| !execution.all_errors().is_empty())
     }
@@ -229,7 +230,7 @@ impl AgentState {
         self.execution().map(ExecutionState::all_errors).unwrap_or_default()
     }
 
-    /// Tells whether the newest completed step is a final response.
+    /// Returns whether the newest completed step is a final response.
     pub fn has_final_response(&self) -> bool {
         self.last_step_type() == Some(AgentStepType::FinalResponse)
     }
@@ -290,8 +291,9 @@ impl AgentState {
     }
 }
 
-/// Settings. They do not change `updated_at`, since they are made before an execution begins or by hooks, which have no clock:
-/// [`start_execution`](AgentState::start_execution) and [`HookStack`](crate::agent::hooks::HookStack) set it afterwards.
+/// Settings. They do not change `updated_at`, since they are made before an execution begins or by
+/// hooks, which have no clock: [`start_execution`](AgentState::start_execution) and
+/// [`HookStack`](crate::agent::hooks::HookStack) set it afterwards.
 impl AgentState {
     /// Sets the agent that started this one.
     #[must_use]
@@ -315,7 +317,7 @@ impl AgentState {
         self
     }
 
-    /// Sets the shape of final answers.
+    /// Sets the shape of final completions.
     #[must_use]
     pub fn with_response_format(mut self, response_format: ResponseFormat) -> Self {
         self.context.response_format = response_format;
@@ -374,7 +376,7 @@ impl AgentState {
         self.map_execution(now, |execution| execution.with_ended(now))
     }
 
-    /// Forgets the execution and keeps the session's data and the time of its last change, ready for a fresh start.
+    /// Removes the execution and leaves the data of the session, ready for the next execution.
     #[must_use]
     pub fn for_next_execution(self) -> Self {
         Self {
@@ -389,13 +391,14 @@ impl AgentState {
         self.map_execution(now, |execution| execution.with_step_started(now))
     }
 
-    /// Goes on with a step that began then.
+    /// Resumes a step that began then.
     #[must_use]
     pub fn with_step_resumed(self, started_at: Timestamp, now: Timestamp) -> Self {
         self.map_execution(now, |execution| execution.with_step_resumed(started_at))
     }
 
-    /// Holds the step that the driver made, tags its messages and adds them to the store; once for each step.
+    /// Holds the step that the driver made, tags its messages and adds them to the store; once for
+    /// each step.
     #[must_use]
     pub fn with_current_step(self, mut step: AgentStep, now: Timestamp) -> Self {
         let Some(execution) = &self.execution else { return self };
@@ -421,7 +424,8 @@ impl AgentState {
             .map_execution(now, |execution| execution.with_current_step(step))
     }
 
-    /// Archives the step in progress with its timing. An answer that the loop goes on after was not the final one.
+    /// Archives the step in progress with its timing. A completion is a trace if the loop continues
+    /// after it.
     #[must_use]
     pub fn with_step_recorded(mut self, now: Timestamp) -> Self {
         let goes_on = !self.should_stop();
@@ -452,7 +456,7 @@ impl AgentState {
         self.map_execution(now, ExecutionState::with_retry_wanted)
     }
 
-    /// Lets the driver make the step: whatever was wanted before it is settled.
+    /// Lets the driver make the step. Requests from before it are settled.
     #[must_use]
     pub fn with_step_granted(self, now: Timestamp) -> Self {
         self.map_execution(now, ExecutionState::with_step_granted)

@@ -39,7 +39,7 @@ pub struct ExecutionBudget {
 }
 
 impl ExecutionBudget {
-    /// Tells whether there is no limit.
+    /// Returns whether there is no limit.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -77,7 +77,7 @@ impl ExecutionBudget {
         }
     }
 
-    /// Returns a budget that keeps each limit of this one and takes those it lacks from the other.
+    /// Returns the limits of this budget, with those of the other where it has none.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
         Self {

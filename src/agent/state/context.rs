@@ -36,7 +36,8 @@ impl MessageStore {
             .filter(move |message| message.tags.section.as_str() == name)
     }
 
-    /// Returns the store with the messages of its newest step marked as traces: the step was not the last after all.
+    /// Returns the store with the messages of its newest step marked as traces: the step was not
+    /// the last after all.
     #[must_use]
     pub fn with_step_as_trace(self, step_id: StepId) -> Self {
         let newest = (0..self.history.len()).rev();
@@ -68,7 +69,7 @@ fn as_trace(message: &Message) -> Message {
     message.clone().with_tags(tags)
 }
 
-/// What an agent knows and how it shall answer; it lasts across executions.
+/// The context and the model parameters of an agent; they last across executions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentContext {
@@ -78,7 +79,7 @@ pub struct AgentContext {
     pub metadata: Object,
     /// Instructions above the conversation: a template over variables and metadata.
     pub system_prompt: String,
-    /// The shape of final answers.
+    /// The format of final completions.
     #[serde(deserialize_with = "stored_format")]
     pub response_format: ResponseFormat,
     /// What the session sets instead of its agent's definition, or `None` if it sets nothing.

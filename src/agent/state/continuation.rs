@@ -20,7 +20,7 @@ pub struct ExecutionContinuation {
 }
 
 impl ExecutionContinuation {
-    /// Tells whether a stop is wanted and nothing overrides it.
+    /// Returns whether a stop is wanted and nothing overrides it.
     pub fn should_stop(&self) -> bool {
         let binds = self.stop_signals.iter().any(|signal| signal.is_binding);
         binds || (!self.stop_signals.is_empty() && !self.is_continuation_requested)
@@ -53,7 +53,8 @@ impl ExecutionContinuation {
         }
     }
 
-    /// Returns the continuation of the next step: signals no longer count, and a request holds until that step is made.
+    /// Returns the continuation of the next step: signals no longer count, and a request holds
+    /// until that step is made.
     #[must_use]
     pub fn for_next_step(self) -> Self {
         Self {

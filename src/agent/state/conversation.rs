@@ -29,7 +29,8 @@ impl AgentState {
         self.with_messages(messages).updated(now)
     }
 
-    /// Adds messages to the conversation that are a trace of work: later executions don't send them.
+    /// Adds messages to the conversation that are a trace of work: later executions don't send
+    /// them.
     #[must_use]
     pub fn with_trace(self, messages: impl IntoIterator<Item = Message>, now: Timestamp) -> Self {
         let execution_id = self.execution().map(|execution| execution.execution_id);
@@ -46,7 +47,7 @@ impl AgentState {
         self.with_messages(tagged).updated(now)
     }
 
-    /// Adds a summary that stands for messages before it; they stay, and compilers leave them out.
+    /// Adds a summary that covers messages before it. They stay, and compilers leave them out.
     #[must_use]
     pub fn with_summary(self, message: Message, covers: Coverage, now: Timestamp) -> Self {
         let tags = MessageTags {

@@ -10,7 +10,7 @@ pub enum ErrorKind {
     Tool,
     /// A model call.
     Model,
-    /// Arguments or an answer that don't fit their schema.
+    /// Arguments or a completion that don't fit their schema.
     Validation,
     /// A provider's limit on requests.
     RateLimit,
@@ -51,7 +51,7 @@ impl ErrorList {
         self
     }
 
-    /// Tells whether nothing failed.
+    /// Returns whether there is no error.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -66,7 +66,7 @@ impl ErrorList {
         self.0.last()
     }
 
-    /// Iterates, oldest first.
+    /// Iterates over the errors, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &AgentError> {
         self.0.iter()
     }

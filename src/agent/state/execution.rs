@@ -16,7 +16,7 @@ use crate::json::Unread;
 use crate::usage::Usage;
 
 // Document 001, "`ExecutionStatus` Lifecycle". Its `Pending` is a state without an execution.
-/// Where an execution stands.
+/// The status of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStatus {
@@ -34,12 +34,12 @@ pub enum ExecutionStatus {
 }
 
 impl ExecutionStatus {
-    /// Tells whether nothing can follow.
+    /// Returns whether the status is final.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Stopped | Self::Failed)
     }
 
-    /// Tells whether what an execution of this status made becomes a session.
+    /// Returns whether what an execution of this status made becomes a session.
     pub fn has_session(self) -> bool {
         matches!(self, Self::Completed | Self::Stopped)
     }
@@ -50,7 +50,7 @@ impl ExecutionStatus {
 pub struct ExecutionState {
     /// Names the execution.
     pub execution_id: ExecutionId,
-    /// Where it stands.
+    /// Its status.
     pub status: ExecutionStatus,
     /// When it began.
     pub started_at: Timestamp,
@@ -131,7 +131,8 @@ impl ExecutionState {
         of_steps.chain(self.errors.iter().cloned()).collect()
     }
 
-    /// Returns why the execution stopped or, with no signal, that it completed; `None` while it runs.
+    /// Returns why the execution stopped or, with no signal, that it completed; `None` while it
+    /// runs.
     pub fn stop_reason(&self) -> Option<StopReason> {
         let signalled = self.continuation.stop_signals.deciding().map(|signal| signal.reason);
         if self.status.is_terminal() {
@@ -141,7 +142,7 @@ impl ExecutionState {
         }
     }
 
-    /// Tells whether the execution ends before its work is done.
+    /// Returns whether the execution ends before its work is done.
     pub fn was_force_stopped(&self) -> bool {
         self.stop_reason().is_some_and(StopReason::was_force_stopped)
     }
@@ -160,8 +161,8 @@ impl ExecutionState {
         !continuation.is_continuation_requested && !continuation.is_retry_wanted && !self.goes_on()
     }
 
-    /// Begins a step: signals after the last one no longer count. A request to go on holds until this step is made, so that no
-    /// guard before it takes back what was granted.
+    /// Begins a step: signals after the last one no longer count. A request to go on holds until
+    /// this step is made, so that no guard before it takes back what was granted.
     #[must_use]
     pub fn with_step_started(self, now: Timestamp) -> Self {
         Self {
@@ -172,7 +173,7 @@ impl ExecutionState {
         }
     }
 
-    /// Goes on with a step that began then; whatever is wanted of the next one stays.
+    /// Resumes a step that began then. Requests for the next step stay.
     #[must_use]
     pub fn with_step_resumed(self, started_at: Timestamp) -> Self {
         Self {
@@ -182,7 +183,7 @@ impl ExecutionState {
         }
     }
 
-    /// Lets the driver make the step: whatever was wanted before it is settled.
+    /// Lets the driver make the step. Requests from before it are settled.
     #[must_use]
     pub fn with_step_granted(self) -> Self {
         Self {
@@ -251,7 +252,8 @@ impl ExecutionState {
         }
     }
 
-    /// Ends the execution; the deciding signal gives its status. An error at the end that nobody decided about forbids.
+    /// Ends the execution; the deciding signal gives its status. An error at the end that nobody
+    /// decided about forbids.
     #[must_use]
     pub fn with_ended(self, now: Timestamp) -> Self {
         let undecided = self.undecided_error();
@@ -288,7 +290,7 @@ impl ExecutionState {
         self.continuation.stop_signals.is_empty().then_some(signal)
     }
 
-    /// The step in progress, unless it is archived already.
+    /// Returns the step in progress, unless it is archived already.
     fn pending_step(&self) -> Option<&AgentStep> {
         self.current_step_started_at.and(self.current_step.as_deref())
     }

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::message::{ContentPart, ProviderFields};
 use crate::usage::Usage;
 
-/// Why a model ended its answer. An unknown reason is data, not an error.
+/// Why a model ended its completion. An unknown reason is data, not an error.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum FinishReason {
-    /// The answer is complete.
+    /// The completion is complete.
     Stop,
-    /// The limit of tokens cut the answer.
+    /// The limit of tokens cut the completion.
     Length,
     /// The model waits for tools.
     ToolCalls,
@@ -21,9 +21,10 @@ pub enum FinishReason {
     ContentFilter,
     /// The model declined.
     Refusal,
-    /// The provider paused a long turn of tools of its own; asked again with what it has said, it goes on.
+    /// The provider paused a long turn of tools of its own; asked again with its own message, it
+    /// continues.
     PauseTurn,
-    /// We cut the answer: a budget, a deadline or a cancellation.
+    /// The service cut the completion: a budget, a deadline or a cancellation.
     Interrupted,
     /// The provider's own word.
     Other(String),
@@ -59,12 +60,12 @@ impl From<FinishReason> for String {
     }
 }
 
-/// A model's answer.
+/// A completion of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelResponse {
-    /// The parts of the answer, in order.
+    /// The parts of the completion, in order.
     pub content: Vec<ContentPart>,
-    /// Opaque fields of the answer that go back with it.
+    /// Opaque fields of the completion that go back with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_fields: Option<ProviderFields>,
     /// Why it ended.
@@ -75,10 +76,10 @@ pub struct ModelResponse {
     /// How often tools were called that the provider executed itself, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub provider_tool_calls: BTreeMap<String, u64>,
-    /// The model that the provider says answered.
+    /// The model that the provider reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The provider's id of the answer.
+    /// The provider's id of the completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
 }
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_has_a_name_of_its_own_and_a_strange_one_is_kept() {
+    fn each_reason_has_a_name_of_its_own_and_an_unknown_one_is_stored() {
         for (reason, name) in [
             (FinishReason::Stop, "stop"),
             (FinishReason::Length, "length"),

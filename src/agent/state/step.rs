@@ -26,7 +26,7 @@ pub type Messages = Arc<[Arc<Message>]>;
 pub enum AgentStepType {
     /// The model asked for tools.
     ToolExecution,
-    /// The model gave its answer.
+    /// The model has ended its completion.
     FinalResponse,
     /// Something failed.
     Error,
@@ -40,22 +40,22 @@ pub enum AgentStepType {
 pub struct AgentStep {
     /// Names the step.
     pub id: StepId,
-    /// The messages sent to the model. Not stored: they are the history's own, and storing them with every step would grow
-    /// with the square of the conversation.
+    /// The messages sent to the model. Not stored: they are the history's own, and storing them
+    /// with every step would grow with the square of the conversation.
     #[serde(skip)]
     pub input_messages: Messages,
     /// The messages that the step produced, in order.
     pub output_messages: Vec<Arc<Message>>,
-    /// What the model answered; none when the call failed before an answer.
+    /// The completion; none when the call failed before one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<ModelResponse>,
-    /// The model of the chain that answered.
+    /// The model of the chain that made the completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<ModelRef>,
     /// One execution for every tool call, in the order of the calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_executions: Vec<ToolExecution>,
-    /// What a final answer says, where a shape was demanded of it that it fits.
+    /// The value of a final completion, if a format was demanded and it fits.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// Errors that are no tool's.
@@ -78,7 +78,8 @@ impl AgentStep {
         }
     }
 
-    /// Derives the type: errors, then requested tool calls, the provider's own included, then a final response.
+    /// Derives the type: errors, then requested tool calls, the provider's own included, then a
+    /// final response.
     pub fn step_type(&self) -> AgentStepType {
         if self.has_errors() {
             AgentStepType::Error
@@ -94,18 +95,18 @@ impl AgentStep {
         self.output_messages.iter().flat_map(|message| message.tool_calls())
     }
 
-    /// Tells whether the model asked for tools.
+    /// Returns whether the model asked for tools.
     pub fn has_tool_calls(&self) -> bool {
         self.tool_calls().next().is_some()
     }
 
-    /// Tells whether the provider paused in the middle of its own tools and wants to be asked again.
+    /// Returns whether the provider paused in the middle of its own tools and must be called again.
     pub fn is_paused(&self) -> bool {
         let reason = self.response.as_ref().map(|response| &response.finish_reason);
         reason == Some(&FinishReason::PauseTurn)
     }
 
-    /// Tells whether anything failed, a tool included.
+    /// Returns whether anything failed, including tools.
     pub fn has_errors(&self) -> bool {
         self.iter_errors().next().is_some()
     }

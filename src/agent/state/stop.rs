@@ -50,7 +50,7 @@ impl StopReason {
         Self::Unknown,
     ];
 
-    /// Tells whether the execution ended before its work was done.
+    /// Returns whether the execution ended before its work was done.
     pub fn was_force_stopped(self) -> bool {
         !matches!(self, Self::Completed | Self::FinishReasonReceived)
     }
@@ -91,7 +91,8 @@ pub struct StopSignal {
     /// The part that gave the signal, such as `budget_guard`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Whether no request to go on overrides it: the caller went away, a budget is spent, or a hook failed.
+    /// Whether no request to go on overrides it: the caller went away, a budget is spent, or a hook
+    /// failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_binding: bool,
 }
@@ -143,7 +144,7 @@ impl StopSignals {
         self.0.iter().min_by_key(|signal| signal.reason)
     }
 
-    /// Tells whether nobody wants to stop.
+    /// Returns whether nobody wants to stop.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_highest_reason_decides_whatever_the_order_of_arrival() {
+    fn the_highest_reason_decides_in_any_order_of_arrival() {
         for (rank, high) in StopReason::ALL.into_iter().enumerate() {
             for low in &StopReason::ALL[rank + 1..] {
                 let (high, low) = (StopSignal::new(high, "a", ""), StopSignal::new(*low, "b", ""));

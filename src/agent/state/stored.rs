@@ -17,7 +17,8 @@ use crate::message::Message;
 use crate::session::History;
 
 impl AgentState {
-    /// Writes the state without what is transient: the step in progress, when it began, and what was sent to models.
+    /// Writes the state without what is transient: the step in progress, when it began, and what
+    /// was sent to models.
     pub fn to_json(&self) -> Result<Value, serde_json::Error> {
         let mut written = serde_json::to_value(self)?;
         self.unread.restore(&mut written);
@@ -44,7 +45,7 @@ impl AgentState {
         })
     }
 
-    /// Keeps what the stored JSON has and the state has not, each part where it belongs.
+    /// Retains the unknown parts of the stored JSON, each with its owner.
     fn with_unread(mut self, mut read: Value, mut stored: Value) -> Self {
         let messages = unread_items(&mut read, &mut stored, MESSAGES);
         let steps = unread_items(&mut read, &mut stored, STEPS);
@@ -90,7 +91,7 @@ impl StateAddition {
     }
 }
 
-/// Where the lists are whose items keep what is theirs.
+/// The lists whose items retain their own unknown parts.
 const MESSAGES: &[&str] = &["context", "store"];
 const STEPS: &[&str] = &["execution", "step_executions"];
 

@@ -14,7 +14,8 @@ use crate::ids::{AgentId, ExecutionId, SessionId, ToolExecutionId};
 use crate::message::{ContentPart, ToolCall, ToolResult};
 use crate::usage::Usage;
 
-/// A call with its outcome. There is one for every call that the model asks for, also for those that could not run.
+/// A call with its outcome. There is one for every call that the model asks for, also for those
+/// that could not run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolExecution {
     /// Names the execution.
@@ -33,7 +34,7 @@ pub struct ToolExecution {
     /// Who answered: the tool, or a hook in its place.
     #[serde(default, skip_serializing_if = "ToolVerdict::is_executed")]
     pub verdict: ToolVerdict,
-    /// What the call did beside answering.
+    /// What the call did besides its result.
     #[serde(default, skip_serializing_if = "ToolTrace::is_empty")]
     pub trace: ToolTrace,
 }
@@ -55,7 +56,7 @@ pub enum ToolVerdict {
 }
 
 impl ToolVerdict {
-    /// Tells whether the tool answered.
+    /// Returns whether the tool answered.
     pub fn is_executed(&self) -> bool {
         *self == Self::Executed
     }
@@ -76,7 +77,7 @@ pub struct ToolTrace {
 }
 
 impl ToolTrace {
-    /// Tells whether there is nothing to store.
+    /// Returns whether there is nothing to store.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -104,12 +105,13 @@ pub struct SubagentExecution {
 }
 
 impl ToolExecution {
-    /// Tells whether the call failed.
+    /// Returns whether the call failed.
     pub fn has_error(&self) -> bool {
         self.error.is_some()
     }
 
-    /// Tells whether the model reads the answer as an error: the call failed or was forbidden.
+    /// Returns whether the model reads the completion as an error: the call failed or was
+    /// forbidden.
     pub fn is_error_result(&self) -> bool {
         self.has_error() || self.verdict == ToolVerdict::Blocked
     }

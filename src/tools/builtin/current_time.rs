@@ -12,12 +12,12 @@ use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::clock::Clock;
 use crate::json::Value;
 
-/// The name of the argument, and of the environment's variable that stands in for it.
+/// The name of the argument, and of the environment variable with its default.
 const TIMEZONE: &str = "timezone";
 /// Names that are less alike than this are not suggested.
 const MIN_SIMILARITY: f64 = 0.8;
 
-/// Tells the time.
+/// Tells the model the current time.
 #[derive(Debug)]
 pub(super) struct CurrentTime {
     spec: ToolSpec,
@@ -88,7 +88,7 @@ fn find_zone(name: &str) -> Result<Tz, ToolError> {
     })
 }
 
-/// People say the city alone, or spell it a little differently.
+/// Models write the city alone, or spell it a little differently.
 fn similar(name: &str) -> Option<Tz> {
     let wanted = name.to_ascii_lowercase().replace(' ', "_");
     let likeness = |zone: &Tz| {

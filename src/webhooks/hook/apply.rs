@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::answer::{Answer, Decision, NewContent, NewMessage, NewRole};
+use super::reply::{Decision, NewContent, NewMessage, NewRole, Reply};
 use crate::agent::hooks::{HookContext, HookField, HookPoint, HookSubject, ToolDecision, is_permitted};
 use crate::agent::state::{AgentState, StopSignal};
 use crate::agent::{AnswerShape, check_prompt};
@@ -12,15 +12,15 @@ use crate::json::{Object, Value};
 use crate::message::{ContentPart, Message, Role};
 use crate::session::check_metadata;
 
-/// Returns the context as the answer wants it; says what is wrong with the answer.
+/// Applies the reply to the context. The error says what is wrong with the reply.
 pub(super) fn apply(
-    answer: Answer,
+    reply: Reply,
     context: HookContext,
     source: &str,
     ids: &dyn IdSource,
     now: Timestamp,
 ) -> Result<HookContext, String> {
-    if let Some(name) = forbidden(&answer, context.point) {
+    if let Some(name) = forbidden(&reply, context.point) {
         return Err(format!(
             "it has `{name}`, which no webhook may answer at {}",
             context.point.as_str()
@@ -28,16 +28,16 @@ pub(super) fn apply(
     }
     let message = |new: NewMessage| to_message(new, ids, now);
     let HookContext { point, state, subject } = context;
-    let state = with_context(state, &answer)?;
-    let state = match answer.stop {
+    let state = with_context(state, &reply)?;
+    let state = match reply.stop {
         Some(stop) => state.with_stop_signal(StopSignal::new(stop.reason, source, stop.message), now),
         None => state,
     };
-    let state = match answer.goes_on {
+    let state = match reply.goes_on {
         Some(true) => state.with_continuation_requested(now),
         Some(false) | None => state,
     };
-    let added: Vec<Message> = answer
+    let added: Vec<Message> = reply
         .messages
         .unwrap_or_default()
         .into_iter()
@@ -51,15 +51,15 @@ pub(super) fn apply(
     let mut subject = subject;
     match &mut subject {
         HookSubject::Input(input) => {
-            if let Some(new) = answer.input {
+            if let Some(new) = reply.input {
                 *input = new.into_iter().map(message).collect::<Result<_, _>>()?;
             }
         }
         HookSubject::ToolUse(tool_use) => {
-            if let Some(arguments) = answer.arguments {
+            if let Some(arguments) = reply.arguments {
                 tool_use.call.arguments = Value::Object(arguments).to_string();
             }
-            match answer.decision {
+            match reply.decision {
                 Some(Decision::Block(reason)) => tool_use.decision = ToolDecision::Block { reason },
                 Some(Decision::Supply(content)) => {
                     let content = shown("decision", content)?;
@@ -69,14 +69,14 @@ pub(super) fn apply(
             }
         }
         HookSubject::Response(response) => {
-            if let Some(content) = answer.content {
+            if let Some(content) = reply.content {
                 response.content = said(content)?;
                 // What a provider wants back unchanged belongs to the content that it gave.
                 response.provider_fields = None;
             }
         }
         HookSubject::ToolExecution(execution) => {
-            if let Some(content) = answer.content {
+            if let Some(content) = reply.content {
                 execution.content = shown("content", content)?;
             }
         }
@@ -86,24 +86,20 @@ pub(super) fn apply(
 }
 
 /// Returns the name of a change that is not allowed at the point.
-fn forbidden(answer: &Answer, point: HookPoint) -> Option<&'static str> {
+fn forbidden(reply: &Reply, point: HookPoint) -> Option<&'static str> {
     use HookField as F;
     let of_content = [F::Response, F::ToolResult];
     let changes: [(&str, &[HookField], bool); 10] = [
-        ("metadata", &[F::Metadata], answer.metadata.is_some()),
-        ("input", &[F::Input], answer.input.is_some()),
-        ("decision", &[F::ToolDecision], answer.decision.is_some()),
-        ("arguments", &[F::ToolArguments], answer.arguments.is_some()),
-        ("content", &of_content, answer.content.is_some()),
-        ("system_prompt", &[F::SystemPrompt], answer.system_prompt.is_some()),
-        (
-            "response_format",
-            &[F::ResponseFormat],
-            answer.response_format.is_some(),
-        ),
-        ("stop", &[F::Continuation], answer.stop.is_some()),
-        ("continue", &[F::Continuation], answer.goes_on.is_some()),
-        ("messages", &[F::Messages], answer.messages.is_some()),
+        ("metadata", &[F::Metadata], reply.metadata.is_some()),
+        ("input", &[F::Input], reply.input.is_some()),
+        ("decision", &[F::ToolDecision], reply.decision.is_some()),
+        ("arguments", &[F::ToolArguments], reply.arguments.is_some()),
+        ("content", &of_content, reply.content.is_some()),
+        ("system_prompt", &[F::SystemPrompt], reply.system_prompt.is_some()),
+        ("response_format", &[F::ResponseFormat], reply.response_format.is_some()),
+        ("stop", &[F::Continuation], reply.stop.is_some()),
+        ("continue", &[F::Continuation], reply.goes_on.is_some()),
+        ("messages", &[F::Messages], reply.messages.is_some()),
     ];
     let mut forbidden = changes.into_iter().filter_map(|(name, fields, is_asked)| {
         let permitted = fields.iter().any(|field| is_permitted(point, *field));
@@ -112,19 +108,19 @@ fn forbidden(answer: &Answer, point: HookPoint) -> Option<&'static str> {
     forbidden.next()
 }
 
-fn with_context(state: AgentState, answer: &Answer) -> Result<AgentState, String> {
-    let state = match &answer.metadata {
+fn with_context(state: AgentState, reply: &Reply) -> Result<AgentState, String> {
+    let state = match &reply.metadata {
         Some(changes) => with_metadata(state, changes)?,
         None => state,
     };
-    let state = match &answer.system_prompt {
+    let state = match &reply.system_prompt {
         Some(prompt) => {
             check_prompt(prompt).map_err(|error| format!("system_prompt: {error}"))?;
             state.with_system_prompt(prompt.clone())
         }
         None => state,
     };
-    Ok(match &answer.response_format {
+    Ok(match &reply.response_format {
         Some(response_format) => {
             AnswerShape::check_size(response_format).map_err(|error| format!("response_format: {error}"))?;
             state.with_response_format(response_format.clone())
@@ -161,7 +157,8 @@ fn shown(field: &str, content: NewContent) -> Result<Vec<ContentPart>, String> {
     Ok(content.0)
 }
 
-/// Checks content that stands for what the model said. Calls are paired with results by their ids.
+/// Checks content that replaces the output of the model. Calls are paired with results by their
+/// ids.
 fn said(content: NewContent) -> Result<Vec<ContentPart>, String> {
     use ContentPart as P;
     let fits = |part: &P| {
@@ -171,7 +168,7 @@ fn said(content: NewContent) -> Result<Vec<ContentPart>, String> {
         )
     };
     if !content.0.iter().all(fits) {
-        return Err("content: it has a part that no model says".to_owned());
+        return Err("content: it has a part that a model can't write".to_owned());
     }
     let calls = content.0.iter().filter_map(|part| match part {
         P::ToolCall(call) => Some(call.id.as_str()),
@@ -195,7 +192,7 @@ mod tests {
     use crate::message::ProviderFields;
     use crate::usage::Usage;
 
-    fn answer(field: &str) -> Answer {
+    fn reply(field: &str) -> Reply {
         let value = match field {
             "metadata" | "arguments" => json!({}),
             "input" | "messages" => json!([]),
@@ -205,7 +202,7 @@ mod tests {
             "stop" => json!({"message": "stop"}),
             _ => json!(true),
         };
-        Answer::read(json!({field: value}).to_string().as_bytes()).unwrap()
+        Reply::read(json!({field: value}).to_string().as_bytes()).unwrap()
     }
 
     #[test]
@@ -251,7 +248,7 @@ mod tests {
         ] {
             for field in ALL {
                 let context = HookContext::of_state(point, state.clone());
-                let applied = apply(answer(field), context, "webhook", &UuidV7Source, SystemClock.now());
+                let applied = apply(reply(field), context, "webhook", &UuidV7Source, SystemClock.now());
                 match applied {
                     Ok(_) => assert!(allowed.contains(&field), "{point:?} allows {field}"),
                     Err(error) => {
@@ -285,7 +282,7 @@ mod tests {
                 state: state.clone(),
                 subject: HookSubject::Response(Box::new(response.clone())),
             };
-            let applied = apply(answer(field), context, "webhook", &UuidV7Source, SystemClock.now());
+            let applied = apply(reply(field), context, "webhook", &UuidV7Source, SystemClock.now());
             let Ok(HookSubject::Response(response)) = applied.map(|context| context.subject) else {
                 panic!("{field}")
             };
@@ -295,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_can_t_have_said_is_refused() {
+    fn content_that_a_model_can_t_write_is_refused() {
         let call = |id: &str| json!({"type": "tool_call", "id": id, "name": "t", "arguments": "{}"});
         for (parts, is_allowed) in [
             (json!([]), true),

@@ -12,7 +12,7 @@ use crate::spelling::meant;
 use crate::tenant::TenantId;
 use crate::webhooks::sender::{Endpoint, SigningKeys, WebhookSender};
 
-/// Headers that hold credentials; they would stand in the agent's definition.
+/// Headers for credentials, which would be visible in the agent's definition.
 const CREDENTIALS: [&str; 6] = [
     "authorization",
     "proxy-authorization",
@@ -46,19 +46,20 @@ pub struct WebhookSecret {
 /// The tenants whose runs a secret signs for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretTenants {
-    /// All of them, as the operator has said.
+    /// All of them, by configuration.
     All,
     /// These alone.
     These(BTreeSet<TenantId>),
 }
 
 impl WebhookSecret {
-    /// Returns the keys for messages of a tenant's run; none if the secret does not sign for the tenant, or is not set.
+    /// Returns the keys for messages of a tenant's run; none if the secret does not sign for the
+    /// tenant, or is not set.
     pub fn keys_for(&self, tenant: &TenantId) -> Option<&SigningKeys> {
         self.keys.as_ref().filter(|_| self.is_for(tenant))
     }
 
-    /// Tells whether it signs for runs of the tenant.
+    /// Returns whether it signs for runs of the tenant.
     pub(in crate::webhooks) fn is_for(&self, tenant: &TenantId) -> bool {
         match &self.tenants {
             SecretTenants::All => true,
@@ -71,7 +72,7 @@ impl WebhookSecret {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OnFailure {
-    /// It goes on as if the webhook had nothing to say.
+    /// It continues without a reply.
     Open,
     /// It fails.
     #[default]
@@ -111,7 +112,7 @@ struct Written {
 }
 
 impl WebhookConfig {
-    /// Reads it; says what is wrong with it.
+    /// Reads it. The error says what is wrong.
     pub(super) fn read(
         config: &Object,
         sender: &WebhookSender,
@@ -152,7 +153,7 @@ fn points(names: &[String]) -> Result<Vec<HookPoint>, String> {
 
 fn keys(name: &str, secrets: &BTreeMap<String, WebhookSecret>) -> Result<SigningKeys, String> {
     let secret = secrets.get(name).ok_or_else(|| unknown_secret(name))?;
-    // Where it is looked for is the operator's business, so the caller is not told.
+    // Its source is configuration of the operator, so the message leaves it out.
     let keys = secret.keys.clone();
     keys.ok_or_else(|| format!("secret: the operator has not set the secret {name:?}"))
 }
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_is_closed_and_unsigned_unless_it_says_otherwise() {
+    fn a_webhook_is_closed_and_unsigned_by_default() {
         let config = read(&json!({})).unwrap();
         assert_eq!(config.endpoint.host(), "example.org");
         assert_eq!(config.points, [HookPoint::BeforeStep]);

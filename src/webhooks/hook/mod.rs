@@ -1,9 +1,9 @@
 //! The hook `webhook`: sends a message to the agent's address at the configured points, and applies
 //! the reply.
 
-mod answer;
 mod apply;
 mod config;
+mod reply;
 mod request;
 
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
-use self::answer::Answer;
 use self::config::{OnFailure, WebhookConfig, unknown_secret};
 pub use self::config::{SecretTenants, WebhookSecret};
+use self::reply::Reply;
 use super::sender::{Delivery, SendError, WebhookSender};
 use crate::agent::hooks::{
     ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, HookPoint, HookSubject, is_permitted,
@@ -30,7 +30,7 @@ use crate::tenant::TenantId;
 
 /// The name that agents attach the hook by.
 const NAME: &str = "webhook";
-/// What is read in place of what a closed webhook has not let pass.
+/// The text that replaces what a fail-closed webhook has not let pass.
 const WITHHELD: &str = "The run was cancelled before this was released.";
 
 /// Makes webhooks.
@@ -71,7 +71,8 @@ impl HookFactory for WebhookHookFactory {
         self.read_for(config, tenant).map(drop)
     }
 
-    /// The configuration may have changed since the agent was stored, so the tenant is checked again.
+    /// The configuration may have changed since the agent was stored, so the tenant is checked
+    /// again.
     fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
         Ok(Arc::new(WebhookHook {
             config: self.read_for(config, &ports.tenant)?,
@@ -89,9 +90,9 @@ struct WebhookHook {
     ports: ExecutionPorts,
 }
 
-/// Why there is no answer that could be followed.
+/// Why there is no usable reply.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum CallError {
     /// The run was cancelled or stopped, or its time is spent.
     #[error("the run's time was spent before it answered")]
     Interrupted(Box<StopSignal>),
@@ -104,9 +105,9 @@ enum Failure {
     /// The message has waited too long for room or for processors.
     #[error("its message was not ready in time")]
     Late,
-    /// The answer is none that can be followed.
-    #[error("its answer can't be used: {0}")]
-    Answer(String),
+    /// The reply is unusable.
+    #[error("its reply can't be used: {0}")]
+    Reply(String),
 }
 
 impl Hook for WebhookHook {
@@ -122,7 +123,7 @@ impl Hook for WebhookHook {
         Box::pin(async move {
             match self.followed(&context).await {
                 Ok(next) => Ok(next),
-                Err(Failure::Interrupted(signal)) if self.ports.control.called_off().is_some() => {
+                Err(CallError::Interrupted(signal)) if self.ports.control.called_off().is_some() => {
                     Ok(self.cancelled(context, *signal))
                 }
                 Err(failure) => self.failed(context, failure),
@@ -130,17 +131,19 @@ impl Hook for WebhookHook {
         })
     }
 
-    /// The answer may replace what the model said.
+    /// The reply may replace the output of the model.
     fn holds_back_deltas(&self) -> bool {
         self.config.points.contains(&HookPoint::AfterModelRequest)
     }
 }
 
 impl WebhookHook {
-    /// Asks until the execution is interrupted, and returns the context as the answer makes it.
-    async fn followed(&self, context: &HookContext) -> Result<HookContext, Failure> {
+    /// Calls the webhook until the execution is interrupted, and returns the context with the reply
+    /// applied.
+    async fn followed(&self, context: &HookContext) -> Result<HookContext, CallError> {
         let control = &self.ports.control;
-        // When the execution has ended, it may have been stopped or its time be spent, and the webhook hears of it still.
+        // At the end of an execution the webhook is still called, even if the execution was stopped
+        // or its time is spent.
         let interrupted = async {
             if has_ended(context.point) {
                 control.cancelled().await
@@ -150,33 +153,33 @@ impl WebhookHook {
         };
         tokio::select! {
             biased;
-            signal = interrupted => Err(Failure::Interrupted(Box::new(signal))),
+            signal = interrupted => Err(CallError::Interrupted(Box::new(signal))),
             context = self.answered(context) => context,
         }
     }
 
-    /// Asks, and applies what is answered, if anything is to change.
-    async fn answered(&self, context: &HookContext) -> Result<HookContext, Failure> {
-        let Some(answer) = self.asked(context).await? else {
+    /// Calls the webhook and applies the reply, if any.
+    async fn answered(&self, context: &HookContext) -> Result<HookContext, CallError> {
+        let Some(reply) = self.asked(context).await? else {
             return Ok(context.clone());
         };
         let (context, ids, now) = (context.clone(), Arc::clone(&self.ports.ids), self.ports.control.now());
         // Checking a prompt takes a while.
         let applied = off_thread(&self.ports.tenant, move || {
-            apply::apply(answer, context, NAME, &*ids, now)
+            apply::apply(reply, context, NAME, &*ids, now)
         })
         .await;
-        applied.map_err(Failure::Answer)
+        applied.map_err(CallError::Reply)
     }
 
-    /// Sends the message; returns what is answered, if anything is to change.
-    async fn asked(&self, context: &HookContext) -> Result<Option<Answer>, Failure> {
+    /// Sends the message; returns the reply, if it changes anything.
+    async fn asked(&self, context: &HookContext) -> Result<Option<Reply>, CallError> {
         let written = self.written(context);
-        // It is in memory until it is answered, for as long as the receiver likes.
+        // It is in memory until the response, however slow the receiver is.
         let (body, now, _share) = if has_ended(context.point) {
             // No other limit holds there.
             let limit = self.sender.limit(self.config.timeout);
-            timeout(limit, written).await.map_err(|_| Failure::Late)??
+            timeout(limit, written).await.map_err(|_| CallError::Late)??
         } else {
             written.await?
         };
@@ -194,7 +197,7 @@ impl WebhookHook {
         match delivered.status {
             204 => Ok(None),
             200 if delivered.body.is_empty() => Ok(None),
-            200 => Answer::read(&delivered.body).map(Some).map_err(Failure::Answer),
+            200 => Reply::read(&delivered.body).map(Some).map_err(CallError::Reply),
             status => Err(SendError::Status {
                 status,
                 retry_after: None,
@@ -203,8 +206,8 @@ impl WebhookHook {
         }
     }
 
-    /// Writes the message, once there is room for it, and says when.
-    async fn written(&self, context: &HookContext) -> Result<(Bytes, Timestamp, Option<Share>), Failure> {
+    /// Writes the message, once there is room for it; returns it with its time.
+    async fn written(&self, context: &HookContext) -> Result<(Bytes, Timestamp, Option<Share>), CallError> {
         let (tenant, include_messages) = (&self.ports.tenant, self.config.include_messages);
         let weigh = move |context: &HookContext| request::weight(context, include_messages, escaped_length);
         let bytes = if matches!(context.subject, HookSubject::Request(_)) {
@@ -219,11 +222,11 @@ impl WebhookHook {
         let body = by_size_of(tenant, bytes as u64, context, move |context| {
             request::body(NAME, &of_tenant, context, include_messages, now)
         });
-        Ok((body.await.map_err(Failure::Encode)?.into(), now, share))
+        Ok((body.await.map_err(CallError::Encode)?.into(), now, share))
     }
 
-    /// Goes on without an answer, or not. Logs hold no bodies, so what an answer said is left to the caller.
-    fn failed(&self, context: HookContext, failure: Failure) -> Result<HookContext, HookError> {
+    /// Continues without a reply, or fails. Logs have no bodies, so the details go to the caller.
+    fn failed(&self, context: HookContext, failure: CallError) -> Result<HookContext, HookError> {
         let host = self.config.endpoint.host();
         let message = format!("the webhook at {host} failed: {failure}");
         if self.config.on_failure == OnFailure::Closed {
@@ -234,7 +237,7 @@ impl WebhookHook {
             });
         }
         let kind = match &failure {
-            Failure::Answer(_) => "its answer can't be used".to_owned(),
+            CallError::Reply(_) => "its reply can't be used".to_owned(),
             failure => failure.to_string(),
         };
         let cause = failure.into_cause().map(|cause| cause.to_string());
@@ -244,12 +247,12 @@ impl WebhookHook {
             host,
             failure = kind,
             cause,
-            "a webhook failed, and the run goes on without its answer"
+            "a webhook failed, and the run continues without its reply"
         );
         Ok(context)
     }
 
-    /// Ends the turn of a cancelled run. A closed webhook lets nothing pass that was not answered for.
+    /// Ends the call for a cancelled run. A fail-closed webhook lets nothing pass without a reply.
     fn cancelled(&self, mut context: HookContext, signal: StopSignal) -> HookContext {
         if is_permitted(context.point, HookField::Continuation) {
             context.state = context.state.with_stop_signal(signal, self.ports.control.now());
@@ -257,23 +260,23 @@ impl WebhookHook {
         if self.config.on_failure == OnFailure::Open {
             return context;
         }
-        context.subject.withhold_said(WITHHELD);
+        context.subject.withhold(WITHHELD);
         context
     }
 }
 
-/// Tells whether the execution has ended at the point.
+/// Returns whether the execution has ended at the point.
 fn has_ended(point: HookPoint) -> bool {
     matches!(point, HookPoint::OnStop | HookPoint::AfterExecution)
 }
 
-impl Failure {
+impl CallError {
     /// Returns what is behind it.
     fn into_cause(self) -> Option<Box<dyn Error + Send + Sync>> {
         match self {
             Self::Send(SendError::Unreachable(cause) | SendError::Broken(cause)) => Some(Box::new(cause)),
             Self::Encode(cause) => Some(Box::new(cause)),
-            Self::Send(_) | Self::Late | Self::Interrupted(_) | Self::Answer(_) => None,
+            Self::Send(_) | Self::Late | Self::Interrupted(_) | Self::Reply(_) => None,
         }
     }
 }

@@ -8,7 +8,8 @@ use reqwest::Url;
 use super::SenderSettings;
 use super::public_address::is_public;
 
-/// An address that a sender may send to. Its path and query may hold secrets, so only its host is shown.
+/// An address that a sender may send to. Its path and query may hold secrets, so only its host is
+/// shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     pub(super) url: Url,
@@ -48,8 +49,8 @@ impl Endpoint {
             return Err(EndpointFault::Credentials);
         }
         let host = url.host_str().ok_or(EndpointFault::NotUrl)?;
-        // The resolver never sees an address that stands in the URL itself. The parser has brought every notation of it, such as
-        // 0x7f.1, to the usual one.
+        // The resolver never sees an IP address in the URL itself. The parser has brought every
+        // notation of it, such as 0x7f.1, to the usual one.
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let is_refused = literal.is_ok_and(|address| !is_public(address));
         if is_refused && !settings.allow_private_addresses {

@@ -32,7 +32,7 @@ pub struct SenderSettings {
     pub connect_timeout: Duration,
     /// How long a whole delivery may take, unless it asks for less.
     pub timeout: Duration,
-    /// The most bytes of an answer.
+    /// The most bytes of a response.
     pub max_response_bytes: usize,
     /// Whether addresses may be connected to that are not public.
     pub allow_private_addresses: bool,
@@ -57,12 +57,12 @@ impl Default for SenderSettings {
 #[error("the HTTP client for webhooks can't be made")]
 pub struct SenderError(#[source] Box<dyn Error + Send + Sync>);
 
-/// One message on its way. Sent again, it keeps its id and gets a new time.
+/// One message. A retry has the same id and a new time.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery<'a> {
     /// Where it goes.
     pub endpoint: &'a Endpoint,
-    /// Names the message, so that a receiver can tell that it had it before: printable ASCII without dots.
+    /// The id of the message, by which a receiver recognises a retry: printable ASCII without dots.
     pub id: &'a str,
     /// When it is sent.
     pub timestamp: Timestamp,
@@ -76,7 +76,7 @@ pub struct Delivery<'a> {
     pub timeout: Option<Duration>,
 }
 
-/// An answer that says success.
+/// A response with a status of success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivered {
     /// The status, from 200 to 299.
@@ -100,13 +100,13 @@ pub enum SendError {
     /// It took too long.
     #[error("it did not answer in time")]
     Timeout,
-    /// The answer sends us elsewhere.
+    /// The response is a redirect.
     #[error("it answered with a redirect (status {status}), which is not followed")]
     Redirect {
         /// The status.
         status: u16,
     },
-    /// The answer says that the message was not taken.
+    /// The status of the response is an error.
     #[error("it answered with status {status}")]
     Status {
         /// The status.
@@ -114,18 +114,18 @@ pub enum SendError {
         /// When the receiver wants the message again.
         retry_after: Option<Duration>,
     },
-    /// The answer has too many bytes.
-    #[error("its answer has more than {max} bytes")]
+    /// The response has too many bytes.
+    #[error("its response has more than {max} bytes")]
     TooLarge {
         /// The most bytes that are read.
         max: usize,
     },
-    /// The id of the message can't stand in a header.
+    /// The id of the message is no valid header value.
     #[error("the message has an id that can't be sent")]
     Id,
 }
 
-/// Sends messages. It makes one attempt; whoever wants more calls it again.
+/// Sends messages. It makes one attempt; callers retry.
 #[derive(Debug, Clone)]
 pub struct WebhookSender {
     client: Client,
@@ -155,7 +155,7 @@ impl WebhookSender {
         asked.map_or(own, |timeout| timeout.min(own))
     }
 
-    /// Sends a message once and reads the answer.
+    /// Sends a message once and reads the response.
     pub async fn send(&self, delivery: &Delivery<'_>) -> Result<Delivered, SendError> {
         let limit = self.limit(delivery.timeout);
         let sent = tokio::time::timeout(limit, self.send_unbounded(delivery)).await;
@@ -190,7 +190,7 @@ impl WebhookSender {
     }
 }
 
-/// It takes no proxy, which would resolve names in our place, and out of our sight.
+/// It uses no proxy, since a proxy would resolve names without our checks.
 fn client(settings: &SenderSettings) -> Result<Client, Box<dyn Error + Send + Sync>> {
     let resolver = GuardedResolver {
         allow_private_addresses: settings.allow_private_addresses,

@@ -41,10 +41,11 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
 ];
 
-/// Translates to IPv4 where a network has nothing else; its last 32 bits are the address that is meant.
+/// Translates to IPv4 where a network has nothing else; its last 32 bits are the address that is
+/// meant.
 const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
-/// Tells whether the address belongs to the public internet.
+/// Returns whether the address belongs to the public internet.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

@@ -15,8 +15,9 @@ const PREFIX: &str = "whsec_";
 /// Bytes that a secret may have, as the specification has it.
 const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// The keys that messages are signed with. A receiver that knows any of them can check a message, so secrets can be exchanged
-/// without a gap: the new one is added, receivers learn it, the old one is taken away.
+/// The keys that messages are signed with. A receiver that knows any of them can check a message,
+/// so secrets can be exchanged without a gap: the new one is added, receivers learn it, the old one
+/// is taken away.
 #[derive(Clone)]
 pub struct SigningKeys(Vec<Hmac<Sha256>>);
 

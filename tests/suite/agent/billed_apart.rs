@@ -108,7 +108,7 @@ async fn what_the_provider_bills_as_a_whole_has_all_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_has_counted_the_calls_of_an_answer_that_was_cut_or_failed() {
+async fn calls_of_a_completion_that_was_cut_or_failed_are_not_counted() {
     let counted = Beat::Event(ModelEvent::Usage(usage(10, 5)));
     let failed = Beat::Event(ModelEvent::AttemptFailed { usage: usage(10, 5) });
     let refused = Beat::Fail(ModelErrorClass::Invalid, "no");

@@ -118,7 +118,7 @@ async fn a_provider_that_ignores_the_limit_is_cut_by_size() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_tells_its_usage_is_cut_by_it() {
+async fn a_provider_that_reports_usage_is_cut_by_it() {
     let beats = vec![
         text("a"),
         Beat::Event(ModelEvent::Usage(usage(5, 20))),
@@ -205,7 +205,7 @@ async fn an_answer_that_overruns_is_cut_by_the_limit_that_left_the_least() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn seconds_cut_a_slow_answer_and_keep_its_text() {
+async fn seconds_cut_a_slow_completion_and_retain_its_text() {
     let second = Duration::from_secs(1);
     let slow = (0..9).flat_map(|_| [text("tick "), Beat::Wait(second)]).collect();
     let setup = Setup::new([slow]).with_budget(budget(|b| b.max_seconds = Some(2.5)));
@@ -311,7 +311,7 @@ async fn an_answer_that_is_cut_or_fails_halfway_is_not_free() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reasoning_that_was_cut_is_kept_and_not_sent_again() {
+async fn reasoning_that_was_cut_is_stored_and_not_sent_again() {
     let thinks = Beat::Event(ModelEvent::ReasoningDelta { text: "hm".to_owned() });
     let setup = Setup::new([vec![thinks, Beat::Hang], says("yes")]).with_budget(budget(|b| b.max_seconds = Some(1.0)));
     let state = setup.run().await;

@@ -201,7 +201,7 @@ fn sections_and_traces_are_chosen_by_the_compiler() {
 }
 
 #[test]
-fn a_size_keeps_the_input_and_cuts_the_work_between_calls() {
+fn a_size_limit_retains_the_input_and_cuts_the_work_between_calls() {
     let lines: Vec<Line> = [user("old"), answer("old answer"), user("go").of(3)]
         .into_iter()
         .chain(["a", "b", "c"].into_iter().flat_map(work).map(|line| line.of(3)))

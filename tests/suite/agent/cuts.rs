@@ -217,7 +217,7 @@ async fn a_run_whose_model_fails_at_any_beat_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_that_is_dropped_at_any_event_tells_its_end() {
+async fn a_loop_that_is_dropped_at_any_event_emits_its_end() {
     for at in 1..EVENTS {
         let setup = setup();
         let dropped = Arc::new(Notify::new());

@@ -118,7 +118,7 @@ async fn a_request_to_go_on_overrides_the_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_goes_on_after_the_call_ends_the_run_as_well() {
+async fn the_next_worker_after_the_call_also_ends_the_run() {
     let journal = MemoryJournal::new();
     let first = setup(ends()).with_journal(journal.clone());
     let begun = first.new_state();

@@ -177,7 +177,7 @@ impl Hook for Insists {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_that_fails_fails_the_execution_and_keeps_what_there_is() {
+async fn a_hook_that_fails_fails_the_execution_and_retains_the_state() {
     for (fails_at, requests, conversation) in [
         (HookPoint::BeforeExecution, 0, vec!["user: go"]),
         (HookPoint::BeforeStep, 0, vec!["user: go"]),
@@ -237,7 +237,7 @@ impl Hook for StopsAt {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_before_a_step_makes_none_and_a_stop_after_it_keeps_it() {
+async fn a_stop_before_a_step_makes_none_and_a_stop_after_it_retains_it() {
     for (point, steps, requests) in [
         (HookPoint::BeforeExecution, 0, 0),
         (HookPoint::BeforeStep, 0, 0),

@@ -88,7 +88,7 @@ async fn nothing_switches_after_the_first_piece() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_count_of_tokens_alone_was_heard_by_nobody_and_stays_counted() {
+async fn a_count_of_tokens_without_output_stays_counted() {
     let second = FakeModel::new([says("done")]);
     let beats = vec![
         Beat::Event(ModelEvent::Usage(usage(100, 0))),
@@ -191,7 +191,7 @@ async fn a_fallback_is_bounded_by_what_is_left_at_its_own_price() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_failed_attempt_has_cost_stays_counted_when_a_hook_keeps_the_next_from_its_model() {
+async fn the_cost_of_a_failed_attempt_stays_counted_when_a_hook_blocks_the_next_one() {
     let second = FakeModel::new([]);
     let beats = vec![
         Beat::Event(ModelEvent::Usage(usage(100, 0))),

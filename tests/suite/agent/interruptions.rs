@@ -29,7 +29,7 @@ async fn run_and_cancel(setup: &Setup, after: u32) -> AgentState {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_answer_keeps_its_text_and_not_its_unfinished_calls() {
+async fn a_cancelled_completion_retains_its_text_without_unfinished_calls() {
     let call = [
         Beat::Event(ModelEvent::ToolCallStarted {
             index: 0,
@@ -64,7 +64,7 @@ async fn a_cancelled_tool_gets_an_error_result_and_the_model_is_not_asked_again(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_error_keeps_what_had_arrived_and_fails_the_execution() {
+async fn a_model_error_retains_the_partial_completion_and_fails_the_execution() {
     for (class, kind, code) in [
         (ModelErrorClass::Overload, ErrorKind::Model, "model_overloaded"),
         (ModelErrorClass::RateLimit, ErrorKind::RateLimit, "model_rate_limited"),

@@ -138,7 +138,7 @@ async fn no_hook_hears_of_what_follows_a_journal_that_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_a_failing_journal_cuts_are_told_apart() {
+async fn calls_that_a_failing_journal_cuts_are_distinguished() {
     // The first append is that of the input, the second that of the answer, the third that of the first end.
     let (journal, tools) = (MemoryJournal::broken(3, Break::Fails), tools());
     let state = setup(&tools).with_journal(journal).run().await;

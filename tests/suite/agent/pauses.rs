@@ -22,7 +22,7 @@ fn setup(answered: usize) -> (Setup, Arc<FakeTool>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_execution_paused_at_any_event_is_left_between_two_steps_and_goes_on_elsewhere() {
+async fn an_execution_paused_at_any_event_is_left_between_two_steps_and_continues_elsewhere() {
     let (whole, _) = setup(0);
     let base = whole.with_journal(MemoryJournal::new());
     let expected = base.run().await;

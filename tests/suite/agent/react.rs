@@ -105,7 +105,7 @@ async fn listeners_hear_thoughts_and_answers_and_no_raw_decision() {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_with_another_driver_in_both_directions() {
+async fn a_session_continues_with_another_driver_in_both_directions() {
     let tool = look();
     let first = setup([says(ACT), says(ANSWER)]).with_tool(&tool);
     let state = first.run().await.for_next_execution();
@@ -245,7 +245,7 @@ async fn refusals_end_the_run_and_cuts_stop_it() {
 }
 
 #[tokio::test]
-async fn a_run_cancelled_at_any_event_leaves_a_history_that_any_driver_goes_on_with() {
+async fn a_run_cancelled_at_any_event_leaves_a_history_that_any_driver_continues() {
     let tool = look();
     let story = || setup([says(ACT), says("no decision"), says(ANSWER)]).with_tool(&tool);
     let whole = story();

@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn fields_that_nobody_knows_survive_in_every_object(states in states()) {
+    fn unknown_fields_survive_in_every_object(states in states()) {
         for state in states {
             let mut json = state.to_json().unwrap();
             grow(&mut json);

@@ -71,7 +71,7 @@ async fn the_end_of_the_script_is_an_error_that_no_policy_overrides() {
 }
 
 #[tokio::test]
-async fn scripted_errors_meet_the_policy_and_keep_what_was_said() {
+async fn scripted_errors_meet_the_policy_and_retain_the_text() {
     let script = json!([
         {"text": "Half", "error": {"kind": "rate_limit", "message": "slow down"}},
         {"text": "Whole"},

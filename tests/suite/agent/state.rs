@@ -94,7 +94,7 @@ async fn a_state_that_a_later_version_wrote_loads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_summary_says_where_the_execution_stands() {
+async fn the_summary_has_the_status_of_the_execution() {
     let fails = FakeTool::new("fails", Behaviour::Fail("no luck".to_owned()));
     let setup = Setup::new([asks_for(&[("c1", "fails", "")]), says("done")]).with_tool(&fails);
     assert_eq!(

@@ -259,7 +259,7 @@ async fn a_message_that_a_process_took_before_it_died_is_there_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_joined_after_the_last_answer_is_answered_by_whoever_goes_on() {
+async fn a_message_after_the_last_completion_is_answered_by_the_next_worker() {
     let (first, inbox) = setup(vec![says("draft"), vec![Beat::Hang]]);
     let journal = MemoryJournal::new();
     let first = first.with_journal(Arc::clone(&journal) as _);

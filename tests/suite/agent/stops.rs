@@ -42,7 +42,7 @@ fn setup() -> Setup {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_stopped_at_any_event_keeps_what_it_has() {
+async fn a_run_stopped_at_any_event_retains_its_results() {
     let uncut = setup();
     uncut.run().await;
     for policy in [ErrorPolicyPreset::IgnoreToolErrors, ErrorPolicyPreset::StopOnAnyError] {
@@ -81,7 +81,7 @@ async fn a_run_stopped_before_its_first_step_makes_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_keeps_the_words_and_cuts_the_tools() {
+async fn a_stop_retains_the_text_and_cuts_the_tools() {
     let words = vec![text("Half an ans"), Beat::Hang];
     let stopped = async |setup: Setup| {
         let stop = setup.stop.clone();

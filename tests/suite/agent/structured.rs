@@ -101,7 +101,7 @@ async fn each_kind_of_model_is_asked_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn any_object_is_a_shape_as_well() {
+async fn any_object_is_also_a_format() {
     for (kind, answer) in [
         (StructuredOutput::Native, says("{}")),
         (StructuredOutput::Tool, asks_for(&[("c1", "answer", "")])),
@@ -203,7 +203,7 @@ async fn an_answer_that_does_not_fit_is_corrected_in_visible_steps() {
 }
 
 #[tokio::test]
-async fn the_last_correction_that_fails_fails_the_run_whatever_the_policy_says() {
+async fn the_last_correction_that_fails_fails_the_run_under_every_policy() {
     for policy in [ErrorPolicyPreset::StopOnAnyError, ErrorPolicyPreset::RetryAll] {
         let setup = setup([says(BAD), says(BAD), says(BAD)]).with_policy(policy);
         let state = setup.run().await;
@@ -305,7 +305,7 @@ async fn a_fallback_is_asked_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn words_of_a_model_that_gives_way_are_not_told_when_nobody_heard_them() {
+async fn text_of_a_failed_model_is_not_emitted_after_a_fallback() {
     let fallback = FakeModel::structured_by(StructuredOutput::Native, [says(GOOD)]);
     let broken = vec![text("half an"), Beat::Fail(ModelErrorClass::Server, "down")];
     let setup = by(StructuredOutput::Tool, [broken]).with_fallback("fake/two", &fallback, None);

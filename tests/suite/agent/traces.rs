@@ -83,7 +83,7 @@ fn answers_of_an_input_end_no_execution() {
 }
 
 #[test]
-fn few_messages_keep_the_work_of_all_stopped_executions_and_a_size_as_much_as_fits() {
+fn few_messages_retain_the_work_of_all_stopped_executions_and_a_size_as_much_as_fits() {
     let mut lines = vec![user("old").of(0), answer("old answer").of(0), user("one").of(1)];
     lines.extend(["a", "b"].into_iter().flat_map(work).map(|line| line.of(1)));
     lines.push(user("two").of(2));

@@ -103,7 +103,7 @@ async fn a_tool_s_arguments_and_results_can_be_changed_or_supplied() {
 }
 
 #[tokio::test]
-async fn what_the_model_says_can_be_replaced_before_anybody_hears_it() {
+async fn a_completion_can_be_replaced_before_it_is_emitted() {
     let mock = MockModel::start(|_| Reply::Text(vec!["my password ".into(), "is hunter2".into()])).await;
     let (_receiver, service) = start(mock, &[("after_model_request", json!({"content": "[removed]"}))]).await;
     let events = service.app.stream(json!({"agent": "hooked", "input": "go"})).await;
@@ -186,7 +186,7 @@ async fn histories_are_sent_only_when_they_are_asked_for() {
 }
 
 #[tokio::test]
-async fn a_run_that_a_webhook_fails_says_the_webhook_s_words() {
+async fn a_run_that_a_webhook_fails_has_the_message_of_the_webhook() {
     let mock = MockModel::start(|_| Reply::call("c1", "calculator", &json!({"expression": "6 *"}))).await;
     let stop = json!({"stop": {"reason": "error_forbade", "message": "no arithmetic today"}});
     let (_receiver, service) = start(mock, &[("after_tool_use", stop)]).await;

@@ -26,7 +26,7 @@ fn ways() -> Vec<(Reaction, &'static str)> {
         .collect::<serde_json::Map<_, _>>()
         .into();
     let deep = (0..49).fold(json!({}), |schema, _| json!({"not": schema}));
-    let refused = "its answer can't be used: response_format: the schema can't be used: ";
+    let refused = "its reply can't be used: response_format: the schema can't be used: ";
     let endless = endless_schemas().map(|(schema, _)| (json(answered_schema(&schema)), refused));
     let ways = [
         (Reaction::Status(500, "hunter2".into()), "it answered with status 500"),
@@ -39,45 +39,45 @@ fn ways() -> Vec<(Reaction, &'static str)> {
         (Reaction::Hang, "it did not answer in time"),
         (Reaction::HangInside, "it did not answer in time"),
         (Reaction::Break, "the connection to it broke"),
-        (ok(&"x".repeat(70_000)), "its answer has more than 65536 bytes"),
+        (ok(&"x".repeat(70_000)), "its response has more than 65536 bytes"),
         (
             ok(" "),
-            "its answer can't be used: it is no JSON: EOF while parsing a value at line 1 column 1",
+            "its reply can't be used: it is no JSON: EOF while parsing a value at line 1 column 1",
         ),
-        (ok("[]"), "its answer can't be used: it is no JSON object"),
+        (ok("[]"), "its reply can't be used: it is no JSON object"),
         (
             json(json!({"metadata": {"a": "\0"}})),
-            "its answer can't be used: it holds a NUL character",
+            "its reply can't be used: it holds a NUL character",
         ),
         (
             json(json!({"metadata": many})),
-            "its answer can't be used: metadata: at most 64 keys are allowed",
+            "its reply can't be used: metadata: at most 64 keys are allowed",
         ),
         (
             json(json!({"arguments": {}})),
-            "its answer can't be used: it has `arguments`, which no webhook may answer at before_step",
+            "its reply can't be used: it has `arguments`, which no webhook may answer at before_step",
         ),
         (
             json(json!({"system_prompt": "{{ open"})),
-            "its answer can't be used: system_prompt: ",
+            "its reply can't be used: system_prompt: ",
         ),
         (
             json(json!({"system_prompt": endless_prompt(900)})),
-            "its answer can't be used: system_prompt: ",
+            "its reply can't be used: system_prompt: ",
         ),
         (
             json(answered_schema(&json!({"type": "array"}))),
-            "its answer can't be used: response_format: the schema must have \"type\": \"object\"",
+            "its reply can't be used: response_format: the schema must have \"type\": \"object\"",
         ),
         (
             json(answered_schema(&json!({"type": "object", "allOf": [deep]}))),
-            "its answer can't be used: response_format: the schema can't be used: it nests deeper than 48 levels",
+            "its reply can't be used: response_format: the schema can't be used: it nests deeper than 48 levels",
         ),
         (
             json(
                 json!({"messages": [{"content": [{"type": "tool_result", "call_id": "c", "name": "n", "content": []}]}]}),
             ),
-            "its answer can't be used: messages: its content is not one or more texts, images and documents",
+            "its reply can't be used: messages: its content is not one or more texts, images and documents",
         ),
     ];
     ways.into_iter().chain(endless).collect()
@@ -126,7 +126,7 @@ async fn a_webhook_that_fails_fails_the_run_when_closed_and_is_passed_over_when_
     }
     let log = log.text();
     let passed_over = log
-        .matches("a webhook failed, and the run goes on without its answer")
+        .matches("a webhook failed, and the run continues without its reply")
         .count();
     assert_eq!(passed_over, ways().len(), "{log}");
     assert!(!log.contains("hunter2"), "{log}");
@@ -224,7 +224,7 @@ async fn a_run_whose_time_is_spent_waits_for_no_webhook() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_out_of_time_is_told_when_it_has_ended() {
+async fn the_end_of_a_run_out_of_time_is_sent() {
     let receiver = WebhookReceiver::content().await;
     let mock = MockModel::start(|_| Reply::Slow(vec!["one ".into(), "two".into()], Duration::from_mins(1))).await;
     let service = Service::start(mock, &LOCAL).await;

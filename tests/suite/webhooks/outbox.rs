@@ -165,7 +165,7 @@ async fn a_dead_message_that_is_restarted_begins_anew() {
 }
 
 #[tokio::test]
-async fn whatever_keeps_a_message_from_its_receiver_is_told_and_tried_again() {
+async fn a_failed_delivery_is_reported_and_retried() {
     let elsewhere = WebhookReceiver::content().await;
     let quick = SenderSettings {
         timeout: Duration::from_secs(2),
@@ -189,7 +189,7 @@ async fn whatever_keeps_a_message_from_its_receiver_is_told_and_tried_again() {
         (
             Reaction::Status(200, "x".repeat(1_025)),
             LOCAL_SENDER,
-            "its answer has more than 1024 bytes",
+            "its response has more than 1024 bytes",
             None,
         ),
         (

@@ -171,7 +171,7 @@ async fn a_host_is_one_receiver_however_its_addresses_are_written() {
 }
 
 #[tokio::test]
-async fn a_tenant_whose_hosts_all_hang_keeps_no_other_tenant_waiting() {
+async fn a_tenant_whose_hosts_all_hang_delays_no_other_tenant() {
     let outbox = Outbox::open().await;
     let mut slow = Vec::new();
     for number in 2..10 {

@@ -29,11 +29,12 @@ pub(super) enum Choice {
         /// Its arguments: a JSON object.
         arguments: String,
     },
-    /// To answer: with these words, or with the JSON of a value.
+    /// To finish: with this text, or with the JSON of a value.
     Answer(String),
 }
 
-/// Reads the one decision of a text. Words and a code fence around it are left out; nothing is repaired.
+/// Reads the one decision of a text. Words and a code fence around it are left out; nothing is
+/// repaired.
 pub(super) fn read_decision(text: &str) -> Result<Decision, String> {
     let mut found = None;
     let mut rest = text;
@@ -64,7 +65,7 @@ pub(super) fn written_action(thought: &str, tool: &str, arguments: &str) -> Stri
     })
 }
 
-/// Writes the decision to answer.
+/// Writes the decision to finish.
 pub(super) fn written_answer(answer: Value) -> String {
     written(&Written {
         thought: "",
@@ -95,7 +96,8 @@ fn written(decision: &Written<'_>) -> String {
     serde_json::to_string(decision).unwrap_or_default()
 }
 
-/// Returns where the first JSON object begins: at a brace that a key or the closing brace follows. Words may have other braces.
+/// Returns where the first JSON object begins: at a brace that a key or the closing brace follows.
+/// Words may have other braces.
 fn object_start(text: &str) -> Option<usize> {
     text.match_indices('{')
         .map(|(at, _)| at)
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_says_what_is_wrong() {
+    fn everything_else_is_an_error() {
         for (text, words) in [
             ("", r#"no JSON object with "action" or "answer""#),
             ("The answer is Bern.", r#"no JSON object with "action" or "answer""#),

@@ -17,7 +17,7 @@ use self::decision::{Choice, Decision, read_decision};
 use self::instructions::instructions;
 use self::transcript::{UNREADABLE, rendered};
 use super::Driver;
-use super::deltas::{Told, tell_rest};
+use super::deltas::{Emitted, emit_rest};
 use super::exchange::{Exchange, exchange};
 use super::ports::DriverPorts;
 use super::step::{
@@ -35,7 +35,7 @@ use crate::message::{ContentPart, ReasoningPart, ToolCall, joined_text};
 use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
 
-/// The code of an answer that is no decision.
+/// The error code of a completion that is no decision.
 const DECISION_MALFORMED: &str = "decision_malformed";
 /// How often in a row the model is asked to mend its decision.
 const MAX_CORRECTIONS: usize = 2;
@@ -46,13 +46,13 @@ pub struct ReactDriver {
     ports: DriverPorts,
 }
 
-/// What a model answered in place of calls.
+/// What a model wrote instead of calls.
 enum Reading {
     /// A decision.
     Decided(Decision),
     /// What is wrong with it.
     Malformed(String),
-    /// No decision is due: the answer was cut or declined, or it failed.
+    /// No decision is due: the completion was cut, refused or failed.
     NotDue,
 }
 
@@ -74,7 +74,7 @@ impl ReactDriver {
             Ok(prepared) => prepared,
             Err(unprepared) => return end_unprepared(ports, state, step, unprepared),
         };
-        let (state, asked) = exchange(ports, state, request, Told::Reasoning).await;
+        let (state, asked) = exchange(ports, state, request, Emitted::Reasoning).await;
         let asked = without_calls(asked);
         let step_number = state.step_count() + 1;
         match read(&asked) {
@@ -85,7 +85,7 @@ impl ReactDriver {
             Reading::Malformed(fault) => self.end_malformed(state, step, asked, &fault),
             Reading::NotDue => {
                 if let Some(response) = asked.response.as_ref().filter(|response| is_declined(response)) {
-                    self.tell(step_number, &response.content);
+                    self.emit(step_number, &response.content);
                 }
                 carry_out(ports, state, step, &shape, asked).await
             }
@@ -121,7 +121,7 @@ impl ReactDriver {
                 (thought, ContentPart::text(words), FinishReason::Stop)
             }
         };
-        self.tell(step_number, std::slice::from_ref(&said));
+        self.emit(step_number, std::slice::from_ref(&said));
         let response = asked.response.map(|response| {
             let kept = response.content.into_iter().filter(|part| part.as_text().is_none());
             ModelResponse {
@@ -133,7 +133,7 @@ impl ReactDriver {
         Exchange { response, ..asked }
     }
 
-    /// Keeps what the model wrote, for it to mend.
+    /// Retains what the model wrote, for a correction.
     fn end_malformed(&self, state: AgentState, mut step: AgentStep, asked: Exchange, fault: &str) -> AgentState {
         step.answered_by = asked.answered_by;
         if let Some(response) = asked.response {
@@ -156,13 +156,13 @@ impl ReactDriver {
         end_with_fault(&self.ports, state, step, fault)
     }
 
-    fn tell(&self, step_number: usize, content: &[ContentPart]) {
-        tell_rest(
+    fn emit(&self, step_number: usize, content: &[ContentPart]) {
+        emit_rest(
             &*self.ports.events,
             step_number,
             content,
-            Told::Reasoning,
-            Told::Everything,
+            Emitted::Reasoning,
+            Emitted::Everything,
         );
     }
 }
@@ -177,7 +177,8 @@ impl Driver for ReactDriver {
     }
 }
 
-/// Returns the request with words in place of tools. The shape of the answer is no shape of decisions, so it is described as well.
+/// Returns the request with a description instead of tools. The response format is also described,
+/// since decisions have another format.
 fn in_words(request: ModelRequest, shape: &AnswerShape) -> Result<ModelRequest, AgentError> {
     if request.tool_choice != ToolChoice::Auto {
         let words = "only the driver tool_calling takes a tool_choice";
@@ -203,7 +204,7 @@ fn read(asked: &Exchange) -> Reading {
     }
 }
 
-/// Tells whether the model or its provider declined to answer, or paused.
+/// Returns whether the model or its provider refused, or paused.
 fn is_declined(response: &ModelResponse) -> bool {
     let has_refusal = response
         .content
@@ -212,7 +213,7 @@ fn is_declined(response: &ModelResponse) -> bool {
     has_refusal || matches!(response.finish_reason, FinishReason::Refusal | FinishReason::PauseTurn)
 }
 
-/// Leaves out calls that the model made though it was offered no tools: nothing answers them.
+/// Leaves out calls of a model that was offered no tools: they have no results.
 fn without_calls(asked: Exchange) -> Exchange {
     let response = asked.response.map(|response| {
         let content = response.content.into_iter();

@@ -15,8 +15,8 @@ pub(super) const UNREADABLE: &str = "Your last message can't be read: ";
 
 /// Returns the messages as a model without tools reads them. Equal messages give equal bytes.
 ///
-/// What the model wrote instead of a decision stays as it is: the advice to mend it follows. Answers that are JSON are shown as such where
-/// `has_shape`, and else as words.
+/// What the model wrote instead of a decision stays as it is: the advice to mend it follows.
+/// Answers that are JSON are shown as such where `has_shape`, and else as words.
 pub(super) fn rendered(messages: &[Arc<Message>], has_shape: bool) -> Messages {
     let mut shown = Vec::with_capacity(messages.len());
     let mut rest = messages;
@@ -41,7 +41,7 @@ fn is_advice(message: &Message) -> bool {
     message.role == Role::User && message.tags.is_trace && message.joined_text().starts_with(UNREADABLE)
 }
 
-/// Shows an answer as the decision that it was; one without words is no decision.
+/// Shows a completion as the decision that it was; one without text is no decision.
 fn answer(message: &Arc<Message>, has_shape: bool) -> Arc<Message> {
     let words = joined_text(&message.content);
     if words.is_empty() {
@@ -57,7 +57,7 @@ fn answer(message: &Arc<Message>, has_shape: bool) -> Arc<Message> {
     )
 }
 
-/// Shows each call as a decision of its own, followed by what the tool answered.
+/// Shows each call as a decision of its own, followed by its result.
 fn push_actions(message: &Arc<Message>, answers: &[Arc<Message>], shown: &mut Vec<Arc<Message>>) {
     let mut thought = joined_text(&message.content);
     let mut kept: Vec<ContentPart> = without_words(message).collect();

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 
 use crate::json::{Object, Value, plain_words};
 
-/// Reads the configuration of a hook; an error names the place in it.
+/// Reads the configuration of a hook; an error names the key.
 pub fn read_config<T: DeserializeOwned>(config: &Object) -> Result<T, String> {
     serde_path_to_error::deserialize(Value::Object(config.clone())).map_err(|error| {
         let place = error.path().to_string();

@@ -93,7 +93,8 @@ impl Limits {
         [steps, tokens, cost, seconds, deadline].into_iter().flatten().collect()
     }
 
-    /// After a step the limits matter only where another would follow: a complete answer is a natural end.
+    /// After a step the limits matter only where another would follow: a complete one is a natural
+    /// end.
     fn signals(&self, point: HookPoint, state: &AgentState) -> Vec<StopSignal> {
         let Some(execution) = state.execution() else {
             return Vec::new();

@@ -19,7 +19,8 @@ use self::self_critique::SelfCritiqueFactory;
 pub use self::summarisation::SummarisationFactory;
 use super::HookFactory;
 
-/// Returns the hooks that need nothing but the ports of an execution; the composition root adds the others.
+/// Returns the hooks that need nothing but the ports of an execution; the composition root adds the
+/// others.
 pub fn builtin_hooks() -> Vec<Box<dyn HookFactory>> {
     vec![
         Box::new(ContextConfigFactory),

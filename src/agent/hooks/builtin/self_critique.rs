@@ -34,9 +34,9 @@ const FORM: &str = "Reply with one JSON object and nothing else. When the answer
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SelfCritiqueConfig {
-    /// What a good answer is, in words for the model.
+    /// The criteria of a good completion, for the model.
     criteria: String,
-    /// The most answers that are judged in one execution.
+    /// The most completions that are judged in one execution.
     #[serde(default = "one")]
     max_rounds: usize,
 }
@@ -85,7 +85,7 @@ struct SelfCritique {
     ports: ExecutionPorts,
 }
 
-/// What the critic says of an answer.
+/// The verdict of the critic.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Good,
@@ -120,7 +120,8 @@ impl SelfCritique {
         Ok(state)
     }
 
-    /// Returns the words of a final answer that nobody wants to end or to repeat already, where another step may follow.
+    /// Returns the text of a final completion if another step may follow and no other signal
+    /// decides already.
     fn answer_to_judge(&self, state: &AgentState) -> Option<String> {
         let step = state.current_step().filter(|step| is_whole_answer(step))?;
         let continuation = &state.execution()?.continuation;
@@ -182,14 +183,15 @@ impl Hook for SelfCritique {
     }
 }
 
-/// Tells whether the step is an answer that the model itself has ended.
+/// Returns whether the step is a completion that the model itself has ended.
 fn is_whole_answer(step: &AgentStep) -> bool {
     let reason = step.response.as_ref().map(|response| &response.finish_reason);
     let is_whole = matches!(reason, Some(FinishReason::Stop | FinishReason::Other(_)));
     is_whole && step.step_type() == AgentStepType::FinalResponse
 }
 
-/// Counts the critiques of the execution. They are counted in the state, so a resumed execution goes on counting.
+/// Counts the critiques of the execution. They are counted in the state, so a resumed execution
+/// continues the count.
 fn rounds(state: &AgentState) -> usize {
     of_execution(state)
         .filter(|message| message.tags.is_trace && message.metadata.get(MARK).and_then(Value::as_str) == Some(NAME))

@@ -138,7 +138,8 @@ impl<'a> Reader<'a> {
         functions::call(name, &arguments).ok_or_else(unknown)?
     }
 
-    /// Takes digits, a fraction and an exponent; whether they make a number is decided by who reads them.
+    /// Takes digits, a fraction and an exponent; whether they make a number is decided by who reads
+    /// them.
     fn number(&mut self) -> &'a str {
         let start = self.at;
         self.take_while(|c| c.is_ascii_digit() || c == '.');
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_says_why() {
+    fn expressions_without_a_value_are_errors() {
         for (text, message) in [
             ("", "the expression is empty"),
             ("  ", "the expression is empty"),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::expression::ExpressionError;
 
-/// Digits of a double that are shown: its last two are noise, such as that of 0.1 + 0.2.
+/// Digits of a double that are shown. The last two are rounding noise, as in 0.1 + 0.2.
 const SHOWN_DIGITS: usize = 15;
 /// Up to here every whole number is a double.
 const EXACT_WHOLE: f64 = 9_007_199_254_740_992.0;

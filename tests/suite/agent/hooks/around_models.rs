@@ -47,7 +47,7 @@ async fn a_changed_request_is_what_is_sent_and_the_history_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_changed_answer_is_kept_and_heard_as_changed_when_it_is_held_back() {
+async fn a_changed_completion_is_stored_and_emitted_as_changed_when_deltas_are_held_back() {
     for holds_back in [false, true] {
         let shouting = Probe::changing(HookPoint::AfterModelRequest, |mut context| {
             if let HookSubject::Response(response) = &mut context.subject {
@@ -69,7 +69,7 @@ async fn a_changed_answer_is_kept_and_heard_as_changed_when_it_is_held_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_held_back_is_told_in_the_pieces_that_it_came_in() {
+async fn deltas_that_were_held_back_are_emitted_in_their_pieces() {
     for holds_back in [false, true] {
         let mut beats = asks_for(&[("c1", "echo", "{}"), ("c2", "echo", r#"{"note": "b"}"#)]);
         let Some(Beat::Event(ModelEvent::Completed(response))) = beats.last_mut() else {

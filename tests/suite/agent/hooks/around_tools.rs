@@ -81,7 +81,7 @@ async fn a_supplied_result_stands_for_the_tool_s() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_arguments_reach_the_tool_and_the_history_keeps_the_model_s() {
+async fn changed_arguments_reach_the_tool_and_the_history_has_the_original() {
     let echo = FakeTool::new("echo", Behaviour::EchoArguments);
     let setup = Setup::new([asks_for(&[("c1", "echo", r#"{"note": "model"}"#)]), says("done")])
         .with_tool(&echo)

@@ -143,7 +143,7 @@ impl Hook for Pause {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_execution_goes_on_for_nobody() {
+async fn a_cancelled_execution_ends_despite_other_signals() {
     let setup = Setup::new([says("one"), says("two")]);
     let token: CancellationToken = setup.cancellation.clone();
     let cancelling = Probe::changing(HookPoint::AfterModelRequest, move |context| {
@@ -162,7 +162,7 @@ async fn a_cancelled_execution_goes_on_for_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_execution_that_is_cancelled_before_it_begins_asks_nobody() {
+async fn an_execution_that_is_cancelled_before_it_begins_calls_no_model() {
     let setup = Setup::new([]);
     setup.cancellation.cancel();
     let state = setup.run().await;
@@ -174,7 +174,7 @@ async fn an_execution_that_is_cancelled_before_it_begins_asks_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_decision_says_what_the_end_says() {
+async fn the_last_decision_matches_the_end() {
     let mut setups = vec![Setup::new([says("done")])];
     for point in [HookPoint::BeforeExecution, HookPoint::BeforeStep, HookPoint::AfterStep] {
         for reason in StopReason::ALL {

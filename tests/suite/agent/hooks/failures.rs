@@ -64,7 +64,7 @@ async fn a_failure_at_any_point_fails_the_run_by_name_and_keeps_the_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_a_failed_hook_kept_from_their_tools_say_so() {
+async fn calls_that_a_failed_hook_blocked_are_marked() {
     for point in [HookPoint::AfterModelRequest, HookPoint::BeforeToolUse] {
         let echo = FakeTool::new("echo", Behaviour::EchoArguments);
         let setup = Setup::new([asks_for(&[("c1", "echo", "{}")])])
@@ -80,7 +80,7 @@ async fn calls_that_a_failed_hook_kept_from_their_tools_say_so() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_hook_should_have_seen_first_is_withheld_when_another_fails_before_it() {
-    let withheld = "The answer is withheld, because a hook failed before it could be looked through.";
+    let withheld = "The result is withheld, because a hook failed before it could be checked.";
     for (point, said) in [
         (HookPoint::AfterModelRequest, vec!["user: go"]),
         (

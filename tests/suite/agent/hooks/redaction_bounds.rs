@@ -168,7 +168,7 @@ async fn texts_that_hold_nothing_stay_the_same() {
 }
 
 #[tokio::test]
-async fn a_redaction_that_nobody_waits_for_ends_with_the_search_at_work() {
+async fn a_dropped_redaction_ends_with_the_current_search() {
     let (tenant, clock) = (tenant(), TestClock::new());
     // Each letter is found by a search of the whole text, so all of them take minutes.
     let slow = json!([{"name": "slow", "regex": "[a-z]*!|[a-z]", "replacement": ""}]);

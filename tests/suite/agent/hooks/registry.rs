@@ -10,7 +10,7 @@ fn hook(name: &str, config: impl Into<Value>) -> HookConfig {
 }
 
 #[test]
-fn an_unknown_name_is_refused_and_the_known_ones_are_told() {
+fn an_unknown_name_is_refused_with_the_known_ones() {
     let registry = HookRegistry::new(builtin_hooks());
     let error = registry.check(&[hook("audit", json!({}))]).unwrap_err();
     assert!(matches!(&error, HookConfigError::Unknown { name, .. } if name == "audit"));
@@ -28,7 +28,7 @@ fn an_unknown_name_is_refused_and_the_known_ones_are_told() {
 }
 
 #[test]
-fn a_wrong_configuration_is_refused_with_its_place() {
+fn a_wrong_configuration_is_refused_with_its_key() {
     let registry = HookRegistry::new(builtin_hooks());
     for (name, config, fault) in [
         ("limits", json!({}), "it sets no limit"),

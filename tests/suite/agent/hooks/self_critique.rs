@@ -117,7 +117,7 @@ async fn rounds_belong_to_one_execution() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_critic_is_shown_the_task_the_answer_and_the_criteria_and_nobody_hears_it() {
+async fn the_critic_is_shown_the_task_the_answer_and_the_criteria_without_events() {
     let echo = FakeTool::new("echo", Behaviour::EchoArguments);
     let answers = [
         says("old"),

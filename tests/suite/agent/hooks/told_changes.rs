@@ -18,7 +18,7 @@ fn object<const N: usize>(pairs: [(&str, Value); N]) -> Object {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_part_that_a_hook_changes_is_named_and_metadata_is_told_where_it_is_new() {
+async fn each_part_that_a_hook_changes_is_named_and_new_metadata_is_emitted() {
     let changing = Probe::changing(HookPoint::BeforeExecution, |mut context| {
         let HookSubject::Input(input) = &mut context.subject else {
             panic!("an execution begins with its input")

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use super::redactor::Redactor;
 use crate::json::{Object, Value};
 
-/// The only member of arguments of which nothing can be kept.
+/// The only member of arguments that are removed as a whole.
 const WHOLE: &str = "redacted";
 
 impl Redactor<'_> {
-    /// Returns arguments without what the patterns find, in their text or in the values that it stands for. What was JSON stays JSON,
-    /// and what holds nothing to remove stays the same bytes.
+    /// Returns arguments without what the patterns find, in their text or in their parsed values.
+    /// JSON stays JSON, and what holds nothing to remove stays the same bytes.
     pub(super) fn arguments(&self, text: &str) -> String {
         if !self.finds_in_json(text) {
             return text.to_owned();
@@ -20,7 +20,8 @@ impl Redactor<'_> {
 
     fn redacted_arguments(&self, text: &str) -> String {
         let replaced = self.text(text);
-        // Matches that reach over several members are found in the text alone, escaped ones in the values alone.
+        // Matches that reach over several members are found in the text alone, escaped ones in the
+        // values alone.
         let (mut value, base) = match (serde_json::from_str::<Value>(&replaced), &replaced) {
             (Ok(value), _) => (value, replaced),
             (Err(_), Cow::Borrowed(_)) => return replaced.into_owned(),
@@ -38,7 +39,8 @@ impl Redactor<'_> {
         if self.finds_in_json(&text) { whole() } else { text }
     }
 
-    /// Removes what the patterns find from the strings, keys and numbers of a value; tells whether there was any.
+    /// Removes what the patterns find from the strings, keys and numbers of a value; returns
+    /// whether there was any.
     pub(super) fn value(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => match self.text(text) {

@@ -15,7 +15,8 @@ use crate::message::{
 const NAMELESS: &str = "redacted";
 
 impl Redactor<'_> {
-    /// Returns the message without what the patterns find; none when nothing of it is left. One in which they find nothing stays the same.
+    /// Returns the message without what the patterns find; none when nothing of it is left. One in
+    /// which they find nothing stays the same.
     pub(super) fn message(&self, message: Arc<Message>) -> Option<Arc<Message>> {
         if !self.finds_in_message(&message) {
             return Some(message);
@@ -36,7 +37,8 @@ impl Redactor<'_> {
         (was_empty || !is_empty).then_some(redacted)
     }
 
-    /// Returns parts without what the patterns find, also where a match reaches from one text into the next.
+    /// Returns parts without what the patterns find, also where a match reaches from one text into
+    /// the next.
     pub(super) fn content(&self, content: Vec<ContentPart>) -> Vec<ContentPart> {
         let mut parts: Vec<ContentPart> = content.into_iter().filter_map(|part| self.part(part)).collect();
         if self.finds_across(&parts) {

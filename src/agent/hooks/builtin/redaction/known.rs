@@ -7,7 +7,7 @@ use super::patterns::{Patterns, RedactionConfig};
 use crate::off_thread::off_thread;
 use crate::tenant::TenantId;
 
-/// The patterns of all executions at work; it keeps none alive.
+/// The patterns of all running executions, held weakly.
 #[derive(Debug, Default)]
 pub(super) struct KnownPatterns(Mutex<HashMap<RedactionConfig, Weak<Patterns>>>);
 
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn patterns_are_compiled_once_while_somebody_has_them() {
+    async fn patterns_are_compiled_once_while_they_are_in_use() {
         let config = |regex: &str| -> RedactionConfig {
             serde_json::from_value(json!({"patterns": [{"name": "p", "regex": regex, "replacement": "-"}]})).unwrap()
         };

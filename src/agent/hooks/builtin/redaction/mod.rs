@@ -31,8 +31,8 @@ use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFact
 use crate::json::Object;
 
 const NAME: &str = "redaction";
-/// How much longer all such hooks of an execution go on once it is interrupted: most of what a model or a tool has said until then is
-/// redacted and not lost.
+/// The grace period of all redaction hooks of an interrupted execution: most of the output until
+/// then is redacted and not lost.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Makes hooks that redact.

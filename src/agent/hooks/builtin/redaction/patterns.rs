@@ -19,23 +19,27 @@ const MAX_LENGTH: usize = 1_000;
 const MAX_COMPILED: usize = 1 << 20;
 /// The most memory of all compiled patterns of a hook, in bytes.
 const MAX_COMPILED_TOGETHER: usize = 2 << 20;
-/// The same of a hook that may have been attached before there was that limit, with 50 patterns of 1 MiB each.
+/// The same of a hook that may have been attached before there was that limit, with 50 patterns of
+/// 1 MiB each.
 const MAX_COMPILED_BEFORE: usize = 64 << 20;
 /// The least limit that a search is bounded by, in bytes of compiled patterns.
 const MIN_COMPILED: usize = 1 << 10;
-/// The most that a search may take: the bytes of the text times those of the compiled patterns. That is 5 to 10 seconds where a large part
-/// of the patterns is at work on each byte of the text, and a thousandth of it for honest ones.
+/// The most that a search may take: the bytes of the text times those of the compiled patterns.
+/// That is 5 to 10 seconds where a large part of the patterns is at work on each byte of the text,
+/// and a thousandth of it for honest ones.
 pub(super) const MAX_SEARCH: usize = 1 << 37;
 /// The most memory of what searches for any pattern remember, in bytes.
 const MAX_REMEMBERED: usize = 2 << 20;
-/// The same of searches for one pattern, in each direction: one finds the end of a match, the other its beginning.
+/// The same of searches for one pattern, in each direction: one finds the end of a match, the other
+/// its beginning.
 const MAX_REMEMBERED_OF_ONE: usize = 1 << 20;
 /// The same of the searches for one pattern after the other together.
 const MAX_REMEMBERED_OF_EACH: usize = 4 << 20;
-/// What removing uncovers is removed as well; a text that goes on matching after so many rounds is replaced as a whole.
+/// Matches that a removal uncovers are also removed. A text that still matches after so many rounds
+/// is replaced as a whole.
 const MAX_ROUNDS: usize = 4;
 
-/// Texts in which every pattern that may find nothing but a place, such as `x*` or `\b`, finds one.
+/// Texts that reveal patterns with empty matches, such as `x*` or `\b`.
 const PROBES: [&str; 2] = ["", "a -"];
 
 /// The configuration of `redaction`.
@@ -52,7 +56,7 @@ struct PatternConfig {
     name: String,
     /// The pattern, in the syntax of the crate `regex`.
     regex: String,
-    /// What stands in the place of a match, literally; by default `[redacted:NAME]`.
+    /// The literal replacement of a match; by default `[redacted:NAME]`.
     #[serde(default)]
     replacement: Option<String>,
 }
@@ -93,8 +97,9 @@ impl Patterns {
                 .build()
         };
         let remembered = MAX_REMEMBERED_OF_ONE.min(MAX_REMEMBERED_OF_EACH / patterns.len().max(1));
-        // The least power of two that they fit in serves as their size. All together are compiled before each, so that none of those that
-        // take too much is kept; of those that can't be used the first is named.
+        // The least power of two that they fit in serves as their size. All together are compiled
+        // before each, so that none of those that take too much is retained; of the invalid ones
+        // the first is named.
         let mut sizes =
             std::iter::successors(Some(MIN_COMPILED), |size| Some(2 * size)).take_while(|size| *size <= most);
         let Some((size, all)) = sizes.find_map(|size| Some((size, all(size).ok()?))) else {
@@ -120,14 +125,16 @@ impl Patterns {
         Ok(Self { all, each, longest })
     }
 
-    /// Tells whether there is something to remove. A text that is too long to be searched counts as one that has something.
+    /// Returns whether there is something to remove. A text that is too long to be searched counts
+    /// as a match.
     pub(super) fn finds_in(&self, text: &str) -> bool {
         text.len() > self.longest || self.all.is_match(text)
     }
 
-    /// Returns the text without what the patterns find, in at most so many bytes. Where removing uncovers more and more, where the text
-    /// would have more bytes or is too long to be searched, and when the time is over, the replacement takes the place of the whole
-    /// text, or nothing does where that is too long as well.
+    /// Returns the text without what the patterns find, in at most so many bytes. Where removing
+    /// uncovers more and more, where the text would have more bytes or is too long to be searched,
+    /// and when the time is over, the replacement replaces the whole text, or the text becomes
+    /// empty if the replacement is also too long.
     pub(super) fn replaced_in(&self, text: &str, most: usize, is_over: &dyn Fn() -> bool) -> String {
         let most = most.min(self.longest);
         let mut redacted = Cow::Borrowed(text);
@@ -149,7 +156,7 @@ impl Patterns {
 }
 
 impl RedactionConfig {
-    /// Reads a configuration, and checks all that can be told of it without compiling its patterns.
+    /// Reads a configuration, and checks it without compiling its patterns.
     pub(super) fn read(config: &Object) -> Result<Self, String> {
         let config: Self = read_config(config)?;
         ensure(
@@ -183,7 +190,7 @@ impl PatternConfig {
             .dfa_size_limit(remembered)
             .build();
         let regex = built.map_err(|error| format!("the pattern {name:?} can't be used: {error}"))?;
-        // An empty match hides a longer one that begins at the same place.
+        // An empty match hides a longer one at the same position.
         let is_empty_at = |text: &str| regex.find_iter(text).any(|found| found.is_empty());
         let finds_words = !PROBES.into_iter().any(is_empty_at);
         ensure(finds_words, format!("the pattern {name:?} finds the empty text"))?;
@@ -194,7 +201,8 @@ impl PatternConfig {
 }
 
 impl Pattern {
-    /// Returns the text with each match replaced; none if that or the text has more bytes, or the time is over before.
+    /// Returns the text with each match replaced; none if that or the text has more bytes, or the
+    /// time is over before.
     fn replaced_in(&self, text: &str, most: usize, is_over: &dyn Fn() -> bool) -> Option<String> {
         if text.len() > most {
             return None;
@@ -216,7 +224,7 @@ impl Pattern {
         None
     }
 
-    /// Returns what takes the place of a whole text.
+    /// Returns the replacement of a whole text.
     fn whole(&self, most: usize) -> String {
         if self.replacement.len() <= most {
             self.replacement.clone()
@@ -253,7 +261,7 @@ mod tests {
             (r"\bx\b", "[y]", "x xx x", "[y] xx [y]"),
             ("é+", "e", "caféé ☕", "cafe ☕"),
             ("none", "[y]", "nothing here", "nothing here"),
-            // Each round uncovers another match, so nothing of the text is kept.
+            // Each round uncovers another match, so the whole text is removed.
             ("ab", "", "aaaaaaabbbbbbb", ""),
         ] {
             assert_eq!(

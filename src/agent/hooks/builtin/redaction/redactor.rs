@@ -10,20 +10,21 @@ use super::patterns::Patterns;
 
 /// The most bytes by which a text may grow.
 pub(super) const MAX_GROWTH: usize = 64 << 10;
-/// The most bytes by which all texts of a request, an answer or an input may grow together.
+/// The most bytes by which all texts of a request, a completion or an input may grow together.
 pub(super) const MAX_GROWTH_OF_ALL: usize = 1 << 20;
 
 /// Redacts one text after the other.
 pub(super) struct Redactor<'a> {
     patterns: &'a Patterns,
-    /// Tells whether no search may begin any more. What is not searched by then counts as found, and is withheld whole.
+    /// Returns whether no search may begin any more. Unsearched text counts as a match and is
+    /// withheld.
     is_over: &'a dyn Fn() -> bool,
     /// The bytes that all texts may still grow by.
     room: Cell<usize>,
 }
 
 impl<'a> Redactor<'a> {
-    /// Redacts texts until that tells that the time is over.
+    /// Redacts texts until the time is over.
     pub(super) fn new(patterns: &'a Patterns, is_over: &'a dyn Fn() -> bool) -> Self {
         Self {
             patterns,
@@ -37,7 +38,7 @@ impl<'a> Redactor<'a> {
         self.room.get()
     }
 
-    /// Tells whether there is something to remove.
+    /// Returns whether there is something to remove.
     pub(super) fn finds_in(&self, text: &str) -> bool {
         (self.is_over)() || self.patterns.finds_in(text)
     }
@@ -51,8 +52,8 @@ impl<'a> Redactor<'a> {
         Cow::Owned(self.grown(text, redacted))
     }
 
-    /// Makes one text of another by several steps that each take room. Where the outcome is longer than it may be, it is the other text,
-    /// which must be short.
+    /// Makes one text of another by several steps that each take room. Where the outcome is longer
+    /// than it may be, it is the other text, which must be short.
     pub(super) fn bounded(
         &self,
         text: &str,

@@ -64,12 +64,12 @@ impl Redactor<'_> {
         }
     }
 
-    /// Scans the text and the values that it stands for.
+    /// Scans the text and its parsed values.
     pub(super) fn finds_in_raw(&self, raw: &RawJson) -> bool {
         self.finds_in_json(raw.as_str())
     }
 
-    /// Scans the text and, if it is JSON, the values that it stands for.
+    /// Scans the text and, if it is JSON, its values.
     pub(super) fn finds_in_json(&self, text: &str) -> bool {
         self.finds_in(text) || self.finds_in_values(text)
     }

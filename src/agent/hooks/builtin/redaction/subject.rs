@@ -14,12 +14,14 @@ use crate::message::Message;
 use crate::off_thread::off_thread;
 use crate::tenant::TenantId;
 
-/// How long the texts of one subject are searched. Honest ones take milliseconds; a search for each letter of a long text takes hours.
+/// How long the texts of one subject are searched. Honest ones take milliseconds; a search for each
+/// letter of a long text takes hours.
 const MAX_TIME: Duration = Duration::from_secs(10);
-/// What is read in place of what was given up.
+/// The text that replaces withheld content.
 const WITHHELD: &str = "The run ended before this was redacted.";
 
-/// Redacts a subject. One whose work is dropped has lost some parts, and has others that are not redacted.
+/// Redacts a subject. One whose work is dropped has lost some parts, and has others that are not
+/// redacted.
 pub(super) async fn redact(tenant: &TenantId, patterns: &Arc<Patterns>, subject: &mut HookSubject) {
     match subject {
         HookSubject::Input(input) => {
@@ -89,7 +91,8 @@ async fn redacted<T: Send + 'static>(
 }
 
 impl Redactor<'_> {
-    /// Messages without a match stay the same, so that providers go on finding them in their caches.
+    /// Messages without a match stay the same, so that providers go on finding them in their
+    /// caches.
     fn messages(&self, messages: impl Iterator<Item = Arc<Message>>) -> Vec<Arc<Message>> {
         messages.filter_map(|message| self.message(message)).collect()
     }
@@ -118,5 +121,5 @@ pub(super) fn withhold(subject: &mut HookSubject) {
         HookSubject::ToolUse(tool_use) => "{}".clone_into(&mut tool_use.call.arguments),
         HookSubject::State | HookSubject::Response(_) | HookSubject::ToolExecution(_) | HookSubject::Errors(_) => (),
     }
-    subject.withhold_said(WITHHELD);
+    subject.withhold(WITHHELD);
 }

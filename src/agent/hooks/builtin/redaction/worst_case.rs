@@ -92,8 +92,8 @@ fn arguments_grow_by_little_also_where_the_replacement_is_escaped() {
     }
 }
 
-/// Patterns that come to as much as all of a hook may, and find nothing in [`unfound`]. Where a match begins stays open for long, so
-/// that every byte is read by a large part of them.
+/// Patterns that come to as much as all of a hook may, and find nothing in [`unfound`]. Where a
+/// match begins stays open for long, so that every byte is read by a large part of them.
 fn largest() -> Patterns {
     let texts = |count: usize| -> Vec<String> { (0..count).map(|at| format!("[ab]*a[ab]{{900}}c{at}")).collect() };
     let read = |count: usize| {

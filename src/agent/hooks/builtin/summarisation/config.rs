@@ -6,7 +6,7 @@ use crate::agent::hooks::builtin::config::{ensure, read_config};
 use crate::json::Object;
 use crate::model_ref::ModelRef;
 
-/// How to write a summary, unless the agent says otherwise.
+/// How to write a summary, unless the agent overrides it.
 const PROMPT: &str = "You keep the memory of an assistant. You are given a conversation between a user and the assistant, and perhaps an \
     earlier summary of what came before it. Write one summary of all of it that lets the assistant go on without the messages: what \
     the user wants, what was decided and why, facts, names, numbers, identifiers and paths word for word, what tools found, what is \
@@ -19,7 +19,8 @@ const MAX_PROMPT: usize = 100_000;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SummarisationConfig {
-    /// The tokens that the model takes, input and output together; by default what the service's configuration says of the model.
+    /// The tokens that the model takes, input and output together; by default the configured
+    /// context window of the model.
     #[serde(default)]
     pub(super) context_window: Option<u64>,
     /// The share of the window that may be filled before older messages are summarised.
@@ -49,7 +50,7 @@ fn prompt() -> String {
 }
 
 impl SummarisationConfig {
-    /// Reads and checks a configuration; says what is wrong with it.
+    /// Reads and checks a configuration. The error says what is wrong.
     pub(super) fn read(config: &Object) -> Result<Self, String> {
         let config: Self = read_config(config)?;
         ensure(config.context_window != Some(0), "context_window is not at least 1")?;

@@ -1,32 +1,36 @@
 //! Where a summary ends and the retained messages begin.
 
 use super::size::tokens_of;
-use crate::agent::compilers::{Placed, Reading};
+use crate::agent::compilers::{IndexedMessage, Reading};
 use crate::ids::ExecutionId;
 
-/// What is kept at the end of a conversation.
+/// The part at the end of a conversation that is not summarised.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Keep {
+pub(super) struct RecentPart {
     /// The most messages.
     pub(super) messages: usize,
-    /// The most tokens; the newest message, with the results of its calls, is kept in any case.
+    /// The most tokens; the newest message, with the results of its calls, is always left.
     pub(super) tokens: u64,
     /// The fewest tokens that are worth a summary.
     pub(super) least_covered: u64,
 }
 
-/// Returns the index of the first message to keep; `None` when there is nothing to summarise before it.
+/// Returns the index of the first message that is not summarised; `None` when there is nothing to
+/// summarise before it.
 ///
-/// Calls and their results are on the same side, and so are the messages of the current execution's input.
-pub(super) fn find_cut(reading: &Reading, keep: Keep, current: Option<ExecutionId>) -> Option<usize> {
-    // The input of the current execution is sent in any case and may stand before the start.
-    let from = reading.messages.partition_point(|placed| placed.index < reading.start);
+/// Calls and their results are on the same side, and so are the messages of the current execution's
+/// input.
+pub(super) fn find_cut(reading: &Reading, keep: RecentPart, current: Option<ExecutionId>) -> Option<usize> {
+    // The input of the current execution is always sent and may be before the start.
+    let from = reading
+        .messages
+        .partition_point(|indexed| indexed.index < reading.start);
     let open = reading.messages.get(from..)?;
-    let is_input = |placed: &Placed| {
-        let tags = &placed.message.tags;
+    let is_input = |indexed: &IndexedMessage| {
+        let tags = &indexed.message.tags;
         current.is_some() && tags.execution_id == current && tags.step_id.is_none() && !tags.is_trace
     };
-    let blocks: Vec<&[Placed]> = open
+    let blocks: Vec<&[IndexedMessage]> = open
         .chunk_by(|left, right| right.is_result() || (is_input(left) && is_input(right)))
         .collect();
     let (mut kept, mut tokens, mut covered) = (0, 0, blocks.len());
@@ -45,6 +49,6 @@ pub(super) fn find_cut(reading: &Reading, keep: Keep, current: Option<ExecutionI
     (!covered.is_empty() && worth >= keep.least_covered).then_some(first_kept.index)
 }
 
-fn tokens_in(block: &[Placed]) -> u64 {
-    block.iter().map(|placed| tokens_of(&placed.message)).sum()
+fn tokens_in(block: &[IndexedMessage]) -> u64 {
+    block.iter().map(|indexed| tokens_of(&indexed.message)).sum()
 }

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use self::config::SummarisationConfig;
-use self::cut::{Keep, find_cut};
+use self::cut::{RecentPart, find_cut};
 use self::size::{context_tokens, tokens_of};
 use self::transcript::{question, transcribe};
 use super::config::ensure;
-use crate::agent::compilers::{Placed, Reading};
+use crate::agent::compilers::{IndexedMessage, Reading};
 use crate::agent::definition::AgentDefinition;
 use crate::agent::drivers::{AskError, ModelChain, ModelChoice, Question, ask};
 use crate::agent::events::AgentEvent;
@@ -34,7 +34,8 @@ use crate::usage::{PriceTable, Usage};
 const NAME: &str = "summarisation";
 /// What every summary begins with, for the model that reads it.
 const HEADER: &str = "This is a summary of the conversation up to here. It stands for messages that are left out; the newest ones follow it.";
-/// The tokens of a summary where the window is not known, and the bounds of an eighth of the window where it is.
+/// The tokens of a summary where the window is not known, and the bounds of an eighth of the window
+/// where it is.
 const SUMMARY_TOKENS: u64 = 4_096;
 const SUMMARY_TOKENS_BOUNDS: (u64, u64) = (512, 16_384);
 /// The most requests that one summary takes; what is longer is given up.
@@ -137,7 +138,7 @@ impl HookFactory for SummarisationFactory {
 #[derive(Debug)]
 struct Summarisation {
     config: SummarisationConfig,
-    /// The tokens that a request and its answer may have; `None` when nobody knows.
+    /// The context window; `None` when it is unknown.
     window: Option<u64>,
     /// The tokens of conversation that one request for a summary may have.
     piece_tokens: Option<u64>,
@@ -145,8 +146,8 @@ struct Summarisation {
 }
 
 /// A summary that was not made.
-enum Failure {
-    /// The run goes on without it.
+enum SummaryError {
+    /// The run continues without it.
     Warned(String),
     /// A hook around the request failed, as it may not.
     OfHook(String),
@@ -164,7 +165,7 @@ impl Summarisation {
         if size <= limit {
             return Ok(state);
         }
-        let keep = Keep {
+        let keep = RecentPart {
             messages: self.config.keep_recent,
             tokens: limit / 2,
             // A summary of little would be made again with every step.
@@ -175,7 +176,8 @@ impl Summarisation {
         Ok(state)
     }
 
-    /// Makes a summary when the provider says that the conversation is too long, and has the step tried once more.
+    /// Makes a summary when the provider reports that the conversation is too long, and retries the
+    /// step once.
     async fn on_error(&self, state: AgentState) -> Result<AgentState, HookError> {
         let was_tried = state.last_step().is_some_and(is_too_long);
         if was_tried || is_stopping(&state) || !state.current_step().is_some_and(is_too_long) {
@@ -183,7 +185,7 @@ impl Summarisation {
         }
         let reading = self.ports.compiler.read(&state);
         let size = context_tokens(&state, &reading).min(self.window.unwrap_or(u64::MAX));
-        let keep = Keep {
+        let keep = RecentPart {
             messages: self.config.keep_recent,
             tokens: size / 2,
             least_covered: 1,
@@ -197,12 +199,12 @@ impl Summarisation {
         Ok(state)
     }
 
-    /// Adds a summary of what need not be kept, and tells whether there is one.
+    /// Adds a summary of the older messages; returns whether there is one.
     async fn compact(
         &self,
         state: AgentState,
         reading: &Reading,
-        keep: Keep,
+        keep: RecentPart,
         step_number: usize,
     ) -> Result<(AgentState, bool), HookError> {
         let current = state.execution().map(|execution| execution.execution_id);
@@ -214,11 +216,11 @@ impl Summarisation {
         let usage = state.hook_usage().since(used);
         match made {
             Ok(summary) => Ok((self.with_summary(state, &summary, cut, step_number, usage), true)),
-            Err(Failure::OfHook(message)) => Err(HookError {
+            Err(SummaryError::OfHook(message)) => Err(HookError {
                 usage,
                 ..HookError::new(message)
             }),
-            Err(Failure::Warned(words)) => {
+            Err(SummaryError::Warned(words)) => {
                 tracing::warn!("a conversation is not summarised");
                 self.ports.events.emit(AgentEvent::HookWarned {
                     step_number,
@@ -230,27 +232,28 @@ impl Summarisation {
         }
     }
 
-    /// Asks for a summary of the last one and of all messages up to the cut, piece by piece where they are too long for one request.
+    /// Asks for a summary of the last one and of all messages up to the cut, piece by piece where
+    /// they are too long for one request.
     async fn summarise(
         &self,
         state: AgentState,
         reading: &Reading,
         cut: usize,
-    ) -> (AgentState, Result<String, Failure>) {
-        let is_covered = |placed: &&Placed| (reading.start..cut).contains(&placed.index);
+    ) -> (AgentState, Result<String, SummaryError>) {
+        let is_covered = |indexed: &&IndexedMessage| (reading.start..cut).contains(&indexed.index);
         let covered: Vec<&Message> = reading
             .messages
             .iter()
             .filter(is_covered)
-            .map(|placed| &*placed.message)
+            .map(|indexed| &*indexed.message)
             .collect();
         let all: u64 = covered.iter().map(|message| tokens_of(message)).sum();
         let pieces = transcribe(&covered, self.piece_tokens.unwrap_or(all / 2 + 1));
         if pieces.len() > MAX_PIECES {
             let words = format!("it takes more than {MAX_PIECES} requests");
-            return (state, Err(Failure::Warned(words)));
+            return (state, Err(SummaryError::Warned(words)));
         }
-        let last = reading.summary.as_ref().map(|placed| placed.message.joined_text());
+        let last = reading.summary.as_ref().map(|indexed| indexed.message.joined_text());
         let last = last.map(|text| text.strip_prefix(HEADER).unwrap_or(&text).trim().to_owned());
         let (mut state, mut summary) = (state, last.unwrap_or_default());
         for piece in pieces {
@@ -263,11 +266,11 @@ impl Summarisation {
             state = next;
             summary = match answer {
                 Ok(words) if words.trim().is_empty() => {
-                    return (state, Err(Failure::Warned("the model said nothing".to_owned())));
+                    return (state, Err(SummaryError::Warned("the model said nothing".to_owned())));
                 }
                 Ok(words) => words.trim().to_owned(),
-                Err(AskError::Hook(message)) => return (state, Err(Failure::OfHook(message))),
-                Err(error) => return (state, Err(Failure::Warned(error.to_string()))),
+                Err(AskError::Hook(message)) => return (state, Err(SummaryError::OfHook(message))),
+                Err(error) => return (state, Err(SummaryError::Warned(error.to_string()))),
             };
         }
         (state, Ok(summary))

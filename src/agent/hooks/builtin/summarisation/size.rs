@@ -1,26 +1,27 @@
 //! The size of the next request: the provider's own count of the last one, or an estimate.
 
-use crate::agent::compilers::{Placed, Reading};
+use crate::agent::compilers::{IndexedMessage, Reading};
 use crate::agent::drivers::{content_bytes, estimated_tokens};
 use crate::agent::state::AgentState;
 use crate::message::Message;
 
 /// Returns about how many tokens the messages that can be read are.
 ///
-/// The newest answer since the summary says how large its request was, with the system prompt and the tools. What came after it is added,
-/// and traces that were part of it and are not sent any more are taken off; both by their size.
+/// The newest completion since the summary reports the size of its request, including the system
+/// prompt and the tools. What came after it is added, and traces that were part of it and are not
+/// sent any more are taken off; both by their size.
 pub(super) fn context_tokens(state: &AgentState, reading: &Reading) -> u64 {
     let since = reading.summary.as_ref().map_or(0, |summary| summary.index + 1);
-    let counted = reading.messages.iter().rev().find_map(|placed| {
-        let tokens = placed.message.tags.context_tokens.filter(|_| placed.index >= since)?;
-        Some((placed, tokens))
+    let counted = reading.messages.iter().rev().find_map(|indexed| {
+        let tokens = indexed.message.tags.context_tokens.filter(|_| indexed.index >= since)?;
+        Some((indexed, tokens))
     });
     let Some((answer, tokens)) = counted else {
         let system = estimated_tokens(state.context().system_prompt.len() as u64);
         let summary = reading.summary.iter().map(of);
         return system + summary.chain(reading.messages.iter().map(of)).sum::<u64>();
     };
-    let after = reading.messages.iter().filter(|placed| placed.index > answer.index);
+    let after = reading.messages.iter().filter(|indexed| indexed.index > answer.index);
     let history = state.store().history();
     let (had, have) = (reading.traces_of(answer, history), reading.traces);
     let before = (reading.start..answer.index).filter_map(|index| Some((index, history.get(index)?)));
@@ -35,6 +36,6 @@ pub(super) fn tokens_of(message: &Message) -> u64 {
     estimated_tokens(content_bytes(&message.content))
 }
 
-fn of(placed: &Placed) -> u64 {
-    tokens_of(&placed.message)
+fn of(indexed: &IndexedMessage) -> u64 {
+    tokens_of(&indexed.message)
 }

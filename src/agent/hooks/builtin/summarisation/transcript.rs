@@ -7,7 +7,8 @@ use crate::message::{ContentPart, Message, Role};
 /// Bytes of one part of a message that are shown; of a longer one the beginning and the end.
 const MAX_PART: usize = 16 << 10;
 
-/// Writes the messages down, in pieces of at most so many tokens. A message that is longer is a piece of its own.
+/// Writes the messages down, in pieces of at most so many tokens. A message that is longer is a
+/// piece of its own.
 pub(super) fn transcribe(messages: &[&Message], piece_tokens: u64) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     for message in messages {
@@ -20,7 +21,7 @@ pub(super) fn transcribe(messages: &[&Message], piece_tokens: u64) -> Vec<String
     pieces
 }
 
-/// Asks for a summary of what the last summary says and of the piece.
+/// Asks for a summary of the last summary and the piece.
 pub(super) fn question(summary: &str, piece: &str) -> String {
     if summary.is_empty() {
         return format!("<conversation>\n{piece}</conversation>");
@@ -39,7 +40,7 @@ fn lines(message: &Message) -> String {
     parts.map(|part| [speaker, ": ", &part, "\n"].concat()).collect()
 }
 
-/// Reasoning is left out: it was the way to what was said.
+/// Reasoning is left out: its conclusion is in the text.
 fn shown(part: &ContentPart) -> Option<String> {
     match part {
         ContentPart::Text(part) => Some(shortened(&part.text)),
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_was_said_and_done_is_written_down() {
+    fn the_transcript_has_all_messages_and_calls() {
         let call = ContentPart::ToolCall(ToolCall {
             id: "c".to_owned(),
             name: "look_up".to_owned(),

@@ -8,13 +8,14 @@ use crate::json::{Object, Value, contains_nul, plain_words};
 use crate::message::ContentPart;
 use crate::model_ref::ResponseFormat;
 
-/// How deep an answer may nest: what is kept of it must be readable when it stands deeper, in a stored session.
+/// How deep a reply may nest: what is stored of it must be readable when it is nested deeper, in a
+/// stored session.
 const MAX_DEPTH: usize = 64;
 
 /// What a webhook wants changed; what it does not name stays.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Answer {
+pub(super) struct Reply {
     /// Key-value pairs set in the context; others stay.
     pub(super) metadata: Option<Object>,
     /// The messages that the execution begins with.
@@ -23,13 +24,13 @@ pub(super) struct Answer {
     pub(super) decision: Option<Decision>,
     /// The arguments that the tool is given.
     pub(super) arguments: Option<Object>,
-    /// What the model said, or what it reads of a tool.
+    /// The output of the model, or the result of a tool.
     pub(super) content: Option<NewContent>,
     /// The instructions above the conversation.
     pub(super) system_prompt: Option<String>,
-    /// The shape of final answers.
+    /// The format of final completions.
     pub(super) response_format: Option<ResponseFormat>,
-    /// The execution shall stop.
+    /// Stops the execution.
     pub(super) stop: Option<Stop>,
     /// One more step is wanted.
     #[serde(rename = "continue")]
@@ -48,7 +49,7 @@ pub(super) enum Decision {
     Supply(NewContent),
 }
 
-/// Why the execution shall stop.
+/// Why the execution stops.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stop {
@@ -66,7 +67,7 @@ pub(super) struct NewMessage {
     pub(super) content: NewContent,
 }
 
-/// Who says a message to add.
+/// The author of an added message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum NewRole {
@@ -79,20 +80,20 @@ pub(super) enum NewRole {
 #[derive(Debug, PartialEq)]
 pub(super) struct NewContent(pub(super) Vec<ContentPart>);
 
-impl Answer {
-    /// Reads an answer; says what is wrong with it.
+impl Reply {
+    /// Reads a reply. The error says what is wrong.
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
         let value: Value = serde_json::from_slice(body).map_err(|error| format!("it is no JSON: {error}"))?;
-        let Value::Object(answer) = value else {
+        let Value::Object(reply) = value else {
             return Err("it is no JSON object".to_owned());
         };
-        if contains_nul(&answer) {
+        if contains_nul(&reply) {
             return Err("it holds a NUL character".to_owned());
         }
-        if answer.values().any(|value| is_deeper(value, MAX_DEPTH - 1)) {
+        if reply.values().any(|value| is_deeper(value, MAX_DEPTH - 1)) {
             return Err(format!("it nests deeper than {MAX_DEPTH} levels"));
         }
-        Self::deserialize(Value::Object(answer)).map_err(|error| plain_words(&error.to_string()))
+        Self::deserialize(Value::Object(reply)).map_err(|error| plain_words(&error.to_string()))
     }
 }
 
@@ -121,7 +122,8 @@ fn stop_requested() -> StopReason {
     StopReason::StopRequested
 }
 
-/// Elsewhere an unknown reason loads, since a later version may have written it; nobody may invent one.
+/// Elsewhere an unknown reason loads, since a later version may have written it; nobody may invent
+/// one.
 fn known_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StopReason, D::Error> {
     let name = String::deserialize(deserializer)?;
     let mut all = StopReason::ALL.into_iter();
@@ -135,9 +137,9 @@ mod tests {
 
     #[test]
     fn an_empty_answer_wants_nothing() {
-        assert_eq!(Answer::read(b"{}"), Ok(Answer::default()));
+        assert_eq!(Reply::read(b"{}"), Ok(Reply::default()));
         let nothing = br#"{"metadata": null, "continue": null, "decision": null}"#;
-        assert_eq!(Answer::read(nothing), Ok(Answer::default()));
+        assert_eq!(Reply::read(nothing), Ok(Reply::default()));
     }
 
     #[test]
@@ -165,7 +167,7 @@ mod tests {
             (r#"{"metadata": {"a": "\u0000"}}"#, "NUL"),
             (&deep, "deeper than 64"),
         ] {
-            let error = Answer::read(body.as_bytes()).unwrap_err();
+            let error = Reply::read(body.as_bytes()).unwrap_err();
             assert!(error.contains(expected), "{body}: {error}");
         }
     }
@@ -173,6 +175,6 @@ mod tests {
     #[test]
     fn the_deepest_answer_that_is_allowed_is_read() {
         let body = format!(r#"{{"metadata": {{"a": {}{}}}}}"#, "[".repeat(62), "]".repeat(62));
-        assert!(Answer::read(body.as_bytes()).is_ok());
+        assert!(Reply::read(body.as_bytes()).is_ok());
     }
 }
