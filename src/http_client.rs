@@ -35,8 +35,8 @@ pub(crate) fn client_builder() -> Result<ClientBuilder, rustls::Error> {
         .user_agent(concat!("agent-runtime/", env!("CARGO_PKG_VERSION"))))
 }
 
-/// Adds a body to a request. A large one is sent in pieces, and other tasks go on between them: a socket whose reader keeps up takes all
-/// that it is given in one call, tens of megabytes as well, and the thread is busy that long.
+/// Adds a body to a request. A large one is sent in pieces, so that other tasks get their turn: a fast socket takes all
+/// that it is given in one call, even tens of megabytes, and occupies the thread.
 pub(crate) fn with_body(request: RequestBuilder, body: Bytes) -> RequestBuilder {
     let length = body.len();
     if length <= PIECE {

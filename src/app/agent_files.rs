@@ -23,7 +23,8 @@ const BUILT_IN: &str = "the built-in agent";
 #[derive(Debug)]
 pub(super) struct AgentFiles {
     directory: PathBuf,
-    /// Whether it held agents when it was read last: then it is a fault if it is away or empty, such as that of a volume that is not mounted.
+    /// Whether it had agents at the last read. Then it is an error if it is missing or empty,
+    /// perhaps an unmounted volume.
     held_agents: AtomicBool,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct FoundAgents {
     pub(super) agents: BTreeMap<String, ConfiguredAgent>,
     /// What is wrong with files that define none.
     pub(super) faults: Vec<anyhow::Error>,
-    /// What stands beside the files and is not read.
+    /// Entries of the folder that are not read.
     pub(super) unread: Vec<PathBuf>,
 }
 
@@ -96,7 +97,7 @@ impl AgentFiles {
             .with_context(|| format!("can't read the directory of agents {directory}"))?;
         ensure!(
             !entries.is_empty() || !self.held_agents.load(Ordering::Relaxed),
-            "the directory of agents {directory} held agents and is empty now: mount its volume again, or put any file into it if there shall be none"
+            "the directory of agents {directory} had agents and is empty now: mount its volume again, or put any file into it if it should have none"
         );
         let (files, unread): (Vec<_>, Vec<_>) = entries
             .into_iter()
@@ -190,7 +191,7 @@ fn line(text: &str, error: &toml::de::Error) -> String {
     })
 }
 
-/// Says what is wrong. Of an unknown name with a known one like it, it leaves out the others.
+/// Describes what is wrong. For an unknown name it proposes the most similar known one.
 fn problem(message: &str) -> String {
     let words = plain_words(message);
     match (words.split_once(", expected "), meant(&words)) {
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_file_and_place() {
+    fn mistakes_are_reported_with_file_and_line() {
         for (text, told) in [
             ("name = 'x'\nmodel = 'demo/demo", "line 2: not valid TOML: "),
             ("name = 'x'\nmodel = 7", "`model`: "),

@@ -22,7 +22,7 @@ use crate::spelling::nearest;
 use crate::store::{self, OpenError, Store, StoreError, StoreSettings};
 use crate::tenant::TenantId;
 
-/// How long the store may take to let us in, and to answer.
+/// The timeout of opening the store, and that of a query.
 const STORE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Something that an operator should know of.
@@ -65,7 +65,8 @@ fn check_variables(loaded: &Loaded, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Returns the names of the agents that can be used. Fails on what leaves nothing to check agents against.
+/// Returns the names of the agents that can be used. Fails on what leaves nothing to check agents
+/// against.
 fn check_agents(
     loaded: &Loaded,
     extensions: Extensions,
@@ -147,8 +148,8 @@ async fn check_store(
     Ok(())
 }
 
-/// Checks what needs keys or agents of the store; one that is still to be made has none. Without the agents of files there is nothing to
-/// look for the default one in.
+/// Checks what needs keys or agents of the store; one that is still to be made has none. Without
+/// the agents of files there is nothing to search for the default one.
 async fn check_against(
     store: Option<&Arc<dyn Store>>,
     loaded: &Loaded,
@@ -177,7 +178,7 @@ async fn check_against(
     Ok(findings)
 }
 
-/// Tells whether a tenant has stored the agent.
+/// Returns whether a tenant has stored the agent.
 async fn is_stored(store: Option<&Arc<dyn Store>>, name: &str) -> Result<bool, StoreError> {
     let Some(store) = store else { return Ok(false) };
     let keys = store.key_list().await?;

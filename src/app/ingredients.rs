@@ -88,7 +88,7 @@ impl Ingredients {
         Ok(AgentDirectory::new(Arc::clone(store), checks, clock, files)?)
     }
 
-    /// Makes what finds the agents that can work, and tells what is wrong with the files of others.
+    /// Makes the directory of valid agents, and reports invalid files.
     pub(super) fn usable_directory(
         &self,
         store: &Arc<dyn Store>,

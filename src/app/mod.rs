@@ -31,7 +31,7 @@ use crate::store::{self, Sessions, Store, StoreSettings};
 use crate::supervision::Supervisor;
 use crate::webhooks::WebhookSender;
 
-/// How long closing may take; what was answered is stored before.
+/// How long closing may take; responses were stored before.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The service, assembled.
@@ -117,8 +117,8 @@ impl App {
         })
     }
 
-    /// Begins all work beside requests, as far as this process has a part in it: takes runs from the queue, sends what waits in the outbox,
-    /// sweeps what is not kept any more, and hears what others say to its runs.
+    /// Starts the background work of the role of this process: executes queued runs, delivers the
+    /// outbox, sweeps expired data, and receives control messages for its runs.
     pub fn begin(&self) {
         self.runs.begin();
         if self.runs.takes_runs() {
@@ -206,7 +206,7 @@ async fn open_store_with(config: &Config, settings: StoreSettings) -> anyhow::Re
     opened.with_context(|| format!("can't open the store {}", config.store.address()))
 }
 
-/// Makes what finds the agents of a store and those of configuration files that can work, and tells what is wrong with the files of others.
+/// Makes the directory of stored agents and of valid configured ones, and reports invalid files.
 pub fn agent_directory(
     store: &Arc<dyn Store>,
     config: &Config,
@@ -215,7 +215,8 @@ pub fn agent_directory(
     Ingredients::make(config, extensions)?.usable_directory(store, config)
 }
 
-/// Without any API key everybody who reaches the port may run agents, so only this machine may reach it.
+/// Without any API key everybody who reaches the port may run agents, so only this machine may
+/// reach it.
 pub fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::Result<()> {
     let listen = config.http.listen;
     if has_keys || listen.ip().is_loopback() || config.http.insecure_no_auth {

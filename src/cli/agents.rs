@@ -19,7 +19,7 @@ const PAGE: u32 = 200;
 /// The bytes of their definitions, as JSON.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// What to look at.
+/// What to show.
 #[derive(Debug, Subcommand)]
 pub(super) enum AgentsCommand {
     /// Lists agents by name.
@@ -41,14 +41,14 @@ pub(super) enum AgentsCommand {
 }
 
 /// Runs the command against the configured store and files.
-pub(super) async fn look(config: Config, command: AgentsCommand, extensions: Extensions) -> anyhow::Result<()> {
+pub(super) async fn inspect(config: Config, command: AgentsCommand, extensions: Extensions) -> anyhow::Result<()> {
     let store = store::open_existing(&config).await?;
-    let done = look_into(&store, &config, command, extensions).await;
+    let done = inspect_in(&store, &config, command, extensions).await;
     store.close().await;
     done
 }
 
-async fn look_into(
+async fn inspect_in(
     store: &Arc<dyn Store>,
     config: &Config,
     command: AgentsCommand,
@@ -66,7 +66,7 @@ async fn look_into(
                 heading,
                 |agent| row(&agents, agent),
             )?;
-            complain(&faults)
+            report_faults(&faults)
         }
         AgentsCommand::Show {
             name,
@@ -76,15 +76,15 @@ async fn look_into(
             if let Some(agent) = agents.lookup(&tenant.tenant, &name).await? {
                 return print_json(&AgentView::whole(&agents, agent));
             }
-            complain(&faults)?;
+            report_faults(&faults)?;
             let similar = agents.similar(&tenant.tenant, &name, |_| true).await?;
             bail!("there is no agent named {name:?}{}", suggestion(similar.as_deref()))
         }
     }
 }
 
-/// Tells of agents of files that can't be listed. Fails if there are any.
-fn complain(faults: &[anyhow::Error]) -> anyhow::Result<()> {
+/// Reports invalid agents of files. Fails if there are any.
+fn report_faults(faults: &[anyhow::Error]) -> anyhow::Result<()> {
     for fault in faults {
         print_note(format_args!("error: {}", with_causes(fault.as_ref())))?;
     }

@@ -6,7 +6,8 @@ use super::output::{print_note, print_piece};
 use crate::app::{self, Extensions, Finding};
 use crate::config::Loaded;
 
-/// Prints every key with its value and origin, then what is wrong. Fails if something would not work.
+/// Prints every key with its value and origin, then what is wrong. Fails if something would not
+/// work.
 pub(super) async fn check(loaded: &Loaded, extensions: Extensions) -> anyhow::Result<()> {
     print_piece(&loaded.explain().to_string())?;
     let (mut errors, mut warnings) = (0, 0);

@@ -11,7 +11,7 @@ use crate::store::RemovalFigures;
 /// How to sweep.
 #[derive(Debug, clap::Args)]
 pub(super) struct GcArgs {
-    /// Removes nothing and tells what would go.
+    /// Removes nothing and reports what would be removed.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -23,7 +23,7 @@ pub(super) async fn collect(config: Config, args: GcArgs) -> anyhow::Result<()> 
     let store = store::open_existing(&config).await?;
     if config.retention.max_age.is_none() && config.retention.keep_last.is_none() {
         print_note(
-            "retention is off: neither `retention.max_age` nor `retention.keep_last` is set, so sessions and their runs are kept for ever",
+            "retention is off: neither `retention.max_age` nor `retention.keep_last` is set, so sessions and their runs are never removed",
         )?;
     }
     let sweeper = app::sweeper(store.clone(), &config);

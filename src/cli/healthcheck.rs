@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::config::Config;
 
-/// How long connecting and answering may take each.
+/// The timeout of connecting, and that of the response.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Options of `healthcheck`.
@@ -19,7 +19,7 @@ pub(super) struct HealthcheckArgs {
     url: Option<String>,
 }
 
-/// Fails unless the service answers with status 200.
+/// Fails unless the status is 200.
 pub(super) fn check(config: &Config, args: HealthcheckArgs) -> anyhow::Result<()> {
     let url = match args.url {
         Some(url) => url,
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_can_not_be_asked_are_told() {
+    fn unusable_addresses_are_reported() {
         for url in ["https://localhost/", "localhost:8080", "http://localhost", "http:///x"] {
             assert!(ask(url).is_err(), "{url}");
         }

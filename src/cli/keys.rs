@@ -64,7 +64,7 @@ fn named(text: &str) -> Result<NamedKey, ParseIdError> {
     }
 }
 
-/// What the runs of a key's callers may do; absent, whatever the tenant's may.
+/// The limits of runs of a key; absent, those of the tenant.
 #[derive(Debug, clap::Args)]
 pub(super) struct KeyLimits {
     /// The most steps of a run.
@@ -116,7 +116,8 @@ impl From<KeyLimits> for RunLimits {
 
 /// Runs the command against the configured store.
 pub(super) async fn manage(config: Config, command: KeysCommand) -> anyhow::Result<()> {
-    // A key may be made before the service has ever started; there are none to list or to revoke in a store that is not there.
+    // A key may be made before the service has ever started; there are none to list or to revoke in
+    // a store that is not there.
     let store = match command {
         KeysCommand::Create { .. } => store::open_or_make(&config).await?,
         KeysCommand::List { .. } | KeysCommand::Revoke { .. } => store::open_existing(&config).await?,

@@ -50,7 +50,7 @@ struct Options {
     /// Serves on this address; short for `--set http.listen=…`.
     #[arg(long, global = true, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Keeps sessions here; short for `--set store.url=…`.
+    /// The store; short for `--set store.url=…`.
     #[arg(long, global = true, value_name = "URL")]
     store_url: Option<String>,
     /// Serves beyond loopback without any API key: anybody who reaches the port may run agents.
@@ -62,18 +62,18 @@ struct Options {
 enum Command {
     /// Starts the service; the default.
     Serve(ServeArgs),
-    /// Runs an agent once, streaming its answer to the terminal.
+    /// Runs an agent once, streaming its output to the terminal.
     Run(run::RunArgs),
-    /// Looks at runs.
+    /// Shows runs.
     #[command(subcommand)]
     Runs(runs::RunsCommand),
-    /// Looks at sessions.
+    /// Shows sessions.
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
-    /// Looks at threads.
+    /// Shows threads.
     #[command(subcommand)]
     Threads(threads::ThreadsCommand),
-    /// Looks at agents.
+    /// Shows agents.
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
     /// Brings the store's tables up to date.
@@ -81,12 +81,13 @@ enum Command {
     /// Manages API keys.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
-    /// Removes what is not kept any more, by the configured rules.
+    /// Removes expired data, by the configured rules.
     Gc(gc::GcArgs),
     /// Removes tenants.
     #[command(subcommand)]
     Tenants(tenants::TenantsCommand),
-    /// Shows the configuration in force and where each value comes from, and checks it; fails if something would not work.
+    /// Shows the configuration in force and where each value comes from, and checks it; fails if
+    /// something would not work.
     CheckConfig,
     /// Prints the `OpenAPI` document.
     Openapi,
@@ -128,7 +129,8 @@ pub fn main() -> ExitCode {
     main_with(std::env::args_os(), Extensions::default())
 }
 
-/// Does so with other words, the first of which is the program's name, for a program that adds something to the service.
+/// Does so with other words, the first of which is the program's name, for a program that adds
+/// something to the service.
 pub fn main_with(words: impl IntoIterator<Item = OsString>, extensions: Extensions) -> ExitCode {
     let cli = Cli::parse_from(words);
     match dispatch(cli, extensions) {
@@ -149,10 +151,10 @@ fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<()> {
         Command::CheckConfig => block_on(check_config::check(&load(cli.options)?, extensions)),
         Command::Serve(args) => block_on(serve::serve(load(cli.options.with_role(args.role))?, extensions)),
         Command::Run(args) => block_on(run::run(load(cli.options)?, args, extensions)),
-        Command::Runs(command) => block_on(runs::look(load(cli.options)?.config, command)),
-        Command::Threads(command) => block_on(threads::look(load(cli.options)?.config, command)),
-        Command::Agents(command) => block_on(agents::look(load(cli.options)?.config, command, extensions)),
-        Command::Sessions(command) => block_on(sessions::look(load(cli.options)?.config, command)),
+        Command::Runs(command) => block_on(runs::inspect(load(cli.options)?.config, command)),
+        Command::Threads(command) => block_on(threads::inspect(load(cli.options)?.config, command)),
+        Command::Agents(command) => block_on(agents::inspect(load(cli.options)?.config, command, extensions)),
+        Command::Sessions(command) => block_on(sessions::inspect(load(cli.options)?.config, command)),
         Command::Migrate => block_on(migrate::migrate(load(cli.options)?.config)),
         Command::Gc(args) => block_on(gc::collect(load(cli.options)?.config, args)),
         Command::Tenants(command) => block_on(tenants::manage(load(cli.options)?.config, command)),
@@ -182,7 +184,7 @@ fn load(options: Options) -> Result<Loaded, config::ConfigError> {
 fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(command);
-    // A thread that resolves a name can't be stopped, and must not keep the process.
+    // A thread that resolves a name can't be stopped, and must not delay the exit.
     runtime.shutdown_background();
     done
 }

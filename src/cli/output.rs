@@ -12,7 +12,8 @@ use crate::lifecycle::StopSignal;
 /// The number of SIGPIPE.
 const PIPE: u8 = 13;
 
-/// Why a command ends with the exit code of one that a signal has ended: 128 and the signal's number.
+/// Why a command ends with the exit code of one that a signal has ended: 128 and the signal's
+/// number.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EndedBySignal {
     /// By this signal.
@@ -88,11 +89,11 @@ pub(super) fn print_table<const N: usize>(heading: [&str; N], rows: &[[String; N
 
 /// Prints an error with all its causes to standard error.
 pub(super) fn print_error(error: &anyhow::Error) {
-    // There is nobody left to tell when standard error is closed.
+    // If standard error is closed, there is no other output.
     let _ = print_note(format_args!("error: {}", with_causes(error.as_ref())));
 }
 
-/// Tells whether the reader of our output has gone away, as `head` does.
+/// Returns whether the reader of our output has gone away, as `head` does.
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io_errors = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     io_errors

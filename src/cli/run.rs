@@ -28,15 +28,17 @@ use crate::store::{ConflictPolicy, IfBusy};
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArgs {
-    /// What to say to the agent; `-` reads it from standard input.
+    /// The input of the agent; `-` reads it from standard input.
     text: String,
     /// Continues this session.
     #[arg(long, value_name = "SESSION")]
     base: Option<SessionId>,
-    /// Continues this thread and moves it. The run is queued: this process works on it, or another one on the store.
+    /// Continues this thread and moves it. The run is queued: this process works on it, or another
+    /// one on the store.
     #[arg(long, value_name = "NAME", conflicts_with = "base")]
     thread: Option<ThreadName>,
-    /// What to do when the thread has another active run: `reject` this one, `queue` it, `interrupt` the other one or `fork`.
+    /// What to do when the thread has another active run: `reject` this one, `queue` it,
+    /// `interrupt` the other one or `fork`.
     #[arg(long, value_name = "WHAT", requires = "thread", default_value = "reject", value_parser = parse_if_busy)]
     if_busy: IfBusy,
     /// Runs this agent.
@@ -91,12 +93,12 @@ pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -
     }
     let record = match (&followed, run_id) {
         (Ok(record), _) => Some(record.clone()),
-        // What has become of it, or where it stands if others work on it.
+        // Its outcome, or its status if another process executes it.
         (Err(_), Some(run_id)) => app.store.run_lookup(&args.tenant.tenant, run_id).await.ok().flatten(),
         (Err(_), None) => None,
     };
     app.disconnect().await;
-    let told = record.map_or(Ok(()), |record| tell(&args, record));
+    let told = record.map_or(Ok(()), |record| print_outcome(&args, record));
     let done = followed.and_then(|record| told.and_then(|()| judge(&record.summary)));
     done.map_err(|error| {
         if is_broken_pipe(&error) {
@@ -108,7 +110,7 @@ pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -
 }
 
 /// Prints what has become of the run and how to go on.
-fn tell(args: &RunArgs, record: RunRecord) -> anyhow::Result<()> {
+fn print_outcome(args: &RunArgs, record: RunRecord) -> anyhow::Result<()> {
     let (run_id, session_id, status) = (record.summary.run_id, record.summary.session_id, record.summary.status);
     print_note(format_args!("run {run_id}  status {status}"))?;
     match &args.thread {
@@ -130,7 +132,7 @@ fn judge(run: &RunSummary) -> anyhow::Result<()> {
     }
 }
 
-/// Returns what to say, without the line end that a shell puts behind it.
+/// Returns the input, without the line end that a shell adds.
 fn text_of(args: &RunArgs) -> anyhow::Result<String> {
     if args.text != "-" {
         ensure!(!args.text.is_empty(), "the text is empty");
@@ -179,7 +181,7 @@ fn request(args: &RunArgs, text: String) -> RunRequest {
     }
 }
 
-/// Cancels a run that is being accepted: once it is accepted it can be told to end, and no sooner. Returns its id if it was.
+/// Cancels a run that is being accepted, once it is accepted. Returns its id if it was.
 async fn call_back(
     app: &App,
     args: &RunArgs,
@@ -192,7 +194,7 @@ async fn call_back(
     Some(run_id)
 }
 
-/// Follows the run and prints what it says. Tells the run's id as soon as there is one.
+/// Follows the run and prints its output, and its id as soon as there is one.
 async fn follow(
     starting: impl Future<Output = Result<RunHandle, Refusal>>,
     json: JsonArgs,
@@ -219,13 +221,13 @@ async fn follow(
             | RunEventPayload::Failed(record)
             | RunEventPayload::Cancelled(record) => {
                 if !json.json {
-                    // Another process that worked on it may have kept the single words to itself.
+                    // Another process may have emitted no deltas.
                     let unsaid = if has_spoken {
                         String::new()
                     } else {
                         record.output_text()
                     };
-                    // A run that failed before it said anything leaves no empty line.
+                    // A run that failed before any output leaves no empty line.
                     if has_spoken || !unsaid.is_empty() {
                         print_line(unsaid)?;
                     }

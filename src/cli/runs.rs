@@ -15,7 +15,7 @@ use crate::run::no_run;
 use crate::store::{Page, RunFilter, Store};
 use crate::tenant::TenantId;
 
-/// What to look at.
+/// What to show.
 #[derive(Debug, Subcommand)]
 pub(super) enum RunsCommand {
     /// Lists runs, newest first. A light run is stored when it has ended.
@@ -56,7 +56,7 @@ pub(super) struct ListArgs {
 }
 
 /// Runs the command against the configured store.
-pub(super) async fn look(config: Config, command: RunsCommand) -> anyhow::Result<()> {
+pub(super) async fn inspect(config: Config, command: RunsCommand) -> anyhow::Result<()> {
     let store = store::open_existing(&config).await?;
     let done = match command {
         RunsCommand::List(args) => list(&store, args).await,
@@ -78,7 +78,7 @@ async fn show(store: &dyn Store, tenant: &TenantId, run_id: RunId) -> anyhow::Re
     if let Some(session) = store.session_lookup(tenant, session_id).await? {
         bail!(no_run(run_id, Some(&session)));
     }
-    // A light run is in no store before its end, so nobody but its service can tell whether there is one.
+    // A light run is in no store before its end, so only its service knows it.
     bail!(
         "the store has no run {run_id}: there is none, or it is a light run, which is stored at its end: while it is at work, its service \
          shows it, GET /v1/runs/{run_id}"

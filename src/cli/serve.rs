@@ -20,7 +20,7 @@ use crate::telemetry;
 /// How long callers may take to read how their runs ended at shutdown.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-/// Serves until it is told to stop.
+/// Serves until a signal.
 pub(super) async fn serve(loaded: Loaded, extensions: Extensions) -> anyhow::Result<()> {
     let config = &loaded.config;
     telemetry::init(&config.log)?;

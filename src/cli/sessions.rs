@@ -23,7 +23,7 @@ const MAX_TREE: usize = 1_000;
 /// The most sessions that one question to the store asks for.
 const PAGE: u32 = 200;
 
-/// What to look at.
+/// What to show.
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionsCommand {
     /// Lists sessions, newest first.
@@ -79,7 +79,7 @@ pub(super) struct ListArgs {
 }
 
 /// Runs the command against the configured store.
-pub(super) async fn look(config: Config, command: SessionsCommand) -> anyhow::Result<()> {
+pub(super) async fn inspect(config: Config, command: SessionsCommand) -> anyhow::Result<()> {
     let store = store::open_existing(&config).await?;
     let done = match command {
         SessionsCommand::List(args) => show_list(&*store, args).await,
@@ -224,7 +224,7 @@ async fn load(store: &Arc<dyn Store>, tenant: &TenantId, session_id: SessionId) 
     }
 }
 
-/// Says that there is no such session, and whether its id is a run's.
+/// Makes the error of an unknown session; it says whether the id is a run's.
 async fn absent(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Error {
     match store.run_lookup(tenant, RunId::from_uuid(session_id.as_uuid())).await {
         Ok(run) => anyhow!(no_session(session_id, run.map(|run| run.summary.session_id))),

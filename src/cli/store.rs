@@ -23,7 +23,7 @@ pub(super) async fn open_or_make(config: &Config) -> anyhow::Result<Arc<dyn Stor
     Ok(store)
 }
 
-/// Tells whether the store is a file that is not there yet.
+/// Returns whether the store is a file that is not there yet.
 pub(super) fn is_missing(config: &Config) -> anyhow::Result<bool> {
     Ok(store::missing_file(config.store.url.expose())?.is_some())
 }

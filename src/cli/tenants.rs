@@ -20,7 +20,8 @@ const BATCH: u32 = 1_000;
 /// What to do with tenants.
 #[derive(Debug, Subcommand)]
 pub(super) enum TenantsCommand {
-    /// Removes all that belongs to a tenant: sessions, runs, agents, threads, webhooks, keys. It can't be undone.
+    /// Removes all that belongs to a tenant: sessions, runs, agents, threads, webhooks, keys. It
+    /// can't be undone.
     Delete {
         /// The tenant.
         name: TenantId,
@@ -70,7 +71,7 @@ async fn delete(store: &dyn Store, board: Option<&RedisBoard>, tenant: &TenantId
 
 async fn delete_shared(board: &RedisBoard, tenant: &TenantId) -> anyhow::Result<u64> {
     let keys = board.tenant_remove(tenant).await.context(
-        "nothing is removed from Redis: what it holds of the tenant expires after `board.event_retention`, or say this again when it is back",
+        "nothing is removed from Redis: its data of the tenant expires after `board.event_retention`, or repeat the command when it is back",
     )?;
     print_line(format_args!("removed from Redis: {keys} keys"))?;
     Ok(keys)
@@ -90,7 +91,7 @@ fn confirm(tenant: &TenantId) -> anyhow::Result<()> {
     let stdin = io::stdin();
     ensure!(
         stdin.is_terminal(),
-        "there is nobody to ask: say --yes to remove all that belongs to the tenant {tenant}"
+        "no terminal to confirm on: pass --yes to remove all data of the tenant {tenant}"
     );
     print_note(format_args!(
         "This removes all that belongs to the tenant {tenant}, for good. Type its name to go on:"

@@ -16,7 +16,7 @@ use crate::tenant::TenantId;
 /// The most threads that one question to the store asks for.
 const PAGE: u32 = 200;
 
-/// What to look at.
+/// What to show.
 #[derive(Debug, Subcommand)]
 pub(super) enum ThreadsCommand {
     /// Lists threads by name.
@@ -38,14 +38,14 @@ pub(super) enum ThreadsCommand {
 }
 
 /// Runs the command against the configured store.
-pub(super) async fn look(config: Config, command: ThreadsCommand) -> anyhow::Result<()> {
+pub(super) async fn inspect(config: Config, command: ThreadsCommand) -> anyhow::Result<()> {
     let store = store::open_existing(&config).await?;
-    let done = look_into(&store, command).await;
+    let done = inspect_in(&store, command).await;
     store.close().await;
     done
 }
 
-async fn look_into(store: &Arc<dyn Store>, command: ThreadsCommand) -> anyhow::Result<()> {
+async fn inspect_in(store: &Arc<dyn Store>, command: ThreadsCommand) -> anyhow::Result<()> {
     match command {
         ThreadsCommand::List { json, tenant } => {
             let threads = list(store, &tenant.tenant).await?;

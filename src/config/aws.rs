@@ -35,10 +35,10 @@ pub struct AwsConfig {
     /// The id of the access key that was found when the configuration was loaded.
     #[serde(skip)]
     pub access_key_id: Option<String>,
-    /// The secret access key, likewise.
+    /// The secret access key that was found.
     #[serde(skip)]
     pub secret_access_key: Option<SecretString>,
-    /// The session token, likewise.
+    /// The session token that was found.
     #[serde(skip)]
     pub session_token: Option<SecretString>,
 }
@@ -55,7 +55,7 @@ impl fmt::Debug for AwsConfig {
 }
 
 impl AwsConfig {
-    /// Tells whether anything is set.
+    /// Returns whether anything is set.
     pub(super) fn is_set(&self) -> bool {
         let set = [
             &self.region,

@@ -13,13 +13,14 @@ use super::values::duration;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoardConfig {
-    /// `None` (an empty string in the file) keeps the board inside this process.
+    /// `None` (an empty string in the file) uses the board inside this process.
     #[serde(deserialize_with = "board_url")]
     pub url: Option<SecretUrl>,
-    /// The certificate authorities (PEM) that are trusted for it; `None` (an empty string) trusts the public ones.
+    /// The certificate authorities (PEM) that are trusted for it; `None` (an empty string) trusts
+    /// the public ones.
     #[serde(deserialize_with = "optional_path")]
     pub ca_file: Option<PathBuf>,
-    /// How long the events of an ended run are kept, as far as there is room.
+    /// How long the events of an ended run are retained, if there is room.
     #[serde(deserialize_with = "duration::<1_000, 604_800_000, _>")]
     pub event_retention: Duration,
     /// The most bytes, about, that the events of one run take in this process.
@@ -57,9 +58,9 @@ fn board_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret
 /// Checks what the kinds of URLs demand. The messages don't repeat the URL.
 fn check_form(url: &str) -> Result<(), &'static str> {
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
-    let place = rest.split('?').next().unwrap_or_default();
-    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
-    let (hosts, path) = place.split_once('/').unwrap_or((place, ""));
+    let address = rest.split('?').next().unwrap_or_default();
+    let address = address.rsplit_once('@').map_or(address, |(_, address)| address);
+    let (hosts, path) = address.split_once('/').unwrap_or((address, ""));
     let kind = scheme.split_once('+').map(|(_, kind)| kind);
     match kind {
         Some(_) if hosts.split(',').any(str::is_empty) => Err("a host is missing in the list of hosts"),

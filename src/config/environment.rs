@@ -20,7 +20,7 @@ const PREFIX: &str = "AGENT_RUNTIME__";
 /// What a variable begins with that may be meant as a setting.
 const NEAR_PREFIX: &str = "AGENT_RUNTIME_";
 
-/// Callers of the service keep their key in this one.
+/// Callers of the service have their key in this variable.
 const CALLERS_KEY: &str = "AGENT_RUNTIME_KEY";
 
 /// What the variables of the repository's own tests and scripts begin with.
@@ -31,7 +31,7 @@ const TEST_PREFIX: &str = "AGENT_RUNTIME_TEST_";
 pub struct UnreadVariable {
     /// Its name.
     pub variable: String,
-    /// The variable that was meant, as far as can be told.
+    /// The variable that was probably meant.
     pub meant: Option<String>,
     /// The key that it would set, and what sets that key instead.
     pub overridden: Option<(String, Origin)>,
@@ -87,7 +87,8 @@ pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Setti
     Ok(())
 }
 
-/// Finds variables whose names miss an underscore, or more. Any other variable of the prefix that [`apply`] takes is an error there.
+/// Finds variables whose names miss an underscore, or more. Any other variable of the prefix that
+/// [`apply`] takes is an error there.
 pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings) -> Vec<UnreadVariable> {
     let names = environment.keys().filter_map(|variable| {
         let name = variable.strip_prefix(NEAR_PREFIX)?;
@@ -118,7 +119,8 @@ pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings
         .collect()
 }
 
-/// Finds `OPENAI_BASE_URL` if a file names another address. A variable or flag of the service that does so was set for this start.
+/// Finds `OPENAI_BASE_URL` if a file names another address. A variable or flag of the service that
+/// does so was set for this start.
 fn overridden_openai_base_url(environment: &BTreeMap<String, String>, settings: &Settings) -> Option<UnreadVariable> {
     let url = openai_base_url(environment)?;
     let path = openai_base_url_key();

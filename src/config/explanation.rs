@@ -20,7 +20,7 @@ impl<'a> Explanation<'a> {
         Self { settings, config }
     }
 
-    /// Says whether the secret that a line points at was there.
+    /// Returns whether the secret of a line was found.
     fn note(&self, path: &KeyPath) -> &'static str {
         let names: Vec<&str> = path.iter().map(String::as_str).collect();
         match names.as_slice() {
@@ -76,7 +76,7 @@ impl fmt::Debug for Explanation<'_> {
     }
 }
 
-/// The value as TOML. What may hold a secret is redacted, header values as a whole.
+/// Writes the value as TOML. Possible secrets are redacted, header values as a whole.
 fn shown(path: &KeyPath, value: &Value) -> String {
     let names: Vec<&str> = path.iter().map(String::as_str).collect();
     match (names.as_slice(), value) {

@@ -17,7 +17,7 @@ pub struct HttpConfig {
     pub listen: SocketAddr,
     /// Serves beyond loopback without any API key.
     pub insecure_no_auth: bool,
-    /// Host names that are answered to without any API key, beside those of loopback; in lower case.
+    /// Host names that are accepted without any API key, besides those of loopback; in lower case.
     #[serde(deserialize_with = "host_names")]
     pub allowed_hosts: BTreeSet<String>,
     #[serde(deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>")]
@@ -25,7 +25,8 @@ pub struct HttpConfig {
     /// Levels of JSON nesting; the parser itself stops at 128.
     #[serde(deserialize_with = "integer::<_, 8, 100, _>")]
     pub max_json_depth: usize,
-    /// Values of one JSON body, nested ones included; a decoded one takes up to about 700 bytes of memory.
+    /// Values of one JSON body, nested ones included; a decoded one takes up to about 700 bytes of
+    /// memory.
     #[serde(deserialize_with = "integer::<_, 1_000, 100_000_000, _>")]
     pub max_json_values: usize,
     /// Bytes of the request line and all headers together; hyper's buffer can't be below 8 KiB.
@@ -33,18 +34,19 @@ pub struct HttpConfig {
     pub max_header_bytes: usize,
     #[serde(deserialize_with = "duration::<10, 600_000, _>")]
     pub header_timeout: Duration,
-    /// Bounds reading a request and answering anything but a run.
+    /// Bounds reading a request, and every response but that of a run.
     #[serde(deserialize_with = "duration::<10, 3_600_000, _>")]
     pub request_timeout: Duration,
     /// Bytes per second that a client must read while a response waits for it.
     #[serde(deserialize_with = "integer::<_, 0, 1_073_741_824, _>")]
     pub min_transfer_rate: u64,
-    /// Bytes of responses that may be made or wait to be sent at once; a tenant may have half of them.
+    /// Bytes of responses that may be made or wait to be sent at once; a tenant may have half of
+    /// them.
     #[serde(deserialize_with = "integer::<_, 4_194_304, { i64::MAX }, _>")]
     pub max_bytes_in_flight: usize,
     #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
     pub max_connections: usize,
-    /// Time between comments on an event stream that has nothing else to say.
+    /// Time between comments on an idle event stream.
     #[serde(deserialize_with = "duration::<10, 3_600_000, _>")]
     pub keep_alive_interval: Duration,
 }

@@ -61,7 +61,7 @@ pub struct TenantLimitsConfig {
 }
 
 impl TenantLimitsConfig {
-    /// Returns these limits, and those of all tenants where they say nothing.
+    /// Returns these limits, with those of all tenants as defaults.
     fn or(&self, all: &Self) -> TenantLimits {
         let patterns = |own: &Option<Vec<Pattern>>, of_all: &Option<Vec<Pattern>>| {
             own.as_ref().or(of_all.as_ref()).cloned().unwrap_or_default()

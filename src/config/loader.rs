@@ -27,7 +27,7 @@ use crate::spelling::nearest;
 /// The lowest layer: every key with its default and its meaning.
 pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 
-/// Where a configuration file is looked for when none is named.
+/// The default paths of the configuration file.
 const FILE_NAMES: [&str; 2] = ["agent-runtime.toml", "config/agent-runtime.toml"];
 
 /// A configuration, and where each of its values came from.
@@ -48,7 +48,7 @@ impl Loaded {
         Explanation::new(&self.settings, &self.config)
     }
 
-    /// Tells where a key such as `["http", "listen"]` was set.
+    /// Returns where a key such as `["http", "listen"]` was set.
     pub fn origin(&self, path: &[&str]) -> Origin {
         let path: KeyPath = path.iter().map(|&name| name.to_owned()).collect();
         self.settings.origin(&path)
@@ -66,7 +66,7 @@ impl fmt::Debug for Loaded {
 
 /// Reads all layers and checks them as a whole.
 ///
-/// An unset variable that names the place of a secret is no error: that provider or webhook then
+/// An unset variable of a secret is no error: that provider or webhook then
 /// has none.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     let mut settings = Settings::default();
@@ -133,7 +133,7 @@ fn deserialize(settings: &Settings) -> Result<Config, ConfigError> {
     })
 }
 
-/// An incomplete provider is most often another one misspelled.
+/// Proposes a known name: an incomplete provider is most often a misspelt one.
 fn similar_name(path: &[String], settings: &Settings) -> String {
     let Some((name, table)) = path.split_last() else {
         return String::new();

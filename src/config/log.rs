@@ -34,9 +34,10 @@ fn filter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
     ))
 }
 
-/// A word that is no level names a module to `tracing`, and nothing else is logged: `verbose` must not do that.
+/// Returns whether a directive has a level. To `tracing`, a word such as `verbose` is a module, and
+/// nothing else would be logged.
 fn has_level(directive: &str) -> bool {
     let directive = directive.trim();
-    // What stands in brackets may have commas of its own.
+    // Brackets may contain commas.
     directive.contains(['=', '[', ']']) || (!directive.is_empty() && directive.parse::<LevelFilter>().is_ok())
 }

@@ -13,10 +13,10 @@ use super::values::{duration, integer};
 pub struct ModelsConfig {
     #[serde(deserialize_with = "duration::<10, 600_000, _>")]
     pub connect_timeout: Duration,
-    /// From the request sent to the first byte of the answer's body.
+    /// From the sent request to the first byte of the response body.
     #[serde(deserialize_with = "duration::<10, 86_400_000, _>")]
     pub first_byte_timeout: Duration,
-    /// Longest silence between two reads of an answer.
+    /// The longest silence between two reads of a response.
     #[serde(deserialize_with = "duration::<10, 86_400_000, _>")]
     pub idle_timeout: Duration,
     #[serde(deserialize_with = "duration::<10, 86_400_000, _>")]

@@ -39,7 +39,7 @@ pub(super) fn split_key(key: &str) -> Result<KeyPath, ConfigError> {
     Ok(names)
 }
 
-/// Where a character stands outside of quotes.
+/// Finds the positions of a character outside of quotes.
 fn unquoted(text: &str, wanted: char) -> impl Iterator<Item = usize> {
     let mut quote = None;
     text.char_indices().filter_map(move |(at, c)| {
@@ -53,7 +53,7 @@ fn unquoted(text: &str, wanted: char) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The value is left out: it may be a secret.
+/// Makes the error without the value, which may be a secret.
 fn malformed(text: &str) -> ConfigError {
     ConfigError::OverrideSyntax {
         text: text.split('=').next().unwrap_or_default().to_owned(),

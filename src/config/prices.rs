@@ -27,7 +27,8 @@ pub struct PriceConfig {
     pub cache_write: Option<f64>,
 }
 
-/// Builds the table that runs are charged by. Of checked prices none is left out, and scripts cost nothing.
+/// Builds the table that runs are charged by. Of checked prices none is left out, and scripts cost
+/// nothing.
 pub(super) fn table(
     prices: &BTreeMap<String, PriceConfig>,
     providers: &BTreeMap<String, ProviderConfig>,

@@ -34,10 +34,10 @@ pub struct ProviderConfig {
     /// The most tokens that a request may ask for; `None` when it is not known.
     #[serde(default)]
     pub max_output_tokens: Option<NonZeroU64>,
-    /// Asks for streamed answers.
+    /// Requests streamed responses.
     #[serde(default = "streams")]
     pub stream: bool,
-    /// How its models are made to answer in a given shape; `None` leaves it to the protocol.
+    /// How its models are asked for structured output; `None` leaves it to the protocol.
     #[serde(default)]
     pub structured_output: Option<StructuredOutput>,
     /// Splits off reasoning that its models leave in their words; `None` leaves it to the address.
@@ -73,15 +73,15 @@ pub enum ProviderKind {
     Gemini,
     /// Amazon Bedrock's Converse.
     Bedrock,
-    /// Answers from a script, without any network.
+    /// Plays a script, without any network.
     Scripted,
 }
 
-/// How models are made to answer in a given shape.
+/// How models are asked for structured output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StructuredOutput {
-    /// The request names the shape, and the provider keeps to it.
+    /// The request has the schema, and the provider enforces it.
     Native,
     /// The model calls a tool whose arguments have the shape.
     Tool,
@@ -90,7 +90,7 @@ pub enum StructuredOutput {
 }
 
 impl fmt::Debug for ProviderConfig {
-    /// Header values may be credentials that nobody thought of as such, so they are not shown.
+    /// Header values may be credentials, so they are not shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProviderConfig")
             .field("kind", &self.kind)
@@ -184,9 +184,11 @@ fn base_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
         "a URL such as \"https://api.openai.com/v1\", without user, query or fragment",
         |text: &str| {
             let url = text.trim().trim_end_matches('/');
-            let place = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
-            let plain = place.chars().all(|c| c.is_ascii_graphic() && !"@?#\"<>\\".contains(c));
-            let named = !place.starts_with(['/', ':']) && !place.is_empty();
+            let address = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+            let plain = address
+                .chars()
+                .all(|c| c.is_ascii_graphic() && !"@?#\"<>\\".contains(c));
+            let named = !address.starts_with(['/', ':']) && !address.is_empty();
             (plain && named).then(|| Some(url.to_owned()))
         },
     ))

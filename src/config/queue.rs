@@ -43,9 +43,9 @@ pub enum PriorityScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Answers requests, and leaves runs of the queue to others.
+    /// Serves requests, and leaves queued runs to workers.
     Api,
-    /// Works on runs of the queue, and answers probes only.
+    /// Executes queued runs, and answers probes only.
     Worker,
     /// Both.
     All,

@@ -10,29 +10,29 @@ use super::values::{duration, integer};
 /// The longest age that can be named: a hundred years.
 const MAX_AGE_MS: u64 = 3_155_760_000_000;
 
-/// How long sessions and what belongs to runs are kept.
+/// How long sessions and the data of runs are retained.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// The age from which sessions are removed; absent, they are kept for ever.
+    /// The age from which sessions are removed; absent, they are never removed.
     #[serde(default, deserialize_with = "optional_age")]
     pub max_age: Option<Duration>,
-    /// So many newest of the sessions that have moved a thread are kept, and no others of those; absent, threads go by age.
+    /// The number of newest sessions of a thread that are retained; absent, only the age counts.
     #[serde(default, deserialize_with = "optional_count")]
     pub keep_last: Option<NonZeroU32>,
     /// No session younger than this is swept.
     #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
     pub min_age: Duration,
-    /// How long the events of a run are kept after its end.
+    /// How long the events of a run are retained after its end.
     #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
     pub events: Duration,
-    /// How long deliveries of webhooks that are over are kept.
+    /// How long finished deliveries of webhooks are retained.
     #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
     pub deliveries: Duration,
     /// The pause between two sweeps; 0 leaves sweeping to others.
     #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
     pub interval: Duration,
-    /// How many things one step of a sweep looks at.
+    /// The batch size of one step of a sweep.
     #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
     pub batch: u32,
 }

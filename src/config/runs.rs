@@ -29,7 +29,7 @@ pub struct RunsConfig {
     pub max_calls_per_step: usize,
     #[serde(deserialize_with = "duration::<1, 86_400_000, _>")]
     pub tool_timeout: Duration,
-    /// Bytes of one tool's answer that reach the model; the rest is cut.
+    /// Bytes of one tool result that reach the model; the rest is cut.
     #[serde(deserialize_with = "integer::<_, 256, 1_073_741_824, _>")]
     pub max_tool_output_bytes: usize,
     /// Subagents of one run, all levels together.
@@ -44,7 +44,7 @@ pub struct RunsConfig {
     /// Bytes of the record of one run, the steps of its subagents included.
     #[serde(deserialize_with = "integer::<_, 65_536, 536_870_912, _>")]
     pub max_record_bytes: u64,
-    /// Bytes of the large requests of all runs to models that were not answered yet.
+    /// Bytes of the large model requests in flight of all runs.
     #[serde(deserialize_with = "integer::<_, 1_048_576, { i64::MAX }, _>")]
     pub max_model_request_bytes: usize,
     /// How long a finished run tries to publish its session while the store is away.

@@ -13,7 +13,7 @@ use serde::Deserializer;
 use super::error::ConfigError;
 use super::values::Text;
 
-/// What stands in place of a secret.
+/// The replacement of a secret.
 pub(super) const REDACTED: &str = "[redacted]";
 
 /// A URL that may hold a password; shown without it.
@@ -21,7 +21,7 @@ pub(super) const REDACTED: &str = "[redacted]";
 pub struct SecretUrl(SecretString);
 
 impl SecretUrl {
-    /// The whole URL. It must not be logged.
+    /// Returns the whole URL. It must not be logged.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -48,7 +48,7 @@ pub(super) fn secret_url<'de, D: Deserializer<'de>>(
     let parse = |text: &str| {
         let url = text.trim();
         let scheme = match url.split_once("://") {
-            Some((scheme, place)) if !scheme.is_empty() && !place.is_empty() => scheme,
+            Some((scheme, address)) if !scheme.is_empty() && !address.is_empty() => scheme,
             None if url.is_empty() => "",
             _ => return None,
         };
@@ -60,7 +60,7 @@ pub(super) fn secret_url<'de, D: Deserializer<'de>>(
 /// Hides the password and the secret query values of a URL; of a text that is no URL, everything.
 ///
 /// An unescaped password may itself hold `/` or `@`, so all up to the last `@` counts as
-/// credentials. With a `?` before that `@` the parts can't be told apart, and nothing is shown.
+/// credentials. With a `?` before that `@` the parts can't be distinguished, and nothing is shown.
 pub(super) fn redact_url(url: &str) -> String {
     if url.is_empty() || url.starts_with("sqlite:") {
         return url.to_owned();
@@ -68,24 +68,24 @@ pub(super) fn redact_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return REDACTED.to_owned();
     };
-    let (user, place) = match rest.rsplit_once('@') {
+    let (user, address) = match rest.rsplit_once('@') {
         Some((credentials, _)) if credentials.contains('?') => {
             return format!("{scheme}://{REDACTED}");
         }
-        Some((credentials, place)) => match credentials.split_once(':') {
-            Some((user, _)) => (format!("{user}:{REDACTED}@"), place),
-            None => (format!("{credentials}@"), place),
+        Some((credentials, address)) => match credentials.split_once(':') {
+            Some((user, _)) => (format!("{user}:{REDACTED}@"), address),
+            None => (format!("{credentials}@"), address),
         },
         None => (String::new(), rest),
     };
-    let place = match place.split_once('?') {
-        Some((place, query)) => {
+    let address = match address.split_once('?') {
+        Some((address, query)) => {
             let pairs: Vec<String> = query.split('&').map(redact_pair).collect();
-            format!("{place}?{}", pairs.join("&"))
+            format!("{address}?{}", pairs.join("&"))
         }
-        None => place.to_owned(),
+        None => address.to_owned(),
     };
-    format!("{scheme}://{user}{place}")
+    format!("{scheme}://{user}{address}")
 }
 
 fn redact_pair(pair: &str) -> String {

@@ -55,7 +55,7 @@ impl Settings {
         self.entries.iter()
     }
 
-    /// Names directly below a table, each once, in order.
+    /// Lists the names directly below a table, each once, in order.
     pub(super) fn names_below(&self, table: &[String]) -> Vec<&str> {
         let mut names: Vec<&str> = self
             .entries
@@ -68,7 +68,7 @@ impl Settings {
         names
     }
 
-    /// Where a key was set; of one that wasn't, where the table around it first was.
+    /// Returns where a key was set; for a missing key, where its table was first set.
     pub(super) fn origin(&self, path: &[String]) -> Origin {
         let tables = (1..=path.len()).rev().filter_map(|length| path.get(..length));
         let mut found = tables.filter_map(|table| {

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 /// The inputs of [`load`](super::load) beside the embedded defaults.
 ///
-/// `Sources::default()` has none of them: it yields the documented defaults whatever the machine.
+/// `Sources::default()` has none of them: it yields the documented defaults on every machine.
 #[derive(Clone, Default)]
 pub struct Sources {
     /// The file named by `--config`; it must exist.
     pub file: Option<PathBuf>,
-    /// Where to look for a configuration file when none is named; `None` looks nowhere.
+    /// The folder of the default configuration file; `None` for no default file.
     pub directory: Option<PathBuf>,
     pub environment: BTreeMap<String, String>,
     /// Dotted keys and their values, from flags; of two for one key the later wins.

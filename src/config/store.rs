@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use super::secrets::{SecretUrl, secret_url};
 use super::values::{duration, integer};
 
-/// Where sessions and runs are kept.
+/// Where sessions and runs are stored.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoreConfig {
@@ -17,10 +17,11 @@ pub struct StoreConfig {
     pub max_connections: u32,
     #[serde(deserialize_with = "duration::<10, 600_000, _>")]
     pub acquire_timeout: Duration,
-    /// Memory for committed sessions; 0 keeps none.
+    /// Memory for committed sessions; 0 turns the cache off.
     #[serde(deserialize_with = "integer::<_, 0, { i64::MAX }, _>")]
     pub cache_bytes: u64,
-    /// The most bytes of each part of a session, as JSON: the messages that running it needs, its environment, its context.
+    /// The most bytes of each part of a session, as JSON: the messages that running it needs, its
+    /// environment, its context.
     #[serde(deserialize_with = "integer::<_, 65_536, 268_435_456, _>")]
     pub max_session_bytes: usize,
     /// Applies pending migrations at start.
@@ -28,7 +29,8 @@ pub struct StoreConfig {
 }
 
 impl StoreConfig {
-    /// Names the store without its password; a file by its whole path, so that the address leads to it from any folder.
+    /// Names the store without its password; a file by its whole path, so that the address leads to
+    /// it from any folder.
     pub fn address(&self) -> String {
         let shown = self.url.to_string();
         let whole = shown.strip_prefix("sqlite://").and_then(|file| {

@@ -10,7 +10,7 @@ use super::error::ConfigError;
 use super::schema::{Shape, shape, suggestion};
 use super::settings::{KeyPath, Origin, Settings, dotted};
 
-/// Reads a whole document; `origin` tells where a line of it is.
+/// Reads a whole document; `origin` returns the origin of a line.
 pub(super) fn read_document(
     text: &str,
     origin: &dyn Fn(usize) -> Origin,
@@ -29,7 +29,7 @@ pub(super) fn read_document(
     layer.table(&mut KeyPath::new(), document.into_inner())
 }
 
-/// Reads the text that a variable or a flag gives for a key: a string as it stands, all else TOML.
+/// Reads the text that a variable or a flag gives for a key: strings verbatim, all else as TOML.
 pub(super) fn read_text(
     mut path: KeyPath,
     text: &str,
@@ -56,7 +56,7 @@ pub(super) fn read_text(
             origin: origin.clone(),
             problem: error.message().to_owned(),
         }),
-        // Kept as a string, so that the message can say what was wanted instead.
+        // Stored as a string, so that the error can say what was expected.
         Err(_) => {
             settings.set(path, string(), origin.clone());
             Ok(())
@@ -73,7 +73,7 @@ pub(super) fn unknown(path: &[String], origin: Origin) -> ConfigError {
 }
 
 struct Layer<'a> {
-    /// Tells where a byte of the text is.
+    /// Returns the origin of a byte of the text.
     origin: &'a dyn Fn(usize) -> Origin,
     settings: &'a mut Settings,
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize as _, Deserializer};
 
 use crate::usage::Cost;
 
-/// A span of time such as `"30s"` or `"250ms"`, within limits in milliseconds.
+/// Reads a duration such as `"30s"` or `"250ms"`, within limits in milliseconds.
 pub(super) fn duration<'de, const MIN_MS: u64, const MAX_MS: u64, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Duration, D::Error> {
@@ -32,7 +32,7 @@ pub(super) fn duration<'de, const MIN_MS: u64, const MAX_MS: u64, D: Deserialize
     deserializer.deserialize_str(Text::new(wanted, parse))
 }
 
-/// A whole number from `MIN` to `MAX`.
+/// Reads an integer from `MIN` to `MAX`.
 pub(super) fn integer<'de, T, const MIN: i64, const MAX: i64, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: TryFrom<i64>,
@@ -41,12 +41,12 @@ where
     deserializer.deserialize_i64(Integer::<T, MIN, MAX>(PhantomData))
 }
 
-/// A whole number of one or more, which need not be given.
+/// Reads an optional integer of one or more.
 pub(super) fn optional_positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU64>, D::Error> {
     integer::<i64, 1, { i64::MAX }, D>(deserializer).map(|number| u64::try_from(number).ok().and_then(NonZeroU64::new))
 }
 
-/// A whole number from `MIN` to `MAX`, which need not be given.
+/// Reads an optional integer from `MIN` to `MAX`.
 pub(super) fn optional_integer<'de, T, const MIN: i64, const MAX: i64, D>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error>
@@ -60,22 +60,22 @@ where
 /// The largest amount of US dollars: far above any price, far below what prices can be counted in.
 const MAX_DOLLARS: f64 = 1e6;
 
-/// An amount of US dollars.
+/// Reads an amount of US dollars.
 pub(super) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     deserializer.deserialize_f64(Dollars)
 }
 
-/// An amount of US dollars, which need not be given.
+/// Reads an optional amount of US dollars.
 pub(super) fn optional_dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     dollars(deserializer).map(Some)
 }
 
-/// A cost in US dollars, which need not be given.
+/// Reads an optional cost in US dollars.
 pub(super) fn optional_cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cost>, D::Error> {
     dollars(deserializer).map(Cost::from_dollars)
 }
 
-/// An IP address with a port; `localhost` stands for 127.0.0.1.
+/// Reads an IP address with a port; `localhost` is 127.0.0.1.
 pub(super) fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     deserializer.deserialize_str(Text::new(
         "an IP address or localhost, and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"",
@@ -89,7 +89,7 @@ pub(super) fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Sock
     ))
 }
 
-/// Names of hosts, without ports. Those who are asked for them compare lower case.
+/// Reads host names without ports, in lower case.
 pub(super) fn host_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
     let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.' | b':');
     let is_name = |name: &str| {
@@ -104,14 +104,15 @@ pub(super) fn host_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<B
     Ok(names.iter().map(|name| name.to_ascii_lowercase()).collect())
 }
 
-/// A string that says something.
+/// Reads a string that is not blank.
 pub(super) fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     deserializer.deserialize_str(Text::new("a string that is not empty", |text: &str| {
         (!text.trim().is_empty()).then(|| text.trim().to_owned())
     }))
 }
 
-/// The name of an environment variable. Upper case only, so that a key pasted in its place is refused, unseen, instead of shown.
+/// Reads the name of an environment variable. Upper case only, so that an API key pasted by mistake
+/// is refused and not shown.
 pub(super) fn variable_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     deserializer.deserialize_str(Text::secret(
         "the name of an environment variable in upper case, such as \"OPENAI_API_KEY\"",
@@ -123,12 +124,12 @@ pub(super) fn variable_name<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
     ))
 }
 
-/// A path of a file.
+/// Reads a path of a file.
 pub(super) fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
     filled(deserializer).map(|path| Some(PathBuf::from(path)))
 }
 
-/// Turns a string into a value, or says what string was wanted.
+/// Parses a string. The error says what was expected.
 pub(super) struct Text<F> {
     wanted: String,
     parse: F,
@@ -144,7 +145,7 @@ impl<F> Text<F> {
         }
     }
 
-    /// The message for a bad value won't repeat it.
+    /// Makes a reader whose errors do not repeat the value.
     pub(super) fn secret(wanted: impl Into<String>, parse: F) -> Self {
         Self {
             secret: true,

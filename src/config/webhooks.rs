@@ -14,20 +14,20 @@ use super::error::Fault;
 use super::values::{duration, integer, path, variable_name};
 use crate::tenant::TenantId;
 
-/// Stands for all tenants in `tenants`.
+/// Means all tenants in `tenants`.
 pub const ALL_TENANTS: &str = "*";
 
 /// How signed messages are sent to addresses that callers name.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebhooksConfig {
-    /// Connects to addresses that are not public as well.
+    /// Also connects to addresses that are not public.
     pub allow_private_addresses: bool,
-    /// Sends unencrypted as well.
+    /// Also sends unencrypted.
     pub allow_http: bool,
     #[serde(deserialize_with = "duration::<10, 600_000, _>")]
     pub connect_timeout: Duration,
-    /// From the beginning to the last byte of the answer.
+    /// From the start to the last byte of the response.
     #[serde(deserialize_with = "duration::<10, 600_000, _>")]
     pub timeout: Duration,
     #[serde(deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>")]
@@ -35,7 +35,7 @@ pub struct WebhooksConfig {
     /// How often the message of a run's end is sent before it is given up.
     #[serde(deserialize_with = "integer::<_, 1, 1_000, _>")]
     pub max_attempts: u32,
-    /// How long such a message waits at most after its first failure.
+    /// The longest delay of such a message after its first failure.
     #[serde(deserialize_with = "duration::<10, 86_400_000, _>")]
     pub retry_base_delay: Duration,
     /// The longest that such a message waits for its next attempt.
@@ -44,7 +44,7 @@ pub struct WebhooksConfig {
     /// Messages of runs' ends that are sent at once.
     #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
     pub delivery_concurrency: usize,
-    /// How often messages of other processes, and those that failed, are looked for.
+    /// How often messages of other processes, and failed ones, are polled.
     #[serde(deserialize_with = "duration::<10, 3_600_000, _>")]
     pub poll_interval: Duration,
     /// Signing secrets by the name that agents and runs choose them by.
@@ -64,7 +64,8 @@ pub struct SecretSourceConfig {
     /// The tenants whose runs it signs for; `["*"]` means all of them.
     #[serde(default)]
     pub tenants: BTreeSet<String>,
-    /// The secret that was found when the configuration was loaded; several are separated by blanks.
+    /// The secret that was found when the configuration was loaded; several are separated by
+    /// blanks.
     #[serde(skip)]
     pub secret: Option<SecretString>,
 }

@@ -28,7 +28,8 @@ use crate::store::{AgentPage, AgentRecord};
 
 /// The current version of an agent's definition.
 ///
-/// Of an agent that the operator has configured, only administrators see more than its name and its description.
+/// Of an agent that the operator has configured, only administrators see more than its name and its
+/// description.
 #[derive(Debug, Serialize)]
 pub struct AgentView {
     /// The definition.
@@ -172,9 +173,10 @@ pub(super) async fn delete_agent(
     }
 }
 
-/// Reads the files of agents again, in the process that answers.
+/// Reloads the files of agents in the process that handles the request.
 ///
-/// Replaces all agents of configuration files, or none of them if one can't be used. Runs at work go on with the definition that they began with.
+/// Replaces all agents of configuration files, or none of them if one can't be used. Runs at work
+/// go on with the definition that they began with.
 #[utoipa::path(post, path = "/v1/configuration/reload", tag = "agents", responses(
     (status = 200, description = "The agents of configuration files", body = ReloadedAgents),
 ))]
@@ -210,7 +212,8 @@ fn named(definition: AgentDefinition, name: &str) -> Result<AgentDefinition, Pro
     })
 }
 
-/// A definition that is read: of its fields callers may be shown two alone, and there are three more.
+/// A definition that is read: of its fields callers may be shown two alone, and there are three
+/// more.
 impl PartialSchema for AgentView {
     fn schema() -> RefOr<Schema> {
         let mut schema = AgentDefinition::schema();

@@ -57,7 +57,8 @@ impl<S: Send + Sync> FromRequestParts<S> for KeyLimits {
     }
 }
 
-/// Lets a request pass whose caller has the scope and does not ask too often. Both request and response then know the caller.
+/// Lets a request pass whose caller has the scope and does not ask too often. Both request and
+/// response then know the caller.
 pub(super) async fn require_scope(
     State((api, scope)): State<(Arc<Api>, Scope)>,
     mut request: Request,

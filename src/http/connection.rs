@@ -22,7 +22,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// How much closing reads and throws away.
 const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
-/// A connection that a slow or silent peer can't hold for ever.
+/// A connection with a limit on slow and silent peers.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
@@ -69,7 +69,8 @@ impl Connection {
         }
     }
 
-    /// Turns a write that has been pending for too long, or that a slow peer has taken too little of, into an error.
+    /// Turns a write that has been pending for too long, or that a slow peer has taken too little
+    /// of, into an error.
     fn watch(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match progress {
             Poll::Ready(Ok(bytes)) => {
@@ -93,7 +94,8 @@ impl Connection {
 }
 
 impl Pace {
-    /// Counts what the peer has read after a wait. Tells whether that is too little in a window of waiting.
+    /// Counts what the peer has read after a wait. Returns whether that is too little in a window
+    /// of waiting.
     fn is_too_slow(&mut self, waited: Duration, read: u64, patience: Patience) -> bool {
         self.waited += waited;
         self.read += read;
@@ -146,8 +148,8 @@ impl AsyncWrite for Connection {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Ends the sending half, then reads on until the peer ends too: to close with unread bytes would reset the connection, and the
-    /// peer would lose an answer such as 413 that was sent before its body had arrived.
+    /// Ends the sending half, then reads on until the peer ends too: to close with unread bytes
+    /// would reset the connection, and the peer would lose an early response such as 413.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.closing.is_none() {

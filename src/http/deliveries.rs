@@ -23,25 +23,25 @@ use crate::record::{DeliveryRecord, DeliveryStatus};
 use crate::run::Redelivered;
 use crate::store::{DeliveryFilter, Page};
 
-/// A message to a webhook, without what it says.
+/// A message to a webhook, without its body.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Delivery)]
 pub(super) struct DeliveryView {
     /// Names the message; its `webhook-id`.
     delivery_id: DeliveryId,
-    /// The run that it tells of.
+    /// The run that it reports.
     run_id: RunId,
-    /// What it tells of.
+    /// The event that it reports.
     event: WebhookEvent,
     /// Where it goes.
     url: String,
     /// The name of the secret that signs it.
     secret: Option<String>,
-    /// Where it stands.
+    /// Its status.
     status: DeliveryStatus,
     /// How often it was sent.
     attempts: u32,
-    /// The status of the last answer.
+    /// The HTTP status of the last response.
     #[schema(minimum = 100, maximum = 999)]
     response_status: Option<u16>,
     /// Why the last attempt failed.
@@ -112,7 +112,7 @@ pub(super) async fn get_delivery(
     Ok(Json(delivery.into()))
 }
 
-/// Sends a message to a webhook again, from its first attempt on, whatever became of it.
+/// Sends a message to a webhook again, from its first attempt on, even if it was delivered.
 #[utoipa::path(post, path = "/v1/webhooks/deliveries/{delivery_id}/redeliver", tag = "webhooks", params(
     ("delivery_id" = uuid::Uuid, Path),
     ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),

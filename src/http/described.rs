@@ -13,7 +13,7 @@ use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Sche
 use super::codes::ProblemCode as Code;
 use super::described_schemas::{complete_schemas, size_integers};
 
-/// Whatever is asked for.
+/// Problems of all routes.
 const ALWAYS: &[Code] = &[
     Code::MalformedRequest,
     Code::UriTooLong,
@@ -21,7 +21,7 @@ const ALWAYS: &[Code] = &[
     Code::InternalError,
     Code::UnsupportedTransferEncoding,
 ];
-/// Where the answer depends on the store or on who asks.
+/// Problems of routes that use the store or the caller.
 const WITH_SCOPE: &[Code] = &[
     Code::MissingApiKey,
     Code::InvalidApiKey,
@@ -54,9 +54,9 @@ const WITH_BODY: &[Code] = &[
 ];
 /// Of a body that has to be sent.
 const WITH_REQUIRED_BODY: &[Code] = &[Code::EmptyBody, Code::MissingField];
-/// Of a run that is looked for.
+/// Problems of routes with a run id.
 const OF_RUN: &[Code] = &[Code::RunNotFound];
-/// Of a session that is looked for.
+/// Problems of routes with a session id.
 const OF_SESSION: &[Code] = &[Code::SessionNotFound, Code::SessionNotCommitted];
 /// Of a run that is reached for.
 const OF_CONTROL: &[Code] = &[Code::RunNotFound, Code::RunUnreachable];
@@ -114,7 +114,7 @@ pub(super) fn complete(description: &mut OpenApi) {
                 operation.parameters.get_or_insert_default().push(pretty().into());
             }
             operation.parameters.iter_mut().flatten().for_each(complete_parameter);
-            tell_problems(operation, is_open);
+            describe_problems(operation, is_open);
         }
     }
     if let Some(components) = &mut description.components {
@@ -193,7 +193,7 @@ fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
 }
 
 /// Adds a response for each status of a problem.
-fn tell_problems(operation: &mut Operation, is_open: bool) {
+fn describe_problems(operation: &mut Operation, is_open: bool) {
     let codes = codes_of(operation, is_open);
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in codes.into_iter().filter_map(Code::find) {

@@ -12,7 +12,7 @@ use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
 
 type Schemas = BTreeMap<String, RefOr<Schema>>;
 
-/// The properties that tell the forms of a union apart.
+/// The properties that distinguish the forms of a union.
 const TAGS: [&str; 2] = ["type", "kind"];
 /// The tag of what a later version has written. Its form can't be described.
 const UNKNOWN: &str = "unknown";
@@ -120,8 +120,8 @@ pub(super) fn size_integers(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Gives an integer that names no format the one of 64 bits. So is one of 32 bits without a sign, for which there is no format: only
-/// these have a lower bound and no upper one.
+/// Gives an integer that names no format the one of 64 bits. So is one of 32 bits without a sign,
+/// for which there is no format: only these have a lower bound and no upper one.
 fn size_integer(integer: &mut Object) {
     let int32 = SchemaFormat::KnownFormat(KnownFormat::Int32);
     let is_unsigned = integer.minimum.is_some() && integer.maximum.is_none();

@@ -30,8 +30,8 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
         (name = "runs", description = "A run takes one session, works, and publishes exactly one new session or nothing."),
         (name = "sessions", description = "A session is an immutable snapshot; its parent makes sessions a tree."),
         (name = "threads", description = "A thread is a named pointer to a session, which runs move."),
-        (name = "agents", description = "Definitions of agents, kept as immutable versions."),
-        (name = "webhooks", description = "What became of the messages that tell how runs ended."),
+        (name = "agents", description = "Definitions of agents, stored as immutable versions."),
+        (name = "webhooks", description = "Deliveries of the messages about ended runs."),
         (name = "health", description = "How the service is. Needs no key."),
     ),
     components(schemas(ProblemBody)),
@@ -74,7 +74,7 @@ pub(super) fn index() -> Ready<Json<Index>> {
     ready(Json(index))
 }
 
-/// Answers with the description.
+/// Responds with the description.
 pub(super) fn openapi_json() -> Ready<Response> {
     static JSON: LazyLock<Result<String, String>> =
         LazyLock::new(|| openapi().to_json().map_err(|error| error.to_string()));
@@ -92,7 +92,7 @@ pub(super) fn redirect_to_page() -> Ready<Response> {
     ready((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "/docs/")], words).into_response())
 }
 
-/// Answers with a guide or with a file of the page.
+/// Responds with a guide or with a file of the page.
 pub(super) fn page(form: Form, path: PathParameters) -> Ready<Response> {
     static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> =
         LazyLock::new(|| Arc::new(utoipa_swagger_ui::Config::from("/openapi.json")));
@@ -123,7 +123,7 @@ fn page_file(file: utoipa_swagger_ui::SwaggerFile<'static>) -> Response {
     response
 }
 
-/// Keeps what a browser shows to its own files and out of frames.
+/// Restricts pages to their own files and forbids frames.
 pub(super) fn secure(mut response: Response) -> Ready<Response> {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));

@@ -27,7 +27,7 @@ impl Exchange {
         self.0.store(ANSWERING, Ordering::Relaxed);
     }
 
-    /// Tells whether no response is under way.
+    /// Returns whether no response is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.0.load(Ordering::Relaxed) == IDLE
     }

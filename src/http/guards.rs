@@ -26,13 +26,13 @@ use super::server::OfReserve;
 pub(super) const MAX_URI: usize = 8 * 1024;
 /// The most headers.
 const MAX_HEADERS: usize = 100;
-/// When to try again after an answer took too long.
+/// When to retry after a timeout.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// When to try again after all connections were taken.
 const CONNECTION_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Refuses requests that are no proper HTTP/1.1, whose address or headers are too large, and all but probes where connections are scarce.
-/// What the connection refuses by itself is in `unread`.
+/// Refuses requests that are no proper HTTP/1.1, whose address or headers are too large, and all
+/// but probes where connections are scarce. What the connection refuses by itself is in `unread`.
 pub(super) fn check_head(limits: &HttpLimits, request: &Request) -> Result<(), Problem> {
     if request.extensions().get::<OfReserve>().is_some() && !is_probe(request.uri().path()) {
         let words = "all connections are taken; this one is for /healthz and /readyz only";
@@ -69,7 +69,8 @@ pub(super) fn headers_too_large(limit: usize) -> Problem {
     Problem::new(ProblemCode::HeadersTooLarge, words)
 }
 
-/// Checks that a body is coded in no way but chunks; any other coding would be taken for the body itself.
+/// Checks that a body is coded in no way but chunks; any other coding would be taken for the body
+/// itself.
 fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Problem> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
@@ -86,7 +87,7 @@ fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Ends an answer that takes too long. Not for runs, which have budgets, and for those who follow them.
+/// Bounds the time of a response. Runs have budgets instead, and so do their readers.
 pub(super) async fn limit_time(State(api): State<Arc<Api>>, request: Request, next: Next) -> Result<Response, Problem> {
     // Reading a body has the same limit to itself, with a problem of its own.
     let has_body = matches!(*request.method(), Method::POST | Method::PUT);
@@ -105,8 +106,8 @@ pub(super) fn within<T>(limit: Duration, work: impl Future<Output = T>) -> impl 
     })
 }
 
-/// Answers for a handler that panicked; its words are for the operator.
-pub(super) fn answer_panic(panic: Box<dyn Any + Send + 'static>) -> Response {
+/// Responds for a handler that panicked. The panic message goes to the log.
+pub(super) fn respond_to_panic(panic: Box<dyn Any + Send + 'static>) -> Response {
     let words = panic
         .downcast::<String>()
         .map(|words| *words)
@@ -118,7 +119,7 @@ pub(super) fn answer_panic(panic: Box<dyn Any + Send + 'static>) -> Response {
     .into_response()
 }
 
-/// Answers at addresses that lead nowhere.
+/// Responds to unknown paths.
 pub(super) fn route_not_found() -> Ready<Problem> {
     ready(Problem::new(
         ProblemCode::RouteNotFound,
@@ -126,15 +127,16 @@ pub(super) fn route_not_found() -> Ready<Problem> {
     ))
 }
 
-/// Answers for the interface where a process only takes runs from the queue.
-pub(super) fn no_api_here() -> Ready<Problem> {
+/// Responds to API requests in a process that only works on the queue.
+pub(super) fn api_not_served() -> Ready<Problem> {
     ready(Problem::new(
         ProblemCode::RouteNotFound,
         "this replica has the role `worker` and answers /healthz and /readyz only; ask one of the role `api` or `all`",
     ))
 }
 
-/// Answers to methods that a route does not have. The header `Allow`, which axum adds, names those that it has.
+/// Responds to methods that a route does not have. axum adds the header `Allow` with those that it
+/// has.
 pub(super) fn method_not_allowed(request: Request) -> Ready<Problem> {
     let (request, _) = request.into_parts();
     let path = request.extensions.get::<MatchedPath>().map(MatchedPath::as_str);

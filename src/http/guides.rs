@@ -22,7 +22,8 @@ use super::problem::Problem;
 
 macro_rules! guides {
     ($($name:literal)+) => {
-        /// The guides by their place below `/docs/`, which is as in the folder `docs`, so that their links hold.
+        /// The guides by their path below `/docs/`. It is the path in the folder `docs`, so that
+        /// links work.
         const GUIDES: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../docs/", $name)))),+];
     };
 }
@@ -42,7 +43,7 @@ const ALL_PROBLEMS: &str = "problems/README.md";
 /// The page of all errors that runs end with; its table has a row for each.
 const RUN_ERRORS: &str = "problems/run-errors.md";
 
-/// What stands around a page.
+/// The HTML around a page.
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
     <meta name=\"viewport\" content=\"width=device-width\"><title>agent-runtime</title><style>\
     body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 sans-serif }\
@@ -74,24 +75,24 @@ impl<S: Send + Sync> FromRequestParts<S> for Form {
 /// Lists the guides.
 pub(super) fn index(form: Form) -> Ready<Response> {
     let mut list = "# Guides\n\n[Requests](/docs/) can be tried out where scripts are allowed.\n\n".to_owned();
-    for (place, text) in GUIDES {
-        let title = text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(place);
+    for (path, text) in GUIDES {
+        let title = text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(path);
         // Writing to a string can't fail.
-        let _ = writeln!(list, "- [{title}](/docs/{place})");
+        let _ = writeln!(list, "- [{title}](/docs/{path})");
     }
-    ready(answer(form, "index", "", &list))
+    ready(respond(form, "index", "", &list))
 }
 
-/// Answers with a guide, if the place is that of one, with or without its ending.
-pub(super) fn find(place: &str, form: Form) -> Option<Response> {
-    let place = place.strip_suffix(".md").unwrap_or(place);
-    let text = guide(&format!("{place}.md"))?;
-    let folder = if place.starts_with(PROBLEMS) { PROBLEMS } else { "" };
-    Some(answer(form, place, folder, text))
+/// Responds with a guide, if the path is that of one, with or without `.md`.
+pub(super) fn find(path: &str, form: Form) -> Option<Response> {
+    let path = path.strip_suffix(".md").unwrap_or(path);
+    let text = guide(&format!("{path}.md"))?;
+    let folder = if path.starts_with(PROBLEMS) { PROBLEMS } else { "" };
+    Some(respond(form, path, folder, text))
 }
 
-fn guide(place: &str) -> Option<&'static str> {
-    let guide = GUIDES.iter().find(|(known, _)| *known == place);
+fn guide(path: &str) -> Option<&'static str> {
+    let guide = GUIDES.iter().find(|(known, _)| *known == path);
     guide.map(|(_, text)| *text)
 }
 
@@ -100,7 +101,7 @@ pub(super) fn redirect_to_problems() -> Ready<Redirect> {
     ready(Redirect::permanent(&format!("/docs/{ALL_PROBLEMS}")))
 }
 
-/// Answers with the page of a code, of a problem or of a failed run.
+/// Responds with the page of a code of a problem or of a failed run.
 pub(super) fn problem_page(form: Form, path: PathParameters) -> Ready<Response> {
     let name = path.into_text("code");
     let code = name.strip_suffix(".md").unwrap_or(&name);
@@ -108,9 +109,9 @@ pub(super) fn problem_page(form: Form, path: PathParameters) -> Ready<Response> 
         Some(code) => Some(Cow::Borrowed(code.page())),
         None => run_error_page(code).map(Cow::Owned),
     };
-    let place = format!("{PROBLEMS}{code}");
-    let page = page.map(|page| answer(form, &place, PROBLEMS, &page));
-    let found = page.or_else(|| find(&place, form));
+    let path = format!("{PROBLEMS}{code}");
+    let page = page.map(|page| respond(form, &path, PROBLEMS, &page));
+    let found = page.or_else(|| find(&path, form));
     ready(found.unwrap_or_else(|| Problem::new(ProblemCode::RouteNotFound, "there is no such code").into_response()))
 }
 
@@ -121,17 +122,17 @@ fn run_error_page(code: &str) -> Option<String> {
         rest.is_some_and(|rest| rest.starts_with("` |"))
     })?;
     Some(format!(
-        "# {code}\n\nA run ended with this error: it stands in the `error` of its record, as [errors of runs](run-errors.md) says.\n\n\
+        "# {code}\n\nA run ended with this error: it is the `error` of its record; see [errors of runs](run-errors.md).\n\n\
          | code | phase | what it means | what to do |\n|---|---|---|---|\n{row}\n"
     ))
 }
 
-/// Answers with the page of a place, which must exist. Each is made once, and all responses share it.
-fn answer(form: Form, place: &str, folder: &str, markdown: &str) -> Response {
+/// Responds with a page. Each page is rendered once and shared by all responses.
+fn respond(form: Form, path: &str, folder: &str, markdown: &str) -> Response {
     static PAGES: LazyLock<Mutex<HashMap<(Form, String), Bytes>>> = LazyLock::new(Mutex::default);
     // Each change is a single call.
     let mut pages = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
-    let page = pages.entry((form, place.to_owned())).or_insert_with(|| match form {
+    let page = pages.entry((form, path.to_owned())).or_insert_with(|| match form {
         Form::Markdown => to_markdown(folder, markdown).into(),
         Form::Html => to_html(folder, markdown).into(),
     });
@@ -143,7 +144,8 @@ fn answer(form: Form, place: &str, folder: &str, markdown: &str) -> Response {
     ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], text).into_response()
 }
 
-/// Returns a page of the folder as it was written, but for links to files that are not served: they become their texts.
+/// Returns a page of the folder as it was written, but for links to files that are not served: they
+/// become their texts.
 fn to_markdown(folder: &str, markdown: &str) -> String {
     let mut page = String::with_capacity(markdown.len());
     let mut copied = 0;
@@ -163,7 +165,8 @@ fn to_markdown(folder: &str, markdown: &str) -> String {
     page
 }
 
-/// Renders a page of the folder. Headings get the anchors that the guides' links name; links to files that are not served become their texts.
+/// Renders a page of the folder. Headings get the anchors that the guides' links name; links to
+/// files that are not served become their texts.
 fn to_html(folder: &str, markdown: &str) -> String {
     let mut events = Vec::new();
     let mut heading = None;
@@ -198,21 +201,22 @@ fn to_html(folder: &str, markdown: &str) -> String {
     page
 }
 
-/// Tells whether a link of a page in the folder leads somewhere.
+/// Returns whether a link of a page in the folder is valid.
 fn is_served(folder: &str, link: &str) -> bool {
     if link.contains("://") || link.starts_with(['#', '/']) {
         return true;
     }
     let file = link.split('#').next().unwrap_or(link);
-    let place = match file.strip_prefix("../") {
+    let path = match file.strip_prefix("../") {
         Some(rest) if !folder.is_empty() => rest.to_owned(),
         _ => format!("{folder}{file}"),
     };
-    let code = place.strip_prefix(PROBLEMS).and_then(|page| page.strip_suffix(".md"));
-    GUIDES.iter().any(|(known, _)| *known == place) || code.is_some_and(|code| ProblemCode::find(code).is_some())
+    let code = path.strip_prefix(PROBLEMS).and_then(|page| page.strip_suffix(".md"));
+    GUIDES.iter().any(|(known, _)| *known == path) || code.is_some_and(|code| ProblemCode::find(code).is_some())
 }
 
-/// Makes the anchor of a heading as the sites do that show Markdown: in lower case, with dashes for spaces and without signs.
+/// Makes the anchor of a heading as the sites do that show Markdown: in lower case, with dashes for
+/// spaces and without signs.
 fn anchor(words: &str) -> String {
     let kept = words.to_lowercase();
     kept.chars()

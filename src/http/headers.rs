@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use super::codes::ProblemCode;
 use super::problem::Problem;
 
-/// Returns the value of a header that stands in a request at most once and has visible ASCII characters only.
+/// Returns the value of a header that occurs at most once and has visible ASCII characters only.
 pub(super) fn single<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Problem> {
     let mut given = headers.get_all(name).iter();
     let Some(value) = given.next() else { return Ok(None) };
@@ -17,7 +17,7 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<O
         .ok_or_else(|| invalid(name, "only visible ASCII characters, and at least one"))
 }
 
-/// Tells whether there is a text of visible ASCII characters only.
+/// Returns whether a text has visible ASCII characters only, and at least one.
 pub(super) fn is_visible(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -19,18 +19,19 @@ pub(super) struct Health {
     status: &'static str,
 }
 
-/// Tells that the process answers.
+/// Shows that the process is alive.
 #[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, description = "The process answers", body = Health)))]
 pub(super) fn healthz() -> Ready<Json<Health>> {
     ready(Json(Health { status: "ok" }))
 }
 
-/// Tells whether a request asks how the service is. Such requests are answered when others no longer are.
+/// Returns whether a request is a probe. Probes are answered when other requests are refused.
 pub(super) fn is_probe(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
 }
 
-/// Tells whether the store answers and its schema is current, as seen within the last second, and all loops of the process work.
+/// Returns whether the store is reachable, its schema is current, and all background loops work.
+/// The store is checked once per second.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses(
     (status = 200, description = "The service is ready", body = Health),
 ))]

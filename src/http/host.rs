@@ -75,7 +75,8 @@ fn host_header(headers: &HeaderMap) -> Option<Authority> {
     is_plain.then_some(authority)
 }
 
-/// Returns the name in lower case, without the dot that may end it and the brackets around an address.
+/// Returns the name in lower case, without the dot that may end it and the brackets around an
+/// address.
 fn host_name(authority: &Authority) -> String {
     let host = authority.host().to_ascii_lowercase();
     host.trim_start_matches('[')
@@ -86,13 +87,15 @@ fn host_name(authority: &Authority) -> String {
 
 fn is_known(host: &str, limits: &HttpLimits) -> bool {
     if let Ok(address) = host.parse::<IpAddr>() {
-        // No page can have an address lead elsewhere, so the service may be called by any that it is exposed on.
+        // No page can have an address lead elsewhere, so the service may be called by any that it
+        // is exposed on.
         return address.to_canonical().is_loopback() || limits.is_exposed || limits.allowed_hosts.contains(host);
     }
     host == "localhost" || limits.allowed_hosts.contains(host)
 }
 
-/// Tells whether a page of the origin was served under the host. The service itself never speaks https, but a proxy before it may.
+/// Returns whether a page of the origin was served under the host. The service itself never speaks
+/// https, but a proxy before it may.
 fn is_origin_of(origin: &str, host: &Authority) -> bool {
     let (authority, default_port) = match origin.split_once("://") {
         Some(("http", authority)) => (authority, 80),

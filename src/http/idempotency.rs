@@ -21,7 +21,7 @@ use crate::session::Hash;
 const KEY: &str = "idempotency-key";
 /// The longest key, in bytes.
 const MAX_KEY: usize = 255;
-/// The header of an answer to a request that was answered before.
+/// The header of a replayed response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// A decoded JSON body and the caller's key for the request.
@@ -39,7 +39,7 @@ pub(super) struct KeyedBody<T> {
 #[derive(Debug)]
 pub(super) struct KeyedRequest(pub(super) Option<RequestKey>);
 
-/// A body that says nothing.
+/// An empty body.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
@@ -83,7 +83,7 @@ impl FromRequest<Arc<Api>> for KeyedRequest {
     }
 }
 
-/// Says on an answer whether it is that of an earlier request.
+/// Marks a response as replayed or not.
 pub(super) fn mark_replay(response: &mut Response, is_replay: bool) {
     if is_replay {
         response

@@ -82,7 +82,8 @@ pub(super) fn reading(bytes: u64) -> usize {
     usize::try_from(bytes.saturating_mul(READING)).unwrap_or(usize::MAX)
 }
 
-/// Makes a response that holds a share of the size of its text from now on. Before, it holds no less.
+/// Makes a response that holds a share of the size of its text from now on. Before, it holds no
+/// less.
 pub(super) async fn respond_with<T: Serialize + Send + 'static>(
     mut share: Share,
     head: (StatusCode, HeaderMap),
@@ -96,7 +97,7 @@ pub(super) async fn respond_with<T: Serialize + Send + 'static>(
     Ok((head.0, json, head.1, Body::from(held(text.into(), share))).into_response())
 }
 
-/// Counts what the routes around it answer: a page while it is made, and then its bytes until they are sent.
+/// Counts the bytes of responses: a page while it is made, and then its bytes until they are sent.
 pub(super) async fn count_bytes(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,

@@ -12,7 +12,7 @@ use crate::json::Object;
 use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, Section, ToolCall, ToolResult};
 use crate::run::InputMessage;
 
-const PLACE: &str = "/input";
+const POINTER: &str = "/input";
 const MAX_NAME: usize = 64;
 /// The longest name of a provider, and the longest id of a file there, in bytes.
 const MAX_FILE_NAME: usize = 256;
@@ -53,7 +53,7 @@ pub(super) struct InputMessages(Vec<InputWireMessage>);
 #[schema(as = InputMessage)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InputWireMessage {
-    /// Who says it.
+    /// The author.
     role: Role,
     /// The speaker's name, where several share a role.
     #[serde(default)]
@@ -70,7 +70,7 @@ pub(super) struct InputWireMessage {
     metadata: Option<Object>,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(
@@ -98,7 +98,7 @@ pub(super) enum InputPart {
     Image {
         /// Where its bytes are.
         source: InputSource,
-        /// How closely the model shall look, such as `low` or `high`.
+        /// The level of detail for the model, such as `low` or `high`.
         #[serde(default)]
         detail: Option<String>,
     },
@@ -121,16 +121,16 @@ pub(super) enum InputPart {
         /// The arguments, as the text of a JSON object.
         arguments: String,
     },
-    /// What a tool answered.
+    /// The result of a tool.
     ToolResult {
-        /// The call that it answers.
+        /// The call that it belongs to.
         call_id: String,
         /// The tool's name.
         name: String,
         /// Texts, images and documents.
         #[schema(no_recursion)]
         content: Vec<InputPart>,
-        /// Whether the answer is an error.
+        /// Whether the result is an error.
         #[serde(default)]
         is_error: bool,
     },
@@ -155,7 +155,8 @@ pub(super) enum InputSource {
         #[schema(pattern = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)$")]
         data: String,
     },
-    /// Among the files that were uploaded to a provider. Models of other providers are told that there is a file.
+    /// Among the files that were uploaded to a provider. Models of other providers get a text that
+    /// names the file.
     ProviderFile {
         /// The provider's configured name, such as `openai`.
         #[schema(pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]{1,256}$")]
@@ -175,13 +176,13 @@ struct Shape {
 /// Decodes and checks the input.
 pub(super) fn decode_input(raw: &RawValue, max_messages: usize) -> Result<Vec<InputMessage>, Problem> {
     if raw.get().starts_with('"') {
-        return Ok(vec![user_message(decode_content(raw, Role::User, PLACE)?)]);
+        return Ok(vec![user_message(decode_content(raw, Role::User, POINTER)?)]);
     }
     let items: Vec<&RawValue> = match serde_json::from_str(raw.get()) {
         Ok(items) => items,
         Err(_) => {
             return Err(invalid(
-                PLACE,
+                POINTER,
                 "neither a string nor a list of messages or content parts",
             ));
         }
@@ -189,16 +190,16 @@ pub(super) fn decode_input(raw: &RawValue, max_messages: usize) -> Result<Vec<In
     let has_role = |item: &RawValue| serde_json::from_str::<Shape>(item.get()).is_ok_and(|shape| shape.role.is_some());
     let is_message = |item: &&RawValue| item.get().starts_with('{') && has_role(item);
     if !items.iter().any(is_message) {
-        return Ok(vec![user_message(decode_content(raw, Role::User, PLACE)?)]);
+        return Ok(vec![user_message(decode_content(raw, Role::User, POINTER)?)]);
     }
     if items.len() > max_messages {
         let words = format!("{} messages, and at most {max_messages} are allowed", items.len());
-        return Err(Problem::of_field(ProblemCode::TooManyMessages, PLACE, words));
+        return Err(Problem::of_field(ProblemCode::TooManyMessages, POINTER, words));
     }
     items
         .iter()
         .enumerate()
-        .map(|(index, item)| decode_message(item, &format!("{PLACE}/{index}")))
+        .map(|(index, item)| decode_message(item, &format!("{POINTER}/{index}")))
         .collect()
 }
 
@@ -212,29 +213,29 @@ fn user_message(content: Vec<ContentPart>) -> InputMessage {
     }
 }
 
-fn decode_message(raw: &RawValue, place: &str) -> Result<InputMessage, Problem> {
+fn decode_message(raw: &RawValue, pointer: &str) -> Result<InputMessage, Problem> {
     if !raw.get().starts_with('{') {
-        return Err(invalid(place, "not a message: an object with a role and content"));
+        return Err(invalid(pointer, "not a message: an object with a role and content"));
     }
-    let message: InputWireMessage = decode_part(raw, place)?;
+    let message: InputWireMessage = decode_part(raw, pointer)?;
     if message
         .name
         .as_ref()
         .is_some_and(|name| name.is_empty() || name.len() > MAX_NAME)
     {
         return Err(invalid(
-            &format!("{place}/name"),
+            &format!("{pointer}/name"),
             format!("a name has 1 to {MAX_NAME} bytes"),
         ));
     }
-    check_section(&message.section, &format!("{place}/section"))?;
+    check_section(&message.section, &format!("{pointer}/section"))?;
     if message.section.is_summary() {
         let words = "summaries are made by the hook `summarisation`, or imported";
-        return Err(invalid(&format!("{place}/section"), words));
+        return Err(invalid(&format!("{pointer}/section"), words));
     }
     let metadata = message.metadata.unwrap_or_default();
-    super::runs::check_metadata(&metadata, &format!("{place}/metadata"))?;
-    let content = decode_content(&message.content, message.role, &format!("{place}/content"))?;
+    super::runs::check_metadata(&metadata, &format!("{pointer}/metadata"))?;
+    let content = decode_content(&message.content, message.role, &format!("{pointer}/content"))?;
     Ok(InputMessage {
         role: message.role,
         name: message.name,
@@ -245,48 +246,48 @@ fn decode_message(raw: &RawValue, place: &str) -> Result<InputMessage, Problem> 
 }
 
 /// Checks the name of a section.
-pub(super) fn check_section(section: &Section, place: &str) -> Result<(), Problem> {
+pub(super) fn check_section(section: &Section, pointer: &str) -> Result<(), Problem> {
     if section.is_valid() {
         Ok(())
     } else {
-        Err(invalid(place, Section::RULE))
+        Err(invalid(pointer, Section::RULE))
     }
 }
 
-fn decode_content(raw: &RawValue, role: Role, place: &str) -> Result<Vec<ContentPart>, Problem> {
+fn decode_content(raw: &RawValue, role: Role, pointer: &str) -> Result<Vec<ContentPart>, Problem> {
     let parts: Vec<InputPart> = match raw.get().as_bytes().first() {
         Some(b'"') => {
-            let text: String = decode_part(raw, place)?;
-            let part = check_part(InputPart::Text { text }, role, place)?;
+            let text: String = decode_part(raw, pointer)?;
+            let part = check_part(InputPart::Text { text }, role, pointer)?;
             return Ok(vec![part]);
         }
-        Some(b'[') => decode_part(raw, place)?,
-        _ => return Err(invalid(place, "neither a string nor a list of content parts")),
+        Some(b'[') => decode_part(raw, pointer)?,
+        _ => return Err(invalid(pointer, "neither a string nor a list of content parts")),
     };
     if parts.is_empty() {
-        return Err(invalid(place, "there is no content"));
+        return Err(invalid(pointer, "there is no content"));
     }
     let placed = parts.into_iter().enumerate();
     placed
-        .map(|(index, part)| check_part(part, role, &format!("{place}/{index}")))
+        .map(|(index, part)| check_part(part, role, &format!("{pointer}/{index}")))
         .collect()
 }
 
-fn check_part(part: InputPart, role: Role, place: &str) -> Result<ContentPart, Problem> {
-    check_role(&part, role).map_err(|words| invalid(place, words))?;
+fn check_part(part: InputPart, role: Role, pointer: &str) -> Result<ContentPart, Problem> {
+    check_role(&part, role).map_err(|words| invalid(pointer, words))?;
     Ok(match part {
-        InputPart::Text { text } if text.is_empty() => return Err(invalid(place, "the text is empty")),
+        InputPart::Text { text } if text.is_empty() => return Err(invalid(pointer, "the text is empty")),
         InputPart::Text { text } => ContentPart::text(text),
         InputPart::Image { source, detail } => ContentPart::Image(ImagePart {
-            source: check_source(source, place)?,
+            source: check_source(source, pointer)?,
             detail,
         }),
         InputPart::Document { source, name } => ContentPart::Document(DocumentPart {
-            source: check_source(source, place)?,
+            source: check_source(source, pointer)?,
             name,
         }),
         InputPart::ToolCall { id, name, .. } if id.is_empty() || name.is_empty() => {
-            return Err(invalid(place, "a tool call needs an id and a name"));
+            return Err(invalid(pointer, "a tool call needs an id and a name"));
         }
         InputPart::ToolCall { id, name, arguments } => ContentPart::ToolCall(ToolCall {
             id,
@@ -301,8 +302,9 @@ fn check_part(part: InputPart, role: Role, place: &str) -> Result<ContentPart, P
             is_error,
         } => {
             let parts = content.into_iter().enumerate();
-            // What a tool answers is what a user may say: no calls, no results.
-            let content = parts.map(|(index, part)| check_part(part, Role::User, &format!("{place}/content/{index}")));
+            // A result has the same content as a message of the user: no calls, no results.
+            let content =
+                parts.map(|(index, part)| check_part(part, Role::User, &format!("{pointer}/content/{index}")));
             ContentPart::ToolResult(ToolResult {
                 call_id,
                 name,
@@ -324,7 +326,7 @@ fn check_role(part: &InputPart, role: Role) -> Result<(), &'static str> {
     if fits { Ok(()) } else { Err(rule) }
 }
 
-fn check_source(source: InputSource, place: &str) -> Result<MediaSource, Problem> {
+fn check_source(source: InputSource, pointer: &str) -> Result<MediaSource, Problem> {
     match source {
         InputSource::Url { url } => {
             let is_web = url
@@ -334,7 +336,10 @@ fn check_source(source: InputSource, place: &str) -> Result<MediaSource, Problem
             if is_web {
                 Ok(MediaSource::Url { url })
             } else {
-                Err(invalid(&format!("{place}/source/url"), "not an https or http address"))
+                Err(invalid(
+                    &format!("{pointer}/source/url"),
+                    "not an https or http address",
+                ))
             }
         }
         InputSource::Base64 { media_type, data } => {
@@ -343,23 +348,23 @@ fn check_source(source: InputSource, place: &str) -> Result<MediaSource, Problem
                 .is_some_and(|(kind, subtype)| !kind.is_empty() && !subtype.is_empty())
             {
                 return Err(invalid(
-                    &format!("{place}/source/media_type"),
+                    &format!("{pointer}/source/media_type"),
                     "not a media type such as image/png",
                 ));
             }
             if !is_base64(&data) {
-                return Err(invalid(&format!("{place}/source/data"), "not base64 with padding"));
+                return Err(invalid(&format!("{pointer}/source/data"), "not base64 with padding"));
             }
             Ok(MediaSource::Base64 { media_type, data })
         }
         InputSource::ProviderFile { provider, file_id } => Ok(MediaSource::ProviderFile {
-            provider: check_name(provider, &format!("{place}/source/provider"))?,
-            file_id: check_name(file_id, &format!("{place}/source/file_id"))?,
+            provider: check_name(provider, &format!("{pointer}/source/provider"))?,
+            file_id: check_name(file_id, &format!("{pointer}/source/file_id"))?,
         }),
     }
 }
 
-/// Checks the name of something that only a provider can look for.
+/// Checks a name that only the provider can resolve.
 fn check_name(text: String, pointer: &str) -> Result<String, Problem> {
     let is_name = !text.chars().any(|c| c.is_whitespace() || c.is_control());
     if text.is_empty() || text.len() > MAX_FILE_NAME || !is_name {

@@ -65,10 +65,10 @@ impl RawBody {
     }
 }
 
-/// Decodes a part of a body that was kept verbatim; `place` is the JSON pointer to it.
-pub(super) fn decode_part<'de, T: Deserialize<'de>>(raw: &'de RawValue, place: &str) -> Result<T, Problem> {
+/// Decodes a part of a body that was stored verbatim; `pointer` is the JSON pointer to it.
+pub(super) fn decode_part<'de, T: Deserialize<'de>>(raw: &'de RawValue, pointer: &str) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_str(raw.get());
-    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| decode_problem(place, &error))
+    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| decode_problem(pointer, &error))
 }
 
 /// Checks that a body is announced as JSON.
@@ -94,7 +94,7 @@ pub(super) fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     if !is_json {
         return unsupported("the header Content-Type must be application/json".to_owned());
     }
-    // JSON on the wire is UTF-8 (RFC 8259), whatever is announced.
+    // JSON on the wire is UTF-8 (RFC 8259); another charset is an error.
     if charset(parameters).is_some_and(|charset| charset != "utf-8") {
         return unsupported("the body must be UTF-8: leave `charset` out of the header Content-Type".to_owned());
     }
@@ -108,7 +108,8 @@ fn charset(parameters: &str) -> Option<&str> {
     })
 }
 
-/// Reads the bytes of a body, so many and for so long as is allowed. Many wait until there is room for them.
+/// Reads the bytes of a body, so many and for so long as is allowed. Many wait until there is room
+/// for them.
 pub(super) async fn read_body(mut request: Request, api: &Api) -> Result<RawBody, Problem> {
     let limits = &api.limits;
     let announced = request
@@ -201,7 +202,7 @@ fn scan_problem(fault: ScanFault) -> Problem {
             "NUL characters can't be stored",
         ),
         ScanFault::DuplicateKey(pointer) => {
-            Problem::of_field(ProblemCode::DuplicateKey, pointer, "the key stands here twice")
+            Problem::of_field(ProblemCode::DuplicateKey, pointer, "the key appears twice")
         }
         ScanFault::LargeInteger(pointer) => Problem::of_field(ProblemCode::InvalidField, pointer, LARGE_INTEGER),
     }

@@ -8,9 +8,10 @@ use super::problem::Problem;
 use crate::json::{escape_token, plain_words};
 use crate::spelling::meant;
 
-/// The most characters of a decoder's words that are passed on; they may quote what the caller sent.
+/// The most characters of a decoder's words that are passed on; they may quote what the caller
+/// sent.
 const MAX_MESSAGE: usize = 400;
-/// What callers of other interfaces write, the field that takes its place, and how to write it.
+/// What callers of other APIs write, the field to use instead, and how to write it.
 const HABITS: &[(&str, &str, &str)] = &[
     ("stream", "mode", "write `\"mode\": \"stream\"` instead"),
     ("async", "mode", "write `\"mode\": \"async\"` instead"),
@@ -62,10 +63,11 @@ const PARTS: &[(&str, &[&str])] = &[
     ("budget", &["max_steps"]),
 ];
 
-/// Turns a decoder's error into a problem; `place` is the JSON pointer to the value that was decoded.
-pub(super) fn decode_problem(place: &str, error: &Error<serde_json::Error>) -> Problem {
+/// Turns a decoder's error into a problem; `pointer` is the JSON pointer to the value that was
+/// decoded.
+pub(super) fn decode_problem(pointer: &str, error: &Error<serde_json::Error>) -> Problem {
     let message = plain_message(error.inner());
-    let mut pointer = format!("{place}{}", json_pointer(error.path()));
+    let mut pointer = format!("{pointer}{}", json_pointer(error.path()));
     let named = backticked(&message);
     let (code, advice) = if message.starts_with("unknown field") {
         append(&mut pointer, named.first());
@@ -82,7 +84,7 @@ pub(super) fn decode_problem(place: &str, error: &Error<serde_json::Error>) -> P
     Problem::of_field(code, pointer, format!("{message}{advice}"))
 }
 
-/// Returns the error in words of JSON, without its place in the text, which means nothing to readers of a pointer.
+/// Returns the error in words of JSON, without line and column, since the problem has a pointer.
 fn plain_message(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let end = message.rfind(" at line ").unwrap_or(message.len());

@@ -23,40 +23,42 @@ const LIFETIME: Duration = Duration::from_secs(5);
 const UNKNOWN_LIFETIME: Duration = Duration::from_secs(2);
 /// How long it is believed that there is no key at all.
 const OPEN_LIFETIME: Duration = Duration::from_secs(1);
-/// How long all but the one who looks go on with an older answer.
-const LOOK_PATIENCE: Duration = Duration::from_secs(1);
-/// How much longer an answer is believed while the store is unavailable, so that live runs stay readable through an outage.
+/// How long concurrent callers use a stale entry while one refreshes it.
+const REFRESH_TIMEOUT: Duration = Duration::from_secs(1);
+/// How much longer an entry is used while the store is unavailable, so that live runs stay
+/// readable.
 const OUTAGE_GRACE: Duration = Duration::from_mins(1);
-/// The most keys that are kept.
+/// The most keys in the cache.
 const MAX_KNOWN: usize = 100_000;
-/// From so many unknown keys on, those of the past are forgotten. The budget allows fewer in their lifetime.
+/// From so many unknown keys on, those of the past are forgotten. The budget allows fewer in their
+/// lifetime.
 const MAX_UNKNOWN: usize = 1_000;
-/// The look-ups that may find nothing at once, and per second from then on.
+/// The failed look-ups in a burst, and per second after it.
 const BURST: f64 = 500.0;
 const PER_SECOND: f64 = 50.0;
 
-/// Looks keys up.
+/// Reads keys from the store.
 #[derive(Debug)]
 pub(super) struct KeyCache {
     store: Arc<dyn Store>,
     keys: Mutex<Keys>,
-    open: Mutex<Option<Believed>>,
+    open: Mutex<Option<Freshness>>,
     key_was_made: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Keys {
-    known: HashMap<Hash, (Arc<ApiKeyRecord>, Believed)>,
-    /// Until when each is not looked up again.
+    known: HashMap<Hash, (Arc<ApiKeyRecord>, Freshness)>,
+    /// Until when each unknown secret is not looked up again.
     unknown: HashMap<Hash, Instant>,
     budget: Budget,
 }
 
-/// When the store said something, and when it is asked again.
+/// When an entry was read, and when it is refreshed.
 #[derive(Debug, Clone, Copy)]
-struct Believed {
-    said: Instant,
-    next_look: Instant,
+struct Freshness {
+    read_at: Instant,
+    next_read: Instant,
 }
 
 /// What to do with a key.
@@ -87,53 +89,53 @@ impl KeyCache {
     /// Returns the key in force whose secret has the hash.
     pub(super) async fn key(&self, secret_hash: Hash) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
         let asked = Instant::now();
-        let kept = match lock(&self.keys).step(secret_hash, asked) {
+        let cached = match lock(&self.keys).step(secret_hash, asked) {
             Step::Answer(key) => return Ok(key),
-            Step::LookUp(kept) => kept,
+            Step::LookUp(cached) => cached,
             Step::Refuse => return Err(too_many()),
         };
-        let found = match (self.store.key_lookup(secret_hash).await, kept) {
+        let found = match (self.store.key_lookup(secret_hash).await, cached) {
             (Err(error), Some(key)) if error.is_transient() => return Ok(Some(key)),
             (found, _) => found?,
         };
         let key = found.filter(|key| key.revoked_at.is_none()).map(Arc::new);
-        lock(&self.keys).keep(secret_hash, key.clone(), asked);
+        lock(&self.keys).insert(secret_hash, key.clone(), asked);
         Ok(key)
     }
 
-    /// Tells whether requests need a key: from the first key ever made on, for good.
+    /// Returns whether requests need a key: always, once a first key was created.
     pub(super) async fn is_key_needed(&self) -> Result<bool, StoreError> {
         if self.key_was_made.load(Ordering::Relaxed) {
             return Ok(true);
         }
         let asked = Instant::now();
-        let kept = match lock(&self.open).as_mut() {
+        let cached = match lock(&self.open).as_mut() {
             None => false,
             Some(open) if !open.is_due(OPEN_LIFETIME, asked) => return Ok(false),
             Some(open) => {
-                open.next_look = asked + LOOK_PATIENCE;
-                open.bears_outage(OPEN_LIFETIME, asked)
+                open.next_read = asked + REFRESH_TIMEOUT;
+                open.is_valid_in_outage(OPEN_LIFETIME, asked)
             }
         };
         let needed = match self.store.key_exists().await {
-            Err(error) if error.is_transient() && kept => return Ok(false),
+            Err(error) if error.is_transient() && cached => return Ok(false),
             needed => needed?,
         };
         self.key_was_made.fetch_or(needed, Ordering::Relaxed);
-        *lock(&self.open) = Some(Believed::since(asked, OPEN_LIFETIME));
+        *lock(&self.open) = Some(Freshness::since(asked, OPEN_LIFETIME));
         Ok(needed)
     }
 }
 
 impl Keys {
     fn step(&mut self, secret_hash: Hash, now: Instant) -> Step {
-        if let Some((key, believed)) = self.known.get_mut(&secret_hash) {
-            let kept = believed.bears_outage(LIFETIME, now).then(|| Arc::clone(key));
-            if !believed.is_due(LIFETIME, now) {
-                return Step::Answer(kept);
+        if let Some((key, freshness)) = self.known.get_mut(&secret_hash) {
+            let cached = freshness.is_valid_in_outage(LIFETIME, now).then(|| Arc::clone(key));
+            if !freshness.is_due(LIFETIME, now) {
+                return Step::Answer(cached);
             }
-            believed.next_look = now + LOOK_PATIENCE;
-            return Step::LookUp(kept);
+            freshness.next_read = now + REFRESH_TIMEOUT;
+            return Step::LookUp(cached);
         }
         if self.unknown.get(&secret_hash).is_some_and(|until| *until > now) {
             return Step::Answer(None);
@@ -145,7 +147,7 @@ impl Keys {
         }
     }
 
-    fn keep(&mut self, secret_hash: Hash, key: Option<Arc<ApiKeyRecord>>, asked: Instant) {
+    fn insert(&mut self, secret_hash: Hash, key: Option<Arc<ApiKeyRecord>>, asked: Instant) {
         let was_known = self.known.remove(&secret_hash).is_some();
         let Some(key) = key else {
             if self.unknown.len() >= MAX_UNKNOWN {
@@ -159,36 +161,37 @@ impl Keys {
         }
         if self.known.len() >= MAX_KNOWN {
             self.known
-                .retain(|_, (_, believed)| believed.bears_outage(LIFETIME, asked));
+                .retain(|_, (_, freshness)| freshness.is_valid_in_outage(LIFETIME, asked));
         }
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
         self.unknown.remove(&secret_hash);
-        self.known.insert(secret_hash, (key, Believed::since(asked, LIFETIME)));
+        self.known.insert(secret_hash, (key, Freshness::since(asked, LIFETIME)));
     }
 }
 
-impl Believed {
-    fn since(said: Instant, lifetime: Duration) -> Self {
+impl Freshness {
+    fn since(read_at: Instant, lifetime: Duration) -> Self {
         Self {
-            said,
-            next_look: said + lifetime,
+            read_at,
+            next_read: read_at + lifetime,
         }
     }
 
-    /// Tells whether to ask the store again. One caller does, and the others go on meanwhile; all do once it is too old for that.
+    /// Returns whether to refresh the entry. One caller does; others use the stale entry until it
+    /// is too old.
     fn is_due(&self, lifetime: Duration, now: Instant) -> bool {
-        self.next_look <= now || !self.bears_outage(lifetime, now)
+        self.next_read <= now || !self.is_valid_in_outage(lifetime, now)
     }
 
-    /// Tells whether it counts while the store can't be asked.
-    fn bears_outage(&self, lifetime: Duration, now: Instant) -> bool {
-        self.said + lifetime + OUTAGE_GRACE > now
+    /// Returns whether the entry is valid while the store is unavailable.
+    fn is_valid_in_outage(&self, lifetime: Duration, now: Instant) -> bool {
+        self.read_at + lifetime + OUTAGE_GRACE > now
     }
 }
 
-/// Look-ups that may find nothing; those that find a key give theirs back.
+/// The budget of failed look-ups. Successful ones are given back.
 #[derive(Debug)]
 struct Budget {
     left: f64,
@@ -225,7 +228,8 @@ fn too_many() -> Problem {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No change leaves it half done: each map is changed by single calls, and an entry in neither is looked up again.
+    // A panic leaves it valid: each map is changed by single calls, and a missing entry is looked
+    // up again.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -265,20 +269,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_caller_looks_again_and_the_others_go_on() {
+    async fn one_caller_refreshes_and_the_others_use_the_stale_entry() {
         let mut keys = keys();
-        keys.keep(hash(1), Some(key(1)), Instant::now());
+        keys.insert(hash(1), Some(key(1)), Instant::now());
         let mut steps = |seconds: u64| {
             let now = Instant::now() + Duration::from_secs(seconds);
             [0; 2].map(|_| match keys.step(hash(1), now) {
                 Step::Answer(key) => ("answer", key.is_some()),
-                Step::LookUp(kept) => ("look up", kept.is_some()),
+                Step::LookUp(cached) => ("look up", cached.is_some()),
                 Step::Refuse => ("refuse", false),
             })
         };
         assert_eq!(steps(4), [("answer", true); 2]);
         assert_eq!(steps(5), [("look up", true), ("answer", true)]);
-        // Whoever looked was given up.
+        // The refreshing caller was cancelled.
         assert_eq!(steps(6), [("look up", true), ("answer", true)]);
         assert_eq!(steps(64), [("look up", true), ("answer", true)]);
         assert_eq!(steps(65), [("look up", false); 2]);
@@ -293,7 +297,7 @@ mod tests {
                 number += 1;
                 if matches!(keys.step(hash(number), Instant::now()), Step::LookUp(None)) {
                     looked_up += 1;
-                    keys.keep(hash(number), None, Instant::now());
+                    keys.insert(hash(number), None, Instant::now());
                 }
             }
             assert!(keys.unknown.len() <= MAX_UNKNOWN);
@@ -309,15 +313,15 @@ mod tests {
         let mut keys = keys();
         for number in 0..5_000 {
             assert!(matches!(keys.step(hash(number), Instant::now()), Step::LookUp(None)));
-            keys.keep(hash(number), Some(key(number)), Instant::now());
+            keys.insert(hash(number), Some(key(number)), Instant::now());
         }
         // Made a moment after it was asked for.
         let made = hash(5_000);
-        keys.keep(made, None, Instant::now());
+        keys.insert(made, None, Instant::now());
         assert!(matches!(keys.step(made, Instant::now()), Step::Answer(None)));
         advance(UNKNOWN_LIFETIME).await;
         assert!(matches!(keys.step(made, Instant::now()), Step::LookUp(None)));
-        keys.keep(made, Some(key(5_000)), Instant::now());
+        keys.insert(made, Some(key(5_000)), Instant::now());
         assert!(matches!(keys.step(made, Instant::now()), Step::Answer(Some(_))));
     }
 }

@@ -14,23 +14,25 @@ pub struct HttpLimits {
     pub max_json_values: usize,
     /// The request line and all headers together, in bytes.
     pub max_header_bytes: usize,
-    /// The host names, in lower case, that are answered to without an API key, beside those of loopback.
+    /// The host names, in lower case, that are accepted without an API key, beside those of
+    /// loopback.
     pub allowed_hosts: BTreeSet<String>,
     /// Whether others than this machine may reach the service without an API key, also by a proxy.
     pub is_exposed: bool,
     /// How long the headers of a request may take, and an idle connection may stay open.
     pub header_timeout: Duration,
-    /// How long reading a body may take, and then answering anything but a run.
+    /// How long reading a body may take, and then every response but that of a run.
     pub request_timeout: Duration,
-    /// The bytes per second that a client must read while a response waits for it, over a `request_timeout`; 0 asks for nothing.
+    /// The bytes per second that a client must read while a response waits for it, over a
+    /// `request_timeout`; 0 asks for nothing.
     pub min_transfer_rate: u64,
     /// The bytes of responses that may be made or wait to be sent at once.
     pub max_bytes_in_flight: usize,
-    /// The most open connections; on further ones only probes are answered.
+    /// The most open connections. Further ones can only probe.
     pub max_connections: usize,
     /// The most messages of one run's input.
     pub max_input_messages: usize,
-    /// The time between comments on an event stream that has nothing else to say.
+    /// The time between comments on an idle event stream.
     pub keep_alive_interval: Duration,
 }
 

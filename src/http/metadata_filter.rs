@@ -18,14 +18,14 @@ pub(super) fn take_metadata(query: &mut QueryParameters) -> Result<Object, Probl
         let parameter = format!("metadata.{key}");
         if let Some((outer, inner)) = key.split_once('.') {
             let words = format!(
-                "it does not say whether a key has a dot: write metadata={} or metadata={}",
+                "it is ambiguous whether a key has a dot: write metadata={} or metadata={}",
                 json!({outer: {inner: value}}),
                 json!({&key: value}),
             );
             return Err(invalid(&parameter, words));
         }
         if metadata.insert(key, Value::String(value)).is_some() {
-            return Err(invalid(&parameter, "the key stands in `metadata`, too"));
+            return Err(invalid(&parameter, "the key is also in `metadata`"));
         }
     }
     Ok(metadata)

@@ -68,7 +68,7 @@ use crate::store::{Sessions, Store};
 pub struct HttpState {
     /// Starts and shows runs.
     pub runs: Arc<RunService>,
-    /// Keeps the agents.
+    /// The stored agents.
     pub agents: Arc<AgentDirectory>,
     /// Reads bundles, through their cache.
     pub sessions: Arc<Sessions>,
@@ -76,7 +76,7 @@ pub struct HttpState {
     pub store: Arc<dyn Store>,
     /// What tenants may do at most.
     pub limits: Arc<Limits>,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Names requests and imported messages.
     pub ids: Arc<dyn IdSource>,

@@ -17,7 +17,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest request id that is taken over from a caller.
 const MAX_REQUEST_ID: usize = 128;
 
-/// What a log line tells of a request.
+/// The fields of the log line of a request.
 struct Line {
     /// None where the request could not be read.
     method: Option<Method>,
@@ -26,7 +26,7 @@ struct Line {
     started: Instant,
 }
 
-/// Answers a request, from its arrival until its response begins.
+/// Handles a request, from its arrival until its response begins.
 pub(super) async fn observe<F: Future<Output = Response>>(
     ids: &dyn IdSource,
     request: Request,
@@ -48,8 +48,8 @@ pub(super) async fn observe<F: Future<Output = Response>>(
     finish(&line, &path, response)
 }
 
-/// Answers a request that could not be read, so that nothing is known of it.
-pub(super) fn answer_unread(problem: Problem, ids: &dyn IdSource) -> Response {
+/// Responds to a request that could not be parsed.
+pub(super) fn respond_unread(problem: Problem, ids: &dyn IdSource) -> Response {
     let line = Line {
         method: None,
         route: "unread".to_owned(),
@@ -84,7 +84,8 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 fn write_problem(response: &mut Response, problem: &Problem, path: &str, request_id: &str) {
-    // Serialising strings and numbers can't fail; an empty body with the right status would be left.
+    // Serialising strings and numbers can't fail; an empty body with the right status would be
+    // left.
     let json = problem.to_json(path, request_id).unwrap_or_default();
     response.headers_mut().insert(
         header::CONTENT_TYPE,
@@ -110,7 +111,7 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
         .map(|Caller(tenant)| tenant.as_str());
     let code = problem.map(|problem| problem.code().as_str());
     let cause = problem.and_then(Problem::cause_chain);
-    // Shutting down is an answer, not a failure: it has no cause. What a caller did wrong is none of the service either.
+    // A shutdown is no failure of the service and has no cause. Neither is a mistake of the caller.
     if status == 500 || (status > 500 && cause.is_some()) {
         tracing::error!(
             method,

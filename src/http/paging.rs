@@ -32,8 +32,8 @@ pub(super) struct ListPage<T> {
 }
 
 impl<T: Serialize> ListPage<T> {
-    /// Makes a page of rows that were asked for with `limit + 1`, so that it is known whether more follow. It ends early where it has
-    /// reached its bytes.
+    /// Makes a page of rows that were asked for with `limit + 1`, so that it is known whether more
+    /// follow. It ends early where it has reached its bytes.
     pub(super) fn new<R>(rows: Vec<R>, limit: u32, cursor: impl Fn(&R) -> Cursor, view: impl Fn(R) -> T) -> Self {
         let (mut data, mut bytes, mut last) = (Vec::new(), 0, None);
         let mut rows = rows.into_iter();
@@ -59,7 +59,8 @@ impl<T: Serialize> ListPage<T> {
     }
 }
 
-/// A page is named after its rows. Routes name it by an alias without parameters, or the description would name it after this type as well.
+/// A page is named after its rows. Routes name it by an alias without parameters, or the
+/// description would also contain the name of this type.
 impl<T: ToSchema> PartialSchema for ListPage<T> {
     fn schema() -> RefOr<Schema> {
         let rows = ArrayBuilder::new().items(Ref::from_schema_name(T::name()));

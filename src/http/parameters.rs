@@ -182,12 +182,12 @@ impl QueryParameters {
 
 /// Parses an integer that is written with digits alone.
 pub(super) fn parse_number<T: FromStr<Err = ParseIntError>>(text: &str) -> Option<T> {
-    // Rust's own parser takes a plus as well.
+    // Rust's own parser also accepts a plus.
     let is_plain = text.bytes().all(|c| c.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// Tells whether an instant can be written with a year of four digits, as RFC 3339 wants it.
+/// Returns whether an instant can be written with a year of four digits, as RFC 3339 wants it.
 pub(super) fn has_plain_year(instant: Timestamp) -> bool {
     (0..=9999).contains(&instant.year())
 }

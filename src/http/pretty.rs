@@ -27,7 +27,7 @@ pub(super) fn take_pretty(given: &mut BTreeMap<String, String>) -> Result<(), Pr
     }
 }
 
-/// Tells whether the query asks for an indented response.
+/// Returns whether the query asks for an indented response.
 pub(super) fn wants_indented(target: &Uri) -> bool {
     target.query().is_some_and(|query| {
         query
@@ -46,7 +46,8 @@ pub(super) fn indent(response: Response) -> Response {
     Response::from_parts(parts, indented(body))
 }
 
-/// Indents a body as it is sent, a small piece at a time: indented, deep JSON takes many times its room.
+/// Indents a body as it is sent, a small piece at a time: indented, deep JSON takes many times its
+/// room.
 fn indented(body: Body) -> Body {
     let mut indenter = Indenter::default();
     let pieces = body

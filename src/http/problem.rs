@@ -45,7 +45,7 @@ pub struct FieldProblem {
     pub message: String,
 }
 
-/// A problem as it stands in a response (RFC 9457).
+/// A problem as it is sent (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(super) struct ProblemBody {
@@ -75,7 +75,7 @@ pub(super) struct ProblemBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     run_id: Option<RunId>,
-    /// How that run stands. One that is `failed` or `cancelled` never commits its session.
+    /// The status of that run. A `failed` or `cancelled` run never commits its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<RunStatus>)]
     run_status: Option<RunStatus>,
@@ -108,7 +108,7 @@ impl Problem {
         Self::new(code, format!("{place}: {message}")).with_error(pointer, message)
     }
 
-    /// Makes a problem that tells the caller nothing but that the service failed.
+    /// Makes a problem that reveals only that the service failed.
     pub(super) fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(
             ProblemCode::InternalError,
@@ -134,7 +134,7 @@ impl Problem {
         self
     }
 
-    /// Says how that run stands.
+    /// Adds the status of that run.
     #[must_use]
     pub(super) fn with_run_status(mut self, run_status: RunStatus) -> Self {
         self.0.run_status = Some(run_status);
@@ -148,7 +148,7 @@ impl Problem {
         self
     }
 
-    /// Tells the caller when trying again may help.
+    /// Adds when a retry may help.
     #[must_use]
     pub(super) fn with_retry_after(mut self, retry_after: Duration) -> Self {
         self.0.retry_after = Some(retry_after);
@@ -201,7 +201,8 @@ fn shortened(mut text: String) -> String {
 }
 
 impl IntoResponse for Problem {
-    /// Makes a response without a body: the outermost layer writes it, since it alone knows the request id and the path.
+    /// Makes a response without a body: the outermost layer writes it, since it alone knows the
+    /// request id and the path.
     fn into_response(self) -> Response {
         let mut response = self.0.code.status().into_response();
         let headers = response.headers_mut();
@@ -236,7 +237,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Returns the error and its causes, joined, without those whose words stand at the end already: some errors print their cause.
+/// Joins the error and its causes. Causes that an error has printed itself are left out.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut chain = error.to_string();
     let mut next = error.source();

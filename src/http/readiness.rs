@@ -8,33 +8,33 @@ use tokio::time::Instant;
 
 use crate::store::{Store, StoreError};
 
-/// How long a look counts.
+/// How long a check counts.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The last look at the store.
+/// The last check of the store.
 #[derive(Debug, Default)]
 pub(super) struct Readiness(
-    /// Locked during a look, so that whoever asks meanwhile waits for it.
-    Mutex<Option<Look>>,
+    /// Locked during a check, so that concurrent callers share it.
+    Mutex<Option<Check>>,
 );
 
 #[derive(Debug)]
-struct Look {
+struct Check {
     ended: Instant,
     found: Result<(), Arc<StoreError>>,
 }
 
 impl Readiness {
-    /// Looks at the store unless somebody has a moment ago.
+    /// Checks the store, or returns the result of a recent check.
     pub(super) async fn check(&self, store: &dyn Store) -> Result<(), StoreError> {
         let mut last = self.0.lock().await;
-        let is_fresh = last.as_ref().is_some_and(|look| look.ended.elapsed() < INTERVAL);
+        let is_fresh = last.as_ref().is_some_and(|check| check.ended.elapsed() < INTERVAL);
         if !is_fresh {
             let found = store.health_check().await.map_err(Arc::new);
             let ended = Instant::now();
-            *last = Some(Look { ended, found });
+            *last = Some(Check { ended, found });
         }
-        let found = last.as_ref().map_or(Ok(()), |look| look.found.clone());
+        let found = last.as_ref().map_or(Ok(()), |check| check.found.clone());
         found.map_err(|error| StoreError::shared(&error))
     }
 }

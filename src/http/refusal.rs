@@ -92,7 +92,8 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// Makes the problem of a session that a run has reserved and not committed; one that has ended without a session never will.
+/// Makes the problem of a session that a run has reserved and not committed; one that has ended
+/// without a session never will.
 fn session_not_committed(session_id: SessionId, run_id: RunId, run_status: RunStatus) -> Problem {
     let detail = if run_status.is_terminal() && !run_status.has_session() {
         let status = run_status.as_str();
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_help_later_says_when() {
+    fn temporary_errors_have_retry_after() {
         let run_id = RunId::from_uuid(uuid::Uuid::from_u128(7));
         let queue_full = Refusal::QueueFull {
             limit: 3,

@@ -17,7 +17,7 @@ use utoipa_axum::{PathItemExt as _, routes};
 use super::auth::require_scope;
 use super::described::complete;
 use super::docs::{self, ApiDescription};
-use super::guards::{answer_panic, check_head, limit_time, method_not_allowed, no_api_here, route_not_found};
+use super::guards::{api_not_served, check_head, limit_time, method_not_allowed, respond_to_panic, route_not_found};
 use super::in_flight::{InFlight, count_bytes};
 use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
@@ -54,9 +54,9 @@ pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
     guarded(routes.merge(documentation()), api)
 }
 
-/// Makes the interface of a process that answers probes only.
+/// Makes the router of a process that answers probes only.
 pub fn probe_interface(state: HttpState, limits: &HttpLimits) -> Interface {
-    guarded(open().route("/{*path}", any(no_api_here)), api(state, limits))
+    guarded(open().route("/{*path}", any(api_not_served)), api(state, limits))
 }
 
 fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
@@ -72,20 +72,22 @@ fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
     })
 }
 
-/// Puts around routes what every request passes. Each layer copies all below it for each request, so there are few.
+/// Puts around routes what every request passes. Each layer copies all below it for each request,
+/// so there are few.
 fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
     let router = routes
         .fallback(route_not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer((
             from_fn_with_state(Arc::clone(&api), pass),
-            CatchPanicLayer::custom(answer_panic),
+            CatchPanicLayer::custom(respond_to_panic),
         ))
         .with_state(Arc::clone(&api));
     Interface { router, api }
 }
 
-/// Passes a request on to its route: it is observed, its head is checked, and its response is indented where that is wanted.
+/// Passes a request on to its route: it is observed, its head is checked, and its response is
+/// indented where that is wanted.
 async fn pass(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
     let is_indented = wants_indented(request.uri());
     let answer = async |request: Request| match check_head(&api.limits, &request) {
@@ -104,7 +106,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     description
 }
 
-/// Makes the routes of each part, and all of them with their description. That is large and seldom read, so serving does not make it.
+/// Makes the routes of each part, and all of them with their description. That is large and seldom
+/// read, so serving does not make it.
 macro_rules! parts {
     ($($(#[$words:meta])* $part:ident: $($module:ident::$handler:ident),+;)+) => {
         $($(#[$words])*
@@ -122,7 +125,7 @@ macro_rules! parts {
     };
 }
 
-/// Answers requests of some methods.
+/// Routes requests of some methods to a handler.
 fn answered<T: 'static>(methods: &[HttpMethod], handler: &impl Handler<T, Arc<Api>>) -> MethodRouter<Arc<Api>> {
     methods.iter().fold(MethodRouter::new(), |router, method| {
         router.on(method.to_method_filter(), handler.clone())

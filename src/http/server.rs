@@ -23,17 +23,18 @@ use tower::Service as _;
 use super::Api;
 use super::connection::{Connection, Patience};
 use super::exchange::{Exchange, ExchangeBody};
-use super::observe::answer_unread;
+use super::observe::respond_unread;
 use super::router::Interface;
 use super::unread::{response_bytes, unread_problem};
 
 /// How long to wait when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// The connection bears more than a request may have, so that it mostly is a layer that refuses a request, which knows its path.
+/// The connection bears more than a request may have, so that it mostly is a layer that refuses a
+/// request, which knows its path.
 const HEAD_SLACK: usize = 16 * 1024;
 /// See `HEAD_SLACK`.
 const MAX_HEADERS: usize = 256;
-/// The connections beyond the limit. Only probes are answered there, each connection once.
+/// The connections beyond the limit. They answer one probe each, and nothing else.
 const RESERVE: usize = 32;
 /// How long the headers of a request may take on a connection of the reserve.
 const RESERVE_HEADER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -42,9 +43,11 @@ const RESERVE_HEADER_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OfReserve;
 
-/// Serves requests until `shutdown`, then waits for the open ones. Closes their connections when it is dropped.
+/// Serves requests until `shutdown`, then waits for the open ones. Closes their connections when it
+/// is dropped.
 ///
-/// Connections beyond the limit are of the reserve, and those beyond that wait in the listener's queue. HTTP/1.1 only.
+/// Connections beyond the limit are of the reserve, and those beyond that wait in the listener's
+/// queue. HTTP/1.1 only.
 pub async fn serve(listener: TcpListener, interface: Interface, shutdown: CancellationToken) {
     let connections = TaskTracker::new();
     let cut = CancellationToken::new();
@@ -100,7 +103,7 @@ impl Server {
     }
 
     fn serve_connection(&self, stream: TcpStream, slot: Slot) -> impl Future<Output = ()> + Send + use<> {
-        // Tokens must leave at once; failing to say so costs latency and nothing else.
+        // Tokens must leave at once. Without this option there is only more latency.
         let _ = stream.set_nodelay(true);
         let api = Arc::clone(&self.interface.api);
         let exchange = Exchange::default();
@@ -134,7 +137,7 @@ impl Server {
                     let Some(problem) = problem.filter(|_| exchange.is_idle()) else {
                         return;
                     };
-                    let response = answer_unread(problem, &*api.service.ids);
+                    let response = respond_unread(problem, &*api.service.ids);
                     exchange.begin();
                     let bytes = response_bytes(response, api.service.clock.now()).await;
                     // A peer that is gone reads nothing.

@@ -17,7 +17,8 @@ const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 /// When a reader too many may try again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Answers a request of the tenant, or refuses it beyond the tenant's rate; each response says what is left of it.
+/// Handles a request of the tenant, or refuses it beyond the tenant's rate. Each response has the
+/// rest of the quota in its headers.
 pub(super) async fn limit_rate(api: &Api, tenant: &TenantId, answer: impl Future<Output = Response>) -> Response {
     let standing = api.service.runs.take_request(tenant).await;
     let refusal = standing.as_ref().and_then(too_often);
@@ -44,7 +45,7 @@ fn too_often(standing: &RateStanding) -> Option<Problem> {
     Some(Problem::new(ProblemCode::RateLimited, words).with_retry_after(wait))
 }
 
-/// The burst is the quota, and the window the time in which it comes back.
+/// Writes the policy: the burst as the quota, and its refill time as the window.
 fn policy(standing: &RateStanding) -> String {
     let burst = standing.rate.burst.get();
     format!("\"requests\";q={burst};w={}", seconds(standing, burst))
@@ -64,7 +65,8 @@ fn seconds(standing: &RateStanding, requests: u32) -> u32 {
 }
 
 impl Api {
-    /// Counts one more reader of the tenant: someone who follows a run or waits for one, for as long as the share is there.
+    /// Counts one more reader of the tenant: someone who follows a run or waits for one, for as
+    /// long as the share is there.
     pub(super) fn take_reader(&self, tenant: &TenantId) -> Result<TenantShare, Problem> {
         let limit = self.service.limits.of(tenant).readers;
         self.readers.take(tenant, limit).ok_or_else(|| {

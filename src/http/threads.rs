@@ -18,7 +18,7 @@ use super::json_body::JsonBody;
 use super::paging::{Cursor, ListPage, take_cursor, take_limit};
 use super::parameters::{PathParameters, QueryParameters, parse_id};
 use super::problem::Problem;
-use super::sessions::{MessageList, MessagePlace, absent_session};
+use super::sessions::{MessageList, MessageRange, absent_session};
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::record::{ParseThreadNameError, ThreadName, ThreadRecord};
@@ -54,14 +54,15 @@ pub(super) struct ThreadMessageList {
     messages: MessageList,
 }
 
-/// Where a thread shall point.
+/// The new session of a thread.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PutThread {
     /// The session.
     #[schema(format = Uuid)]
     session_id: String,
-    /// Where it must point now; null for a thread that points to no session yet. Absent, it may point anywhere.
+    /// Where it must point now; null for a thread that points to no session yet. Absent, it may
+    /// point anywhere.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = Uuid)]
     expected_session_id: Expected,
@@ -132,7 +133,8 @@ pub(super) async fn get_thread(
 
 /// Lists the messages of the session that a thread points to, oldest first.
 ///
-/// `session_id` tells when the thread has moved between two pages: messages that both sessions have keep their index.
+/// `session_id` changes when the thread has moved between two pages. Shared messages keep their
+/// index.
 #[utoipa::path(get, path = "/v1/threads/{name}/messages", tag = "threads", params(
     ("name" = String, Path),
     ("from" = Option<u32>, Query, description = "The index of the first message, from 0; not together with `cursor`"),
@@ -147,7 +149,7 @@ pub(super) async fn list_thread_messages(
     path: PathParameters,
     mut query: QueryParameters,
 ) -> Result<Response, Problem> {
-    let place = MessagePlace::take(&mut query)?;
+    let place = MessageRange::take(&mut query)?;
     query.finish()?;
     let name = known_name(&path)?;
     let thread = api.service.store.thread_lookup(&tenant, &name).await?;
@@ -165,7 +167,8 @@ pub(super) async fn list_thread_messages(
 
 /// Points a thread to a session; one that does not exist is made.
 ///
-/// It is moved only where it is as `expected_session_id` says, or, with `If-None-Match: *`, where it does not exist.
+/// It is moved only if it points to `expected_session_id`, or, with `If-None-Match: *`, where it
+/// does not exist.
 #[utoipa::path(put, path = "/v1/threads/{name}", tag = "threads", params(
     ("name" = ThreadName, Path, description = "1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, but neither `.` nor `..`"),
     ("If-None-Match" = Option<String>, Header, pattern = "^\\*$", description = "`*`: the thread must not exist"),
@@ -212,7 +215,7 @@ pub(super) async fn delete_thread(
 }
 
 impl PutThread {
-    /// Checks the values; returns where the thread shall point and what it must be.
+    /// Checks the values; returns the new session and the expected one.
     fn into_parts(self, headers: &HeaderMap) -> Result<(SessionId, ThreadExpectation), Problem> {
         let name = "if-none-match";
         let is_new = match headers::single(headers, name)? {
@@ -250,7 +253,7 @@ impl From<ThreadRecord> for ThreadView {
     }
 }
 
-/// Parses a thread's name; `place` is the parameter's name or the JSON pointer to it.
+/// Parses a thread's name; `place` is the parameter's name or its JSON pointer.
 pub(super) fn parse_name(place: &str, text: &str) -> Result<ThreadName, Problem> {
     text.parse()
         .map_err(|error: ParseThreadNameError| Problem::of_field(ProblemCode::InvalidField, place, error.to_string()))

@@ -14,7 +14,8 @@ use crate::clock::Timestamp;
 /// How dates are written in headers (RFC 9110).
 const DATE: &str = "%a, %d %b %Y %H:%M:%S GMT";
 
-/// Returns what is wrong with a request; none where the connection failed in another way. `head` is what of it was read.
+/// Returns what is wrong with a request; none where the connection failed in another way. `head` is
+/// what of it was read.
 pub(super) fn unread_problem(error: &hyper::Error, head: &[u8], limits: &HttpLimits) -> Option<Problem> {
     if error.is_parse_too_large() {
         let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -32,7 +33,7 @@ pub(super) fn unread_problem(error: &hyper::Error, head: &[u8], limits: &HttpLim
     let words = if error.is_parse_version_h2() {
         "the service speaks HTTP/1.1, and the request is HTTP/2".to_owned()
     } else if error.is_parse() {
-        // The only thing that people get wrong by hand, since URLs in examples often have such characters.
+        // The most frequent mistake, since example URLs often have these characters.
         let advice = "; in the address, characters such as `\"`, `<`, `{` and spaces must be percent-encoded";
         let advice = if error.to_string().contains("URI") { advice } else { "" };
         format!("the request can't be read: {error}{advice}")

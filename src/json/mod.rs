@@ -25,7 +25,7 @@ pub use self::unread::{Unread, read_open, write_open};
 pub use self::weight::{ENTRY_BYTES, object_weight, value_weight, weigh_object, weigh_value};
 pub use self::words::plain_words;
 
-/// A JSON object; keys are kept in sorted order.
+/// A JSON object; keys are sorted.
 pub type Object = serde_json::Map<String, Value>;
 
 /// Reads a field that may be absent; unlike serde's own reading of an option, `null` is a value.
@@ -35,14 +35,15 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
 
 /// The text of a JSON value exactly as it came, so that it can be sent back byte for byte.
 ///
-/// Serialises as a JSON string that holds the text: a nested value would lose spacing, key order and long numbers.
+/// Serialises as a JSON string that holds the text: a nested value would lose spacing, key order
+/// and long numbers.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String)]
 pub struct RawJson(Arc<str>);
 
 impl RawJson {
-    /// Keeps the text of a value.
+    /// Stores the text of a value.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
@@ -78,7 +79,8 @@ pub fn json_length<T: Serialize + ?Sized>(value: &T) -> usize {
     count.0
 }
 
-/// Counts the bytes of a text as a string of JSON, without its quotes. Cheaper than [`json_length`], which writes it.
+/// Counts the bytes of a text as a string of JSON, without its quotes. Cheaper than
+/// [`json_length`], which writes it.
 pub fn escaped_length(text: &str) -> usize {
     // So few that the sum of any of them fits in a byte: that is counted many bytes at a time.
     const PIECE: usize = 48;
@@ -116,7 +118,8 @@ impl io::Write for Count {
     }
 }
 
-/// Tells whether a key or a string of the object has a NUL character, which PostgreSQL's text can't hold.
+/// Returns whether a key or a string of the object has a NUL character, which PostgreSQL's text
+/// can't hold.
 ///
 /// Objects come from parsers that bound their depth.
 pub fn contains_nul(object: &Object) -> bool {
@@ -162,8 +165,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_their_ordinary_semantics() {
-        // `arbitrary_precision` and `preserve_order` would change hashes; another crate could turn them on.
+    fn numbers_have_their_ordinary_semantics() {
+        // `arbitrary_precision` and `preserve_order` would change hashes; another crate could turn
+        // them on.
         let value: Value = serde_json::from_str("[12345678901234567890123, 1.0]").unwrap();
         assert_eq!(value.to_string(), "[1.2345678901234568e+22,1.0]");
     }

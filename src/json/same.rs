@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-/// Tells whether two values are the same; numbers are if they are equal.
+/// Returns whether two values are the same; numbers are compared by value.
 pub fn is_same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => digits(left) == digits(right),
@@ -17,7 +17,8 @@ pub fn is_same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Writes a number in one way, whether it is kept as an integer or not. No digit is lost, as it would be in a conversion.
+/// Writes a number in one way, as an integer or not. No digit is lost, as it would be in a
+/// conversion.
 fn digits(number: &Number) -> String {
     match number.as_f64() {
         // Adding nothing makes zero of minus zero.

@@ -44,7 +44,8 @@ pub fn scan_json(text: &str, max_depth: usize, max_values: usize) -> Result<(), 
         ..Walk::default()
     };
     walk.over(text)?;
-    // A decoder does not say whether a large number was written as an integer, so the text is read again, which is rare.
+    // A decoder does not report whether a large number was written as an integer, so the text is
+    // read again, which is rare.
     walk.refused = walk.has_large.then(|| first_large_integer(text)).flatten();
     if walk.refused.is_some() {
         (walk.values, walk.numbers) = (0, 0);
@@ -63,7 +64,8 @@ pub(super) fn check_keys(text: &str) -> Result<(), serde_json::Error> {
     walk.read(text)
 }
 
-/// Returns which number of a JSON text, counted from 0, is the first integer that 64 bits do not hold.
+/// Returns which number of a JSON text, counted from 0, is the first integer that 64 bits do not
+/// hold.
 fn first_large_integer(json: &str) -> Option<usize> {
     let (mut rest, mut count) = (json, 0);
     while let Some(start) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
@@ -267,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_fault_is_found_at_its_place() {
+    fn each_fault_is_found_with_its_pointer() {
         let cases = [
             (
                 r#"{"a": [1, {"b/c": "x\u0000y"}]}"#,

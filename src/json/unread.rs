@@ -22,15 +22,15 @@ use super::{Object, Value};
 
 /// The part of stored JSON that this version can't read. Nothing for all that it wrote itself.
 ///
-/// What has changed since it was read takes nothing old along: a name is restored only where the value still stands that was read
-/// in its place, and what belongs to an item of a list only while the item is the same. New fields of an object stay, unless its
-/// `type` has changed.
+/// Changes since the read win: a name is restored only if the value is still the one that was read
+/// in its place, and what belongs to an item of a list only while the item is the same. New fields
+/// of an object stay, unless its `type` has changed.
 #[derive(Clone, Default, PartialEq)]
 pub struct Unread(Option<Arc<Patch>>);
 
 #[derive(Clone, PartialEq)]
 enum Patch {
-    /// A value of an unknown form, and what was read in its place.
+    /// A value of an unknown form, and the value that was read instead.
     Value { read: Value, stored: Value },
     /// Fields that are unknown, and those that are not read whole.
     Object {
@@ -49,7 +49,7 @@ struct Item {
     patch: Patch,
 }
 
-/// The field that says which of several things an object is.
+/// The field with the kind of an object.
 const TYPE: &str = "type";
 
 /// Reads a value, and what it can't hold.
@@ -67,12 +67,13 @@ pub fn write_open<T: Serialize>(value: &T, unread: &Unread) -> Result<Value, ser
 }
 
 impl Unread {
-    /// Returns what the stored JSON has and the value that was read of it has not, as it would be written now.
+    /// Returns what the stored JSON has and the value that was read of it has not, as it would be
+    /// written now.
     pub fn between(read: &Value, stored: &Value) -> Self {
         Self(patch(read, stored).map(Arc::new))
     }
 
-    /// Tells whether all was read.
+    /// Returns whether everything was read.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -272,7 +273,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a reader makes of stored JSON: written again unchanged, all is there.
+        /// For every reader of stored JSON: written again unchanged, it is complete.
         #[test]
         fn nothing_stored_is_lost(read in values(), stored in values()) {
             let mut written = read.clone();

@@ -1,7 +1,7 @@
 //! Rewords a decoder's error messages in terms of JSON. Knows the forms of the messages, never the
 //! values in them.
 
-/// What stands before the words that say what was expected.
+/// The separator before the expected kind.
 const EXPECTED: &str = ", expected ";
 /// What a decoder calls the kinds of values that have values inside, and what JSON calls them.
 const FOUND: &[(&str, &str)] = &[
@@ -9,7 +9,7 @@ const FOUND: &[(&str, &str)] = &[
     ("invalid type: map", "invalid type: object"),
 ];
 
-/// What a parser of times says, none of which tells how to write one.
+/// The messages of the parser of times, none of which shows the format.
 const NO_TIMES: &[&str] = &[
     "input is out of range",
     "input is not enough for unique date and time",
@@ -23,7 +23,7 @@ const NO_TIMES: &[&str] = &[
 pub fn plain_words(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once(EXPECTED) else {
         return match message {
-            // Said of anything in the place of a name.
+            // The message for any value instead of a name.
             "expected value" => "invalid type, expected one of the known names".to_owned(),
             _ if NO_TIMES.contains(&message) => "not a time such as 2026-01-31T12:00:00Z (RFC 3339)".to_owned(),
             _ => message.to_owned(),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_told_how_to_write_one() {
+    fn an_invalid_time_gets_an_example() {
         for text in [
             "",
             "tomorrow",

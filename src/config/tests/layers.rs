@@ -132,7 +132,7 @@ fn models_are_asked_patiently_by_default() {
 }
 
 #[test]
-fn webhooks_reach_nobody_inside_by_default() {
+fn webhooks_reach_no_private_address_by_default() {
     let webhooks = load(&Sources::default()).unwrap().config.webhooks;
     assert!(!webhooks.allow_private_addresses && !webhooks.allow_http && webhooks.secrets.is_empty());
     assert_eq!(webhooks.connect_timeout, Duration::from_secs(5));
@@ -254,7 +254,7 @@ fn openai_base_url_replaces_only_the_default_address() {
 }
 
 #[test]
-fn openai_base_url_that_a_file_overrides_is_told() {
+fn openai_base_url_that_a_file_overrides_is_reported() {
     let told = |file: &str, variables: &[(&str, &str)]| {
         let (_directory, path) = self::file(file);
         let loaded = load(&Sources {

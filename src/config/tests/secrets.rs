@@ -38,7 +38,7 @@ fn secrets_are_read_from_files() {
 }
 
 #[test]
-fn signing_secrets_are_read_from_where_the_configuration_says() {
+fn signing_secrets_are_read_from_their_configured_source() {
     let (_directory, path) = file("whsec_new\nwhsec_old\n");
     let text = format!(
         "[webhooks.secrets.both]\nenv = 'SIGNING'\nfile = '{}'\n[webhooks.secrets.variable]\nenv = 'SIGNING'\n\

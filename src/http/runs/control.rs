@@ -27,10 +27,11 @@ use crate::tenant::TenantId;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct SteerRun {
-    /// The sender's name for the message, 1 to 128 visible ASCII characters: the same one again is not applied twice.
+    /// The sender's name for the message, 1 to 128 visible ASCII characters: the same one again is
+    /// not applied twice.
     #[schema(pattern = "^[!-~]{1,128}$")]
     id: String,
-    /// What to say, in the forms of a run's input: one message of the user.
+    /// The message, in the forms of a run's input: one message of the user.
     #[schema(value_type = RunInput)]
     input: Box<RawValue>,
 }
@@ -47,13 +48,13 @@ pub(in crate::http) struct SteeringView {
 
 /// Ends a run with what it has.
 ///
-/// The step at work is cut, and the session is published with the status `stopped`. May be repeated. The response has no output: reading it takes
-/// the scope `sessions:read`.
+/// The step at work is cut, and the session is published with the status `stopped`. May be
+/// repeated. The response has no output: reading it takes the scope `sessions:read`.
 #[utoipa::path(post, path = "/v1/runs/{run_id}/stop", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
     ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),
 ), responses(
-    (status = 202, description = "The run is told; it is shown as it stands, without its output", body = RunSummaryView),
+    (status = 202, description = "The request is accepted; the run is shown with its current status, without its output", body = RunSummaryView),
     (status = 200, description = "The run had ended before", body = RunSummaryView),
 ))]
 pub(in crate::http) async fn stop_run(
@@ -72,7 +73,7 @@ pub(in crate::http) async fn stop_run(
     ("run_id" = uuid::Uuid, Path),
     ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),
 ), responses(
-    (status = 202, description = "The run is told; it is shown as it stands, without its output", body = RunSummaryView),
+    (status = 202, description = "The request is accepted; the run is shown with its current status, without its output", body = RunSummaryView),
     (status = 200, description = "The run had ended before", body = RunSummaryView),
 ))]
 pub(in crate::http) async fn cancel_run(

@@ -25,9 +25,10 @@ use crate::tenant::TenantId;
 
 /// Runs an agent.
 ///
-/// A run that is accepted answers 200 whatever becomes of it: a failed one has the status `failed` and an `error`. In mode `stream` the
-/// response is `text/event-stream`; the `id` of an event is its number, its `event` the name, its `data` JSON. In mode `async` the run is
-/// in the queue, and outlives the connection and the process.
+/// An accepted run is answered with 200, even if it fails: a failed one has the status `failed` and
+/// an `error`. In mode `stream` the response is `text/event-stream`; the `id` of an event is its
+/// number, its `event` the name, its `data` JSON. In mode `async` the run is in the queue, and
+/// outlives the connection and the process.
 #[utoipa::path(post, path = "/v1/runs", tag = "runs", params(
     ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request, 1 to 255 visible ASCII characters: sent again, it is answered with the same run"),
     ("Prefer" = Option<String>, Header, description = "`respond-async` (RFC 7240) makes a synchronous run asynchronous"),
@@ -73,7 +74,7 @@ pub(in crate::http) async fn create_run(
     Ok(response)
 }
 
-/// Answers with a run whose end is not waited for, and says where it is found.
+/// Responds with a run before its end, and with its location.
 async fn accepted(api: &Api, tenant: &TenantId, run: Arc<RunRecord>) -> Result<Response, Problem> {
     let location = format!("/v1/runs/{}", run.summary.run_id);
     let location = HeaderValue::from_str(&location).map_err(Problem::internal)?;
@@ -86,7 +87,7 @@ fn stream(api: &Arc<Api>, tenant: TenantId, handle: RunHandle, reader: Option<Te
     events::respond(api, tenant, events, Some(caller), reader)
 }
 
-/// A lost race for the base or the thread is the caller's wish come true, so it answers as the early refusal does: with the run that won.
+/// A lost race for the base or the thread is refused like an early conflict, with the run that won.
 async fn result(api: &Api, tenant: &TenantId, run: Arc<RunRecord>) -> Result<Response, Problem> {
     let lost = run.summary.error.as_ref().and_then(|error| {
         let races = [ProblemCode::BaseSessionConflict, ProblemCode::ThreadMoved];
@@ -95,7 +96,8 @@ async fn result(api: &Api, tenant: &TenantId, run: Arc<RunRecord>) -> Result<Res
     });
     match lost {
         Some((race, error)) => Err(Problem::new(race, error.message.clone()).with_run(error.conflicting_run_id)),
-        // It outlives this process: its caller is told where to follow it, and must not make it again.
+        // It outlives this process. The response says where to follow it, so that the caller does
+        // not repeat it.
         None if !run.summary.status.is_terminal() => accepted(api, tenant, run).await,
         None => show(api, tenant, run, (StatusCode::OK, HeaderMap::new())).await,
     }

@@ -26,12 +26,12 @@ enum OfRun {
     /// The run begins: always the first event.
     #[serde(rename = "run.started")]
     Started(RunSummaryView),
-    /// Another worker goes on with the run. What was told after the last completed step does not count.
+    /// Another worker continues the run. Events after the last completed step do not count.
     #[serde(rename = "run.resumed")]
     Resumed {
         /// How often a worker has begun the run, this time included.
         attempts: u32,
-        /// The number of completed steps that are kept.
+        /// The number of completed steps that remain.
         step_count: u64,
     },
     /// The session is published and can be read.
@@ -63,7 +63,8 @@ enum OfRun {
 #[serde(tag = "type", content = "data")]
 #[expect(dead_code, reason = "describes the form alone")]
 enum OfReader {
-    /// The last event of a reader that is dropped. It has no `id`: it is about the reader, not the run.
+    /// The last event of a reader that is dropped. It has no `id`: it is about the reader, not the
+    /// run.
     #[serde(rename = "stream.dropped")]
     Dropped {
         /// Why, in words.
@@ -77,7 +78,7 @@ impl PartialSchema for EventForm {
     fn schema() -> RefOr<Schema> {
         let numbered = forms(OfRun::schema()).into_iter().chain(forms(AgentEvent::schema()));
         let of_reader = forms(OfReader::schema()).into_iter().map(of_a_run);
-        let words = "What happened to a run, as the line `data` of a server-sent event says it.";
+        let words = "An event of a run: the JSON in the line `data` of a server-sent event.";
         let union = OneOfBuilder::new().description(Some(words));
         let members = numbered.map(of_a_run).map(with_number).chain(of_reader);
         members.fold(union, OneOfBuilder::item).into()

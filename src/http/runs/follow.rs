@@ -16,18 +16,19 @@ use crate::http::headers;
 use crate::http::parameters::{PathParameters, QueryParameters, parse_number};
 use crate::http::problem::Problem;
 
-/// The header by which a reader of events says which one it has read last.
+/// The header with the number of the last event that a reader has.
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Streams the events of a run, at work or ended, on any replica.
 ///
-/// The `id` of an event is its number, its `event` the name, its `data` JSON. After the terminal event the stream ends. A reader that
-/// is dropped reads a last event `stream.dropped`, which has no `id`. One that comes back with the last event by `Last-Event-ID` is
-/// answered 204, after which a browser does not come again.
+/// The `id` of an event is its number, its `event` the name, its `data` JSON. After the terminal
+/// event the stream ends. A reader that is dropped reads a last event `stream.dropped`, which has
+/// no `id`. One that comes back with the last event by `Last-Event-ID` is answered 204, after which
+/// a browser does not come again.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/events", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
     ("after" = Option<i64>, Query, minimum = 0, description = "The number of the last event that the reader has; by default 0, so that the first event comes first"),
-    ("Last-Event-ID" = Option<i64>, Header, minimum = 0, description = "The same, as readers of server-sent events say it; it wins over `after`"),
+    ("Last-Event-ID" = Option<i64>, Header, minimum = 0, description = "The same, as readers of server-sent events send it; it wins over `after`"),
 ), responses(
     (status = 200, description = "The events, each of which has an `Event` in its line `data`", content((EventForm = "text/event-stream"))),
     (status = 204, description = "The run has ended, and `Last-Event-ID` names its last event or a later one"),

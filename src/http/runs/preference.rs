@@ -9,7 +9,7 @@ use axum::response::Response;
 
 use crate::record::RunMode;
 
-/// Asks for an answer before the work is done.
+/// Asks for a response before the work is done.
 const RESPOND_ASYNC: &str = "respond-async";
 
 /// What a caller would rather have.
@@ -30,13 +30,13 @@ impl Preference {
     fn of(headers: &HeaderMap) -> Self {
         let given = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
         let mut preferences = given.flat_map(split_list);
-        // Parameters of a preference stand after a semicolon.
+        // Parameters of a preference follow a semicolon.
         let named = |preference: &str| preference.split(';').next().unwrap_or_default().trim().to_owned();
         let is_async = preferences.any(|preference| named(preference).eq_ignore_ascii_case(RESPOND_ASYNC));
         Self { is_async }
     }
 
-    /// Chooses the mode of a run. A stream is answered at once already.
+    /// Chooses the mode of a run. A stream begins at once anyway.
     pub(super) fn mode(self, asked: RunMode) -> RunMode {
         match asked {
             RunMode::Sync if self.is_async => RunMode::Async,
@@ -44,7 +44,7 @@ impl Preference {
         }
     }
 
-    /// Says on an answer that the preference was followed.
+    /// Marks a response of a request whose preference was applied.
     pub(super) fn mark(self, response: &mut Response, mode: RunMode) {
         if self.is_async && mode == RunMode::Async {
             let applied = HeaderName::from_static("preference-applied");

@@ -91,7 +91,8 @@ pub(in crate::http) async fn list_runs(
     )))
 }
 
-/// Shows a run, also while it works. With `wait` it is shown as soon as its status changes, if that happens in time.
+/// Shows a run, also while it works. With `wait` it is shown as soon as its status changes, if that
+/// happens in time.
 #[utoipa::path(get, path = "/v1/runs/{run_id}", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
     ("wait" = Option<String>, Query, pattern = "^((60|[1-5]?[0-9])s?|1m|[1-5]?[0-9]{1,4}ms)$", description = "How long to wait for a change of the status: seconds, or a duration such as `1m`; up to 60 seconds, by default 0"),
@@ -118,7 +119,7 @@ async fn read(api: &Api, tenant: &TenantId, run_id: RunId, wait: Duration) -> Re
     found(api, tenant, run_id, run).await
 }
 
-/// Answers with a run, which may be large. It is never refused, only delayed, and not even that where it is small.
+/// Responds with a run, which may be large. A large one may be delayed; none is refused.
 pub(super) async fn show(
     api: &Api,
     tenant: &TenantId,
@@ -131,7 +132,7 @@ pub(super) async fn show(
     let (run, room) = if let Some(room) = api.in_flight.try_take(tenant, bytes) {
         (run, room)
     } else {
-        // Whoever waits for room holds nothing else.
+        // A request that waits for room holds nothing else.
         let run_id = run.summary.run_id;
         drop(run);
         let room = api.in_flight.take(tenant, bytes).await;
@@ -142,7 +143,8 @@ pub(super) async fn show(
     respond_with(room, head, view).await
 }
 
-/// Returns about the bytes that answering with a run takes: its words, which stand there twice, and their text. Nothing for a small one.
+/// Estimates the bytes of a response with a run: its texts twice, and their JSON. Zero for a small
+/// one.
 fn cost(run: &RunRecord) -> usize {
     let output: usize = run.output.iter().map(|message| message_json_weight(message)).sum();
     let bytes = 2 * output + json_length(&run.value);
@@ -191,7 +193,7 @@ fn take_wait(query: &mut QueryParameters) -> Result<Duration, Problem> {
         .ok_or_else(|| invalid("wait", "not a time from 0 to 60 seconds, such as 30 or 30s"))
 }
 
-/// Returns what was found of a run, or tells that its id leads nowhere.
+/// Returns the run, or the problem of an unknown id.
 pub(super) async fn found<T>(api: &Api, tenant: &TenantId, run_id: RunId, value: Option<T>) -> Result<T, Problem> {
     match value {
         Some(value) => Ok(value),

@@ -40,7 +40,8 @@ pub(in crate::http) struct CreateRun {
     #[serde(default)]
     #[schema(format = Uuid)]
     base_session_id: Option<String>,
-    /// The agent; by default that of the base session, or of the run ahead on the thread, or else the configured one.
+    /// The agent; by default that of the base session, or of the run ahead on the thread, or else
+    /// the configured one.
     #[serde(default)]
     #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
     agent: Option<String>,
@@ -57,29 +58,31 @@ pub(in crate::http) struct CreateRun {
     #[serde(default)]
     #[schema(minimum = -100, maximum = 100)]
     priority: Option<i64>,
-    /// The thread to continue and to move, in place of a base session. One that does not exist is made.
+    /// The thread to continue and to move, in place of a base session. One that does not exist is
+    /// made.
     #[serde(default)]
     thread: Option<ThreadName>,
     /// What to do when the thread has another active run; by default the run is refused.
     #[serde(default)]
     if_busy: Option<IfBusy>,
-    /// Who hears how the run ends; by default the agent's.
+    /// The webhook for the end of the run; by default that of the agent.
     #[serde(default)]
     webhook: Option<RunWebhook>,
     /// The model to use instead of the session's or the agent's.
     #[serde(default)]
     model: Option<ModelRef>,
-    /// How the model shall answer, for this session and those that continue it. A parameter that is absent is the agent's; null makes
-    /// all of them the agent's again. There are no `extra` fields.
+    /// Model parameters, for this session and those that continue it. A parameter that is absent is
+    /// the agent's; null makes all of them the agent's again. There are no `extra` fields.
     #[serde(default, skip_serializing_if = "Setting::is_kept")]
     #[schema(value_type = Option<ModelParameters>)]
     parameters: Setting<ModelParameters>,
-    /// Instructions above the conversation instead of the agent's, for this session and those that continue it: a template as the
-    /// agent's is. Null makes them the agent's again.
+    /// Instructions above the conversation instead of the agent's, for this session and those that
+    /// continue it: a template as the agent's is. Null makes them the agent's again.
     #[serde(default, skip_serializing_if = "Setting::is_kept")]
     #[schema(value_type = Option<String>)]
     system_prompt: Setting<String>,
-    /// Those of the agent's tools that the model may call, for this session and those that continue it. Null allows all of them again.
+    /// Those of the agent's tools that the model may call, for this session and those that continue
+    /// it. Null allows all of them again.
     #[serde(default, skip_serializing_if = "Setting::is_kept")]
     #[schema(value_type = Option<Vec<String>>)]
     tools: Setting<Vec<String>>,
@@ -92,14 +95,15 @@ pub(in crate::http) struct CreateRun {
     /// Variables to set in the environment: at most 1024 and 256 KiB; null removes one.
     #[serde(default)]
     variables: Option<BTreeMap<String, Value>>,
-    /// The shape of the final answer, for this session and those that continue it.
+    /// The format of the final completion, for this session and those that continue it.
     #[serde(default)]
     response_format: Option<ResponseFormat>,
     /// What to do when another run continues the same base.
     #[serde(default)]
     conflict: Option<ConflictPolicy>,
-    /// What to do when the connection is lost; by default the run goes on where it has an idempotency key, a stream on a thread is
-    /// stopped and publishes what there is, and any other run is cancelled.
+    /// What to do when the connection is lost; by default the run continues where it has an
+    /// idempotency key, a stream on a thread is stopped and publishes what there is, and any other
+    /// run is cancelled.
     #[serde(default)]
     on_disconnect: Option<OnDisconnect>,
     /// Which events the run emits beside its own.
@@ -171,7 +175,7 @@ impl CreateRun {
         if self.thread.is_some() && self.base_session_id.is_some() {
             return Err(invalid(
                 "/thread",
-                "the thread says where the run begins: leave `base_session_id` out",
+                "the thread determines the base session: leave `base_session_id` out",
             ));
         }
         if self.thread.is_none() && self.if_busy.is_some() {
@@ -190,8 +194,8 @@ impl CreateRun {
     }
 }
 
-/// A caller that can send its request again comes back for the run. One who reads along on a thread has said something and read a part
-/// of the answer: the conversation keeps both.
+/// A caller with an idempotency key can come back for the run. A reader of a stream on a thread has
+/// read a part of the completion, and the conversation retains it.
 fn default_on_disconnect(mode: RunMode, thread: Option<&ThreadName>, key: Option<&RequestKey>) -> OnDisconnect {
     match (key, mode, thread) {
         (Some(_), ..) => OnDisconnect::Continue,
@@ -201,17 +205,17 @@ fn default_on_disconnect(mode: RunMode, thread: Option<&ThreadName>, key: Option
 }
 
 /// Checks the size of key-value pairs.
-pub(in crate::http) fn check_metadata(metadata: &Object, place: &str) -> Result<(), Problem> {
-    session::check_metadata(metadata).map_err(|words| invalid(place, words))
+pub(in crate::http) fn check_metadata(metadata: &Object, pointer: &str) -> Result<(), Problem> {
+    session::check_metadata(metadata).map_err(|words| invalid(pointer, words))
 }
 
 /// Checks the size of variables.
-pub(in crate::http) fn check_variables(variables: &BTreeMap<String, Value>, place: &str) -> Result<(), Problem> {
-    session::check_variables(variables).map_err(|words| invalid(place, words))
+pub(in crate::http) fn check_variables(variables: &BTreeMap<String, Value>, pointer: &str) -> Result<(), Problem> {
+    session::check_variables(variables).map_err(|words| invalid(pointer, words))
 }
 
 /// Checks that each limit allows something and is no absurd number.
-pub(in crate::http) fn check_budget(budget: &ExecutionBudget, place: &str) -> Result<(), Problem> {
+pub(in crate::http) fn check_budget(budget: &ExecutionBudget, pointer: &str) -> Result<(), Problem> {
     let faults = [
         budget
             .max_steps
@@ -227,17 +231,17 @@ pub(in crate::http) fn check_budget(budget: &ExecutionBudget, place: &str) -> Re
             .map(|_| ("max_seconds", format!("not above 0 and up to {MAX_SECONDS}"))),
     ];
     match faults.into_iter().flatten().next() {
-        Some((field, words)) => Err(invalid(&format!("{place}/{field}"), words)),
-        None => check_year(budget.deadline, &format!("{place}/deadline")),
+        Some((field, words)) => Err(invalid(&format!("{pointer}/{field}"), words)),
+        None => check_year(budget.deadline, &format!("{pointer}/deadline")),
     }
 }
 
 /// Checks that an instant can be written as RFC 3339 wants it.
-pub(in crate::http) fn check_year(instant: Option<Timestamp>, place: &str) -> Result<(), Problem> {
+pub(in crate::http) fn check_year(instant: Option<Timestamp>, pointer: &str) -> Result<(), Problem> {
     if instant.is_none_or(has_plain_year) {
         Ok(())
     } else {
-        Err(invalid(place, YEAR_RULE))
+        Err(invalid(pointer, YEAR_RULE))
     }
 }
 

@@ -35,7 +35,8 @@ pub struct SessionDiff {
     /// The differences.
     #[serde(flatten)]
     diff: BundleDiff,
-    /// Whether these are all differences. A list that is too long ends with the item that reaches 1 MiB.
+    /// Whether these are all differences. A list that is too long ends with the item that reaches 1
+    /// MiB.
     complete: bool,
 }
 
@@ -44,7 +45,7 @@ pub struct SessionDiff {
 pub(in crate::http) struct Verification {
     /// The session.
     session_id: SessionId,
-    /// Whether everything is as its hash says.
+    /// Whether all parts match their hashes.
     valid: bool,
     /// What was checked and found.
     #[serde(flatten)]
@@ -63,7 +64,8 @@ impl SessionDiff {
     }
 }
 
-/// Compares two sessions: messages, context and environment. Each list ends with the item that reaches 1 MiB.
+/// Compares two sessions: messages, context and environment. Each list ends with the item that
+/// reaches 1 MiB.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/diff/{other}", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
     ("other" = uuid::Uuid, Path),
@@ -168,7 +170,8 @@ impl Pair<'_> {
         }
     }
 
-    /// Reads a page of each. The room for both and for so many bytes more is taken at once: whoever waits for room holds none.
+    /// Reads a page of each. The room for both pages and the extra bytes is acquired at once, so
+    /// that a waiting request holds none.
     async fn pages(&self, from: u64, more: usize) -> Result<([Page; 2], Share), Problem> {
         let [mut left, mut right] = self.sessions.map(|id| PageReader::new(self.api, self.tenant, id));
         let left_plan = self.found(0, left.plan(from, u32::MAX).await?).await?;
@@ -201,7 +204,7 @@ fn shared_messages([left, right]: &[Page; 2]) -> u64 {
     pairs.take_while(|(left, right)| left == right).count() as u64
 }
 
-/// Leaves the changes up to the one with which they reach the bytes of a page. Tells whether there were more.
+/// Truncates the changes to the bytes of a page. Returns whether there were more.
 fn cut(changes: &mut Vec<ValueChange>) -> bool {
     let all = changes.len();
     let fitting = count_reaching(PAGE_BYTES, changes.iter().map(json_length));

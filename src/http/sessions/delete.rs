@@ -13,10 +13,11 @@ use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::run::Removal;
 
-/// Removes a session with its subagents' sessions, its run and, if wanted, all sessions that continue it.
+/// Removes a session with its subagents' sessions, its run and, if wanted, all sessions that
+/// continue it.
 #[utoipa::path(delete, path = "/v1/sessions/{session_id}", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
-    ("descendants" = Option<bool>, Query, description = "Removes all sessions that continue it as well"),
+    ("descendants" = Option<bool>, Query, description = "Also removes all sessions that continue it"),
 ), responses(
     (status = 204, description = "It is gone"),
 ))]

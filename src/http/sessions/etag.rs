@@ -4,7 +4,8 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::session::Hash;
 
-/// Tells whether the caller has what the tag names (RFC 9110, `If-None-Match`, compared weakly).
+/// Returns whether the caller has the version that the tag names (RFC 9110, `If-None-Match`,
+/// compared weakly).
 pub(super) fn caller_has(headers: &HeaderMap, root_hash: Hash) -> bool {
     let tag = format!("\"{root_hash}\"");
     let given = headers
@@ -15,7 +16,8 @@ pub(super) fn caller_has(headers: &HeaderMap, root_hash: Hash) -> bool {
     tags.any(|given| given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag)
 }
 
-/// Returns the headers of a session: kept by the caller alone, and asked for again, since keys can be revoked.
+/// Returns the cache headers of a session: private, and revalidated each time, since keys can be
+/// revoked.
 pub(super) fn headers(root_hash: Hash) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{root_hash}\"")) {

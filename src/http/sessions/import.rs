@@ -65,8 +65,9 @@ pub(in crate::http) async fn import_session(
     Ok(response)
 }
 
-/// Answers with the session, which may be large. It is stored by now: an error response would make the caller import it again. While there
-/// is no room the answer is delayed, and where the session can't be read it is shown without its states.
+/// Responds with the session, which may be large. It is stored by now, and an error would make the
+/// caller import it again. While there is no room the response is delayed. If the session can't be
+/// read, it is shown without its states.
 async fn show(
     api: &Arc<Api>,
     tenant: &TenantId,

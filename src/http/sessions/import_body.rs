@@ -39,7 +39,8 @@ const CONTEXT_KEYS: [&str; 10] = [
     "updated_at",
 ];
 
-/// The most executions an imported agent can have had: what every JSON reader takes for the same number.
+/// The most executions an imported agent can have had: what every JSON reader takes for the same
+/// number.
 const MAX_EXECUTION_COUNT: u64 = 1 << 53;
 
 /// A session to make.
@@ -50,10 +51,12 @@ pub(in crate::http) struct ImportSession {
     #[serde(default)]
     #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
     agent: Option<String>,
-    /// Variables and resources. Unknown keys are kept, unless they look like a misspelt one.
+    /// Variables and resources. Unknown keys are stored, unless they are a misspelling of a known
+    /// one.
     #[serde(default)]
     environment_state: Option<EnvironmentState>,
-    /// The agent's session data; every field may be left out. Unknown keys are kept, unless they look like a misspelt one.
+    /// The agent's session data; every field may be left out. Unknown keys are stored, unless they
+    /// are a misspelling of a known one.
     #[serde(default)]
     #[schema(value_type = Option<ContextState>)]
     context_state: Option<ImportContext>,
@@ -78,7 +81,7 @@ pub(in crate::http) struct ImportMessage {
     /// Names the message; by default a new id.
     #[serde(default)]
     id: Option<MessageId>,
-    /// Who says it.
+    /// The author.
     role: Role,
     /// The speaker's name, where several share a role.
     #[serde(default)]
@@ -126,8 +129,8 @@ impl ImportSession {
         let messages = self.message_history_state.unwrap_or_default().messages;
         if messages.len() > MAX_MESSAGES {
             let words = format!("{} messages, and at most {MAX_MESSAGES} are allowed", messages.len());
-            let place = "/message_history_state/messages";
-            return Err(Problem::of_field(ProblemCode::TooManyMessages, place, words));
+            let pointer = "/message_history_state/messages";
+            return Err(Problem::of_field(ProblemCode::TooManyMessages, pointer, words));
         }
         let messages: Vec<_> = messages
             .into_iter()
@@ -146,14 +149,14 @@ impl ImportSession {
 
 impl ImportMessage {
     fn into_message(self, index: usize, service: &HttpState) -> Result<Message, Problem> {
-        let place = format!("/message_history_state/messages/{index}");
-        check_section(&self.tags.section, &format!("{place}/tags/section"))?;
-        check_year(self.created_at, &format!("{place}/created_at"))?;
-        let place = format!("{place}/content");
+        let pointer = format!("/message_history_state/messages/{index}");
+        check_section(&self.tags.section, &format!("{pointer}/tags/section"))?;
+        check_year(self.created_at, &format!("{pointer}/created_at"))?;
+        let pointer = format!("{pointer}/content");
         let content = if self.content.get().starts_with('"') {
-            vec![ContentPart::text(decode_part::<String>(&self.content, &place)?)]
+            vec![ContentPart::text(decode_part::<String>(&self.content, &pointer)?)]
         } else {
-            decode_parts(&self.content, &place)?
+            decode_parts(&self.content, &pointer)?
         };
         Ok(Message {
             id: self.id.unwrap_or_else(|| MessageId::generate(&*service.ids)),
@@ -169,13 +172,13 @@ impl ImportMessage {
     }
 }
 
-/// Refuses unknown keys that stand for known ones. All others are kept: a later version may have them.
-fn check_spelling(unknown: &Object, known: &[&str], place: &str) -> Result<(), Problem> {
+/// Refuses misspelt keys. Other unknown keys are stored: a later version may have them.
+fn check_spelling(unknown: &Object, known: &[&str], pointer: &str) -> Result<(), Problem> {
     let slip = unknown
         .keys()
         .find_map(|key| Some((key, misspelt(key, known.iter().copied())?)));
     slip.map_or(Ok(()), |(key, meant)| {
-        let pointer = format!("{place}/{}", escape_token(key));
+        let pointer = format!("{pointer}/{}", escape_token(key));
         let words = format!("unknown field `{key}`; did you mean `{meant}`?");
         Err(Problem::of_field(ProblemCode::UnknownField, pointer, words))
     })

@@ -32,7 +32,8 @@ const KNOWN: [&str; 8] = [
     "opaque",
 ];
 
-/// The types that parts have in the interfaces of providers, which no version of the service will use.
+/// The types that parts have in the interfaces of providers, which no version of the service will
+/// use.
 const FOREIGN: [&str; 16] = [
     "image_url",
     "input_text",
@@ -105,50 +106,50 @@ enum ImportPart {
     },
 }
 
-/// Decodes the parts of a message; `place` is the JSON pointer to them.
-pub(super) fn decode_parts(raw: &RawValue, place: &str) -> Result<Vec<ContentPart>, Problem> {
-    parts_of(decode_part(raw, place)?, place)
+/// Decodes the parts of a message; `pointer` is the JSON pointer to them.
+pub(super) fn decode_parts(raw: &RawValue, pointer: &str) -> Result<Vec<ContentPart>, Problem> {
+    parts_of(decode_part(raw, pointer)?, pointer)
 }
 
-fn parts_of(parts: Vec<Value>, place: &str) -> Result<Vec<ContentPart>, Problem> {
+fn parts_of(parts: Vec<Value>, pointer: &str) -> Result<Vec<ContentPart>, Problem> {
     let placed = parts.into_iter().enumerate();
     placed
-        .map(|(index, part)| part_of(part, &format!("{place}/{index}")))
+        .map(|(index, part)| part_of(part, &format!("{pointer}/{index}")))
         .collect()
 }
 
-fn part_of(part: Value, place: &str) -> Result<ContentPart, Problem> {
+fn part_of(part: Value, pointer: &str) -> Result<ContentPart, Problem> {
     let Value::Object(mut fields) = part else {
         let words = "not a content part: an object";
-        return Err(Problem::of_field(ProblemCode::InvalidField, place, words));
+        return Err(Problem::of_field(ProblemCode::InvalidField, pointer, words));
     };
     let Some(kind) = fields.remove(TYPE) else {
-        let place = format!("{place}/{TYPE}");
+        let pointer = format!("{pointer}/{TYPE}");
         return Err(Problem::of_field(
             ProblemCode::MissingField,
-            place,
+            pointer,
             "missing field `type`",
         ));
     };
     let name = kind.as_str();
     if name.is_some_and(|name| KNOWN.contains(&name)) {
         let tagged = Object::from_iter(name.map(|name| (name.to_owned(), Value::Object(fields))));
-        return content_of(decode(Value::Object(tagged), place)?, place);
+        return content_of(decode(Value::Object(tagged), pointer)?, pointer);
     }
     if name.is_none_or(|name| FOREIGN.contains(&name) || misspelt(name, KNOWN).is_some()) {
-        // No such variant.
-        let part = decode(kind, &format!("{place}/{TYPE}"))?;
-        return content_of(part, place);
+        // The variant does not exist.
+        let part = decode(kind, &format!("{pointer}/{TYPE}"))?;
+        return content_of(part, pointer);
     }
     fields.insert(TYPE.to_owned(), kind);
     Ok(ContentPart::Unknown(Value::Object(fields)))
 }
 
-fn decode(tagged: Value, place: &str) -> Result<ImportPart, Problem> {
-    serde_path_to_error::deserialize(tagged).map_err(|error| decode_problem(place, &error))
+fn decode(tagged: Value, pointer: &str) -> Result<ImportPart, Problem> {
+    serde_path_to_error::deserialize(tagged).map_err(|error| decode_problem(pointer, &error))
 }
 
-fn content_of(part: ImportPart, place: &str) -> Result<ContentPart, Problem> {
+fn content_of(part: ImportPart, pointer: &str) -> Result<ContentPart, Problem> {
     Ok(match part {
         ImportPart::Text {
             text,
@@ -186,7 +187,7 @@ fn content_of(part: ImportPart, place: &str) -> Result<ContentPart, Problem> {
         } => ContentPart::ToolResult(ToolResult {
             call_id,
             name,
-            content: parts_of(content, &format!("{place}/content"))?,
+            content: parts_of(content, &format!("{pointer}/content"))?,
             is_error,
         }),
         ImportPart::Reasoning {

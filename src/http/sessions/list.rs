@@ -62,7 +62,7 @@ pub(in crate::http) async fn list_sessions(
     Ok(page.respond(sessions))
 }
 
-/// Lists a session and its ancestors, itself first. Of one that was removed there is only what its place in the line needs.
+/// Lists a session and its ancestors, itself first. A removed one has its ids only.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/lineage", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
     ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),

@@ -19,7 +19,7 @@ pub(super) use self::list::{
     __path_list_children, __path_list_lineage, __path_list_sessions, list_children, list_lineage, list_sessions,
 };
 pub(super) use self::show::{
-    __path_get_session, __path_list_messages, MessageList, MessagePlace, get_session, list_messages,
+    __path_get_session, __path_list_messages, MessageList, MessageRange, get_session, list_messages,
 };
 pub(super) use self::view::absent_session;
 pub use self::view::{SessionSummaryView, SessionView};

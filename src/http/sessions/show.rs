@@ -76,7 +76,7 @@ pub(in crate::http) async fn get_session(
     respond_whole(&api, &tenant, session_id, include).await
 }
 
-/// Answers with the states, and with the messages as they are read from the store.
+/// Responds with the states, and streams the messages from the store.
 pub(super) async fn respond_whole(
     api: &Arc<Api>,
     tenant: &TenantId,
@@ -116,7 +116,8 @@ pub(super) async fn respond_whole(
     Ok((json, headers, stream::body(held(text.into(), share), messages)).into_response())
 }
 
-/// Lists the messages of a session, oldest first. A page may end before its limit, when it has many bytes.
+/// Lists the messages of a session, oldest first. A page may end before its limit, when it has many
+/// bytes.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/messages", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
     ("from" = Option<u32>, Query, description = "The index of the first message, from 0; not together with `cursor`"),
@@ -131,7 +132,7 @@ pub(in crate::http) async fn list_messages(
     path: PathParameters,
     mut query: QueryParameters,
 ) -> Result<Response, Problem> {
-    let place = MessagePlace::take(&mut query)?;
+    let place = MessageRange::take(&mut query)?;
     query.finish()?;
     let session_id = path.id("session_id")?;
     let (share, list) = place.read(&api, &tenant, session_id).await?;
@@ -139,12 +140,12 @@ pub(in crate::http) async fn list_messages(
 }
 
 /// Where a page of messages begins and how long it is.
-pub(in crate::http) struct MessagePlace {
+pub(in crate::http) struct MessageRange {
     from: u64,
     limit: u32,
 }
 
-impl MessagePlace {
+impl MessageRange {
     /// Takes `from`, `limit` and `cursor`.
     pub(in crate::http) fn take(query: &mut QueryParameters) -> Result<Self, Problem> {
         let limit = take_limit(query)?;
@@ -154,7 +155,10 @@ impl MessagePlace {
             _ => None,
         })?;
         if next.is_some() && first.is_some() {
-            return Err(invalid("from", "a cursor says where the page begins; leave `from` out"));
+            return Err(invalid(
+                "from",
+                "a cursor determines where the page begins: leave `from` out",
+            ));
         }
         let from = next.or(first).unwrap_or(0);
         Ok(Self { from, limit })

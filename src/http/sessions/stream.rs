@@ -36,7 +36,7 @@ pub(super) struct PageReader {
     api: Arc<Api>,
     tenant: TenantId,
     session_id: SessionId,
-    /// The sizes of the segments that come next, as far as they are listed.
+    /// The sizes of the next segments that are listed.
     listed: VecDeque<SegmentSize>,
     /// The number of all messages, once there is a list.
     total: u64,
@@ -63,7 +63,7 @@ pub(super) struct Plan {
 }
 
 impl Page {
-    /// Tells whether no messages follow.
+    /// Returns whether this was the last page.
     pub(super) fn is_last(&self) -> bool {
         self.end() == self.total
     }
@@ -93,8 +93,9 @@ impl PageReader {
         }
     }
 
-    /// Reads at most `limit` messages from an index on: those of as many segments as make a page, and of one at least, since that is
-    /// what the store reads. Pages must follow one another. `None` when there is no such session.
+    /// Reads at most `limit` messages from an index on: those of as many segments as make a page,
+    /// and of one at least, since that is what the store reads. Pages must be consecutive. `None`
+    /// when the session does not exist.
     pub(super) async fn read(&mut self, from: u64, limit: u32) -> Result<Option<(Page, Share)>, Problem> {
         let Some(plan) = self.plan(from, limit).await? else {
             return Ok(None);
@@ -112,7 +113,7 @@ impl PageReader {
         Ok(self.load(plan).await?.map(|page| (page, share)))
     }
 
-    /// Plans the next page without reading it. `None` when there is no such session.
+    /// Plans the next page without reading it. `None` when the session does not exist.
     pub(super) async fn plan(&mut self, from: u64, limit: u32) -> Result<Option<Plan>, Problem> {
         if self.listed.is_empty() {
             let store = &self.api.service.store;
@@ -154,8 +155,8 @@ impl PageReader {
     }
 }
 
-/// Appends messages, of which the first has an index, up to the one with which they make a chunk. Returns the rest of them and the index
-/// of the first of those.
+/// Appends messages, of which the first has an index, up to the one with which they make a chunk.
+/// Returns the rest of them and the index of the first of those.
 fn encode(
     mut page: VecDeque<Arc<Message>>,
     mut next: u64,
@@ -173,7 +174,7 @@ fn encode(
     Ok((page, next, text))
 }
 
-/// More than fits is as much as one may ask for.
+/// Converts a number and saturates.
 fn to_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
@@ -218,7 +219,8 @@ impl Messages {
             }
             let chunk = messages.chunk().await.inspect_err(|error| {
                 messages.is_over = true;
-                // The status is sent; the connection is cut, so that the reader knows that something is missing.
+                // The status is sent; the connection is cut, so that the reader knows that
+                // something is missing.
                 let session_id = messages.reader.session_id;
                 tracing::error!(%session_id, error = error.to_string(), "a session can't be sent to its end");
             });
@@ -226,7 +228,8 @@ impl Messages {
         })
     }
 
-    /// Encodes what is sent next. From then on the share is that of the chunk and of what is left of the page.
+    /// Encodes what is sent next. From then on the share is that of the chunk and of what is left
+    /// of the page.
     async fn chunk(&mut self) -> io::Result<Bytes> {
         let mut text = Vec::new();
         while text.len() < CHUNK_BYTES {
@@ -251,7 +254,7 @@ impl Messages {
     }
 
     async fn read_on(&mut self) -> io::Result<()> {
-        // First, so that whoever waits for room holds none.
+        // First, so that a waiting request holds no room.
         self.share = None;
         let page = self.reader.read_on(self.next).await;
         let page = page.map_err(|problem| {

@@ -78,7 +78,7 @@ pub(in crate::http) struct MessageHistory {
 #[serde(untagged)]
 #[schema(as = Ancestor)]
 pub(in crate::http) enum AncestorView {
-    /// One that is kept.
+    /// One with a retained part.
     Kept(SessionSummaryView),
     /// One that was removed.
     Removed(RemovedSessionView),
@@ -152,12 +152,12 @@ impl Include {
         }
     }
 
-    /// Tells whether the messages are asked for.
+    /// Returns whether the messages are requested.
     pub(super) fn messages(self) -> bool {
         self.messages
     }
 
-    /// Tells whether the session's row is enough.
+    /// Returns whether the session's row has all requested parts.
     pub(super) fn is_nothing(self) -> bool {
         !(self.environment || self.context || self.messages)
     }
@@ -227,7 +227,7 @@ impl From<Ancestor> for AncestorView {
     }
 }
 
-/// Returns what was found, or tells whether the id is reserved or leads nowhere.
+/// Returns the value, or the problem of an id that is reserved or unknown.
 pub(super) async fn found<T>(
     api: &Api,
     tenant: &TenantId,

@@ -54,7 +54,8 @@ impl<'m> Allowance<'m> {
         }
     }
 
-    /// Counts names as if nothing fitted them: what is made of a name is read without the allowance.
+    /// Counts names as if nothing fitted them: what is made of a name is read without the
+    /// allowance.
     pub(super) fn with_errors_of_names(self) -> Self {
         let name = self.measure.name_checks.saturating_mul(self.error(0, 0));
         Self { name, ..self }
@@ -62,8 +63,8 @@ impl<'m> Allowance<'m> {
 
     /// Does the work, unless it takes more than is allowed.
     ///
-    /// The library can not be told to stop, and goes on to describe whatever it is shown. It holds no lock and nothing that outlives
-    /// the check, so its stack is unwound.
+    /// The library can not be stopped, and describes all values that it gets. It holds no lock and
+    /// nothing that outlives the check, so its stack is unwound.
     pub(super) fn spend<T>(&self, work: impl FnOnce(&Self) -> T) -> Option<T> {
         match catch_unwind(AssertUnwindSafe(|| work(self))) {
             Ok(result) => Some(result),
@@ -91,7 +92,8 @@ impl<'m> Allowance<'m> {
     /// What an error costs about a value this many levels deep at a path this long, in checks.
     fn error(&self, levels: usize, path: usize) -> usize {
         let held = self.measure.held;
-        // On each level it may have got from one part to the next by a reference, and each of these is told.
+        // On each level there may be a reference from one part to the next, and the error names
+        // each.
         let references = self.measure.height.saturating_mul(levels + 1);
         let evaluation = held.pointer.saturating_mul(references);
         let copied = path.saturating_add(held.text).saturating_add(held.denied);
@@ -210,7 +212,8 @@ impl<'a> Node<'a, CountedJson> for Counted<'a> {
         Node::<SerdeJson>::equals_value(&self.value, expected)
     }
 
-    /// Gives each error little to copy: what it is about is found by its path. Only names have none, and no items that are too many.
+    /// Gives each error little to copy: what it is about is found by its path. Only names have
+    /// none, and no items that are too many.
     fn to_value(&self) -> Cow<'a, Value> {
         self.charge(|allowance| allowance.error(self.levels, self.path));
         match self.value {

@@ -2,7 +2,8 @@
 
 use crate::json::Value;
 
-/// What an entry of an object takes beside its name, with the node of the tree that it may have to itself.
+/// What an entry of an object takes beside its name, with the node of the tree that it may have to
+/// itself.
 const ENTRY_BYTES: usize = 640;
 /// The digits of an index, and the `/` before it.
 const INDEX_BYTES: usize = 6;
@@ -12,7 +13,8 @@ const ANNOTATIONS: [&str; 4] = ["title", "description", "default", "$comment"];
 /// Bytes that the library copies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Held {
-    /// When it compiles the schema: each part holds the pointer to itself, and each `not` what it denies.
+    /// When it compiles the schema: each part holds the pointer to itself, and each `not` what it
+    /// denies.
     pub(super) compiled: usize,
     /// The longest pointer.
     pub(super) pointer: usize,
@@ -23,7 +25,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Adds what stands at a pointer so long. Its depth is bounded before.
+    /// Adds the value at a pointer of this length. Its depth is bounded before.
     pub(super) fn add(&mut self, value: &Value, pointer: usize) {
         self.pointer = self.pointer.max(pointer);
         match value {

@@ -14,18 +14,19 @@ use crate::json::{Object, Value};
 const MAX_PARTS: usize = 5_000;
 /// How deep its JSON nests.
 const MAX_DEPTH: usize = 48;
-/// How many stand between a value and a check of it, references counted.
+/// The most parts between a value and a check of it, including references.
 const MAX_HEIGHT: usize = 32;
 /// The most checks of one value, references counted out.
 const MAX_CHECKS: usize = 2_000;
-/// The most such checks in all parts that forbid what no other part has looked at: each of them looks through them again.
+/// The most checks in all parts that forbid unevaluated values: each of them repeats the others.
 const MAX_UNEVALUATED_CHECKS: usize = 10_000;
 /// The most patterns.
 const MAX_PATTERNS: usize = 200;
 /// The most bytes of all patterns.
 const MAX_PATTERN_BYTES: usize = 8 * 1024;
 
-/// The most bytes of pointers to its parts and of what its `not`s deny: the library copies them all.
+/// The most bytes of pointers to its parts and of what its `not`s deny: the library copies them
+/// all.
 pub(super) const MAX_COPIED: usize = 4 * 1024 * 1024;
 
 /// Keywords with a schema for the value itself.
@@ -58,7 +59,7 @@ const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 pub(super) struct Measure {
     /// The most checks of one value.
     pub(super) checks: usize,
-    /// How many parts stand between a value and a check of it.
+    /// The number of parts between a value and a check of it.
     pub(super) height: usize,
     /// How many patterns there are.
     pub(super) patterns: usize,
@@ -73,7 +74,7 @@ pub(super) struct Measure {
 /// What a part comes to.
 #[derive(Debug, Clone, Copy)]
 enum Counted {
-    /// It is being counted: whoever meets it refers to itself.
+    /// It is being counted: a part that meets it refers to itself.
     Underway,
     Done(Tally),
 }
@@ -82,7 +83,7 @@ enum Counted {
 #[derive(Debug, Clone, Copy)]
 struct Tally {
     checks: usize,
-    /// How many parts stand one above the other.
+    /// The depth of nested parts.
     height: usize,
     patterns: usize,
 }
@@ -198,7 +199,7 @@ impl<'a> Survey<'a> {
             self.patterns.extend(names.keys().map(String::as_str));
         }
         self.patterns.extend(keywords.get("pattern").and_then(Value::as_str));
-        // What is referred to stands elsewhere, maybe where no schema is looked for otherwise.
+        // The target of a reference is elsewhere, maybe where no schema is expected.
         if let Some(target) = self.target(keywords)? {
             self.waiting.push(target);
         }
@@ -230,8 +231,8 @@ impl<'a> Survey<'a> {
         target.map(Some).ok_or_else(|| invalid("points to nothing"))
     }
 
-    /// Counts the patterns that a part matches a name against each time that it reads the name. Without a rule for other members the
-    /// library reads the names once per pattern.
+    /// Counts the patterns that a part matches a name against each time that it reads the name.
+    /// Without a rule for other members the library reads the names once per pattern.
     fn name_patterns(&mut self, part: &'a Value) -> Result<usize, SchemaError> {
         let has_rule = part
             .get("additionalProperties")
@@ -269,7 +270,7 @@ impl<'a> Survey<'a> {
             patterns: usize::from(part.get("pattern").is_some()),
         };
         if let Value::Object(keywords) = part {
-            // Each looks at the value once more.
+            // Each evaluates the value once more.
             let rounds = if is_unevaluated(part) { 2 } else { 1 };
             for same in self.same(keywords)? {
                 let more = self.count(same, depth + 1)?;

@@ -25,17 +25,20 @@ const MAX_PATTERNS_SIZE: usize = 1024 * 1024;
 const MAX_PATTERN_SIZE: usize = 256 * 1024;
 /// The most checks that one value may take: less than a second.
 const MAX_CHECKS: usize = 20_000_000;
-/// The most checks to find out what does not fit, where each error counts as many as it takes memory.
+/// The most checks to find out what does not fit, where each error counts as many as it takes
+/// memory.
 const MAX_DESCRIBED_CHECKS: usize = 200_000;
-/// The most bytes of text that patterns are matched against; the name of a member counts once for each pattern.
+/// The most bytes of text that patterns are matched against; the name of a member counts once for
+/// each pattern.
 const MAX_MATCHED_BYTES: usize = 32 * 1024;
-/// The most levels of a value times levels of the schema above a check: the library calls itself for each.
+/// The most levels of a value times levels of the schema above a check: the library calls itself
+/// for each.
 const MAX_LEVELS: usize = 600;
-/// Violations that are told; more would not help.
+/// The most violations that are reported; more would not help.
 const MAX_VIOLATIONS: usize = 5;
 /// The longest description of a violation, in characters.
 const MAX_VIOLATION_LENGTH: usize = 300;
-/// How much of a value it quotes, in characters: what is wrong with it is told after it.
+/// How much of a value it quotes, in characters: the reason follows after it.
 const MAX_QUOTED_LENGTH: usize = 100;
 
 /// A compiled schema.
@@ -87,16 +90,18 @@ enum LeftOut {
 }
 
 impl JsonSchema {
-    /// Checks that a schema of objects is small enough to be compiled and used. Whether it is valid is found out when it is compiled.
+    /// Checks that a schema of objects is small enough to be compiled and used. Whether it is valid
+    /// is found out when it is compiled.
     pub fn check_size_of_object(schema: &Value) -> Result<(), SchemaError> {
         check_type(schema)?;
         measured(schema).map(drop)
     }
 
-    /// Compiles a schema; draft 2020-12 unless it says otherwise. It may take a noticeable part of a second.
+    /// Compiles a schema; draft 2020-12 unless it names another. It may take a noticeable part of a
+    /// second.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let measure = measured(schema)?;
-        // The linear engine: with backtracking, a value could make a pattern run for ever.
+        // The linear engine: with backtracking, a value could make a pattern run without end.
         let share = MAX_PATTERNS_SIZE / measure.patterns.max(1);
         let patterns = PatternOptions::regex().size_limit(share.min(MAX_PATTERN_SIZE));
         let validator = jsonschema::options_for::<CountedJson>()
@@ -140,7 +145,7 @@ impl JsonSchema {
                 violations: errors
                     .by_ref()
                     .take(MAX_VIOLATIONS)
-                    .map(|error| told(&error, value))
+                    .map(|error| described(&error, value))
                     .collect(),
                 left_out: LeftOut::Known(errors.count()),
             }
@@ -149,7 +154,7 @@ impl JsonSchema {
             allowance().spend(|allowance| {
                 let error = self.validator.validate(Counted::new(value, allowance)).err()?;
                 Some(SchemaViolations {
-                    violations: vec![told(&error, value)],
+                    violations: vec![described(&error, value)],
                     left_out: LeftOut::Unknown,
                 })
             })
@@ -213,17 +218,17 @@ fn draft(schema: &Value) -> Draft {
     }
 }
 
-/// Tells what of a value does not fit, and where. The error itself holds nothing of the value.
-fn told(error: &ValidationError<'_>, value: &Value) -> String {
+/// Describes what of a value does not fit, and where. The error itself has nothing of the value.
+fn described(error: &ValidationError<'_>, value: &Value) -> String {
     let pointer = error.instance_path().as_str();
-    let place = if pointer.is_empty() { "(root)" } else { pointer };
+    let location = if pointer.is_empty() { "(root)" } else { pointer };
     let quoted = quoted(&value.pointer(pointer).unwrap_or(&Value::Null).to_string());
     let words = match error.kind() {
         ValidationErrorKind::AdditionalItems { limit } => format!("{quoted} has more than {limit} items"),
         ValidationErrorKind::UnevaluatedItems { .. } => error.to_string(),
         _ => error.masked_with(quoted).to_string(),
     };
-    format!("{}: {}", shortened(place), shortened(&words))
+    format!("{}: {}", shortened(location), shortened(&words))
 }
 
 fn shortened(text: &str) -> String {
@@ -256,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn violations_name_the_place() {
+    fn violations_name_the_location() {
         let schema = json!({
             "type": "object",
             "properties": {"x": {}, "a": {"type": "object", "properties": {"b/c": {"type": "integer"}}}},
@@ -279,7 +284,7 @@ mod tests {
         let values = json!(vec!["é".repeat(10_000); 9]);
         let message = check(&schema, &values).unwrap_err();
         assert!(message.len() < 5_000, "{}", message.len());
-        // What is wrong is told after what is quoted.
+        // The reason follows after the quote.
         assert!(message.contains("é… is not of type \"integer\"; "), "{message}");
         assert!(message.ends_with("; and 4 more"), "{message}");
     }
@@ -322,12 +327,12 @@ mod tests {
         let schema = (0..20).fold(json!({}), |inner, _| json!({"allOf": [inner]}));
         let value = |levels: usize| (1..levels).fold(json!(1), |value, _| json!([value]));
         assert_eq!(check(&schema, &value(MAX_LEVELS / 21)), Ok(()));
-        let told = check(&schema, &value(MAX_LEVELS / 21 + 1)).unwrap_err();
-        assert_eq!(told, "(root): it nests too deep to be checked");
+        let described = check(&schema, &value(MAX_LEVELS / 21 + 1)).unwrap_err();
+        assert_eq!(described, "(root): it nests too deep to be checked");
     }
 
     #[test]
-    fn a_pattern_can_not_run_for_ever() {
+    fn a_pattern_can_not_run_without_end() {
         let schema = json!({"type": "string", "pattern": "^(a+)+$"});
         let hostile = format!("{}!", "a".repeat(50_000));
         assert!(check(&schema, &json!(hostile)).is_err());

@@ -38,7 +38,7 @@ fn compile(name: &str, schema: Value) -> Result<JsonSchema, SchemaError> {
     })
 }
 
-/// Checks a value and tells what does not fit: the errors, and the words with what they quote.
+/// Checks a value and returns the errors, and their messages with quotes.
 fn check(name: &str, schema: &Arc<JsonSchema>, value: Value) -> Result<(), String> {
     let memory = MAX_DESCRIBED_CHECKS * BYTES_PER_CHECK + 4 * value.to_string().len();
     let schema = Arc::clone(schema);
@@ -147,7 +147,7 @@ fn what_stands_for_too_much_is_refused_at_once() {
     ] {
         let begun = Instant::now();
         let refused = compile(name, schema).unwrap_err();
-        // A second stands for milliseconds where the tests of all share the machine.
+        // The bound is a second, since tests share the machine.
         assert!(
             begun.elapsed() < Duration::from_secs(5),
             "{name}: {:?}",
@@ -191,7 +191,7 @@ fn nests_of_references_need_little_stack() {
 }
 
 #[test]
-fn a_check_ends_whatever_the_schema_makes_of_the_value() {
+fn a_check_ends_for_every_schema() {
     let twice =
         json!({"type": "object", "properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "required": ["a"]});
     let all = json!({"type": "object", "properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}});
@@ -393,7 +393,8 @@ fn what_a_schema_copies_is_bounded() {
     }
 }
 
-/// The library remembers what a value within the value is by a part that others refer to, if that took many references.
+/// The library remembers what a value within the value is by a part that others refer to, if that
+/// took many references.
 #[test]
 fn what_a_check_remembers_is_bounded() {
     let leaves = vec![json!({"$ref": "#/$defs/leaf"}); 17];

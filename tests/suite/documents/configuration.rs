@@ -66,7 +66,7 @@ fn every_key_that_a_document_names_exists() {
 }
 
 #[test]
-fn every_section_has_its_place_in_the_page() {
+fn every_section_is_in_the_page() {
     let page = read("docs/configuration.md");
     for section in SECTIONS {
         assert!(

@@ -157,7 +157,7 @@ async fn steps_along_the_path_name_no_agent() {
 }
 
 #[tokio::test]
-async fn a_method_that_a_path_lacks_is_told_those_that_it_has() {
+async fn an_unknown_method_gets_the_allowed_ones() {
     let service = Service::start().await;
     let answer = read(service.request(Method::DELETE, "/v1/sessions")).await;
     let mut allowed: Vec<_> = answer.header("allow").split(',').collect();
@@ -443,7 +443,7 @@ async fn bad_histories(service: &Service) {
 }
 
 #[tokio::test]
-async fn a_sane_request_id_is_kept_and_another_replaced() {
+async fn a_valid_request_id_is_used_and_another_replaced() {
     let service = Service::start().await;
     let sent = |id: &str| read(service.request(Method::GET, "/v1/runs/x").header("x-request-id", id));
     let kept = sent("req-7/a.b:c").await;

@@ -147,7 +147,7 @@ async fn probes_are_answered_when_streams_have_taken_all_connections() {
 }
 
 #[tokio::test]
-async fn probes_are_answered_when_silent_clients_have_taken_the_reserve_as_well() {
+async fn probes_are_answered_when_silent_clients_have_also_taken_the_reserve() {
     let service = Service::start_with(&[("http.max_connections", "1"), ("http.header_timeout", "1m")]).await;
     let mut silent = Vec::new();
     for _ in 0..100 {

@@ -21,8 +21,8 @@ const SETTINGS: &[(&str, &str)] = &[
 
 on_every_store! {
     with super::SETTINGS;
-    the_end_of_a_run_is_told_as_the_api_shows_it,
-    only_the_ends_that_are_wanted_are_told,
+    the_end_of_a_run_is_sent_as_the_api_shows_it,
+    only_the_configured_ends_are_sent,
     a_dead_message_is_listed_and_sent_again_by_hand,
     a_request_to_send_again_is_answered_twice_and_done_once,
     deliveries_are_listed_in_pages,
@@ -52,7 +52,7 @@ async fn until_status(service: &Service, run: &Value, status: &str) -> Value {
     delivery.clone()
 }
 
-async fn the_end_of_a_run_is_told_as_the_api_shows_it(service: &Service) {
+async fn the_end_of_a_run_is_sent_as_the_api_shows_it(service: &Service) {
     let receiver = WebhookReceiver::content().await;
     let url = receiver.url("/ends");
     put_agent(service, &url).await;
@@ -94,7 +94,7 @@ async fn the_end_of_a_run_is_told_as_the_api_shows_it(service: &Service) {
     assert_eq!(service.get(&path).await, delivery);
 }
 
-async fn only_the_ends_that_are_wanted_are_told(service: &Service) {
+async fn only_the_configured_ends_are_sent(service: &Service) {
     let receiver = WebhookReceiver::content().await;
     // Nobody listens there, so the run fails.
     let broken = json!({"name": "webhook", "config": {"url": "http://127.0.0.1:1/", "points": ["before_execution"]}});

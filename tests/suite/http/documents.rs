@@ -80,7 +80,7 @@ fn the_description_has_every_route_and_all_its_references_resolve() {
 }
 
 #[test]
-fn every_route_of_the_description_tells_of_its_problems_and_itself() {
+fn every_route_of_the_description_lists_its_problems_and_itself() {
     let description = serde_json::to_value(openapi()).unwrap();
     let mut told = BTreeSet::new();
     for (path, item) in description["paths"].as_object().unwrap() {

@@ -178,7 +178,7 @@ async fn a_caller_whose_stream_is_dropped_after_a_wait_for_room_has_not_gone_awa
 }
 
 #[tokio::test]
-async fn readers_who_wait_for_room_are_told_each_event_once() {
+async fn readers_who_wait_for_room_get_each_event_once() {
     let service = Crowded::start(&[("board.max_ended_event_bytes", "0")]).await;
     let run = service
         .post("/v1/runs", &json!({"model": "mock/m", "input": "x".repeat(400_000)}))

@@ -309,7 +309,7 @@ async fn waits_for_unknown_runs_keep_no_other_tenant_waiting() {
 }
 
 #[tokio::test]
-async fn a_run_too_many_is_told_when_to_try_again() {
+async fn a_run_too_many_is_refused_with_retry_after() {
     let service = Service::start().await;
     let body = json!({"input": "hi", "model": "mock/gated"});
     let running = futures_util::future::join_all((0..MAX_RUNS).map(|_| service.post("/v1/runs", &body)));
@@ -338,7 +338,7 @@ async fn runs_that_begin_at_once_fill_no_queue() {
 }
 
 #[tokio::test]
-async fn a_full_queue_is_told_when_to_try_again() {
+async fn a_full_queue_is_refused_with_retry_after() {
     // Nobody takes runs from the queue.
     let service = Service::start_with(&[("queue.role", "api"), ("queue.max_waiting", "1")]).await;
     let body = json!({"input": "hi", "mode": "async"});

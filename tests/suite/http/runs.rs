@@ -11,7 +11,7 @@ use crate::support::answer::{read, with_json};
 on_every_store! {
     a_synchronous_run_answers_with_its_result,
     every_form_of_input_is_taken,
-    a_streamed_run_tells_its_story_and_ends,
+    a_streamed_run_emits_its_events_and_ends,
     runs_are_listed_newest_first_in_pages_and_filtered,
     steps_are_listed_in_their_order_in_pages,
 }
@@ -100,7 +100,7 @@ async fn every_form_of_input_is_taken(service: &Service) {
     }
 }
 
-async fn a_streamed_run_tells_its_story_and_ends(service: &Service) {
+async fn a_streamed_run_emits_its_events_and_ends(service: &Service) {
     let answer = service
         .post("/v1/runs", &json!({"input": "hi", "mode": "stream"}))
         .await;

@@ -48,7 +48,7 @@ const BAD_MESSAGES: &[(&str, &str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn a_message_has_an_id_and_says_one_thing_as_the_user() {
+async fn a_steering_request_has_an_id_and_one_message_of_the_user() {
     let service = Service::start().await;
     let path = format!("/v1/runs/{ID}/steer");
     let long = json!({"id": "k".repeat(129), "input": "hi"}).to_string();

@@ -171,7 +171,7 @@ async fn what_can_not_be_read_is_answered_with_a_problem() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said() {
+async fn mistakes_are_reported() {
     let service = Service::start().await;
     for (request, words) in [
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2"),

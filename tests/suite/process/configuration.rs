@@ -416,7 +416,7 @@ async fn a_signal_has_the_agents_read_again() {
     logged("can't read the directory of agents config/agents").await;
     fs::create_dir(&agents).unwrap();
     service.signal("HUP");
-    logged("the directory of agents config/agents held agents and is empty now").await;
+    logged("the directory of agents config/agents had agents and is empty now").await;
     assert_eq!(names().await, [json!("demo"), json!("good")]);
     service.stop().await;
 }

@@ -47,7 +47,7 @@ REFUSALS = [
     ("invalid_field", "/script", "only the scripted driver plays a script"),
     ("invalid_field", "/script", "the scripted driver needs at least one step"),
     ("invalid_field", "/input", "no message is in the section `messages`"),
-    ("invalid_field", "/thread", "the thread says where the run begins"),
+    ("invalid_field", "/thread", "the thread determines the base session"),
     ("invalid_field", "/if_busy", "only a run on a `thread` can meet another one there"),
     ("invalid_field", "/compiler", "without the section `messages` the model would not read what it is asked"),
     (
