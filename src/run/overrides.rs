@@ -30,6 +30,24 @@ impl<T> Setting<T> {
         matches!(self, Self::Kept)
     }
 
+    /// Reads the stored form: nothing leaves it as it is, and `None` clears it.
+    pub(super) fn from_stored(stored: Option<Option<T>>) -> Self {
+        match stored {
+            None => Self::Kept,
+            Some(None) => Self::Cleared,
+            Some(Some(value)) => Self::Set(value),
+        }
+    }
+
+    /// Returns the stored form.
+    pub(super) fn into_stored(self) -> Option<Option<T>> {
+        match self {
+            Self::Kept => None,
+            Self::Cleared => Some(None),
+            Self::Set(value) => Some(Some(value)),
+        }
+    }
+
     fn value(&self) -> Option<&T> {
         match self {
             Self::Set(value) => Some(value),
@@ -60,23 +78,19 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Setting<T> {
 }
 
 /// What a request says of all that its session may set.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct OverrideChanges {
     /// How the model shall answer.
-    #[serde(skip_serializing_if = "Setting::is_kept")]
     pub parameters: Setting<ModelParameters>,
     /// Instructions above the conversation.
-    #[serde(skip_serializing_if = "Setting::is_kept")]
     pub system_prompt: Setting<String>,
     /// The tools of the agent that the model may call.
-    #[serde(skip_serializing_if = "Setting::is_kept")]
     pub tools: Setting<Vec<String>>,
 }
 
 impl OverrideChanges {
     /// Tells whether nothing changes.
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 

@@ -18,7 +18,7 @@ use super::limits::Allowance;
 use super::live::LiveEvents;
 use super::models::check_prices;
 use super::overrides::overrides_of;
-use super::queue::{AcceptedRequest, Pinned};
+use super::queue::AcceptedRequest;
 use super::request::{InputMessage, RunRequest};
 use super::service::RunService;
 use super::subagents::Team;
@@ -33,7 +33,7 @@ use crate::message::Message;
 use crate::model_ref::ResponseFormat;
 use crate::record::{RunStatus, RunSummary};
 use crate::session::{Bundle, EnvironmentState, Hash, Overrides, check_history, check_metadata, check_variables};
-use crate::store::{AgentRecord, ConflictPolicy, IfBusy, Page, SessionFilter, StoreError};
+use crate::store::{AgentRecord, ConflictPolicy, IfBusy, Page, PinnedAgents, SessionFilter, StoreError};
 use crate::tenant::TenantId;
 use crate::usage::Usage;
 
@@ -129,7 +129,8 @@ impl RunService {
             }
             None => request.base_session_id,
         };
-        self.plan_with(tenant, request, input, base, &Pinned::default()).await
+        self.plan_with(tenant, request, input, base, &PinnedAgents::default())
+            .await
     }
 
     /// Finds again what a run of the queue was accepted with: the same versions of its agents, and the base and the durability that its
@@ -157,7 +158,7 @@ impl RunService {
         mut request: RunRequest,
         input: Input,
         base: Option<SessionId>,
-        pinned: &Pinned,
+        pinned: &PinnedAgents,
     ) -> Result<RunPlan, Refusal> {
         let limits = Arc::clone(self.ports.limits.of(tenant));
         let allowance = Allowance::new(&limits.runs, &request.limits);
@@ -335,7 +336,7 @@ impl RunService {
         tenant: &TenantId,
         asked: Option<&String>,
         base: &Base,
-        pinned: &Pinned,
+        pinned: &PinnedAgents,
         allowance: &Allowance<'_>,
     ) -> Result<AgentRecord, Refusal> {
         if let Some(version) = pinned.agent {

@@ -17,7 +17,7 @@ use crate::session::Hash;
 use crate::store::{ConflictPolicy, IfBusy};
 
 /// A request to run an agent.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct RunRequest {
     /// The session to continue; none for a new line of sessions.
     pub base_session_id: Option<SessionId>,
@@ -42,7 +42,6 @@ pub struct RunRequest {
     /// The model to use instead of the session's or the agent's.
     pub model: Option<ModelRef>,
     /// What the session shall set instead of its agent's definition from this run on.
-    #[serde(default, skip_serializing_if = "OverrideChanges::is_empty")]
     pub overrides: OverrideChanges,
     /// Limits; those that are absent come from the agent.
     pub budget: ExecutionBudget,
@@ -57,10 +56,8 @@ pub struct RunRequest {
     /// What to do when the caller goes away.
     pub on_disconnect: OnDisconnect,
     /// What the caller's API key allows.
-    #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
     pub limits: RunLimits,
     /// Which events the run emits beside its own.
-    #[serde(default)]
     pub events: EventOptions,
 }
 
@@ -83,7 +80,7 @@ impl RunRequest {
 }
 
 /// The caller's name for a request, and the hash of what it asks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
     /// The name.
     pub key: String,
@@ -92,7 +89,7 @@ pub struct RequestKey {
 }
 
 /// A message of the caller.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct InputMessage {
     /// Who says it.
     pub role: Role,

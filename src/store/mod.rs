@@ -65,7 +65,10 @@ mod driver_error;
 mod migration;
 
 pub use self::cache::{Published, Sessions};
-pub use self::codec::{DecodeError, EncodeError, EncodedSegment, Payload, StoredPayload};
+pub use self::codec::{
+    DecodeError, EncodeError, EncodedSegment, Payload, PinnedAgents, QueuedEventOptions, QueuedKey, QueuedOverrides,
+    QueuedRequest, QueuedRunRequest, StoredPayload,
+};
 pub use self::error::{CommitError, StoreError};
 pub use self::key::{ApiKeyRecord, Scope};
 pub use self::open::{OpenError, StoreSettings, migrate, missing_file, open};

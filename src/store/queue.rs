@@ -62,7 +62,7 @@ pub struct NewQueuedRun {
     pub tenant: TenantId,
     /// The record as it stands: queued, or running when the lease is taken with it.
     pub summary: RunSummary,
-    /// What is asked, in a form of the caller's: JSON.
+    /// What is asked, as [`QueuedRequest::to_json`](super::QueuedRequest::to_json) writes it.
     pub request: String,
     /// Among the runs of its tenant and level, those of a higher priority are leased first.
     pub priority: i16,

@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
-use super::request::{AcceptedRequest, RequestError};
+use super::request::AcceptedRequest;
 use crate::agent::RunWebhook;
 use crate::board::LiveRun;
 use crate::clock::Timestamp;
@@ -24,7 +24,7 @@ use crate::run::live::LiveEvents;
 use crate::run::outcome::{Failure, Outcome, Spent};
 use crate::run::plan::{Base, RunPlan};
 use crate::run::service::RunService;
-use crate::store::{Lease, LeasedRun, StoreError, UNREADABLE_ATTEMPTS};
+use crate::store::{Lease, LeasedRun, StoreError, UNREADABLE_ATTEMPTS, UnreadableRequest};
 use crate::tenant::TenantId;
 
 /// The most events that are read at once.
@@ -75,12 +75,12 @@ impl RunService {
 
     /// Leaves a run to others whose request this process can't read: to a newer version as long as it takes, and otherwise for some attempts,
     /// since what one version can't read another might. Whoever cancels such a run need not wait for one that can.
-    async fn leaves_unreadable(&self, leased: &LeasedRun, error: &RequestError) -> bool {
+    async fn leaves_unreadable(&self, leased: &LeasedRun, error: &UnreadableRequest) -> bool {
         if leased.control == Some(RunControl::Cancel) {
             return false;
         }
         let (run_id, attempts) = (leased.lease.run_id, leased.summary.attempts);
-        if error.is_of_newer_version() {
+        if matches!(error, UnreadableRequest::Newer(_)) {
             tracing::warn!(%run_id, error = error as &dyn Error, "a run is left to a newer version of agent-runtime");
             let until = self.lease_terms().until;
             if let Err(error) = self.ports.store.lease_defer(&leased.lease, until).await {
@@ -194,7 +194,7 @@ impl RunService {
     async fn work_on(
         self: &Arc<Self>,
         leased: &LeasedRun,
-        planned: Result<Planned, RequestError>,
+        planned: Result<Planned, UnreadableRequest>,
         live: &Arc<LiveEvents>,
     ) -> Performed {
         live.tell_started();

@@ -23,4 +23,4 @@ pub(super) use self::accept::WaitingCount;
 pub(super) use self::journal::read_journal;
 pub(super) use self::lease_clock::LeaseClock;
 pub(super) use self::quarantine::Quarantine;
-pub(super) use self::request::{AcceptedRequest, Pinned};
+pub(super) use self::request::AcceptedRequest;

@@ -1,81 +1,34 @@
-//! The stored form of an accepted request, so that each attempt finds the same.
+//! What was asked of a queued run, and its way into the stored form and back.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-
-use crate::ids::AgentId;
 use crate::message::Message;
 use crate::off_thread::by_size_of;
+use crate::run::overrides::{OverrideChanges, Setting};
 use crate::run::plan::RunPlan;
-use crate::run::request::{OnDisconnect, RunRequest};
-use crate::session::Hash;
-use crate::store::{StoredRequest, UnreadableRequest};
+use crate::run::request::{EventOptions, OnDisconnect, RequestKey, RunRequest};
+use crate::store::{
+    PinnedAgents, QueuedEventOptions, QueuedKey, QueuedOverrides, QueuedRequest, QueuedRunRequest, StoredRequest,
+    UnreadableRequest,
+};
 use crate::tenant::TenantId;
 
-/// The newest version of this form.
-const VERSION: u32 = 2;
-/// The version of a request that sets nothing instead of its agent's definition. Replicas of the version before read no other one.
-const WITHOUT_OVERRIDES: u32 = 1;
-
 /// A request with what was decided when it was accepted.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub(in crate::run) struct AcceptedRequest {
     /// What was asked, but for the input.
     pub(in crate::run) request: RunRequest,
     /// The input, with the ids that it was given.
     pub(in crate::run) input: Vec<Message>,
     /// The versions of the agents.
-    pub(in crate::run) pinned: Pinned,
-}
-
-/// Versions of agents that a run was accepted with; nothing for a run that is new.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(in crate::run) struct Pinned {
-    /// The run's own agent.
-    pub(in crate::run) agent: Option<Hash>,
-    /// The agent instance of a new line of sessions.
-    pub(in crate::run) agent_id: Option<AgentId>,
-    /// Those that may work below it, by name.
-    pub(in crate::run) team: BTreeMap<String, Hash>,
-}
-
-/// The form with its version.
-#[derive(Serialize, Deserialize)]
-struct Versioned<T> {
-    version: u32,
-    accepted: T,
-}
-
-/// Why a request can't be read again.
-#[derive(Debug, thiserror::Error)]
-pub(in crate::run) enum RequestError {
-    #[error("the request was accepted by a newer version of agent-runtime: its form is {0}")]
-    Newer(u32),
-    #[error("the request can't be read")]
-    Json(#[from] serde_json::Error),
-    #[error(transparent)]
-    Stored(#[from] UnreadableRequest),
-}
-
-impl RequestError {
-    /// Tells whether another replica may read the request now, one of a newer version.
-    pub(in crate::run) fn is_of_newer_version(&self) -> bool {
-        matches!(self, Self::Newer(_) | Self::Stored(UnreadableRequest::Newer(_)))
-    }
+    pub(in crate::run) pinned: PinnedAgents,
 }
 
 impl AcceptedRequest {
     /// Returns what a plan was made of.
     pub(in crate::run) fn of(plan: &RunPlan) -> Self {
         Self {
-            request: RunRequest {
-                // Whoever goes on with the run has no caller, and an earlier version does not know every way to end it.
-                on_disconnect: OnDisconnect::default(),
-                ..plan.request.clone()
-            },
+            request: plan.request.clone(),
             input: plan.input.clone(),
-            pinned: Pinned {
+            pinned: PinnedAgents {
                 agent: Some(plan.agent_version),
                 agent_id: Some(plan.new_agent_id),
                 team: plan.team.versions(),
@@ -83,37 +36,92 @@ impl AcceptedRequest {
         }
     }
 
-    /// Writes the form that is stored.
+    /// Encodes the stored form.
     pub(in crate::run) fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string(&Versioned {
-            version: if self.request.overrides.is_empty() {
-                WITHOUT_OVERRIDES
-            } else {
-                VERSION
-            },
-            accepted: self,
-        })
+        let Self { request, input, pinned } = self.clone();
+        let request = request.into();
+        QueuedRequest { request, input, pinned }.to_json()
     }
 
-    /// Reads the request of a leased run, beside the async workers if it is large.
-    pub(in crate::run) async fn read(tenant: &TenantId, request: &StoredRequest) -> Result<Self, RequestError> {
+    /// Decodes the request of a leased run, beside the async workers if it is large.
+    pub(in crate::run) async fn read(tenant: &TenantId, request: &StoredRequest) -> Result<Self, UnreadableRequest> {
         by_size_of(tenant, request.bytes(), request, |request| {
-            Self::from_json(&request.read()?)
+            let QueuedRequest { request, input, pinned } = QueuedRequest::from_json(&request.read()?)?;
+            let request = request.into();
+            Ok(Self { request, input, pinned })
         })
         .await
     }
+}
 
-    /// Reads what was stored.
-    fn from_json(json: &str) -> Result<Self, RequestError> {
-        #[derive(Deserialize)]
-        struct Version {
-            version: u32,
+impl From<RunRequest> for QueuedRunRequest {
+    fn from(asked: RunRequest) -> Self {
+        Self {
+            base_session_id: asked.base_session_id,
+            agent: asked.agent,
+            no_input: (),
+            mode: asked.mode,
+            durability: asked.durability,
+            priority: asked.priority,
+            thread: asked.thread,
+            if_busy: asked.if_busy,
+            webhook: asked.webhook,
+            idempotency: asked
+                .idempotency
+                .map(|RequestKey { key, digest }| QueuedKey { key, digest }),
+            model: asked.model,
+            overrides: QueuedOverrides {
+                parameters: asked.overrides.parameters.into_stored(),
+                system_prompt: asked.overrides.system_prompt.into_stored(),
+                tools: asked.overrides.tools.into_stored(),
+            },
+            budget: asked.budget,
+            metadata: asked.metadata,
+            variables: asked.variables,
+            response_format: asked.response_format,
+            conflict: asked.conflict,
+            no_caller: (),
+            limits: asked.limits,
+            events: QueuedEventOptions {
+                subagents: asked.events.subagents,
+            },
         }
-        let Version { version } = serde_json::from_str(json)?;
-        if version > VERSION {
-            return Err(RequestError::Newer(version));
+    }
+}
+
+impl From<QueuedRunRequest> for RunRequest {
+    fn from(stored: QueuedRunRequest) -> Self {
+        Self {
+            base_session_id: stored.base_session_id,
+            agent: stored.agent,
+            input: Vec::new(),
+            mode: stored.mode,
+            durability: stored.durability,
+            priority: stored.priority,
+            thread: stored.thread,
+            if_busy: stored.if_busy,
+            webhook: stored.webhook,
+            idempotency: stored
+                .idempotency
+                .map(|QueuedKey { key, digest }| RequestKey { key, digest }),
+            model: stored.model,
+            overrides: OverrideChanges {
+                parameters: Setting::from_stored(stored.overrides.parameters),
+                system_prompt: Setting::from_stored(stored.overrides.system_prompt),
+                tools: Setting::from_stored(stored.overrides.tools),
+            },
+            budget: stored.budget,
+            metadata: stored.metadata,
+            variables: stored.variables,
+            response_format: stored.response_format,
+            conflict: stored.conflict,
+            // The worker that goes on with the run has no caller.
+            on_disconnect: OnDisconnect::default(),
+            limits: stored.limits,
+            events: EventOptions {
+                subagents: stored.events.subagents,
+            },
         }
-        Ok(serde_json::from_str::<Versioned<Self>>(json)?.accepted)
     }
 }
 
@@ -127,6 +135,6 @@ mod tests {
         let tenant = "requests".parse().unwrap();
         let request = StoredRequest::new(format!(r#"{{"version": 3, "accepted": "{}"}}"#, "x".repeat(100_000)));
         let read = assert_beside(AcceptedRequest::read(&tenant, &request));
-        assert!(matches!(read, Err(RequestError::Newer(3))), "{read:?}");
+        assert!(matches!(read, Err(UnreadableRequest::Newer(_))), "{read:?}");
     }
 }

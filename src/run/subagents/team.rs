@@ -9,9 +9,9 @@ use crate::agent::{AgentDefinition, SubagentConfig};
 use crate::run::error::Refusal;
 use crate::run::limits::Allowance;
 use crate::run::models::check_prices;
-use crate::run::queue::Pinned;
 use crate::run::service::RunService;
 use crate::session::Hash;
+use crate::store::PinnedAgents;
 use crate::tenant::TenantId;
 
 /// The most agents of a team.
@@ -68,7 +68,7 @@ impl RunService {
         tenant: &TenantId,
         lead: &AgentDefinition,
         budget: &ExecutionBudget,
-        pinned: &Pinned,
+        pinned: &PinnedAgents,
         allowance: &Allowance<'_>,
     ) -> Result<Team, Refusal> {
         let mut team = Team::default();
@@ -95,7 +95,7 @@ impl RunService {
         tenant: &TenantId,
         team: &mut Team,
         post: &Post,
-        pinned: &Pinned,
+        pinned: &PinnedAgents,
     ) -> Result<Arc<Member>, Refusal> {
         if let Some(member) = team.member(&post.agent) {
             return Ok(Arc::clone(member));

@@ -16,6 +16,7 @@ mod journal;
 mod limits;
 mod messages;
 mod payload;
+mod request;
 mod segment;
 
 #[cfg(test)]
@@ -35,6 +36,9 @@ pub(crate) use self::limits::{decode_limits, encode_limits};
 pub(crate) use self::messages::encode_messages;
 pub use self::payload::{DecodeError, EncodeError, Payload, StoredPayload};
 pub(crate) use self::payload::{NEWEST_ENCODING, check_version, full_length, open_payload};
+pub use self::request::{
+    PinnedAgents, QueuedEventOptions, QueuedKey, QueuedOverrides, QueuedRequest, QueuedRunRequest,
+};
 pub use self::segment::EncodedSegment;
 
 /// The version of the columns of `sessions`.
@@ -50,7 +54,7 @@ pub(crate) const RUN_VERSION: i16 = 2;
 pub(crate) const DEFINITION_VERSION: i16 = 1;
 /// The version of the messages of webhooks: JSON as it is sent.
 pub(crate) const DELIVERY_VERSION: i16 = 1;
-/// The version of the requests of queued runs: JSON of the caller's.
+/// The version of the requests of queued runs: JSON that carries the version of its own form, as `request.rs` has it.
 pub(crate) const REQUEST_VERSION: i16 = 1;
 /// The version of entries of journals: JSON.
 pub(crate) const JOURNAL_VERSION: i16 = 1;

@@ -5,6 +5,7 @@
 //! version might write.
 
 mod fixtures;
+mod requests;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

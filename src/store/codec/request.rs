@@ -1,0 +1,187 @@
+//! What was asked of a queued run, as it was accepted. Every worker that begins the run reads the same.
+//!
+//! The form is JSON inside a payload of [`REQUEST_VERSION`](super::REQUEST_VERSION), and carries a version of its own.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::agent::state::ExecutionBudget;
+use crate::agent::{DurabilityChoice, RunWebhook};
+use crate::ids::{AgentId, SessionId};
+use crate::json::{Object, Value};
+use crate::limits::RunLimits;
+use crate::message::Message;
+use crate::model_parameters::ModelParameters;
+use crate::model_ref::{ModelRef, ResponseFormat};
+use crate::record::{RunMode, ThreadName};
+use crate::session::Hash;
+use crate::store::queue::{IfBusy, UnreadableRequest};
+use crate::store::traits::ConflictPolicy;
+
+/// The newest version of the form.
+const NEWEST: u32 = 2;
+/// The version of a request without overrides. Replicas of the version before read no other.
+const WITHOUT_OVERRIDES: u32 = 1;
+
+/// A request with what was decided when it was accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueuedRequest {
+    /// What the caller asked, without the input.
+    pub request: QueuedRunRequest,
+    /// The input, with the ids that it was given.
+    pub input: Vec<Message>,
+    /// The versions of the agents.
+    pub pinned: PinnedAgents,
+}
+
+/// What the caller asked, without the input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueuedRunRequest {
+    /// The session to continue.
+    pub base_session_id: Option<SessionId>,
+    /// The name of the agent.
+    pub agent: Option<String>,
+    #[serde(rename = "input", skip_deserializing, serialize_with = "empty_list")]
+    #[doc(hidden)]
+    pub no_input: (),
+    /// How the caller follows the run.
+    pub mode: RunMode,
+    /// How much of the run outlives its worker.
+    pub durability: Option<DurabilityChoice>,
+    /// The priority among the runs of the tenant.
+    pub priority: i16,
+    /// The thread to continue and to move.
+    pub thread: Option<ThreadName>,
+    /// What to do when the thread has another active run.
+    pub if_busy: IfBusy,
+    /// Where the webhooks of the run go.
+    pub webhook: Option<RunWebhook>,
+    /// The idempotency key.
+    pub idempotency: Option<QueuedKey>,
+    /// The model to use instead of the session's or the agent's.
+    pub model: Option<ModelRef>,
+    /// What the session sets from this run on instead of its agent's definition.
+    #[serde(default, skip_serializing_if = "QueuedOverrides::is_empty")]
+    pub overrides: QueuedOverrides,
+    /// The limits of the run.
+    pub budget: ExecutionBudget,
+    /// Key-value pairs for the run's record and the session's metadata.
+    pub metadata: Object,
+    /// Variables to set in the environment; `null` removes one.
+    pub variables: BTreeMap<String, Value>,
+    /// The shape of the final answer.
+    pub response_format: Option<ResponseFormat>,
+    /// What to do when another run continues the same base.
+    pub conflict: ConflictPolicy,
+    #[serde(rename = "on_disconnect", skip_deserializing, serialize_with = "cancel")]
+    #[doc(hidden)]
+    pub no_caller: (),
+    /// What the caller's API key allows.
+    #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
+    pub limits: RunLimits,
+    /// Which events the run emits beside its own.
+    #[serde(default)]
+    pub events: QueuedEventOptions,
+}
+
+/// An idempotency key and the hash of what its request asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuedKey {
+    /// The key.
+    pub key: String,
+    /// The hash.
+    pub digest: Hash,
+}
+
+/// Changes of what a session sets: absent leaves a value as it is, and `null` clears it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueuedOverrides {
+    /// The parameters of the model.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present_or_null")]
+    pub parameters: Option<Option<ModelParameters>>,
+    /// The system prompt.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present_or_null")]
+    pub system_prompt: Option<Option<String>>,
+    /// The tools that the model may call.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present_or_null")]
+    pub tools: Option<Option<Vec<String>>>,
+}
+
+/// Which events a run emits beside its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueuedEventOptions {
+    /// Those of its subagents.
+    pub subagents: bool,
+}
+
+/// The versions of the agents that a run was accepted with; nothing for a run that is new.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedAgents {
+    /// The run's own agent.
+    pub agent: Option<Hash>,
+    /// The agent instance of a new line of sessions.
+    pub agent_id: Option<AgentId>,
+    /// Those that may work below it, by name.
+    pub team: BTreeMap<String, Hash>,
+}
+
+/// The form with its version.
+#[derive(Serialize, Deserialize)]
+struct Versioned<T> {
+    version: u32,
+    accepted: T,
+}
+
+impl QueuedRequest {
+    /// Encodes the request as JSON.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(&Versioned {
+            version: if self.request.overrides.is_empty() {
+                WITHOUT_OVERRIDES
+            } else {
+                NEWEST
+            },
+            accepted: self,
+        })
+    }
+
+    /// Decodes what any version has stored.
+    pub fn from_json(json: &str) -> Result<Self, UnreadableRequest> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        let damaged = |error: serde_json::Error| UnreadableRequest::Damaged(error.to_string());
+        let Version { version } = serde_json::from_str(json).map_err(damaged)?;
+        if version > NEWEST {
+            return Err(UnreadableRequest::Newer(format!("its form is {version}")));
+        }
+        let versioned: Versioned<Self> = serde_json::from_str(json).map_err(damaged)?;
+        Ok(versioned.accepted)
+    }
+}
+
+impl QueuedOverrides {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn present_or_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// Writes the input of the request, which earlier versions expect here. It stands beside the request.
+fn empty_list<S: Serializer>(_: &(), serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq::<[(); 0]>([])
+}
+
+/// Writes what shall happen when the caller goes away, which earlier versions expect. A queued run has no caller.
+fn cancel<S: Serializer>(_: &(), serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str("cancel")
+}
