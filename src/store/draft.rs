@@ -1,4 +1,4 @@
-//! Checks a draft before it is published. No SQL; the engines check what only the database knows.
+//! Checks a draft before it is published. No SQL: the engines check what needs the database.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,8 @@ pub(super) fn check_run(commit: &Commit) -> Result<(), DraftFault> {
     }
 }
 
-/// Checks that each child belongs to a subagent of the run's own session, or to one of a subagent's, and that session to none.
+/// Checks that each child belongs to a subagent of the run's own session, or to one of a
+/// subagent's, and that session to none.
 pub(super) fn check_children(commit: &Commit) -> Result<(), DraftFault> {
     let own = commit.draft.session_id;
     let above: BTreeMap<SessionId, Option<SessionId>> = commit
@@ -74,7 +75,7 @@ pub(super) fn check_children(commit: &Commit) -> Result<(), DraftFault> {
         .collect();
     let leads_to_own = |child: &BundleDraft| {
         let mut place = child.subagent_of;
-        // No way is longer than there are children, unless it goes round in a circle.
+        // A path longer than the number of children is a cycle.
         for _ in &commit.children {
             if place == Some(own) {
                 return true;

@@ -1,4 +1,4 @@
-//! An API key as stores retain it: its hash, never the secret.
+//! An API key in its stored form: only the hash of the secret.
 
 use std::fmt;
 use std::str::FromStr;

@@ -16,7 +16,8 @@ pub struct StoreSettings {
     pub max_connections: u32,
     /// How long an operation waits for a connection.
     pub acquire_timeout: Duration,
-    /// Whether missing migrations are run first. Without them, a file that is missing is not made either.
+    /// Whether missing migrations are run first. Without them, a file that is missing is not made
+    /// either.
     pub migrate: bool,
 }
 
@@ -42,7 +43,7 @@ pub enum OpenError {
         /// Where it was looked for.
         path: PathBuf,
     },
-    /// The database does not answer or does not let us in.
+    /// The database does not respond or rejects the login.
     #[error("can't connect to {place}")]
     Connect {
         /// The database, without the password.
@@ -51,7 +52,7 @@ pub enum OpenError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The database answers, but its schema is another one or a migration failed.
+    /// The database responds, but has another schema, or a migration failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -89,7 +90,8 @@ pub async fn open(url: &str, settings: StoreSettings) -> Result<Arc<dyn Store>, 
     Ok(store)
 }
 
-/// Returns the file of the store at the address if it would have to be made. A database on a server is made by no store.
+/// Returns the file of the store at the address if it does not exist. A server's database must
+/// exist.
 pub fn missing_file(url: &str) -> Result<Option<PathBuf>, OpenError> {
     match Engine::of(url)? {
         Engine::Postgres => Ok(None),
@@ -97,7 +99,8 @@ pub fn missing_file(url: &str) -> Result<Option<PathBuf>, OpenError> {
     }
 }
 
-/// Runs the migrations that the database at the address lacks. Any number of processes may do so at once.
+/// Runs the migrations that the database at the address lacks. Any number of processes may do so at
+/// once.
 pub async fn migrate(url: &str) -> Result<(), OpenError> {
     match Engine::of(url)? {
         Engine::Postgres => postgres::migrate(url).await,

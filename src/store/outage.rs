@@ -1,4 +1,4 @@
-//! Logs an outage once, however often an operation is retried meanwhile.
+//! Logs an outage of the store once, however many operations fail meanwhile.
 
 use std::error::Error;
 
@@ -11,7 +11,8 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// Logs one line when the store goes away and one when it is back. `effect` says what the outage means, such as `no webhooks are sent`.
+    /// Logs one line when the store goes away and one when it is back. `effect` says what the
+    /// outage means, such as `no webhooks are sent`.
     pub fn note<T>(&mut self, effect: &'static str, tried: &Result<T, StoreError>) {
         match tried {
             Err(error) if !self.is_away => {

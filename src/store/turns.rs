@@ -1,7 +1,4 @@
-//! Queues callers that need the same key, so that they go one at a time, in order.
-//!
-//! Requests that would wait for the same database lock, of a tenant or of a thread, wait here
-//! first, so they do not occupy connections.
+//! Turns of callers that want the same thing: one after the other, in the order of their arrival.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OwnedMutexGuard;
 
-/// Gives turns; nothing is left of what nobody wants any more.
+/// Gives turns. Holds an entry only as long as somebody waits for it or has it.
 #[derive(Debug)]
 pub(super) struct Turns<K: Eq + Hash>(Mutex<Queues<K>>);
 
 type Queue = Arc<tokio::sync::Mutex<()>>;
 type Queues<K> = HashMap<K, Queue>;
 
-/// A turn, or a place in the queue for it; dropping it lets the next one go on.
+/// A turn, or a slot in the queue for it. Dropping it lets the next caller go on.
 #[derive(Debug)]
 #[must_use = "a turn ends when it is dropped"]
 pub(super) struct Turn<K: Eq + Hash> {
@@ -37,7 +34,7 @@ impl<K: Eq + Hash + Clone> Turns<K> {
     /// Waits for a turn.
     pub(super) async fn take(self: &Arc<Self>, key: K) -> Turn<K> {
         let queue = Arc::clone(self.queues().entry(key.clone()).or_default());
-        // Leaves the queue where its caller waits no longer.
+        // Leaves the queue if its caller is cancelled.
         let mut turn = Turn {
             turns: Arc::clone(self),
             key,
@@ -86,13 +83,13 @@ mod tests {
         assert_eq!(wanted(), 1);
         drop(first);
         assert!(third.as_mut().now_or_never().is_none(), "the second comes first");
-        // One who leaves the queue keeps nobody waiting.
+        // A caller that leaves the queue blocks nobody.
         drop(second);
         let third = third.now_or_never().expect("a turn");
         assert_eq!(wanted(), 1);
         drop(third);
         assert_eq!(wanted(), 0);
-        // Nothing is left of one who leaves as the last.
+        // No entry is left after the last caller leaves.
         let only = turns.take("a").await;
         let mut last = Box::pin(turns.take("a"));
         assert!(last.as_mut().now_or_never().is_none());

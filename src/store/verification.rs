@@ -1,5 +1,5 @@
-//! Verification: recomputes all hashes of a session and its ancestors from stored bytes. No SQL;
-//! engines supply the rows.
+//! Verification: computes all hashes of a line of sessions again from stored bytes. No SQL; engines
+//! pass it their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::traits::{VerifyFault, VerifyReport};
 use crate::ids::SessionId;
 use crate::session::{BranchPosition, Hash, RootHashInput, SessionHead, hash_context, hash_environment, root_hash};
 
-/// What is known of the stored bytes before the sessions are checked against them.
+/// The hashes of the stored bytes, against which the sessions are checked.
 #[derive(Debug)]
 pub(crate) struct Verification {
     segments: SegmentCheck,
@@ -29,7 +29,7 @@ pub(crate) struct SegmentCheck {
 /// The stored states of a line.
 #[derive(Debug, Default)]
 pub(crate) struct StateCheck {
-    /// Those whose bytes are as their address says.
+    /// Those whose bytes match their hash.
     sound: BTreeSet<(&'static str, Hash)>,
 }
 
@@ -71,7 +71,7 @@ impl StateCheck {
 }
 
 impl Verification {
-    /// Takes what was found of the segments and the states.
+    /// Begins with the hashed segments and states.
     pub(crate) fn new(segments: SegmentCheck, states: StateCheck) -> Self {
         Self { segments, states }
     }
@@ -148,7 +148,7 @@ impl Verification {
     }
 }
 
-/// What verification needs of a session of the line, kept or removed.
+/// The columns of a session of the line, retained or removed, that verification needs.
 #[derive(Debug, Clone, Copy)]
 struct Link {
     session_id: SessionId,

@@ -1,11 +1,12 @@
-//! Wake-ups of workers within this process. Wake-ups that arrive while a worker is busy count once.
+//! Wake-ups of workers, for any number of readers. Those that come while a reader is busy count as
+//! one.
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use tokio_stream::wrappers::WatchStream;
 
-/// Wakes all that read its streams, which end with it.
+/// Wakes the readers of its streams, which end with it.
 #[derive(Debug, Default)]
 pub(crate) struct WakeUps(watch::Sender<()>);
 

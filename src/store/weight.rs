@@ -1,8 +1,8 @@
-//! Estimates the memory of a bundle, of a definition, or of data to be written, within a factor of
-//! two.
+//! Estimates the memory of a bundle, of an agent's definition, or of a write, from the sizes of its
+//! parts and within a factor of two.
 //!
-//! JSON in memory can take a hundred times the bytes of its text, so the text's length is not
-//! enough. The estimates are computed from the sizes of the parts; no allocator is asked.
+//! JSON in memory may take a hundred times the bytes of its text, so the text's length is no
+//! estimate.
 
 use std::sync::Arc;
 
@@ -16,20 +16,21 @@ use crate::model_ref::ResponseFormat;
 use crate::record::{RunEvent, StepRecord, SubagentRecord, ToolExecutionRecord, event_weight};
 use crate::session::{Bundle, BundleDraft, EnvironmentState, Overrides, StoredContext};
 
-/// What an allocation costs beside its bytes: rounding up, and the allocator's own notes.
+/// The overhead of an allocation: rounding, and the allocator's own data.
 const ALLOCATION: usize = 16;
 /// A node of a map has room for 11 entries, used or not.
 const NODE_ENTRIES: usize = 11;
-/// How many entries a node holds that others follow: a full one is split in the middle.
+/// The entries of a node that others follow: a full one is split in the middle.
 const FILLED_ENTRIES: usize = 6;
-/// A node's own fields, which are its parent, its place there and its length.
+/// A node's own fields: its parent, its index there and its length.
 const NODE_FIELDS: usize = 16;
-/// What the history's list costs for each message: a shared pointer and its place in a tree.
+/// The cost of a message in the history's list: a shared pointer and its slot in a tree.
 const HISTORY_PLACE: usize = 64;
-/// What an entry of the cache costs beside its bundle.
+/// The overhead of an entry of the cache.
 const ENTRY: usize = 512;
 
-/// The sizes of a bundle's parts, in bytes. What bundles share counts for each of them, so the cache never grows beyond its bound.
+/// The sizes of a bundle's parts, in bytes. Shared parts count for each bundle, so the cache stays
+/// within its bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Weight {
     head: u64,
@@ -69,7 +70,7 @@ impl Weight {
 impl AgentRecord {
     /// Returns about how many bytes of memory it takes.
     pub fn memory(&self) -> u64 {
-        // Whatever it consists of, none of it takes more than its JSON does as a value.
+        // No part takes more than its JSON does as a value.
         let json = serde_json::to_value(&*self.definition).map_or(0, |json| value(&json));
         (size_of::<AgentDefinition>() + json) as u64
     }
@@ -89,7 +90,7 @@ fn draft_bytes(draft: &BundleDraft) -> u64 {
     let environment = environment.then(|| environment_bytes(&draft.environment));
     let context = context.then(|| context_bytes(&draft.context.stored));
     let states = environment.unwrap_or_default() + context.unwrap_or_default() + object(&draft.context.metadata);
-    // What a new summary leaves is counted anew.
+    // The messages after a new summary are counted again.
     let summaries = draft.new_messages().filter_map(|message| message.tags.covers);
     let left = summaries.map(|covers| usize::try_from(covers.to).unwrap_or(usize::MAX));
     let first = left.min().map_or(draft.inherited(), |left| left.min(draft.inherited()));
@@ -241,7 +242,7 @@ fn parts(content: &Vec<ContentPart>) -> usize {
     slots::<ContentPart>(content.capacity()) + content.iter().map(part).sum::<usize>()
 }
 
-/// Weighs what a part holds beside its place in the list.
+/// Weighs a part without its slot in the list.
 fn part(part: &ContentPart) -> usize {
     match part {
         ContentPart::Text(part) => {
@@ -275,8 +276,8 @@ fn media(source: &MediaSource) -> usize {
     }
 }
 
-/// Weighs what a value holds beside its place in a list or a map. Values that were read are nested no deeper than the parser
-/// allows.
+/// Weighs a value without its slot in a list or a map. Values from a parser are nested no deeper
+/// than it allows.
 fn value(json: &Value) -> usize {
     match json {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -329,7 +330,7 @@ mod tests {
     use crate::clock::Timestamp;
     use crate::session::Hash;
 
-    /// Counts what the parts of a value must at least take, and allows twice as much.
+    /// Counts the least that the parts of a value take, and allows twice as much.
     #[track_caller]
     fn assert_weight(json: &Value, at_least: usize) {
         let weight = value(json);

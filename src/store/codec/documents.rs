@@ -1,5 +1,5 @@
-//! Contexts, environments, outputs, steps and definitions as JSON. Bytes are encoded once, and
-//! hashed as they are stored.
+//! Payloads of contexts, environments, outputs, steps and definitions, as JSON. Each is encoded
+//! once, and hashed as it is stored.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::message::Message;
 use crate::record::{RunRecord, StepRecord};
 use crate::session::{EnvironmentState, Hash, StoredContext, hash_context, hash_definition, hash_environment};
 
-/// The output of a run, as it is stored since version 2.
+/// The output of a run, as version 2 stores it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct StoredOutput {
     pub(crate) messages: Vec<Arc<Message>>,

@@ -1,5 +1,5 @@
-//! Builds a history from its segments. They may arrive in any order. A gap is an error, never a
-//! shorter history.
+//! Joins segments to a history. They may arrive in any order; a gap is an error, never a shorter
+//! history.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::json::json_length;
 use crate::message::Message;
 use crate::session::{Hash, History, hash_segment};
 
-/// A segment as its row holds it.
+/// A stored segment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoredSegment<'a> {
     /// The index of its first message in the whole history.
@@ -23,7 +23,8 @@ pub(crate) struct StoredSegment<'a> {
 }
 
 impl StoredSegment<'_> {
-    /// Checks and hashes the messages; also returns the end of what the newest summary among them covers.
+    /// Checks and hashes the messages; also returns the end of what the newest summary among them
+    /// covers.
     pub(crate) fn inspect(self) -> Result<(Hash, Option<u64>), DecodeError> {
         let bytes = open_payload(self.payload, SEGMENT_VERSION)?;
         let (messages, _) = decode_segment(&bytes, self.message_count)?;
@@ -99,7 +100,8 @@ impl HistoryBuilder {
         self.segments.into_iter().flat_map(|(_, messages)| messages).collect()
     }
 
-    /// Joins the segments if they follow on each other; returns the index of the first message, 0 for none, and the messages.
+    /// Joins the segments if they follow on each other; returns the index of the first message, 0
+    /// for none, and the messages.
     fn join(mut self) -> Result<(u64, Vec<Arc<Message>>), HistoryGap> {
         // An empty segment begins where the next one does, and comes before it.
         self.segments
@@ -120,7 +122,7 @@ impl HistoryBuilder {
     }
 }
 
-/// The segments found are not the whole of what was asked for.
+/// The segments have a gap.
 #[derive(Debug, thiserror::Error)]
 #[error("segments of the history are missing or overlap")]
 pub(crate) struct HistoryGap;

@@ -1,5 +1,5 @@
-//! The data of runs that have not ended, as JSON: requests, journal entries, events and messages to
-//! active runs.
+//! Payloads of runs that have not ended, as JSON: requests, journal entries, events and messages to
+//! runs.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use crate::message::Message;
 use crate::record::RunEvent;
 use crate::session::Hash;
 
-/// An entry as it is stored. Steps and additions are values, since they hold what this version can't read.
+/// An entry as it is stored. Steps and additions are values, since they hold what this version
+/// can't read.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum StoredEntry {
@@ -75,17 +76,17 @@ pub(crate) fn decode_events(stored: StoredPayload<'_>) -> Result<Vec<Arc<RunEven
     serde_json::from_slice(&bytes).map_err(DecodeError::Json)
 }
 
-/// Encodes what is asked of a run: a text of the caller's.
+/// Encodes the request of a run: JSON as `QueuedRequest` writes it.
 pub(crate) fn encode_request(request: &str) -> Result<Payload, EncodeError> {
     Payload::encode(REQUEST_VERSION, request.as_bytes().to_vec())
 }
 
-/// Holds what is asked of a run without compressing it, for whoever needs no row.
+/// Wraps the request of a run without compressing it, for callers that need no row.
 pub(crate) fn plain_request(request: String) -> Payload {
     Payload::plain(REQUEST_VERSION, request.into_bytes())
 }
 
-/// Decodes what is asked of a run.
+/// Decodes the request of a run.
 pub(crate) fn decode_request(stored: StoredPayload<'_>) -> Result<String, DecodeError> {
     let bytes = open_payload(stored, REQUEST_VERSION)?.into_owned();
     String::from_utf8(bytes).map_err(|error| DecodeError::Text(error.utf8_error()))

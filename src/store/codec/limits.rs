@@ -1,5 +1,5 @@
-//! The limits of API keys as versioned JSON. An unknown limit is an error, since it would not be
-//! enforced.
+//! The limits of API keys: JSON with a version. A limit that this version does not know is an
+//! error, since it would not bind.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub(crate) enum LimitsError {
     Json(#[from] serde_json::Error),
 }
 
-/// Writes limits; nothing where nothing is limited.
+/// Encodes limits; `None` if there are none.
 pub(crate) fn encode_limits(limits: &RunLimits) -> Result<Option<String>, serde_json::Error> {
     if limits.is_empty() {
         return Ok(None);
@@ -35,7 +35,7 @@ pub(crate) fn encode_limits(limits: &RunLimits) -> Result<Option<String>, serde_
     .map(Some)
 }
 
-/// Reads limits.
+/// Decodes limits.
 pub(crate) fn decode_limits(stored: Option<&str>) -> Result<RunLimits, LimitsError> {
     let Some(json) = stored else {
         return Ok(RunLimits::default());

@@ -1,5 +1,5 @@
-//! Lists of messages as JSON arrays, for segments and the outputs of runs. Unknown fields are
-//! retained with each message.
+//! Lists of messages as JSON arrays, in segments and outputs of runs. Each message retains what a
+//! later version wrote.
 
 use std::io;
 use std::sync::Arc;
@@ -19,11 +19,13 @@ pub(crate) fn encode_messages<'a>(
     Ok(bytes)
 }
 
-/// Decodes messages; also returns how many bytes of JSON they have without what stands between them.
+/// Decodes messages; also returns how many bytes of JSON they have without what stands between
+/// them.
 ///
-/// Loading a history is mostly this. So whether anything was not read is found by writing the messages again, which costs a fraction
-/// of reading them, and only a list that differs is looked at message by message. A new field of messages must therefore not be
-/// written where it has its default value, or all older lists would be read the slow way.
+/// Loading a history is mostly this. So whether anything was not read is found by writing the
+/// messages again, which costs a fraction of reading them, and only a list that differs is looked
+/// at message by message. A new field of messages must therefore not be written where it has its
+/// default value, or all older lists would be read the slow way.
 pub(super) fn read_messages(bytes: &[u8]) -> Result<(Vec<Arc<Message>>, usize), DecodeError> {
     let messages: Vec<Arc<Message>> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
     let mut unmatched = Unmatched(bytes);

@@ -1,13 +1,7 @@
 //! Stored forms: the only owner of the bytes in payload columns. No SQL.
 //!
-//! Each form has a schema version. A changed form gets a new version, and a decoder for each older
-//! one, since committed rows are never rewritten. Each payload also states its compression. Most
-//! payloads are names of fields, so zstd uses a dictionary of them (`dictionary_1.txt`).
-//!
-//! *Data of a later version* is retained: an `Unread` (`json/unread.rs`) beside each message, step,
-//! execution, state and stored context contains what this version can't read, and it is written
-//! again. Two things are rejected instead: a message of an unknown role, which could not be sent to
-//! any provider, and a definition with an unknown setting, which would not be obeyed.
+//! A form that changes gets a new version and a decoder for each older one, since committed rows
+//! are never rewritten.
 
 mod delivery;
 mod documents;
@@ -47,14 +41,15 @@ pub(crate) const SESSION_VERSION: i16 = 1;
 pub(crate) const SEGMENT_VERSION: i16 = 1;
 /// The version of environments and contexts: canonical JSON.
 pub(crate) const STATE_VERSION: i16 = 1;
-/// The version of the columns and payloads of `runs`: the output with its messages and its value, and a JSON array of steps. In
-/// version 1 the output was a JSON array of messages.
+/// The version of the columns and payloads of `runs`: the output with its messages and its value,
+/// and a JSON array of steps. In version 1 the output was a JSON array of messages.
 pub(crate) const RUN_VERSION: i16 = 2;
 /// The version of agent definitions: canonical JSON.
 pub(crate) const DEFINITION_VERSION: i16 = 1;
 /// The version of the messages of webhooks: JSON as it is sent.
 pub(crate) const DELIVERY_VERSION: i16 = 1;
-/// The version of the requests of queued runs: JSON that carries the version of its own form, as `request.rs` has it.
+/// The version of the requests of queued runs: JSON that carries the version of its own form, as
+/// `request.rs` has it.
 pub(crate) const REQUEST_VERSION: i16 = 1;
 /// The version of entries of journals: JSON.
 pub(crate) const JOURNAL_VERSION: i16 = 1;

@@ -1,5 +1,5 @@
-//! Payloads: bytes with a version and an encoding, compressed if that saves enough. Knows nothing
-//! of their meaning.
+//! Payloads: bytes with a version and an encoding, compressed where that is worth it. Knows nothing
+//! of what they mean.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -10,16 +10,17 @@ use zstd::zstd_safe::get_frame_content_size;
 
 /// The bytes as they are.
 const RAW: i16 = 0;
-/// One zstd frame that states its content's size. What was written before there was a dictionary.
+/// One zstd frame that states its content's size. Written before there was a dictionary.
 const ZSTD: i16 = 1;
-/// The same, in the words of the first dictionary.
+/// The same, compressed with the first dictionary.
 const ZSTD_1: i16 = 2;
 /// The newest encoding that this version reads.
 pub(crate) const NEWEST_ENCODING: i16 = ZSTD_1;
-/// What nearly every payload says, the most frequent last: a small one is little else. It is the content that zstd looks for what repeats in, and
-/// has no header. What is stored is read by it, so it never changes: a better one gets an encoding of its own.
+/// The dictionary: text that most payloads contain, the most frequent last. It is raw content, with
+/// no header. Stored payloads need it, so it never changes: a better one gets an encoding of its
+/// own.
 const DICTIONARY_1: &[u8] = include_bytes!("dictionary_1.txt");
-/// The most bytes of a payload, uncompressed: what a damaged or hostile row may make us allocate.
+/// The most bytes of a payload, uncompressed: a bound for what a damaged or hostile row allocates.
 const MAX_LENGTH: usize = 256 << 20;
 /// Shorter payloads gain too little for the time it takes.
 const MIN_COMPRESSED_LENGTH: usize = 192;
@@ -31,13 +32,13 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// A payload on its way into a row.
+/// A payload to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payload {
     /// The version of what it holds.
     pub schema_version: i16,
-    /// How its bytes are compressed: 0 for not at all, 1 for one zstd frame that states its content's size, 2 for one by the first
-    /// dictionary.
+    /// How its bytes are compressed: 0 for not at all, 1 for one zstd frame that states its
+    /// content's size, 2 for one by the first dictionary.
     pub encoding: i16,
     /// The bytes, compressed.
     pub bytes: Vec<u8>,
@@ -46,7 +47,7 @@ pub struct Payload {
 /// Why a payload can't be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
-    /// It is longer than what can be read back.
+    /// It is longer than what can be read.
     #[error("the payload has {length} bytes, more than the {MAX_LENGTH} that can be read back")]
     TooLong {
         /// Its bytes, uncompressed.
@@ -79,7 +80,7 @@ impl Payload {
         Ok(Self::plain(schema_version, bytes))
     }
 
-    /// Holds the bytes as they are.
+    /// Wraps the bytes without compressing them.
     pub(crate) fn plain(schema_version: i16, bytes: Vec<u8>) -> Self {
         Self {
             schema_version,
@@ -88,7 +89,7 @@ impl Payload {
         }
     }
 
-    /// Returns the payload as its row will hold it.
+    /// Returns the payload as stored.
     pub fn as_stored(&self) -> StoredPayload<'_> {
         StoredPayload {
             schema_version: self.schema_version,
@@ -107,7 +108,7 @@ fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     })
 }
 
-/// A payload as a row holds it.
+/// A stored payload.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredPayload<'a> {
     /// The version of what it holds.
@@ -125,8 +126,8 @@ impl StoredPayload<'_> {
     }
 }
 
-/// Returns the bytes of a payload of so many stored bytes, uncompressed: as its first 18 bytes state them, and no fewer than are stored. A
-/// damaged one may state any number, so it is cut at [`MAX_LENGTH`]: callers add lengths up.
+/// Returns the uncompressed size that the first 18 bytes of a payload state, at least its stored
+/// size. A damaged one may state any number, so it is at most [`MAX_LENGTH`]: callers add sizes up.
 pub(crate) fn full_length(encoding: i16, beginning: &[u8], stored: u64) -> u64 {
     let stated = matches!(encoding, ZSTD | ZSTD_1).then(|| get_frame_content_size(beginning).ok().flatten());
     let stated = stated.flatten().map_or(0, |bytes| bytes.min(MAX_LENGTH as u64));

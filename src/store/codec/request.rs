@@ -1,6 +1,7 @@
-//! What was asked of a queued run, as it was accepted. Every worker that begins the run reads the same.
+//! The stored request of a queued run, as it was accepted. Every attempt reads the same.
 //!
-//! The form is JSON inside a payload of [`REQUEST_VERSION`](super::REQUEST_VERSION), and carries a version of its own.
+//! The form is JSON inside a payload of [`REQUEST_VERSION`](super::REQUEST_VERSION), and carries a
+//! version of its own.
 
 use std::collections::BTreeMap;
 
@@ -148,7 +149,7 @@ impl QueuedRequest {
         })
     }
 
-    /// Decodes what any version has stored.
+    /// Decodes the form of any version.
     pub fn from_json(json: &str) -> Result<Self, UnreadableRequest> {
         #[derive(Deserialize)]
         struct Version {
@@ -176,12 +177,13 @@ fn present_or_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     Option::deserialize(deserializer).map(Some)
 }
 
-/// Writes the input of the request, which earlier versions expect here. It stands beside the request.
+/// Writes an empty input, which earlier versions expect. The input stands beside the request.
 fn empty_list<S: Serializer>(_: &(), serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq::<[(); 0]>([])
 }
 
-/// Writes what shall happen when the caller goes away, which earlier versions expect. A queued run has no caller.
+/// Writes what happens when the caller disconnects, which earlier versions expect. A queued run has
+/// no caller.
 fn cancel<S: Serializer>(_: &(), serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str("cancel")
 }

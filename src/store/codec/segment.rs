@@ -1,4 +1,4 @@
-//! A segment in its stored form, for benchmarks and inspection. Stores write their columns
+//! A segment in its stored form, for callers that measure or inspect it. Stores write the columns
 //! themselves.
 
 use std::sync::Arc;

@@ -90,7 +90,8 @@ pub(crate) fn missing_file(url: &str) -> Result<Option<PathBuf>, OpenError> {
 
 /// Makes what is missing and opens a connection that writes.
 ///
-/// While another process turns the journal on, SQLite answers that the file is busy without waiting, so this waits.
+/// While another process turns the journal on, SQLite answers that the file is busy without
+/// waiting, so this waits.
 pub(super) async fn connect_writer(options: &SqliteConnectOptions) -> Result<SqliteConnection, OpenError> {
     make_folder(options).await?;
     make_private_file(options).await?;
@@ -122,8 +123,9 @@ async fn make_folder(options: &SqliteConnectOptions) -> Result<(), OpenError> {
         .map_err(|source| connect_error(options, source))
 }
 
-/// Makes the file where it is missing, readable and writable by its owner alone: it holds conversations and the hashes of API keys. SQLite
-/// gives the files beside it, such as the write-ahead log, the same mode.
+/// Makes the file where it is missing, readable and writable by its owner alone: it holds
+/// conversations and the hashes of API keys. SQLite gives the files beside it, such as the
+/// write-ahead log, the same mode.
 async fn make_private_file(options: &SqliteConnectOptions) -> Result<(), OpenError> {
     let made = tokio::fs::OpenOptions::new()
         .write(true)
@@ -137,8 +139,8 @@ async fn make_private_file(options: &SqliteConnectOptions) -> Result<(), OpenErr
     }
 }
 
-/// Takes the permissions of other users from files that an earlier version has made. Those of the group stay, since an operator may have
-/// granted them.
+/// Takes the permissions of other users from files that an earlier version has made. Those of the
+/// group stay, since an operator may have granted them.
 async fn close_to_others(options: &SqliteConnectOptions) {
     for suffix in ["", "-wal", "-shm"] {
         let mut path = options.get_filename().as_os_str().to_owned();

@@ -1,6 +1,7 @@
-//! Checks that the open file is still the one at its path.
+//! Checks whether the open file is still the one at its path.
 //!
-//! A deleted file remains usable for processes that have it open, but what they write is lost.
+//! A removed file exists as long as a process has it open. What is written to it is lost
+//! afterwards.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,7 +17,7 @@ pub(super) struct StoreFile {
     identity: Identity,
 }
 
-/// What tells a file from all others: its device and its number there.
+/// The identity of a file: its device and its inode.
 type Identity = (u64, u64);
 
 /// The file is not at its path.
@@ -29,21 +30,21 @@ enum FileGone {
 }
 
 impl StoreFile {
-    /// Notes which file is at the path.
+    /// Remembers the file at the path.
     pub(super) fn at(path: PathBuf) -> io::Result<Self> {
         let identity = identity(&fs::metadata(&path)?);
         Ok(Self { path, identity })
     }
 
-    /// Fails if the file is not at its path any more. It may come back, so trying again may help. This takes about a microsecond, less than
-    /// handing it to another thread.
+    /// Fails if the file is not at its path any more. It may come back, so trying again may help.
+    /// Takes about a microsecond, less than a switch to another thread.
     pub(super) fn check(&self, operation: &'static str) -> Result<(), StoreError> {
         let path = self.path.clone();
         let gone = match fs::metadata(&self.path) {
             Ok(found) if identity(&found) == self.identity => return Ok(()),
             Ok(_) => FileGone::Replaced { path },
             Err(error) if error.kind() == io::ErrorKind::NotFound => FileGone::Removed { path },
-            // SQLite itself has the file open, and says what is wrong with it.
+            // SQLite has the file open, and reports what is wrong with it.
             Err(_) => return Ok(()),
         };
         Err(StoreError::Unavailable {

@@ -1,5 +1,5 @@
-//! Migrations on SQLite: all missing ones in one transaction, so an error leaves the schema as it
-//! was.
+//! Migrations on SQLite: all missing ones in one transaction, so that a failure leaves the schema
+//! as it was.
 
 use sqlx::{Connection as _, SqliteConnection};
 
@@ -9,7 +9,8 @@ use crate::store::error::StoreError;
 use crate::store::migration::{NEEDED_VERSION, SQLITE};
 use crate::store::open::OpenError;
 
-/// Brings the schema to the version that this code needs; a newer one stays as it is and is an error.
+/// Brings the schema to the version that this code needs; a newer one stays as it is and is an
+/// error.
 ///
 /// The connection is its own: when the caller goes away it closes, and SQLite rolls back.
 pub(crate) async fn migrate(url: &str) -> Result<(), OpenError> {

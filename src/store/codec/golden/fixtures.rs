@@ -1,5 +1,5 @@
-//! The values in the golden files. They never change. A new field has its default here, or a
-//! fixture of its own.
+//! The values that the golden files hold. They never change: a field that is new has its default
+//! here, or gets a value of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -264,7 +264,8 @@ fn response(finish_reason: FinishReason) -> ModelResponse {
     }
 }
 
-/// A step that asks for tools: one that works with another agent, one that is blocked, one that is supplied, one that is unknown.
+/// A step that asks for tools: one that works with another agent, one that is blocked, one that is
+/// supplied, one that is unknown.
 fn tool_step(n: u128) -> AgentStep {
     let subagent = SubagentExecution {
         agent: "helper".to_owned(),

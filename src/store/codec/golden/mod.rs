@@ -1,7 +1,7 @@
-//! The golden files in `tests/golden`: each version of each payload. The file of a version never
-//! changes.
+//! The golden files in `tests/golden`: what each version of each payload looks like. A file of a
+//! version is never changed.
 //!
-//! `KIND-vN.json` is what version N writes of the fixture. `KIND-future.json` is what a later
+//! `KIND-vN.json` is what version N wrote of the fixture, and `KIND-future.json` what a later
 //! version might write.
 
 mod fixtures;
@@ -236,7 +236,8 @@ fn states_of_bundles_of_the_future_are_read_and_kept() {
     let format = &written(&encode_context(&changed).unwrap().1)["response_format"];
     assert_eq!(*format, json!({"type": "json_object"}));
 
-    // What this version can't read of what a session sets is its agent's, and is kept; the rest stays in force.
+    // What this version can't read of what a session sets is its agent's, and is kept; the rest
+    // stays in force.
     let mut stored = written(&encode_context(&fixtures::overriding_context()).unwrap().1);
     stored["overrides"]["parameters"]["zz_new"] = json!(1);
     let bytes = serde_json::to_vec(&stored).unwrap();

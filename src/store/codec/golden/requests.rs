@@ -1,4 +1,5 @@
-//! The golden files of queued requests: `queued_request-vN.json` is what version N of the form wrote of its fixture.
+//! The golden files of queued requests: `queued_request-vN.json` is what version N of the form
+//! wrote of its fixture.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The usage of a run, persisted while it is active.
+//! The usage of a run at work.
 
 use crate::record::RunStatus;
 use crate::store::error::StoreError;
@@ -8,8 +8,9 @@ use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
 use crate::usage::{Cost, Usage};
 
-/// Persists the usage with one statement; the lock keeps the run from being taken over meanwhile. A record that has its final form stays
-/// as it is, also where this waited for the transaction that ended the run.
+/// Persists the usage with one statement. The row of the queue is shared, so nobody takes the run
+/// over meanwhile. A final record does not change, even if this waited for the transaction that
+/// ended the run.
 pub(super) async fn usage_update<E: Engine>(engine: &E, lease: &Lease, usage: &Usage) -> Result<bool, StoreError> {
     let statement = "update runs set
             input_tokens = $4, output_tokens = $5, cache_read_tokens = $6, cache_write_tokens = $7,

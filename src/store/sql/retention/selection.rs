@@ -1,7 +1,6 @@
-//! Selects the sessions to remove, as tables that statements begin with.
-//!
-//! Each selection ends with a table `going` of `tenant` and `session_id`. A row of `family` names
-//! the `top_id` of its family; a family is removed as a whole.
+//! Selects the sessions to remove, as tables that statements begin with. Each ends with `going`:
+//! the `tenant` and `session_id` of sessions. Those of one `family`, whose rows have the same
+//! `top_id`, are removed together.
 
 use uuid::Uuid;
 
@@ -10,8 +9,9 @@ use crate::clock::Timestamp;
 use crate::store::rows::StoredTime;
 use crate::store::sql::Statement;
 
-/// The condition that a thread points to a session of the given alias, or that a run in the queue begins from it. Both are looked up for
-/// each session: `offset` keeps a planner from reading all threads or the whole queue instead.
+/// The condition that a thread points to a session of the given alias, or that a run in the queue
+/// begins from it. Both are looked up for each session: `offset` stops the planner from reading all
+/// threads or the whole queue.
 macro_rules! in_use {
     ($alias:literal) => {
         concat!(
@@ -48,7 +48,7 @@ macro_rules! among_last {
     };
 }
 
-/// The sessions that have moved threads `t`, each with its place from the newest on.
+/// The sessions that have moved threads `t`, each with its rank from the newest on.
 macro_rules! ranked {
     ($threads:literal) => {
         concat!(
@@ -63,7 +63,8 @@ macro_rules! ranked {
     };
 }
 
-/// From the sessions that are picked to those that go: with their subagents' sessions, unless any of them is in use.
+/// Goes from the picked sessions to those to remove: with their subagents' sessions, unless any of
+/// them is in use.
 macro_rules! going_with_family {
     () => {
         concat!(
@@ -84,7 +85,8 @@ macro_rules! going_with_family {
     };
 }
 
-/// Sessions from before `$3`, after the place `$4`, `$5` up to `$6`, `$7`. A subagent's goes with its starter's.
+/// Sessions from before `$3`, after the cursor `$4`, `$5` up to `$6`, `$7`. A subagent's session is
+/// removed with its starter's.
 pub(super) const AGED: &str = concat!(
     "with recursive picked as (
         select s.tenant, s.session_id from sessions s
@@ -95,8 +97,9 @@ pub(super) const AGED: &str = concat!(
     going_with_family!()
 );
 
-/// Up to `$8` sessions from before `$3` that are not among the last `$2` of their threads, of the threads after `$4`, `$5` up to `$6`,
-/// `$7`. Those in use are left out before the limit: if they used it up, the others would never be found.
+/// Up to `$8` sessions from before `$3` that are not among the last `$2` of their threads, of the
+/// threads after `$4`, `$5` up to `$6`, `$7`. Those in use are left out before the limit: if they
+/// used it up, the others would never be found.
 pub(super) const OVERTAKEN: &str = concat!(
     "with recursive picked as (
         select s.tenant, s.session_id from (",
@@ -118,7 +121,8 @@ pub(super) const OVERTAKEN: &str = concat!(
     going_with_family!()
 );
 
-/// All sessions that go by either rule: from before `$3`, or from before `$4` and not among the last `$2` of their threads.
+/// All sessions to remove by either rule: from before `$3`, or from before `$4` and not among the
+/// last `$2` of their threads.
 pub(super) const ALL: &str = concat!(
     "with recursive picked as (
         select s.tenant, s.session_id from sessions s
@@ -134,8 +138,8 @@ pub(super) const ALL: &str = concat!(
     going_with_family!()
 );
 
-/// After an engine's `TREE`: up to `$4` sessions of it, each after all that depend on it; only the session itself with its family unless
-/// `$3` is 1.
+/// After an engine's `TREE`: up to `$4` sessions of it, each after all that depend on it; only the
+/// session itself with its family unless `$3` is 1.
 pub(super) const TREE_SESSIONS: &str = " select k.session_id
     from tree t join sessions k on k.tenant = $1 and k.session_id = t.session_id
     group by k.session_id
@@ -143,11 +147,13 @@ pub(super) const TREE_SESSIONS: &str = " select k.session_id
     order by max(t.level) desc, k.session_id
     limit $4";
 
-/// Begins the selection of a batch of sessions of the tree of `$2`: their ids, [`BATCH_FREE`] and a mark follow.
+/// Begins the selection of a batch of sessions of the tree of `$2`: their ids, [`BATCH_FREE`] and a
+/// mark follow.
 pub(super) const BATCH_SESSIONS: &str = "with family (top_id, tenant, session_id) as (
         select $2, s.tenant, s.session_id from sessions s where s.tenant = $1 and s.session_id in (";
 
-/// Ends the selection: each session goes unless it is in use, or another one depends on it. None goes once the first of the tree is in use.
+/// Ends the selection: each session is removed unless it is in use, or another one depends on it.
+/// None is once the first of the tree is in use.
 pub(super) const BATCH_FREE: &str = concat!(
     ")
     ), going as (
@@ -171,7 +177,8 @@ pub(super) const BATCH_FREE: &str = concat!(
     )"
 );
 
-/// After an engine's `TREE`: whether the session is there, others continue it, any of them is in use; as numbers.
+/// After an engine's `TREE`: whether the session exists, others continue it, any of them is in use;
+/// as numbers.
 pub(super) const FAMILY_STATE: &str = concat!(
     ", doomed (tenant, session_id, family) as (
         select k.tenant, k.session_id, max(t.family)
@@ -189,7 +196,8 @@ pub(super) const FAMILY_STATE: &str = concat!(
 /// Counts what a selection finds.
 pub(super) const COUNT: &str = " select count(*) as found from going";
 
-/// A range of sessions by age and id, or of threads by tenant and name: after the one place up to the other.
+/// A range of sessions by age and id, or of threads by tenant and name: after one cursor up to
+/// another.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Range<'a> {
     Aged {
