@@ -1,8 +1,5 @@
-//! A cache of committed bundles in memory.
-//!
-//! Bundles never change, so entries never expire; only their size is bounded. A session can be
-//! removed, so its existence is checked again after 5 seconds. A hot session is continued without
-//! reading its bundle.
+//! A cache of committed bundles. They never change, so only their size in bytes bounds the cache.
+//! Other processes may remove them, so an entry is checked again after a few seconds.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -27,28 +24,31 @@ use crate::tenant::TenantId;
 /// What entries are weighed in, so that a cache of more than 4 GB fits the counter.
 const UNIT: u64 = 1024;
 
-/// How long a session is believed to be there after it was read, committed or asked for: other processes may remove it.
-const BELIEF: Duration = Duration::from_secs(5);
+/// How long a session is assumed to exist after it was read, committed or checked.
+const MAX_UNCHECKED_AGE: Duration = Duration::from_secs(5);
 
 /// How many callers remove sessions at once, each for a tenant of its own.
 const REMOVALS: usize = 2;
 
-/// The counts of removals, one for each value of a byte. Tenants that share one only ask the store once more after removals of each other.
+/// The counts of removals, one for each value of a byte. Tenants that share one only ask the store
+/// once more after removals of each other.
 const COUNTS: usize = 1 << u8::BITS;
 
 type Key = (TenantId, SessionId);
 
-/// Reads and publishes bundles through a cache, so that continuing a hot session reads nothing from the database.
+/// Reads and publishes bundles through a cache, so that continuing a hot session reads nothing from
+/// the database.
 #[derive(Debug)]
 pub struct Sessions {
     store: Arc<dyn Store>,
     /// Absent when the cache is turned off.
     cache: Option<Cache<Key, Entry>>,
-    /// Loads under way: those who want the same session wait for the first.
+    /// Loads in flight: callers that want the same session wait for the first.
     loads: Arc<Turns<Key>>,
-    /// Each grows with the removals by this process for the tenants that share it: what was believed of them before is asked again.
+    /// Each counts the removals by this process for the tenants that share it. Entries from before
+    /// the last one are checked again.
     removals: [AtomicU64; COUNTS],
-    /// Removals under way.
+    /// Removals in flight.
     removing: Arc<FairShare>,
     clock: Arc<dyn Clock>,
     /// The most bytes of each part of a session that is published.
@@ -71,7 +71,7 @@ struct Entry {
     seen: Seen,
 }
 
-/// When a session was known to be there.
+/// When a session was known to exist.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     at: Timestamp,
@@ -100,7 +100,8 @@ impl Sessions {
         }
     }
 
-    /// Publishes no session of which a part has more bytes of JSON: the messages that running it needs, its environment, its context.
+    /// Publishes no session of which a part has more bytes of JSON: the messages that running it
+    /// needs, its environment, its context.
     #[must_use]
     pub fn with_max_part_bytes(self, max_part_bytes: usize) -> Self {
         Self { max_part_bytes, ..self }
@@ -119,23 +120,23 @@ impl Sessions {
         })
     }
 
-    /// Returns a bundle with the messages that running it needs; `None` when there is no such session or it belongs to another
-    /// tenant.
+    /// Returns a bundle with the messages that running it needs; `None` when there is no such
+    /// session or it belongs to another tenant.
     pub async fn bundle(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Arc<Bundle>>, StoreError> {
         let Some(cache) = &self.cache else {
             let bundle = self.store.bundle_load(tenant, session_id).await?;
             return Ok(bundle.map(Arc::new));
         };
         let key = (tenant.clone(), session_id);
-        if let Some(entry) = cache.get(&key).filter(|entry| self.believes(tenant, entry)) {
+        if let Some(entry) = cache.get(&key).filter(|entry| self.is_fresh(tenant, entry)) {
             return Ok(Some(entry.bundle));
         }
         let _turn = self.loads.take(key.clone()).await;
         let entry = match cache.get(&key) {
-            // Whoever had the turn before has put it there.
-            Some(entry) if self.believes(tenant, &entry) => entry,
+            // The caller that had the turn before inserted it.
+            Some(entry) if self.is_fresh(tenant, &entry) => entry,
             Some(entry) => {
-                let seen = self.look(tenant);
+                let seen = self.seen_now(tenant);
                 if self.store.session_lookup(tenant, session_id).await?.is_none() {
                     cache.invalidate(&key);
                     return Ok(None);
@@ -143,7 +144,7 @@ impl Sessions {
                 Entry { seen, ..entry }
             }
             None => {
-                let seen = self.look(tenant);
+                let seen = self.seen_now(tenant);
                 let Some(bundle) = self.store.bundle_load(tenant, session_id).await? else {
                     return Ok(None);
                 };
@@ -154,7 +155,8 @@ impl Sessions {
         Ok(Some(entry.bundle))
     }
 
-    /// Returns a bundle with all messages. What running it does not need is read anew and not kept.
+    /// Returns a bundle with all messages. Those that running it does not need are read again each
+    /// time.
     pub async fn whole_bundle(
         &self,
         tenant: &TenantId,
@@ -178,32 +180,36 @@ impl Sessions {
         })))
     }
 
-    /// Publishes a session and keeps its bundle and those of its subagents, since they are likely to be continued.
+    /// Publishes a session. Caches its bundle and those of its subagents, since they are likely to
+    /// be continued.
     pub async fn commit(&self, commit: &Commit) -> Result<Published, CommitError> {
         let max_bytes = self.max_part_bytes;
         let check = move |commit: &Commit| commit.drafts().try_for_each(|draft| check_parts(draft, max_bytes));
         by_size_of(&commit.tenant, commit_bytes(commit), commit, check).await?;
-        let seen = self.look(&commit.tenant);
+        let seen = self.seen_now(&commit.tenant);
         let committed = self.store.session_commit(commit).await?;
         for child in committed.children {
-            self.keep(&commit.tenant, &Arc::new(child), seen);
+            self.insert(&commit.tenant, &Arc::new(child), seen);
         }
         let bundle = Arc::new(committed.session);
-        self.keep(&commit.tenant, &bundle, seen);
+        self.insert(&commit.tenant, &bundle, seen);
         Ok(Published {
             bundle,
             thread_moved: commit.thread.as_ref().map(|_| committed.thread_moved),
         })
     }
 
-    /// Waits until the tenant may remove a session. Removals wait for each other in the database, each with a connection.
+    /// Waits until the tenant may remove a session. Removals wait for each other in the database,
+    /// each with a connection.
     pub async fn removal_turn(&self, tenant: &TenantId) -> Share {
         self.removing.take(tenant, 1).await
     }
 
-    /// Removes a session with its subagents' and, if wanted, with all that continues it; none of them is read from here afterwards.
+    /// Removes a session with those of its subagents and, if wanted, with its descendants. None of
+    /// them is read from the cache afterwards.
     ///
-    /// What has begun goes on without its caller. So that the turn lasts as long, a task calls this that nobody cancels.
+    /// A removal that has begun outlives its caller. So a task that nobody cancels calls this, and
+    /// the turn lasts as long.
     pub async fn remove(
         &self,
         turn: Share,
@@ -219,8 +225,8 @@ impl Sessions {
         removed
     }
 
-    /// Tells when it is, before the store is asked.
-    fn look(&self, tenant: &TenantId) -> Seen {
+    /// Notes the time and the removals so far, before the store is asked.
+    fn seen_now(&self, tenant: &TenantId) -> Seen {
         Seen {
             at: self.clock.now(),
             removals: self.removals_of(tenant).load(Ordering::SeqCst),
@@ -229,17 +235,17 @@ impl Sessions {
 
     fn removals_of(&self, tenant: &TenantId) -> &AtomicU64 {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(tenant);
-        let [place, ..] = hash.to_le_bytes();
-        &self.removals[usize::from(place)]
+        let [index, ..] = hash.to_le_bytes();
+        &self.removals[usize::from(index)]
     }
 
-    fn believes(&self, tenant: &TenantId, entry: &Entry) -> bool {
-        let now = self.look(tenant);
+    fn is_fresh(&self, tenant: &TenantId, entry: &Entry) -> bool {
+        let now = self.seen_now(tenant);
         let age = (now.at - entry.seen.at).to_std();
-        entry.seen.removals == now.removals && age.is_ok_and(|age| age < BELIEF)
+        entry.seen.removals == now.removals && age.is_ok_and(|age| age < MAX_UNCHECKED_AGE)
     }
 
-    fn keep(&self, tenant: &TenantId, bundle: &Arc<Bundle>, seen: Seen) {
+    fn insert(&self, tenant: &TenantId, bundle: &Arc<Bundle>, seen: Seen) {
         let Some(cache) = &self.cache else { return };
         let parent = bundle.head.parent_session_id;
         let parent = parent.and_then(|parent| cache.get(&(tenant.clone(), parent)));

@@ -1,4 +1,5 @@
-//! Interprets the driver's errors: whether a retry may help, and whether a key was taken. No SQL.
+//! Classifies the driver's errors: whether trying again may help, and whether a key was taken. No
+//! SQL.
 
 use std::error::Error as StdError;
 
@@ -6,8 +7,8 @@ use sqlx::error::DatabaseError;
 
 use super::error::StoreError;
 
-/// `SQLSTATE` classes and codes of PostgreSQL that pass: connections, resources, shutdown, retries, a database that is closed for
-/// now, a standby that can't write.
+/// `SQLSTATE` classes and codes of PostgreSQL that pass: connections, resources, shutdown, retries,
+/// a database that is closed for now, a standby that can't write.
 const PASSING_STATES: [&str; 11] = [
     "08", "53", "57P", "57014", "58030", "40001", "40P01", "55000", "55P03", "25006", "25P03",
 ];
@@ -54,7 +55,8 @@ fn is_passing(error: &dyn DatabaseError, code: &str) -> bool {
     }
 }
 
-/// Answers that nothing matches a text that PostgreSQL can't hold, such as one with a NUL byte; all other errors stay.
+/// Returns an empty result for a text that PostgreSQL can't hold, such as one with a NUL byte; all
+/// other errors stay.
 pub(crate) fn nothing_matches<T: Default>(error: StoreError) -> Result<T, StoreError> {
     let StoreError::Failed { source, .. } = &error else {
         return Err(error);
@@ -73,6 +75,11 @@ pub(crate) fn nothing_matches<T: Default>(error: StoreError) -> Result<T, StoreE
 /// Tells whether a row of the same key exists.
 pub(crate) fn is_unique_violation(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Database(error) if error.is_unique_violation())
+}
+
+/// Tells whether a named constraint or unique index is violated.
+pub(crate) fn is_violation_of(error: &sqlx::Error, constraint: &str) -> bool {
+    matches!(error, sqlx::Error::Database(error) if error.constraint() == Some(constraint))
 }
 
 /// Tells whether the table does not exist.

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+
 use super::codec::DecodeError;
 use crate::ids::RunId;
 use crate::session::PartTooLarge;
 
+/// The future of a fallible operation.
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
 /// A failed operation of a store: nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database can't be reached, answers too late or is shutting down; trying again may help.
+    /// The database can't be reached, responds too late or is shutting down; trying again may help.
     #[error("the store is unavailable: {operation}")]
     Unavailable {
         /// What was tried, such as `commit session`.
@@ -58,7 +63,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Makes an error of one that several have met.
+    /// Copies an error for several callers.
     pub fn shared(error: &Arc<Self>) -> Self {
         let source = Box::new(Arc::clone(error));
         match **error {
@@ -76,7 +81,7 @@ impl StoreError {
         }
     }
 
-    /// Makes the error of an operation that was not waited for any longer. It may have taken effect.
+    /// Makes the error of an operation that timed out. It may have taken effect.
     pub fn late(operation: &'static str, elapsed: tokio::time::error::Elapsed) -> Self {
         Self::Unavailable {
             operation,
@@ -89,7 +94,7 @@ impl StoreError {
         matches!(self, Self::Unavailable { .. })
     }
 
-    /// Tells whether a later version of agent-runtime has written what can't be read.
+    /// Tells whether a later version of agent-runtime wrote the unreadable row.
     pub(crate) fn is_of_later_version(&self) -> bool {
         let Self::Corrupt { source, .. } = self else {
             return false;
@@ -110,7 +115,7 @@ pub enum CommitError {
     /// The thread points elsewhere by now, and the caller wanted no fork.
     #[error("the thread has been moved")]
     ThreadMoved,
-    /// Another worker has the run.
+    /// Another worker has the lease.
     #[error("another worker has taken the run over")]
     LeaseLost,
     /// The session that this one continues is not, or no longer, in the store.

@@ -1,5 +1,5 @@
-//! The versions of the schema. Each engine has its own statements for the same list. A released
-//! version never changes.
+//! The versions of the schema. Each engine has its own statements for the same list; a version
+//! never changes once released.
 
 use super::error::StoreError;
 
@@ -12,115 +12,40 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 10;
+pub(crate) const NEEDED_VERSION: i64 = 11;
 
-/// The steps for PostgreSQL.
-pub(crate) const POSTGRES: [Migration; 10] = [
-    Migration {
-        version: 1,
-        description: "sessions, runs, agents, keys",
-        sql: include_str!("../../migrations/postgres/0001_sessions_runs_agents_keys.sql"),
-    },
-    Migration {
-        version: 2,
-        description: "history windows and subagents",
-        sql: include_str!("../../migrations/postgres/0002_history_windows_and_subagents.sql"),
-    },
-    Migration {
-        version: 3,
-        description: "queue, threads, webhooks, retention",
-        sql: include_str!("../../migrations/postgres/0003_queue_threads_webhooks.sql"),
-    },
-    Migration {
-        version: 4,
-        description: "limits",
-        sql: include_str!("../../migrations/postgres/0004_limits.sql"),
-    },
-    Migration {
-        version: 5,
-        description: "known costs and answering models",
-        sql: include_str!("../../migrations/postgres/0005_known_costs_and_answering_models.sql"),
-    },
-    Migration {
-        version: 6,
-        description: "webhook receivers",
-        sql: include_str!("../../migrations/postgres/0006_webhook_receivers.sql"),
-    },
-    Migration {
-        version: 7,
-        description: "removals beside commits",
-        sql: include_str!("../../migrations/postgres/0007_removals_beside_commits.sql"),
-    },
-    Migration {
-        version: 8,
-        description: "run filters",
-        sql: include_str!("../../migrations/postgres/0008_run_filters.sql"),
-    },
-    Migration {
-        version: 9,
-        description: "due deliveries",
-        sql: include_str!("../../migrations/postgres/0009_due_deliveries.sql"),
-    },
-    Migration {
-        version: 10,
-        description: "due deliveries of tenants",
-        sql: include_str!("../../migrations/postgres/0010_due_deliveries_of_tenants.sql"),
-    },
-];
+/// Declares the steps: the same files stand in the folder of each engine.
+macro_rules! migrations {
+    ($($version:literal, $description:literal, $file:literal;)+) => {
+        /// The steps for PostgreSQL.
+        pub(crate) const POSTGRES: [Migration; NEEDED_VERSION as usize] = [$(Migration {
+            version: $version,
+            description: $description,
+            sql: include_str!(concat!("../../migrations/postgres/", $file)),
+        }),+];
 
-/// The steps for SQLite.
-pub(crate) const SQLITE: [Migration; 10] = [
-    Migration {
-        version: 1,
-        description: "sessions, runs, agents, keys",
-        sql: include_str!("../../migrations/sqlite/0001_sessions_runs_agents_keys.sql"),
-    },
-    Migration {
-        version: 2,
-        description: "history windows and subagents",
-        sql: include_str!("../../migrations/sqlite/0002_history_windows_and_subagents.sql"),
-    },
-    Migration {
-        version: 3,
-        description: "queue, threads, webhooks, retention",
-        sql: include_str!("../../migrations/sqlite/0003_queue_threads_webhooks.sql"),
-    },
-    Migration {
-        version: 4,
-        description: "limits",
-        sql: include_str!("../../migrations/sqlite/0004_limits.sql"),
-    },
-    Migration {
-        version: 5,
-        description: "known costs and answering models",
-        sql: include_str!("../../migrations/sqlite/0005_known_costs_and_answering_models.sql"),
-    },
-    Migration {
-        version: 6,
-        description: "webhook receivers",
-        sql: include_str!("../../migrations/sqlite/0006_webhook_receivers.sql"),
-    },
-    Migration {
-        version: 7,
-        description: "removals beside commits",
-        sql: include_str!("../../migrations/sqlite/0007_removals_beside_commits.sql"),
-    },
-    Migration {
-        version: 8,
-        description: "run filters",
-        sql: include_str!("../../migrations/sqlite/0008_run_filters.sql"),
-    },
-    Migration {
-        version: 9,
-        description: "due deliveries",
-        sql: include_str!("../../migrations/sqlite/0009_due_deliveries.sql"),
-    },
-    Migration {
-        version: 10,
-        description: "due deliveries of tenants",
-        sql: include_str!("../../migrations/sqlite/0010_due_deliveries_of_tenants.sql"),
-    },
-];
+        /// The steps for SQLite.
+        pub(crate) const SQLITE: [Migration; NEEDED_VERSION as usize] = [$(Migration {
+            version: $version,
+            description: $description,
+            sql: include_str!(concat!("../../migrations/sqlite/", $file)),
+        }),+];
+    };
+}
+
+migrations! {
+    1, "sessions, runs, agents, keys", "0001_sessions_runs_agents_keys.sql";
+    2, "history windows and subagents", "0002_history_windows_and_subagents.sql";
+    3, "queue, threads, webhooks, retention", "0003_queue_threads_webhooks.sql";
+    4, "limits", "0004_limits.sql";
+    5, "known costs and answering models", "0005_known_costs_and_answering_models.sql";
+    6, "webhook receivers", "0006_webhook_receivers.sql";
+    7, "removals beside commits", "0007_removals_beside_commits.sql";
+    8, "run filters", "0008_run_filters.sql";
+    9, "due deliveries", "0009_due_deliveries.sql";
+    10, "due deliveries of tenants", "0010_due_deliveries_of_tenants.sql";
+    11, "rows in place of locks", "0011_rows_in_place_of_locks.sql";
+}
 
 /// Refuses a schema of another version, older or newer.
 pub(crate) fn check_version(found: i64) -> Result<(), StoreError> {

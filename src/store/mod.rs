@@ -1,33 +1,16 @@
-//! Storage as traits: sessions, runs, agents and keys.
-//!
-//! [`open()`] returns a store on PostgreSQL or on SQLite. One contract suite tests what both
-//! promise. Contains no agent logic and no HTTP. No transaction is open across a call of another
-//! module.
+//! Storage as traits: sessions, runs, agents and keys. [`open()`] opens one of two stores, on
+//! PostgreSQL or on SQLite; one contract suite tests the promises of both. No agent logic, no HTTP.
+//! No transaction is open across a call of anything else.
 //!
 //! | looking for | go to |
 //! |---|---|
 //! | what a store promises, and its errors | `traits.rs`, `queue.rs`, `retention.rs`, `error.rs` |
 //! | how a store is opened, and the cache before it | `open.rs`, `cache.rs`, `weight.rs` |
-//! | checks and encoding before a write | `draft.rs`, `publication.rs`, `new_end.rs` |
-//! | the bytes of a payload | `codec/` |
-//! | rows and their domain types | `rows/` |
-//! | statements that both engines share | `sql/` |
-//! | what each engine does in its own way | `postgres/`, `sqlite/` |
-//!
-//! # History
-//!
-//! History is append-only and stored by branch. `(branch, position)` names a segment: the messages
-//! that one session added.
-//!
-//! - A commit whose parent is at `(B, p)` inserts `(B, p+1)`.
-//! - If that position is taken, the parent was already continued. The commit then opens a new
-//!   branch that points at `(B, p)`.
-//!
-//! So the primary key arbitrates between racing continuations. A fork copies nothing. A linear
-//! conversation of any length is one range scan of an index, and a load takes at most two round
-//! trips.
-//!
-//! The database rejects every update of sessions, segments, branches, states and agent versions.
+//! | what is checked and encoded before a write | `draft.rs`, `publication.rs`, `new_end.rs`, `new_queued_run.rs` |
+//! | the bytes in a payload | `codec/` |
+//! | the columns of a table, and what a row becomes | `rows/` |
+//! | a statement that both engines run | `sql/` |
+//! | what each engine does its own way: connect, migrate, commit, accept and lease runs, wake workers | `postgres/`, `sqlite/`, `wake_ups.rs` |
 
 mod error;
 mod key;
@@ -47,7 +30,6 @@ mod weight;
 mod draft;
 mod new_end;
 mod new_queued_run;
-mod new_run;
 mod publication;
 mod verification;
 
@@ -69,7 +51,7 @@ pub use self::codec::{
     DecodeError, EncodeError, EncodedSegment, Payload, PinnedAgents, QueuedEventOptions, QueuedKey, QueuedOverrides,
     QueuedRequest, QueuedRunRequest, StoredPayload,
 };
-pub use self::error::{CommitError, StoreError};
+pub use self::error::{CommitError, StoreError, StoreFuture};
 pub use self::key::{ApiKeyRecord, Scope};
 pub use self::open::{OpenError, StoreSettings, migrate, missing_file, open};
 pub use self::outage::Outage;
@@ -86,7 +68,6 @@ pub use self::retention::{
 pub use self::threads::{ThreadExpectation, ThreadPage, ThreadPlace, ThreadPut, ThreadStore};
 pub use self::traits::{
     AgentList, AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, Recorded, RunEnd, RunReader,
-    RunWriter, SegmentList, SegmentSize, SessionReader, SessionWriter, Store, StoreFuture, StoreHealth, VerifyFault,
-    VerifyReport,
+    RunWriter, SegmentList, SegmentSize, SessionReader, SessionWriter, Store, StoreHealth, VerifyFault, VerifyReport,
 };
 pub(crate) use self::weight::message_bytes;

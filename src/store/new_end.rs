@@ -1,14 +1,13 @@
-//! The end of a run, encoded for its rows: its record, and what is written with it. No SQL.
+//! The encoded end of a run: its record, and what is written with it. No SQL.
 
 use std::sync::Arc;
 
-use super::codec::{EncodeError, Payload, encode_delivery, encode_events};
-use super::new_run::NewRun;
-use super::rows::{LeaseKey, StoredTime, stored_count};
+use super::codec::{EncodeError, Payload, encode_events};
+use super::rows::{LeaseKey, NewDeliveryRow, NewRun, StoredTime, stored_count};
 use super::traits::RunEnd;
 use super::weight::{end_bytes, events_bytes};
 use crate::off_thread::by_size_of;
-use crate::record::{NewDelivery, RunEvent, ThreadName};
+use crate::record::{RunEvent, ThreadName};
 use crate::tenant::TenantId;
 
 /// The values of the rows that the end of a run writes.
@@ -19,7 +18,7 @@ pub(crate) struct NewEnd {
     pub(crate) thread: Option<ThreadName>,
     pub(crate) events: Option<NewEvents>,
     pub(crate) applied: Vec<String>,
-    pub(crate) deliveries: Vec<(NewDelivery, Payload)>,
+    pub(crate) deliveries: Vec<NewDeliveryRow>,
 }
 
 /// The values of a row of `run_events`.
@@ -39,8 +38,9 @@ impl NewEnd {
 
     /// Encodes the end of a run.
     pub(super) fn new(end: &RunEnd) -> Result<Self, EncodeError> {
+        let run_id = end.record.summary.run_id;
         let deliveries = end.deliveries.iter();
-        let deliveries = deliveries.map(|delivery| Ok((delivery.clone(), encode_delivery(&delivery.body)?)));
+        let deliveries = deliveries.map(|delivery| NewDeliveryRow::new(run_id, delivery));
         Ok(Self {
             run: NewRun::new(&end.record, &end.steps)?,
             lease: end.lease.as_ref().map(LeaseKey::from),

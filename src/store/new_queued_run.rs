@@ -1,38 +1,30 @@
-//! A run to be accepted, encoded for its rows. No SQL.
+//! An encoded run that is to be accepted. No SQL.
 
-use super::codec::{EncodeError, Payload, encode_request};
+use super::codec::{EncodeError, encode_request};
 use super::error::StoreError;
-use super::new_run::NewRun;
-use super::queue::{IdempotencyKey, IfBusy, LeaseTerms, NewQueuedRun};
-use super::rows::StoredTime;
-use crate::clock::Timestamp;
+use super::queue::{IdempotencyKey, IfBusy, NewQueuedRun};
+use super::rows::{NewRun, QueueRow, StoredTime};
 use crate::ids::SessionId;
 use crate::off_thread::by_size_of;
-use crate::record::{RunRecord, RunStatus, RunSummary, ThreadName};
+use crate::record::{RunRecord, RunStatus, RunSummary};
 use crate::tenant::TenantId;
 
-/// What accepting a run is called in errors.
+/// The name of accepting a run in errors.
 pub(crate) const OPERATION: &str = "enqueue run";
 
-/// The values of the rows of a run that is to be accepted.
+/// A run that is to be accepted, with the values of its rows.
 #[derive(Debug)]
 pub(crate) struct NewQueueRow {
     pub(crate) tenant: TenantId,
     pub(crate) run: NewRun,
-    pub(crate) thread: Option<ThreadName>,
+    pub(crate) queue: QueueRow,
     pub(crate) if_busy: IfBusy,
-    pub(crate) is_held: bool,
-    pub(crate) priority: i16,
-    pub(crate) level: i16,
     pub(crate) max_waiting: Option<u32>,
-    pub(crate) request: Payload,
-    pub(crate) accepted_at: Timestamp,
     pub(crate) idempotency: Option<IdempotencyKey>,
-    pub(crate) lease: Option<LeaseTerms>,
 }
 
 impl NewQueueRow {
-    /// Encodes a run, beside the async workers if what is asked of it is large. It is at work already when it is leased at once.
+    /// Encodes a run, beside the async workers if its request is large.
     pub(crate) async fn make(run: &NewQueuedRun) -> Result<Self, StoreError> {
         let bytes = run.request.len() as u64;
         let prepared = by_size_of(&run.tenant, bytes, run, prepare).await;
@@ -44,55 +36,43 @@ impl NewQueueRow {
 
     /// Makes it wait for its thread.
     pub(crate) fn held(self) -> Self {
-        Self {
-            is_held: true,
-            ..self.unleased()
-        }
+        let mut waiting = self.unleased();
+        waiting.queue.is_held = true;
+        waiting
     }
 
-    /// Makes it wait: nobody has a lease yet.
-    pub(crate) fn unleased(self) -> Self {
-        Self {
-            lease: None,
-            run: NewRun {
-                status: RunStatus::Queued.as_str(),
-                started_at: None,
-                attempts: 0,
-                ..self.run
-            },
-            ..self
-        }
+    /// Makes it wait for a worker.
+    pub(crate) fn unleased(mut self) -> Self {
+        RunStatus::Queued.as_str().clone_into(&mut self.run.row.status);
+        self.run.row.started_at = None;
+        self.run.row.attempts = 0;
+        self.queue.fence = 0;
+        self.queue.attempts = 0;
+        self.queue.leased_until = None;
+        self.queue.owner = None;
+        self
     }
 
-    /// Returns the session that must be there. A run on a thread continues what that points to when it begins.
+    /// Returns the name of its thread.
+    pub(crate) fn thread(&self) -> Option<&str> {
+        self.queue.thread.as_deref()
+    }
+
+    /// Returns the session that must exist. A run on a thread continues what the thread points to
+    /// when it begins.
     pub(crate) fn needed_base(&self) -> Option<SessionId> {
-        let base = self.run.base_session_id.filter(|_| self.thread.is_none());
+        let base = self.run.row.base_session_id.filter(|_| self.queue.thread.is_none());
         base.map(SessionId::from_uuid)
     }
 
-    /// Tells whether its end moves a thread.
-    pub(crate) fn moves_thread(&self) -> bool {
-        self.thread.is_some() && self.if_busy != IfBusy::Fork
+    /// Tells whether it is leased at once.
+    pub(crate) fn is_leased(&self) -> bool {
+        self.queue.leased_until.is_some()
     }
 
     /// Tells whether a worker may lease it now.
     pub(crate) fn is_free(&self) -> bool {
-        self.lease.is_none() && !self.is_held
-    }
-
-    /// Returns the number of the lease that it begins with: 0 for none.
-    pub(crate) fn fence(&self) -> i64 {
-        i64::from(self.lease.is_some())
-    }
-
-    /// Returns when the lease that it begins with expires.
-    pub(crate) fn leased_until(&self) -> Option<StoredTime> {
-        self.lease.map(|terms| StoredTime(terms.until))
-    }
-
-    /// Returns who leases it at once.
-    pub(crate) fn owner(&self) -> Option<String> {
-        self.lease.map(|terms| terms.worker.to_string())
+        !self.is_leased() && !self.queue.is_held
     }
 }
 
@@ -114,18 +94,29 @@ fn prepare(run: &NewQueuedRun) -> Result<NewQueueRow, EncodeError> {
         value: None,
         stop_signal: None,
     };
+    let accepted_with_lease = i32::from(run.lease.is_some());
+    let request = encode_request(&run.request)?;
     Ok(NewQueueRow {
         tenant: run.tenant.clone(),
         run: NewRun::new(&record, &[])?,
-        thread: run.summary.thread.clone(),
+        queue: QueueRow {
+            run_id: run.summary.run_id.as_uuid(),
+            thread: run.summary.thread.as_ref().map(|thread| thread.as_str().to_owned()),
+            moves_thread: run.summary.thread.is_some() && run.if_busy != IfBusy::Fork,
+            is_held: false,
+            priority: run.priority,
+            level: run.level,
+            enqueued_at: StoredTime(run.summary.created_at),
+            fence: accepted_with_lease.into(),
+            attempts: accepted_with_lease,
+            leased_until: run.lease.map(|terms| StoredTime(terms.until)),
+            owner: run.lease.map(|terms| terms.worker.to_string()),
+            schema_version: request.schema_version,
+            encoding: request.encoding,
+            request: request.bytes,
+        },
         if_busy: run.if_busy,
-        is_held: false,
-        priority: run.priority,
-        level: run.level,
         max_waiting: run.max_waiting,
-        request: encode_request(&run.request)?,
-        accepted_at: run.summary.created_at,
         idempotency: run.idempotency.clone(),
-        lease: run.lease,
     })
 }

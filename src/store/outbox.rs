@@ -1,11 +1,11 @@
-//! The outbox as a trait: webhook messages, written with the event that they report, and sent until
-//! they are delivered.
+//! The outbox as a trait. The transaction that ends a run stores its webhooks; workers send them
+//! afterwards until they are delivered.
 
 use std::fmt;
 
+use super::error::StoreFuture;
 use super::query::Page;
 use super::queue::{IdempotencyKey, KnownRequest, LeaseTerms};
-use super::traits::StoreFuture;
 use crate::clock::Timestamp;
 use crate::ids::{DeliveryId, RunId, WorkerId};
 use crate::record::{DeliveryRecord, DeliveryStatus};
@@ -14,7 +14,7 @@ use crate::tenant::TenantId;
 /// A delivery that a worker is to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueDelivery {
-    /// Whose it is.
+    /// The tenant of the delivery.
     pub tenant: TenantId,
     /// The delivery; its attempts count this one.
     pub record: DeliveryRecord,
@@ -22,7 +22,7 @@ pub struct DueDelivery {
     pub body: String,
 }
 
-/// Which deliveries a worker takes.
+/// Which deliveries a worker leases.
 #[derive(Debug, Clone, Copy)]
 pub struct DueFilter<'a> {
     /// The most.
@@ -33,14 +33,14 @@ pub struct DueFilter<'a> {
     pub except_tenants: &'a [TenantId],
 }
 
-/// What became of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryOutcome {
-    /// Where the delivery stands now.
+    /// The status of the delivery.
     pub status: DeliveryStatus,
-    /// The status of the answer.
+    /// The status code of the reply.
     pub response_status: Option<u16>,
-    /// Why it failed, in words for the caller.
+    /// Why it failed, for the caller to read.
     pub error: Option<String>,
     /// When it was delivered.
     pub delivered_at: Option<Timestamp>,
@@ -57,7 +57,7 @@ pub struct DeliveryFilter {
     pub run_id: Option<RunId>,
 }
 
-/// What became of a delivery that was to be sent again.
+/// The result of restarting a delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Restarted {
     /// It is sent again.
@@ -68,13 +68,13 @@ pub enum Restarted {
     Missing,
 }
 
-/// Keeps deliveries.
+/// Stores deliveries.
 pub trait OutboxStore: Send + Sync + fmt::Debug {
-    /// Takes deliveries that are due; others may take them from `terms.until` on, unless they are over by then.
+    /// Leases deliveries that are due, until `terms.until`.
     fn delivery_lease<'a>(&'a self, terms: &'a LeaseTerms, filter: DueFilter<'a>) -> StoreFuture<'a, Vec<DueDelivery>>;
 
-    /// Notes what became of an attempt of this worker: the one for which the delivery was leased as the record says. Tells whether it still
-    /// had the delivery.
+    /// Records the result of an attempt under the lease that the record shows. Returns whether the
+    /// lease was in force.
     fn delivery_record<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -98,8 +98,8 @@ pub trait OutboxStore: Send + Sync + fmt::Debug {
         page: Page<DeliveryId>,
     ) -> StoreFuture<'a, Vec<DeliveryRecord>>;
 
-    /// Has a delivery sent again from its first attempt on, whatever became of it, unless an earlier request had the key. The key is taken
-    /// with it, both or nothing.
+    /// Sends a delivery again from its first attempt on, unless an earlier request had the key.
+    /// Claims the key in the same transaction.
     fn delivery_restart<'a>(
         &'a self,
         tenant: &'a TenantId,

@@ -1,9 +1,4 @@
-//! A commit, validated, hashed and encoded, the same for every engine. No SQL.
-//!
-//! A subagent's session is a session of its own: `subagent_of` names the session of the agent that
-//! started it. It is committed together with the run's session (`Commit::children`). The conflict
-//! policy applies to the run's own session only. If a subagent continues a session that was already
-//! continued, it forks.
+//! A commit that is validated, hashed and encoded, the same for both engines. No SQL.
 
 use std::sync::Arc;
 
@@ -13,8 +8,8 @@ use super::codec::{Payload, SEGMENT_VERSION, encode_context, encode_environment,
 use super::draft::{DraftFault, check_children, check_history, check_run};
 use super::error::StoreError;
 use super::new_end::NewEnd;
-use super::new_run::NewRun;
 use super::queue::ThreadMove;
+use super::rows::NewRun;
 use super::traits::{Commit, Committed, ConflictPolicy};
 use super::weight::commit_bytes;
 use crate::ids::SessionId;
@@ -41,12 +36,12 @@ pub(crate) struct Publications {
     pub(crate) thread: Option<ThreadMove>,
 }
 
-/// Where the sessions of a commit have gone.
+/// The positions of the sessions of a commit.
 #[derive(Debug)]
-pub(crate) struct Places {
-    /// The place of the run's own session.
+pub(crate) struct Positions {
+    /// That of the run's own session.
     pub(crate) own: BranchPosition,
-    /// The places of the others, in their order.
+    /// Those of the others, in their order.
     pub(crate) children: Vec<BranchPosition>,
     /// Whether the thread, if there is one, was moved.
     pub(crate) thread_moved: bool,
@@ -56,11 +51,11 @@ pub(crate) struct Places {
 #[derive(Debug)]
 pub(crate) struct Publication {
     pub(crate) tenant: TenantId,
-    /// The session; its position is where it goes if nothing is in the way.
+    /// The session; its position is the one it gets unless there is a conflict.
     pub(crate) head: SessionHead,
     /// The session that it continues and where that one ends.
     pub(crate) parent: Option<(SessionId, BranchPosition)>,
-    /// Where it goes if another session has continued the same one.
+    /// The position that it gets if another session has continued the same one.
     pub(crate) fork: BranchPosition,
     pub(crate) conflict: ConflictPolicy,
     pub(crate) segment: NewSegment,
@@ -107,19 +102,20 @@ impl Publications {
         is_plain_end && self.children.is_empty() && self.thread.is_none()
     }
 
-    /// Returns the record that is inserted with the session: that of a run which was never in the queue.
+    /// Returns the record that is inserted with the session: that of a run which was never in the
+    /// queue.
     pub(crate) fn new_run(&self) -> Option<&NewRun> {
         let end = self.end.as_ref().filter(|end| end.lease.is_none());
         end.map(|end| &end.run)
     }
 
     /// Returns the bundles as they were published.
-    pub(crate) fn into_committed(self, places: Places) -> Committed {
-        let children = self.children.into_iter().zip(places.children);
+    pub(crate) fn into_committed(self, positions: Positions) -> Committed {
+        let children = self.children.into_iter().zip(positions.children);
         Committed {
-            session: self.own.into_bundle(places.own),
+            session: self.own.into_bundle(positions.own),
             children: children.map(|(child, position)| child.into_bundle(position)).collect(),
-            thread_moved: places.thread_moved,
+            thread_moved: positions.thread_moved,
         }
     }
 }

@@ -1,13 +1,9 @@
-//! The queue of runs as traits: who may work on which run, how far it is, and what its callers
-//! want.
+//! The queue of runs as a trait: leases, progress and control of runs that have not ended.
 //!
-//! A queued run has a row in the queue from its acceptance to its end. A worker *leases* the run.
-//! Each lease has a number, the *fence*, which grows with each lease of the run, and also when a
-//! lease is released. Every write of a worker names its fence. So a worker that lost its lease
-//! writes nothing more, even if it was frozen or its clock is wrong.
-//!
-//! Leases expire by the database's time. Clocks only decide when a run is taken over, never who may
-//! write.
+//! A run that outlives its connection has a row in the queue from its acceptance to its end. A
+//! worker *leases* it: the lease has a fence token that grows with each lease of the run, and
+//! everything that a worker writes names it. So a worker that lost its lease writes nothing any
+//! more. Clocks decide only when another worker takes a run over.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +11,7 @@ use std::sync::Arc;
 use futures_util::stream::BoxStream;
 
 use super::codec::{Payload, decode_request, plain_request};
-use super::traits::StoreFuture;
+use super::error::StoreFuture;
 use crate::agent::JournalEntry;
 use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId, WorkerId};
@@ -24,14 +20,14 @@ use crate::session::Hash;
 use crate::tenant::TenantId;
 use crate::usage::Usage;
 
-/// The right to work on a run, until another worker has it.
+/// The right to work on a run, until another worker gets it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// Whose run it is.
+    /// The tenant of the run.
     pub tenant: TenantId,
     /// The run.
     pub run_id: RunId,
-    /// The number of the lease, which grows with each.
+    /// The fence token, which grows with each lease.
     pub fence: u64,
 }
 
@@ -55,24 +51,24 @@ pub(crate) enum LeaseChoice {
     This(TenantId, RunId),
 }
 
-/// A run to accept: nothing of it is lost once it is in the queue.
+/// A run to accept.
 #[derive(Debug, Clone)]
 pub struct NewQueuedRun {
-    /// Whose run it is.
+    /// The tenant of the run.
     pub tenant: TenantId,
-    /// The record as it stands: queued, or running when the lease is taken with it.
+    /// The record: queued, or running if the run is leased at once.
     pub summary: RunSummary,
     /// What is asked, as [`QueuedRequest::to_json`](super::QueuedRequest::to_json) writes it.
     pub request: String,
     /// Among the runs of its tenant and level, those of a higher priority are leased first.
     pub priority: i16,
-    /// Runs of a higher level are leased first, whichever tenant's they are.
+    /// Runs of a higher level are leased first, of all tenants.
     pub level: i16,
     /// The most runs that the tenant may have waiting.
     pub max_waiting: Option<u32>,
     /// What to do when the thread that the summary names has another active run.
     pub if_busy: IfBusy,
-    /// The key by which a repeated request is known.
+    /// The key that identifies a repeated request.
     pub idempotency: Option<IdempotencyKey>,
     /// Leases the run to this worker at once, unless it has to wait for its thread.
     pub lease: Option<LeaseTerms>,
@@ -89,27 +85,27 @@ pub enum IfBusy {
     Queue,
     /// It waits, and the active one is told to stop.
     Interrupt,
-    /// It begins from where the thread is now, and does not move it.
+    /// It starts at the session that the thread points to now, and does not move the thread.
     Fork,
 }
 
-/// Names a request, so that a repeated one is answered as the first.
+/// Identifies a request, so that a repeated one gets the result of the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
     /// The caller's key.
     pub key: String,
     /// The hash of the request.
     pub digest: Hash,
-    /// When it is claimed, by the database's time: one that others had until then is free.
+    /// When it is claimed, in database time. A key that has expired by then is free.
     pub claimed_at: Timestamp,
-    /// When it is forgotten, by the same time.
+    /// When it expires, in database time.
     pub expires_at: Timestamp,
 }
 
-/// What became of a run that was to be accepted.
+/// The result of accepting a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Enqueued {
-    /// It is in the queue, and leased if that was asked for and possible.
+    /// It is in the queue, and leased if that was requested and possible.
     Accepted {
         /// The lease.
         lease: Option<Lease>,
@@ -122,16 +118,16 @@ pub enum Enqueued {
     ThreadBusy(RunId),
     /// The tenant has as many runs waiting as it may.
     TenantFull,
-    /// The session that a run on no thread was to continue is not there: it was removed.
+    /// The base session of a run without a thread was removed.
     MissingBase(SessionId),
 }
 
-/// What an idempotency key stands for.
+/// The request that first used an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownRequest {
-    /// The id of what the first request made.
+    /// The id of what it created.
     pub resource_id: uuid::Uuid,
-    /// The hash of the first request.
+    /// Its hash.
     pub digest: Hash,
 }
 
@@ -140,15 +136,15 @@ pub struct KnownRequest {
 pub struct LeasedRun {
     /// The lease.
     pub lease: Lease,
-    /// The record as it stands; its attempts count this one.
+    /// The record; its attempts count this one.
     pub summary: RunSummary,
     /// What is asked.
     pub request: StoredRequest,
     /// How a caller wants it to end.
     pub control: Option<RunControl>,
-    /// Whether its end moves its thread.
+    /// Whether its end moves the thread.
     pub moves_thread: bool,
-    /// Whether another worker has had it before, and has not handed it back.
+    /// Whether another worker leased it before and did not release it.
     pub is_taken_over: bool,
 }
 
@@ -161,33 +157,34 @@ pub struct LeaseLimits {
     pub suspects: u32,
 }
 
-/// A run whose lease has expired after as many attempts may be what ends its workers.
+/// A run is a suspect poison run if its lease has expired after so many attempts.
 pub const SUSPECT_ATTEMPTS: u32 = 2;
 
-/// With how many attempts a run fails that can't be read: what one version of agent-runtime can't read, another might.
+/// A run that can't be read fails with the attempt of this number: another version of agent-runtime
+/// might read it.
 pub const UNREADABLE_ATTEMPTS: u32 = 3;
 
-/// What is asked of a run, as the queue has it.
+/// The request of a run, as the queue stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRequest(Payload);
 
 impl StoredRequest {
-    /// Holds what was just accepted, as it is.
+    /// Wraps a request that was just accepted.
     pub fn new(request: String) -> Self {
         Self(plain_request(request))
     }
 
-    /// Holds what a row has.
+    /// Wraps the payload of a row.
     pub(super) fn from_row(payload: Payload) -> Self {
         Self(payload)
     }
 
-    /// Returns the bytes of what is asked.
+    /// Returns the size of the request in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.as_stored().length()
     }
 
-    /// Returns what is asked, if it can be read.
+    /// Returns the request as JSON.
     pub fn read(&self) -> Result<String, UnreadableRequest> {
         decode_request(self.0.as_stored()).map_err(|error| {
             let reason = error.to_string();
@@ -200,86 +197,91 @@ impl StoredRequest {
     }
 }
 
-/// Why what is asked of a run can't be read.
+/// Why the request of a run can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadableRequest {
-    /// A later version of agent-runtime has stored it; says how that is known.
+    /// A later version of agent-runtime stored it; holds the reason to think so.
     #[error("a newer version of agent-runtime has stored the request: {0}")]
     Newer(String),
-    /// It is damaged; says how.
+    /// It is damaged; holds the reason.
     #[error("the stored request is damaged: {0}")]
     Damaged(String),
 }
 
-/// A lease in force that was to be renewed, and what callers want of its run.
+/// A lease in force that was to be renewed, and the control of its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenewedLease {
     /// The lease.
     pub lease: Lease,
     /// How a caller wants the run to end.
     pub control: Option<RunControl>,
-    /// Whether messages to the run wait to be applied.
+    /// Whether messages to the run are not applied yet.
     pub has_messages: bool,
-    /// Whether it lasts longer now. Otherwise another transaction holds the run's row, and the lease ends when it would have.
+    /// Whether it was prolonged. Otherwise another transaction holds the run's row, and the lease
+    /// expires as before.
     pub is_prolonged: bool,
 }
 
-/// An entry of a run's journal with its place.
+/// An entry of a run's journal with its number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalRecord {
     /// Its number, from 1.
     pub sequence: u64,
     /// The execution that it belongs to; empty for that of the run's own agent.
     pub scope: String,
-    /// What is kept.
+    /// The entry.
     pub entry: JournalEntry,
 }
 
-/// A message to a run with what has become of it.
+/// A message to a run with its status.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SteeringRecord {
     /// The message.
     pub message: SteeringMessage,
-    /// What has become of it.
+    /// Its status.
     pub status: SteeringStatus,
 }
 
-/// What became of a message that was to be kept for a run.
+/// The result of storing a message for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessagePut {
-    /// It is kept, or one of its key was before: what has become of that one.
+    /// It is stored, or one of its key was before; holds the status of that one.
     Known(SteeringStatus),
-    /// The run has as many messages as it takes.
+    /// The run has as many messages as it may.
     Full,
     /// The run is not in the queue and has no message of the key.
     NoRun,
 }
 
-/// Keeps the runs that have not ended, and leases them.
+/// Stores the runs that have not ended, and leases them.
 pub trait QueueStore: Send + Sync + fmt::Debug {
-    /// Tells the time by which leases are judged, that of the database: replicas need not agree on theirs.
+    /// Returns the database time, by which leases expire: the clocks of replicas need not agree.
     fn lease_time(&self) -> StoreFuture<'_, Timestamp>;
 
-    /// Accepts a run: its record, its place in the queue and its idempotency key, all or nothing. A thread that does not exist is
-    /// made. A run that is to wait is refused where the tenant has as many waiting as the run allows, also where requests race. Among the
-    /// runs of a level, tenants take turns.
+    /// Accepts a run: its record, its slot in the queue and its idempotency key, all or nothing.
+    /// Creates the thread if it does not exist. Refuses a run that would wait if the tenant has
+    /// `max_waiting` runs waiting, even if requests race. Among the runs of a level, tenants take
+    /// turns.
     ///
-    /// The record is stored as running if the lease is taken with it, and as queued otherwise; keys are judged by the time at which
-    /// the summary was created. May be repeated after [`StoreError::Unavailable`](super::StoreError::Unavailable): a second attempt
-    /// that finds the first one done answers as the first would have, but for the run that was told to stop.
+    /// Stores the record as running if the run is leased, and as queued otherwise. May be repeated
+    /// after [`StoreError::Unavailable`](super::StoreError::Unavailable): a second attempt that
+    /// finds the first one done returns the result of the first, but for `interrupted`.
     fn run_enqueue<'a>(&'a self, run: &'a NewQueuedRun) -> StoreFuture<'a, Enqueued>;
 
     /// Leases runs: first those whose lease has expired, then queued ones, by level and turn. Each
-    /// turn of a tenant goes to that of its runs that has the highest priority, and among equals to the one of the lowest id. Their records say that they run, and
-    /// those on threads from where: what the thread points to at the first lease. A run that waits for its thread is leased only when it
-    /// was cancelled.
+    /// turn of a tenant goes to its run of the highest priority, and among equals to the one of the
+    /// lowest id. Stores that they run. A run on a thread starts at the session to which the thread
+    /// points at the first lease. A run that waits for its thread is leased only if it was
+    /// cancelled.
     ///
-    /// A run whose record can't be read is not among them: what a later version has written is deferred until these leases end, and all else is
-    /// tried again then, until it fails with the attempt of the number [`UNREADABLE_ATTEMPTS`].
+    /// Leaves out runs that can't be read. One that a later version stored is deferred until these
+    /// leases expire. Any other is tried again then, and fails with the attempt of the number
+    /// [`UNREADABLE_ATTEMPTS`].
     fn run_lease<'a>(&'a self, terms: &'a LeaseTerms, limits: LeaseLimits) -> StoreFuture<'a, Vec<LeasedRun>>;
 
-    /// Leases a run that waits or is deferred, out of its turn: one that a caller wants to end must not wait for a worker. `None` where
-    /// it does not wait, or waits for its thread and is not cancelled.
+    /// Leases a run that waits or is deferred, out of its turn: a run that a caller ends must not
+    /// wait for a worker. Returns `None` if it does not wait, or if it waits for its thread and is
+    /// not cancelled.
     fn run_lease_now<'a>(
         &'a self,
         terms: &'a LeaseTerms,
@@ -287,31 +289,33 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
         run_id: RunId,
     ) -> StoreFuture<'a, Option<LeasedRun>>;
 
-    /// Renews leases, all but those whose rows another transaction holds: it waits for none. One that is missing in the answer is lost, or
-    /// its run has ended.
+    /// Renews leases. Skips locked rows, so that one slow transaction does not stop renewals. A
+    /// lease that is missing in the result is lost, or its run has ended.
     fn lease_renew<'a>(&'a self, leases: &'a [Lease], until: Timestamp) -> StoreFuture<'a, Vec<RenewedLease>>;
 
-    /// Gives a run back to the queue, at the head of its level: with its old turn, or the first that waits if that is earlier. The
-    /// attempt does not count. Tells whether the lease was still in force; it is not any more.
+    /// Releases a run to the head of its level. It keeps its turn, or gets the first one that waits
+    /// if that is earlier. The attempt does not count. Returns whether the lease was in force.
     fn lease_release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, bool>;
 
-    /// Gives a run back that others may understand: nobody has it until that time, and then it is leased like those whose lease has
-    /// expired. The attempt does not count. Tells whether the lease was still in force; it is not any more.
+    /// Releases a run, not to be leased before the given time; then it is leased like one whose
+    /// lease has expired. The attempt does not count. Returns whether the lease was in force.
     fn lease_defer<'a>(&'a self, lease: &'a Lease, until: Timestamp) -> StoreFuture<'a, bool>;
 
     /// Counts the runs that wait to be leased or for their thread, up to the limit.
     fn queue_length(&self, limit: u32) -> StoreFuture<'_, u64>;
 
-    /// Returns a wake-up for whenever a run may have become free to lease or a control may have come. Wake-ups may be lost: whoever
-    /// waits for one polls as well.
+    /// Returns a stream of wake-ups: a run may be free to lease, or a control may have come.
+    /// Wake-ups may be lost, so callers poll as well.
     fn queue_wake_ups(&self) -> BoxStream<'static, ()>;
 
-    /// Says how a run shall end; a cancellation wins over a stop. Tells whether the run is in the queue, waiting or at work.
+    /// Stores how a run is to end; a cancellation wins over a stop. Returns whether the run is in
+    /// the queue, waiting or at work.
     fn run_control<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, control: RunControl) -> StoreFuture<'a, bool>;
 
-    /// Keeps a message for a run, unless one of its key is kept already. A run takes
-    /// [`MAX_RUN_MESSAGES`](crate::record::MAX_RUN_MESSAGES) of together
-    /// [`MAX_RUN_MESSAGES_BYTES`](crate::record::MAX_RUN_MESSAGES_BYTES), also when they come at once.
+    /// Stores a message for a run, unless one of its key is stored already. A run takes
+    /// [`MAX_RUN_MESSAGES`](crate::record::MAX_RUN_MESSAGES) of
+    /// [`MAX_RUN_MESSAGES_BYTES`](crate::record::MAX_RUN_MESSAGES_BYTES) in all, even if they come
+    /// at once.
     fn message_insert<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -326,26 +330,26 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     fn waiting_message_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId)
     -> StoreFuture<'a, Vec<SteeringMessage>>;
 
-    /// Notes that messages are applied. Tells whether the lease is in force.
+    /// Marks messages as applied. Returns whether the lease is in force.
     fn message_apply<'a>(&'a self, lease: &'a Lease, keys: &'a [String]) -> StoreFuture<'a, bool>;
 
-    /// Keeps entries of a journal, all or none; one of a number that is kept already is not kept again, so an attempt may be repeated.
-    /// Tells whether the lease is in force; otherwise nothing is kept.
+    /// Appends entries to a journal, all or none. Idempotent by their numbers. Returns whether the
+    /// lease is in force; otherwise nothing is stored.
     fn journal_append<'a>(&'a self, lease: &'a Lease, entries: &'a [JournalRecord]) -> StoreFuture<'a, bool>;
 
     /// Reads the journal of a run, in order.
     fn journal_read<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Vec<JournalRecord>>;
 
-    /// Keeps events that follow on those kept before; an attempt may be repeated, also with more events. Tells whether the lease is in
-    /// force; otherwise nothing is kept.
+    /// Appends events to those stored before. May be repeated, also with more events. Returns
+    /// whether the lease is in force; otherwise nothing is stored.
     fn event_append<'a>(&'a self, lease: &'a Lease, events: &'a [Arc<RunEvent>]) -> StoreFuture<'a, bool>;
 
-    /// Persists in the record of a run what it has used so far; whoever leases it next reads it there. May be repeated. Tells whether the
-    /// lease is in force; otherwise nothing changes.
+    /// Persists in the record what the run has used so far, for the next attempt. May be repeated.
+    /// Returns whether the lease is in force; otherwise nothing changes.
     fn usage_update<'a>(&'a self, lease: &'a Lease, usage: &'a Usage) -> StoreFuture<'a, bool>;
 
-    /// Reads events in order, from the one after `after` on; at least one if there is any, and then up to about `limit` and
-    /// 1 MiB.
+    /// Reads events in order, from the one after `after` on: at least one if there is any, and up
+    /// to about `limit` and 1 MiB.
     fn event_read<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -354,10 +358,10 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
         limit: u32,
     ) -> StoreFuture<'a, Vec<Arc<RunEvent>>>;
 
-    /// Returns the number of the last event that is kept; 0 when none is.
+    /// Returns the number of the last stored event; 0 if there is none.
     fn event_last<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, u64>;
 
-    /// Finds what an earlier request made under a key.
+    /// Finds the earlier request of a key.
     fn idempotency_lookup<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -365,8 +369,8 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
         now: Timestamp,
     ) -> StoreFuture<'a, Option<KnownRequest>>;
 
-    /// Reserves an id under a key, or returns what an earlier request made under it. May be repeated: its own id is not an earlier
-    /// request's.
+    /// Reserves an id under a key, or returns the earlier request of the key. Idempotent: the same
+    /// id is no earlier request.
     fn idempotency_claim<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -375,11 +379,11 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     ) -> StoreFuture<'a, Option<KnownRequest>>;
 }
 
-/// Where a thread is moved to when a run ends, if it still points where the run began.
+/// Moves a thread to the session of a run that ends, if it still points to where the run began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadMove {
     /// The thread.
     pub name: ThreadName,
-    /// Where it must point.
+    /// The session that it must point to.
     pub from: Option<SessionId>,
 }

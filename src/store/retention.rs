@@ -1,34 +1,35 @@
-//! Retention as a trait: what is removed and when. Nothing that a retained session needs is ever
-//! removed.
+//! Retention as a trait: what is removed, and when. Nothing is removed that a retained session
+//! needs.
 //!
-//! A removed session leaves two things as long as a retained session descends from it. Its segment
-//! stays, since the descendant's history contains it. A row in `removed_sessions` stays, so that
-//! lineage and verification can walk through it. Everything else is removed at once: its run with
-//! steps, events and messages, its subagents' sessions, and the states that no other session has.
+//! A removed session leaves its segment and a tombstone as long as the line of a retained session
+//! passes through it. By them the line is walked and verified. Everything else is removed at once:
+//! its run with steps, events and messages, its subagents' sessions, and the states that no other
+//! session has.
 
 use std::fmt;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use super::traits::StoreFuture;
+use super::error::StoreFuture;
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::session::{BranchPosition, Hash, SessionHead};
 use crate::tenant::TenantId;
 
-/// What is kept, and for how long.
+/// What is retained, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionRules {
-    /// The age from which sessions and the records of runs without one are removed; none keeps them for ever.
+    /// The age from which sessions, and the records of runs without one, are removed; none retains
+    /// them for ever.
     pub max_age: Option<Duration>,
-    /// No session younger than this is removed, whatever the other rules say.
+    /// No session younger than this is removed, by any rule.
     pub min_age: Duration,
-    /// So many newest of the sessions that have moved a thread are kept, whatever their age, and no others of those; none leaves threads to
-    /// `max_age`.
+    /// The number of sessions to retain of those that have moved a thread: the newest, at any age.
+    /// None leaves threads to `max_age`.
     pub keep_last: Option<u32>,
-    /// How long the events of a run and the messages to it are kept after its end.
+    /// How long the events of a run and the messages to it are retained after its end.
     pub events: Duration,
-    /// How long deliveries of webhooks that are over are kept.
+    /// How long deliveries of webhooks are retained after their end.
     pub deliveries: Duration,
 }
 
@@ -58,13 +59,13 @@ pub struct RemovalFigures {
 /// A session or what is left of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ancestor {
-    /// It is kept.
+    /// It is retained.
     Kept(SessionHead),
-    /// It was removed, and kept sessions continue it.
+    /// It was removed, and retained sessions continue it.
     Removed(RemovedSession),
 }
 
-/// What is left of a session that was removed while others continue it.
+/// The tombstone of a session that was removed while others continue it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemovedSession {
     /// Names the session.
@@ -79,7 +80,7 @@ pub struct RemovedSession {
     pub history_start: u64,
     /// Its root hash, which those of its children cover.
     pub root_hash: Hash,
-    /// Covers the messages that it added, which are kept.
+    /// Covers the messages that it added, which are retained.
     pub segment_hash: Hash,
     /// Where these messages are stored.
     pub position: BranchPosition,
@@ -87,15 +88,15 @@ pub struct RemovedSession {
     pub removed_at: Timestamp,
 }
 
-/// How far a sweep has come; the default is its beginning.
+/// The cursor of a sweep; the default is its beginning.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum SweepPlace {
     /// Nothing is done.
     #[default]
     Start,
-    /// Sessions that are too old are looked through up to this one.
+    /// Sessions that are too old are checked up to this one.
     Aged(Timestamp, SessionId),
-    /// Threads are looked through up to this one; none yet.
+    /// Threads are checked up to this one; none yet.
     Threads(Option<(String, String)>),
     /// What removed sessions have left is reclaimed.
     Reclaiming,
@@ -103,26 +104,27 @@ pub enum SweepPlace {
     Remains(usize),
 }
 
-/// What became of a session that was to be removed.
+/// The result of removing a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionRemoval {
-    /// It is gone.
+    /// It was removed.
     Removed(RemovalFigures),
     /// There is no such session.
     NotFound,
     /// Other sessions continue it.
     HasDescendants,
-    /// A thread points to it, a run in the queue begins from it, or a commit under way continues it; or one of those that would go with it.
+    /// A thread points to it, a run in the queue begins from it, or a commit in flight continues
+    /// it; or this is so of a session that would be removed with it.
     InUse,
 }
 
-/// Removes what is not to be kept. What a commit under way needs is passed over.
+/// Removes what is not to be retained. Skips what a commit in flight needs.
 pub trait RetentionStore: Send + Sync + fmt::Debug {
     /// Counts what a whole sweep would remove now.
     fn retention_plan(&self, rules: RetentionRules, now: Timestamp) -> StoreFuture<'_, RemovalFigures>;
 
-    /// Makes one step of a sweep, which looks at about `limit` things; returns what it removed and where the next one begins, if there
-    /// is one. Any number of processes may sweep at once.
+    /// Makes one step of a sweep, which checks about `limit` rows. Returns what it removed, and the
+    /// cursor of the next step, if there is one. Any number of processes may sweep at once.
     fn retention_step<'a>(
         &'a self,
         rules: RetentionRules,
@@ -131,8 +133,9 @@ pub trait RetentionStore: Send + Sync + fmt::Debug {
         limit: u32,
     ) -> StoreFuture<'a, (RemovalFigures, Option<SweepPlace>)>;
 
-    /// Removes a session, whatever its age, with its subagents' sessions and, if wanted, all that continues it. Many go in several
-    /// transactions, the latest first, so an interruption leaves no session without what it needs.
+    /// Removes a session of any age with its subagents' sessions and, if wanted, its descendants.
+    /// Many are removed in several transactions, the latest first, so an interruption leaves no
+    /// session without what it needs.
     fn session_remove<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -141,7 +144,8 @@ pub trait RetentionStore: Send + Sync + fmt::Debug {
         now: Timestamp,
     ) -> StoreFuture<'a, SessionRemoval>;
 
-    /// Removes rows of a tenant, whatever they are, up to `limit` of each table; returns how many. None is left when it returns 0.
+    /// Removes rows of a tenant from all tables, up to `limit` of each; returns how many. None is
+    /// left when it returns 0.
     fn tenant_remove<'a>(&'a self, tenant: &'a TenantId, limit: u32) -> StoreFuture<'a, u64>;
 }
 

@@ -1,9 +1,9 @@
-//! Threads as a trait: named pointers to sessions. A run moves its thread in the transaction of its
+//! Threads as a trait: named pointers to sessions. Runs move them in the transaction of their
 //! commit.
 
 use std::fmt;
 
-use super::traits::StoreFuture;
+use super::error::StoreFuture;
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::record::{ThreadName, ThreadRecord};
@@ -18,19 +18,20 @@ pub struct ThreadPage {
     pub limit: u32,
 }
 
-/// Where a run begins that goes on a thread.
+/// Where a run on a thread begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadPlace {
-    /// Where the thread points to; nowhere as long as no run on it has published.
+    /// The session that the thread points to; none before its first commit.
     pub session_id: Option<SessionId>,
-    /// The agent of the last run that is to move the thread, waiting or at work, but for those that are cancelled.
+    /// The agent of the last run ahead that moves the thread, waiting or at work. Cancelled runs do
+    /// not count.
     pub agent_ahead: Option<String>,
 }
 
-/// What a thread must be for it to be moved by hand.
+/// The condition under which a caller moves a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadExpectation {
-    /// Anything; one that does not exist is made.
+    /// None; creates a thread that does not exist.
     Anything,
     /// It must not exist.
     Absent,
@@ -38,18 +39,18 @@ pub enum ThreadExpectation {
     At(Option<SessionId>),
 }
 
-/// What became of a thread that was to be moved by hand.
+/// The result of moving a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadPut {
     /// It points to the session now.
     Moved(ThreadRecord),
-    /// It is not what was expected: what it is, or none where it does not exist.
+    /// It does not meet the condition; holds the thread, if it exists.
     Unexpected(Option<ThreadRecord>),
     /// There is no such session.
     NoSession,
 }
 
-/// Keeps threads.
+/// Stores threads.
 pub trait ThreadStore: Send + Sync + fmt::Debug {
     /// Points a thread to a session.
     fn thread_put<'a>(
@@ -65,12 +66,12 @@ pub trait ThreadStore: Send + Sync + fmt::Debug {
     fn thread_lookup<'a>(&'a self, tenant: &'a TenantId, name: &'a ThreadName)
     -> StoreFuture<'a, Option<ThreadRecord>>;
 
-    /// Reads where a run begins that goes on a thread, which need not exist.
+    /// Finds where a run on a thread begins. The thread need not exist.
     fn thread_place<'a>(&'a self, tenant: &'a TenantId, name: &'a ThreadName) -> StoreFuture<'a, ThreadPlace>;
 
     /// Lists threads by name.
     fn thread_list<'a>(&'a self, tenant: &'a TenantId, page: &'a ThreadPage) -> StoreFuture<'a, Vec<ThreadRecord>>;
 
-    /// Takes a thread away; the sessions stay. Tells whether there was one.
+    /// Deletes a thread; the sessions stay. Returns whether it existed.
     fn thread_delete<'a>(&'a self, tenant: &'a TenantId, name: &'a ThreadName) -> StoreFuture<'a, bool>;
 }

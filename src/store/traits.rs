@@ -1,7 +1,5 @@
-//! The storage traits.
-//!
-//! Methods are named `noun_verb`. A lookup returns `None` for a row that is missing or belongs to
-//! another tenant.
+//! The storage traits. Names are `noun_verb`. A lookup returns `None` if the row does not exist or
+//! belongs to another tenant.
 
 use std::fmt;
 use std::iter;
@@ -11,7 +9,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use super::error::{CommitError, StoreError};
+use super::error::{CommitError, StoreFuture};
 use super::key::ApiKeyRecord;
 use super::outbox::OutboxStore;
 use super::query::{AgentPage, Page, RunFilter, SessionFilter};
@@ -57,13 +55,10 @@ impl<T> Store for T where
 {
 }
 
-/// What a fallible operation of a store gives.
-pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
-
 /// Reads sessions.
 pub trait SessionReader: Send + Sync + fmt::Debug {
-    /// Loads a bundle with the messages that running it needs, those from `history_start` on, in at most two round trips at any
-    /// depth; older messages are not read.
+    /// Loads a bundle with the messages that running it needs: those from `history_start` on. Takes
+    /// at most two round trips at any depth.
     fn bundle_load<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, Option<Bundle>>;
 
     /// Reads a session without its payloads.
@@ -81,8 +76,8 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
         page: Page<SessionId>,
     ) -> StoreFuture<'a, Vec<SessionHead>>;
 
-    /// Lists a session and its ancestors, kept or removed, itself first; `None` when there is no such session. `before` names the last
-    /// one seen.
+    /// Lists a session and its ancestors, removed ones included, itself first. `before` names the
+    /// last one seen.
     fn session_lineage<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -93,11 +88,12 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
     /// Reads a session with its states and none of its messages.
     fn states_load<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, Option<Bundle>>;
 
-    /// Returns the bytes of a session's states as JSON, without reading them; 0 when there is no such session.
+    /// Returns the bytes of a session's states as JSON, without reading them; 0 when there is no
+    /// such session.
     fn states_size<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, u64>;
 
-    /// Lists the segments that hold any of `limit` messages from an index on, oldest first, without reading them: the first 256. Takes
-    /// one round trip where there are any.
+    /// Lists the segments that hold any of `limit` messages from an index on, oldest first, without
+    /// reading them: the first 256. Takes one round trip where there are any.
     fn segment_list<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -106,8 +102,8 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
         limit: u32,
     ) -> StoreFuture<'a, Option<SegmentList>>;
 
-    /// Reads messages by their index in the whole history, which has all of them, oldest first and in one round trip, touching only
-    /// the segments that hold them.
+    /// Reads messages by their index in the whole history, which has all of them, oldest first and
+    /// in one round trip, touching only the segments that hold them.
     fn message_list<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -132,11 +128,11 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
 
 /// Publishes sessions.
 pub trait SessionWriter: Send + Sync + fmt::Debug {
-    /// Publishes a session and, with it, the record of its run and the sessions of its subagents: all of it or nothing, visible at
-    /// once.
+    /// Publishes a session with the record of its run and the sessions of its subagents, all or
+    /// nothing.
     ///
-    /// May be repeated after [`StoreError::Unavailable`]: a second attempt of the same commit that finds the first one done answers
-    /// as the first would have.
+    /// May be repeated after [`StoreError::Unavailable`](super::StoreError::Unavailable): a second attempt that finds the first one
+    /// done returns the result of the first.
     fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Committed, CommitError>>;
 }
 
@@ -160,8 +156,8 @@ pub trait RunReader: Send + Sync + fmt::Debug {
         page: Page<RunId>,
     ) -> StoreFuture<'a, Vec<RunSummary>>;
 
-    /// Returns the bytes of a run's steps, and of the messages that its session and those of its subagents have added, as JSON and without
-    /// reading them; 0 when there is no such run.
+    /// Returns the bytes of a run's steps, and of the messages that its session and those of its
+    /// subagents have added, as JSON and without reading them; 0 when there is no such run.
     fn steps_size<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, u64>;
 
     /// Reads the steps of a run as they were stored.
@@ -170,13 +166,14 @@ pub trait RunReader: Send + Sync + fmt::Debug {
 
 /// Writes runs that publish no session.
 pub trait RunWriter: Send + Sync + fmt::Debug {
-    /// Stores the end of a run that failed or was cancelled, with what tells of it; one with a lease leaves the queue.
+    /// Stores the end of a run that failed or was cancelled, with its events and webhooks. A run
+    /// with a lease leaves the queue.
     ///
     /// A run whose end is recorded can't publish a session afterwards.
     fn run_record<'a>(&'a self, tenant: &'a TenantId, end: &'a RunEnd) -> StoreFuture<'a, Recorded>;
 }
 
-/// Keeps the definitions of agents as immutable versions.
+/// Stores the definitions of agents as immutable versions.
 pub trait AgentStore: Send + Sync + fmt::Debug {
     /// Makes the definition the current version of its name; an equal one is not stored again.
     fn agent_put<'a>(
@@ -186,7 +183,8 @@ pub trait AgentStore: Send + Sync + fmt::Debug {
         now: Timestamp,
     ) -> StoreFuture<'a, AgentRecord>;
 
-    /// Keeps a version without making it current, for agents that are defined elsewhere. May be repeated.
+    /// Stores a version without making it current, for agents that are defined elsewhere.
+    /// Idempotent.
     fn agent_version_put<'a>(&'a self, tenant: &'a TenantId, agent: &'a AgentRecord) -> StoreFuture<'a, ()>;
 
     /// Reads the current version.
@@ -198,11 +196,11 @@ pub trait AgentStore: Send + Sync + fmt::Debug {
     /// Lists the current versions by name.
     fn agent_list<'a>(&'a self, tenant: &'a TenantId, page: &'a AgentPage) -> StoreFuture<'a, AgentList>;
 
-    /// Takes the name away; its versions stay readable. Tells whether there was one.
+    /// Deletes the name; its versions stay readable. Returns whether it existed.
     fn agent_delete<'a>(&'a self, tenant: &'a TenantId, name: &'a str) -> StoreFuture<'a, bool>;
 }
 
-/// Keeps API keys by the hash of their secret.
+/// Stores API keys by the hash of their secret.
 pub trait KeyStore: Send + Sync + fmt::Debug {
     /// Stores a key.
     fn key_insert<'a>(&'a self, key: &'a ApiKeyRecord) -> StoreFuture<'a, ()>;
@@ -213,16 +211,16 @@ pub trait KeyStore: Send + Sync + fmt::Debug {
     /// Lists all keys, newest first.
     fn key_list(&self) -> StoreFuture<'_, Vec<ApiKeyRecord>>;
 
-    /// Revokes a key. Tells whether there was one in force.
+    /// Revokes a key. Returns whether there was one in force.
     fn key_revoke(&self, key_id: ApiKeyId, now: Timestamp) -> StoreFuture<'_, bool>;
 
-    /// Tells whether any key was ever made, revoked ones included: from then on requests need one.
+    /// Returns whether any key exists, revoked ones included: from then on requests need one.
     fn key_exists(&self) -> StoreFuture<'_, bool>;
 }
 
-/// Tells how the database is.
+/// Checks the database and closes it.
 pub trait StoreHealth: Send + Sync + fmt::Debug {
-    /// Checks that the database answers and that its schema is current.
+    /// Checks that the database responds and that its schema is current.
     fn health_check(&self) -> StoreFuture<'_, ()>;
 
     /// Waits for open operations and closes all connections.
@@ -233,19 +231,19 @@ pub trait StoreHealth: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone)]
 #[must_use = "a commit is nothing until a store publishes it"]
 pub struct Commit {
-    /// Whose session it is.
+    /// The tenant of the session.
     pub tenant: TenantId,
     /// The bundle.
     pub draft: BundleDraft,
     /// The end of the run; none for an import.
     pub run: Option<RunEnd>,
-    /// The thread that points to the session from now on. One that points elsewhere by now stays where it is, or, where the conflict
-    /// policy is to reject, nothing is published.
+    /// The thread to point to the session. If it points elsewhere by now, it stays; with the
+    /// conflict policy `reject`, nothing is published.
     pub thread: Option<ThreadMove>,
-    /// What to do when the base has been continued by another session.
+    /// What to do if another session has continued the base.
     pub conflict: ConflictPolicy,
-    /// The sessions of the run's subagents and of theirs: of the same run, each with an id of its own. One that continues a session
-    /// which others continue, too, opens a branch.
+    /// The sessions of the run's subagents, and of theirs. One whose parent has been continued
+    /// opens a branch.
     pub children: Vec<BundleDraft>,
 }
 
@@ -256,7 +254,7 @@ impl Commit {
     }
 }
 
-/// How a run ended: what is written of it, all in the transaction of its end.
+/// The end of a run: everything that its last transaction writes.
 #[derive(Debug, Clone)]
 pub struct RunEnd {
     /// The final record.
@@ -265,22 +263,25 @@ pub struct RunEnd {
     pub steps: Vec<StepRecord>,
     /// The lease under which it ended; none for a run that was never in the queue.
     pub lease: Option<Lease>,
-    /// The events that are not kept yet, but for the last ones, which are made from the record and the session.
+    /// The events that are not stored yet, without the last ones, which are made from the record
+    /// and the session.
     pub events: Vec<Arc<RunEvent>>,
-    /// The keys of messages to a run of the queue that are applied, where that is not noted yet; all others that wait come too late.
+    /// The keys of messages that were applied and are not marked yet. All others that wait are too
+    /// late.
     pub applied: Vec<String>,
-    /// Who is to hear of it.
+    /// The webhooks to send.
     pub deliveries: Vec<NewDelivery>,
 }
 
-/// What became of the record of a run's end.
+/// The result of recording the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
     /// It is stored.
     Now,
-    /// The run has ended already: by an earlier attempt to record it, or by a commit whose answer was lost.
+    /// The run has ended already: by an earlier attempt to record it, or by a commit whose response
+    /// was lost.
     Before,
-    /// Another worker has the run; nothing is stored.
+    /// Another worker has the lease; nothing is stored.
     LeaseLost,
 }
 
@@ -318,7 +319,7 @@ pub struct SegmentList {
 /// How large a stored piece of a history is: the messages that one session added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentSize {
-    /// Names it: segments of the same place are the same.
+    /// Its position, which identifies it.
     pub place: BranchPosition,
     /// The index of its first message in the whole history.
     pub first_index: u64,
@@ -364,7 +365,7 @@ pub struct VerifyFault {
 pub struct AgentList {
     /// The agents, by name.
     pub agents: Vec<AgentRecord>,
-    /// Whether none follow.
+    /// Whether this is the last page.
     pub is_last: bool,
 }
 

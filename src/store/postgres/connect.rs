@@ -12,25 +12,28 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::PostgresStore;
-use super::patience::within;
+use super::timeouts::within;
 use super::wake_ups::QueueWakeUps;
 use crate::fair_share::FairShare;
 use crate::store::open::{OpenError, StoreSettings};
 use crate::store::sql::half_of;
 
-/// A connection that was idle for longer is tested before it is used: after a restart of the server all that were open are dead.
+/// A connection that was idle for longer is tested before it is used: after a restart of the server
+/// all that were open are dead.
 ///
-/// Under load none is idle for so long, so the test costs a round trip only where there is time for it.
+/// Under load none is idle for so long, so the test costs a round trip only where there is time for
+/// it.
 const TRUSTED_IDLE: Duration = Duration::from_millis(100);
 
-/// How many tests of a connection, one after another, fit into the time for acquiring one.
+/// How many pings, one after another, fit into the time for acquiring a connection.
 const TESTS: u32 = 5;
 
-/// How long a server that accepts a connection may say nothing; the driver would wait for ever.
+/// How long a server may take to accept a connection; the driver would wait for ever.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// When a connection was last found to have gone silent without being closed. Others that have been idle since before then are most likely
-/// as silent; to find that out one by one would take longer than anybody waits for a connection.
+/// When a connection was last found silent: open, but without a response. Others that have been
+/// idle since before then are likely silent as well. To ping them one by one would exceed the time
+/// for acquiring a connection.
 #[derive(Debug, Default)]
 struct Silences(Mutex<Option<Instant>>);
 
@@ -39,7 +42,8 @@ impl Silences {
         *self.last() = Some(found);
     }
 
-    /// Tells whether a connection that was used last at this time has been idle since before a silence.
+    /// Tells whether a connection that was used last at this time has been idle since before a
+    /// silence.
     fn include(&self, used: Option<Instant>) -> bool {
         let last = *self.last();
         last.zip(used).is_some_and(|(last, used)| used < last)
@@ -52,10 +56,10 @@ impl Silences {
 }
 
 impl PostgresStore {
-    /// Makes the pool, and finds out whether the database can be reached at all, unless that is known from its migration.
+    /// Makes the pool. Checks that the database can be reached, unless a migration just did.
     pub(crate) async fn connect(url: &str, settings: &StoreSettings) -> Result<Self, OpenError> {
         let options = parse(url)?;
-        let patience = settings.acquire_timeout / TESTS;
+        let ping_timeout = settings.acquire_timeout / TESTS;
         let silences = Arc::<Silences>::default();
         let pool = PgPoolOptions::new()
             .max_connections(settings.max_connections.max(1))
@@ -71,7 +75,7 @@ impl PostgresStore {
                     if silences.include(now.checked_sub(meta.idle_for)) {
                         return Ok(false);
                     }
-                    match timeout(patience, connection.ping()).await {
+                    match timeout(ping_timeout, connection.ping()).await {
                         Ok(answer) => Ok(answer.is_ok()),
                         Err(elapsed) => {
                             silences.add(now);
@@ -80,10 +84,11 @@ impl PostgresStore {
                     }
                 })
             })
-            // What was given up may still be at work on the connection, or never answered: the driver would wait for it, and the place in the
-            // pool would be lost. Where nothing is awaited this costs nothing.
+            // A timed-out operation may still run on the connection, or never get a response. The
+            // driver would wait for it, and the pool would lose a slot. Without one this costs
+            // nothing.
             .after_release(move |connection, _| {
-                Box::pin(async move { within(patience, connection.flush()).await.map(|()| true) })
+                Box::pin(async move { within(ping_timeout, connection.flush()).await.map(|()| true) })
             })
             .after_connect(|connection, _| Box::pin(prepare_connection(connection)));
         if !settings.migrate {
@@ -101,15 +106,15 @@ impl PostgresStore {
     }
 }
 
-/// The pool itself would go on trying until its time is up, and then tell of nothing else.
+/// The pool itself would retry until its timeout, and then report nothing else.
 async fn find_out_whether_reachable(
     url: &str,
     options: &PgConnectOptions,
-    patience: Duration,
+    acquire_timeout: Duration,
 ) -> Result<(), OpenError> {
-    match timeout(patience, connect_alone(url)).await {
+    match timeout(acquire_timeout, connect_alone(url)).await {
         Ok(connection) => {
-            // It has answered; how the connection ends does not matter.
+            // The server responded, so an error of closing does not matter.
             drop(connection?.close().await);
             Ok(())
         }
@@ -133,11 +138,11 @@ pub(super) async fn connect_alone(url: &str) -> Result<PgConnection, OpenError> 
     })
 }
 
-/// A commit that was answered must survive a crash of the server, whatever its defaults are; stronger settings stay. A statement that
-/// has waited for a lock must see what it waited for. A process that stands still, or whose connection has gone silent, in the middle of a
-/// transaction must not keep others from its rows. To compile a statement takes longer than any of these runs, however much the planner
-/// expects of it. And each finds its rows by an index: a plan that was made while a table was short would read the whole of it until the
-/// server has looked at it again, a minute later.
+/// Sets what the store relies on. An acknowledged commit survives a crash of the server, even if
+/// the server's default is weaker. A statement that waited for a lock sees what it waited for. A
+/// stalled process releases its rows after ten seconds in an open transaction. Statements are not
+/// compiled, since that takes longer than any of them runs. And each uses an index: a plan from
+/// when a table was short would read the whole table until the server analyzes it, a minute later.
 async fn prepare_connection(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let statement = sqlx::query(
         "select set_config('default_transaction_isolation', 'read committed', false),
@@ -159,8 +164,9 @@ fn parse(url: &str) -> Result<PgConnectOptions, OpenError> {
     Ok(options.application_name("agent-runtime"))
 }
 
-/// Requires TLS for a server on another machine unless the URL says otherwise. The driver's default would fall back to plain text whenever
-/// the server, or somebody between, says that there is no TLS.
+/// Requires TLS for a server on another machine unless the URL says otherwise. The driver's default
+/// would fall back to plain text whenever the server, or somebody between, says that there is no
+/// TLS.
 fn encrypted_beyond_this_machine(options: PgConnectOptions, url: &str) -> PgConnectOptions {
     let says_mode = ["sslmode=", "ssl-mode="].iter().any(|key| url.contains(key));
     let host = options.get_host();

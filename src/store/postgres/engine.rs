@@ -8,25 +8,31 @@ use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use sqlx::Postgres;
 use tokio::sync::Semaphore;
 
-use super::patience::{each_in_time, in_time};
 use super::queue::{run_insert, run_lease};
-use super::removal::state_lock;
+use super::timeouts::{each_in_time, in_time};
 use super::{PostgresStore, removal};
 use crate::fair_share::FairShare;
 use crate::store::driver_error::{store_error, task_error};
+use crate::store::error::StoreFuture;
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
 use crate::store::sql::{
     Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, due_in_pair, segment_condition,
 };
-use crate::store::traits::StoreFuture;
 
 impl Engine for PostgresStore {
-    const SKIP_LOCKED: &'static str = " for update skip locked";
+    const SKIP_LOCKED: &'static str = " for no key update skip locked";
     const SHARE: &'static str = " for share";
     const LOCK: &'static str = " for update";
-    const UNUSED: &'static str = concat!(" where pg_try_advisory_xact_lock(", state_lock!("tenant", "hash"), ")");
+    // Commits of replicas of the version before hold an advisory lock instead of a row; the next
+    // version leaves the last condition out.
+    const UNUSED: &'static str = " where (
+            exists (
+                select 1 from states s where s.tenant = next.tenant and s.hash = next.hash for update skip locked)
+            or not exists (select 1 from states s where s.tenant = next.tenant and s.hash = next.hash)
+        ) and pg_try_advisory_xact_lock(
+            hashtextextended(tenant, 0) # ('x' || encode(substr(hash, 1, 8), 'hex'))::bit(64)::bigint)";
     const TIME: &'static str = "select clock_timestamp()";
 
     const TREE: &'static str = "with recursive tree (session_id, level, family) as (
@@ -118,12 +124,13 @@ impl Engine for PostgresStore {
         let work = Box::pin(async move {
             let mut transaction = pool.begin().await?;
             match work(Connection::Postgres(&mut transaction)).await? {
-                Ended::Kept(value) => transaction.commit().await.map(|()| value),
-                Ended::KeptForWorkers(value) => wake_ups.commit(transaction).await.map(|()| value),
-                Ended::Undone(value) => transaction.rollback().await.map(|()| value),
+                Ended::Committed(value) => transaction.commit().await.map(|()| value),
+                Ended::CommittedForWorkers(value) => wake_ups.commit(transaction).await.map(|()| value),
+                Ended::RolledBack(value) => transaction.rollback().await.map(|()| value),
             }
         });
-        // No caller cancels it: a transaction that is given up as it begins would stay open on its connection.
+        // No caller cancels it: a transaction that is cancelled as it begins would stay open on its
+        // connection.
         let task = self.tasks.spawn(in_time(work));
         Box::pin(async move {
             task.await
@@ -145,7 +152,8 @@ impl Engine for PostgresStore {
     }
 
     fn push_segments_join(select: &mut Statement<'_>) {
-        // The planner knows nothing of the search and might join the whole table; the offset keeps it from looking inside.
+        // The planner can't estimate the search and might join the whole table; the offset makes it
+        // a lookup for each row.
         select.push(concat!(
             " cross join lateral (select * from history_segments h where ",
             segment_condition!(),
@@ -154,7 +162,8 @@ impl Engine for PostgresStore {
     }
 
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str) {
-        // Containment finds rows by the index; it also matches parts of nested values, hence the second condition.
+        // Containment finds rows by the index; it also matches parts of nested values, hence the
+        // second condition.
         select.push_bind(" and metadata <> '{}' and metadata::jsonb @> ", wanted);
         select.push_bind("::jsonb and not exists (select from jsonb_each(", wanted);
         select.push("::jsonb) wanted where metadata::jsonb -> wanted.key is distinct from wanted.value)");

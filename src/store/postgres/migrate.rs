@@ -1,5 +1,5 @@
-//! Migrations on PostgreSQL: all missing ones in one transaction, so an error leaves the schema as
-//! it was.
+//! Migrations on PostgreSQL: all missing ones in one transaction, so that a failure leaves the
+//! schema as it was.
 
 use sqlx::{Connection as _, PgConnection};
 
@@ -10,16 +10,19 @@ use crate::store::migration::{NEEDED_VERSION, POSTGRES};
 use crate::store::open::OpenError;
 
 const OPERATION: &str = "migrate";
-/// Keeps replicas that start at once from migrating at once; any constant does.
+/// Names the advisory lock of a migration; any constant does. Replicas that start at once wait for
+/// it, so that none of them fails. Nothing else depends on it: a step that two took at once would
+/// fail in one of them, with its whole transaction.
 const LOCK: i64 = 0x6167_656e_7472_756e;
 
-/// Brings the schema to the version that this code needs; a newer one stays as it is and is an error.
+/// Brings the schema to the version that this code needs; a newer one stays as it is and is an
+/// error.
 ///
 /// The connection is its own: when the caller goes away it closes, and the server rolls back.
 pub(crate) async fn migrate(url: &str) -> Result<(), OpenError> {
     let mut connection = connect_alone(url).await?;
     migrate_on_conn(&mut connection).await?;
-    // The work is done; how the connection ends does not matter.
+    // The migration is committed, so an error of closing does not matter.
     drop(connection.close().await);
     Ok(())
 }
@@ -27,7 +30,7 @@ pub(crate) async fn migrate(url: &str) -> Result<(), OpenError> {
 async fn migrate_on_conn(connection: &mut PgConnection) -> Result<(), StoreError> {
     let failed = store_error(OPERATION);
     let mut transaction = connection.begin().await.map_err(&failed)?;
-    // The server's notice that a table exists already tells operators nothing.
+    // Suppresses the server's notice that a table exists already.
     sqlx::query("select pg_advisory_xact_lock($1), set_config('client_min_messages', 'warning', true)")
         .bind(LOCK)
         .execute(&mut *transaction)

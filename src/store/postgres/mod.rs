@@ -1,18 +1,18 @@
 //! The store on PostgreSQL 15 or newer.
 //!
-//! Every operation is one or two prepared statements in autocommit. A plain commit is one statement
-//! with data-modifying CTEs. So it is atomic and takes one round trip, and a cancelled caller can't
+//! Most operations are one or two prepared statements in autocommit. A commit is a single statement
+//! with data-modifying parts: it is atomic, takes one round trip, and a cancelled caller can't
 //! leave a transaction open on a pooled connection. An operation of several statements, such as the
-//! commit of a queued run, is a transaction in its own task, which no caller can cancel.
+//! commit of a queued run, is a transaction in a task of its own, which no caller can cancel.
 
 mod connect;
 mod migrate;
 
 mod commit;
 mod engine;
-mod patience;
 mod queue;
 mod removal;
+mod timeouts;
 mod wake_ups;
 
 use std::sync::Arc;
@@ -24,9 +24,10 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use self::migrate::migrate;
 use self::wake_ups::QueueWakeUps;
+use super::error::StoreFuture;
 use super::migration::check_version;
 use super::sql::schema_version;
-use super::traits::{StoreFuture, StoreHealth};
+use super::traits::StoreHealth;
 use super::turns::Turns;
 use crate::fair_share::FairShare;
 use crate::tenant::TenantId;
@@ -35,14 +36,15 @@ use crate::tenant::TenantId;
 #[derive(Debug)]
 pub(crate) struct PostgresStore {
     pool: PgPool,
-    /// The connections of reads that wait for processors.
+    /// The connections of reads that wait to decode.
     waiting_reads: Arc<FairShare>,
-    /// The connections that persist progress.
+    /// The connections that may persist progress.
     progress_writes: Semaphore,
-    /// Transactions under way.
+    /// Transactions in flight.
     tasks: TaskTracker,
     wake_ups: Arc<QueueWakeUps>,
-    /// Turns of runs that are accepted under a lock, of a tenant or of a thread: they wait before they take connections.
+    /// Turns of runs that are accepted one by one, of a tenant or of a thread: they wait before
+    /// they take connections.
     accepting: Arc<Turns<(TenantId, String)>>,
 }
 
@@ -55,7 +57,7 @@ impl StoreHealth for PostgresStore {
         Box::pin(async {
             self.tasks.close();
             self.tasks.wait().await;
-            // They have been asked for wake-ups up to their end.
+            // The tasks send wake-ups up to their end.
             self.wake_ups.close().await;
             self.pool.close().await;
         })

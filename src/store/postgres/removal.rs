@@ -1,49 +1,32 @@
 //! Transactions on PostgreSQL that remove sessions and their remains, concurrently with commits.
 //!
-//! *Sessions.* Every statement that makes something depend on a session shares that session's row
-//! until its transaction ends. A removal locks the rows that it selects, and skips shared ones
-//! (`for update skip locked`). Then it selects again, with a snapshot from after the locks. So what
-//! has come to be needed meanwhile stays. A later commit waits for the removal of that one session,
-//! and finds it gone.
+//! A transaction that makes something depend on a session shares its row until it ends. A removal
+//! locks the rows that it selects, skips those that are shared, and selects again with a snapshot
+//! from after the locks: what is needed by now stays. A later transaction waits for the removal,
+//! and does not find the session.
 //!
-//! *States* are shared by their content. A writer of a state that may already exist takes the lock
-//! of its hash first. A removal of states skips those whose lock is held.
-//!
-//! *Removals* run one at a time on all replicas, under an advisory lock, since each locks many rows
-//! in no fixed order.
+//! A commit with a state that is stored already locks the state's row. A removal of states locks
+//! the rows that it checks, and skips those that a commit has locked. A later commit waits for the
+//! removal, and stores the state again if it was removed.
 
 use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;
 use sqlx::{PgConnection, PgPool, Transaction};
 
-use super::patience::in_time;
+use super::timeouts::in_time;
 use crate::store::sql::{EngineRow, Tally};
 
-/// Names the lock of those who remove anything. They go one by one, on all replicas: each locks many rows in whatever order a plan has, so
-/// two at a time would wait for each other.
-const REMOVALS: i64 = 0x6167_656e_7472_6d76;
+/// Waits for the turn of a removal: they take turns, on all replicas. Each locks many rows in the
+/// order of its plan, so two at a time would deadlock.
+const TURN: &str = "select 1 from removal_turn for update";
 
-/// The conditions find few rows each, by their indexes; where statistics are missing, the planner would join whole tables while other
-/// removals wait. Scans by bitmaps read the entries of all that is gone, and never mark them as dead.
+/// Each condition finds few rows, by an index. Without statistics the planner would join whole
+/// tables while other removals wait. Bitmap scans read the entries of all deleted rows, and never
+/// mark them as dead.
 const PREPARE: &str = "select set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
     set_config('enable_bitmapscan', 'off', true)";
 
-/// The number of the lock of a tenant's state with the given hash: equal states of other tenants have locks of their own.
-macro_rules! state_lock {
-    ($tenant:literal, $hash:literal) => {
-        concat!(
-            "hashtextextended(",
-            $tenant,
-            ", 0) # ('x' || encode(substr(",
-            $hash,
-            ", 1, 8), 'hex'))::bit(64)::bigint"
-        )
-    };
-}
-
-pub(super) use state_lock;
-
-/// Removes something when it is this removal's turn; the time for its statements begins then.
+/// Waits for its turn and then runs the statements, each of the two within the timeout.
 pub(super) async fn remove(
     pool: PgPool,
     queries: Vec<Query<'static, Postgres, PgArguments>>,
@@ -75,9 +58,6 @@ async fn run(
 
 async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query(PREPARE).execute(&mut *connection).await?;
-    sqlx::query("select pg_advisory_xact_lock($1)")
-        .bind(REMOVALS)
-        .execute(connection)
-        .await?;
+    sqlx::query(TURN).execute(connection).await?;
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! Wake-ups over PostgreSQL notifications, to the workers of all processes. They can be lost, so
-//! workers also poll.
+//! Wake-ups for the workers of all processes, by PostgreSQL's notifications. They may be lost, so
+//! workers poll as well.
 //!
-//! One task of the store sends them, after the commit. One notification serves all commits that
-//! arrived while the previous one was in flight. They are not part of the commits, because a
-//! transaction that notifies holds a lock of the whole server until its commit is on disk
-//! ([`NOTIFY`](https://www.postgresql.org/docs/current/sql-notify.html) preserves the order of
-//! commits). Runs would then be accepted one by one, each with a sync of its own.
+//! One task of the store sends them, after the commit. A transaction that notifies holds a lock of
+//! the whole server from before its commit is written until that is on disk
+//! ([`NOTIFY`](https://www.postgresql.org/docs/current/sql-notify.html) keeps the order of
+//! commits), so runs would be accepted one by one, each with a sync of its own. One notification
+//! stands for all commits that came while the one before it was under way.
 //!
 //! One dedicated connection listens for all streams of a store.
 
@@ -22,36 +22,38 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::patience::{in_time, within};
+use super::timeouts::{in_time, within};
 use crate::store::driver_error::store_error;
 use crate::store::outage::Outage;
 use crate::store::wake_ups::WakeUps;
 use crate::supervision::Supervisor;
 
-/// What is notified on.
+/// The channel of the notifications.
 const CHANNEL: &str = "agent_runtime_queue";
 
-/// The pause after a notification that could not be sent.
+/// The pause after a failed notification.
 const SEND_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long a connection is waited for.
+/// The timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long nothing may be heard before the server is asked on that connection: one that has gone silent looks like one without news.
+/// How long the connection may be quiet before the server is pinged: a silent connection looks like
+/// one without notifications.
 const QUIET: Duration = Duration::from_secs(10);
-/// How long its answer is waited for.
+/// The timeout of the ping.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The first pause before a connection is tried again, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
-/// The wake-ups of a store. Each of its two tasks begins when it is first needed, and ends with the store.
+/// The wake-ups of a store. Each of its two tasks begins when it is first needed, and ends with the
+/// store.
 #[derive(Debug)]
 pub(super) struct QueueWakeUps {
     pool: PgPool,
     tasks: TaskTracker,
     stop: CancellationToken,
-    /// Whether one is to be sent.
+    /// Wakes the task that sends one.
     due: OnceLock<Arc<Notify>>,
-    /// Those of all processes.
+    /// The wake-ups of all processes.
     received: OnceLock<Arc<WakeUps>>,
 }
 
@@ -66,12 +68,13 @@ impl QueueWakeUps {
         }
     }
 
-    /// Wakes the workers of all processes soon, as what has been committed may give them something to do.
+    /// Wakes the workers of all processes soon, as what has been committed may give them something
+    /// to do.
     pub(super) fn send(&self) {
         let due = self.due.get_or_init(|| {
             let due = Arc::<Notify>::default();
             let (pool, stop, taken) = (self.pool.clone(), self.stop.clone(), Arc::clone(&due));
-            // Readiness need not tell when it is down: without wake-ups, workers poll.
+            // Readiness does not depend on it: without wake-ups, workers poll.
             let sending = Supervisor::default().keep("send wake-ups", move || {
                 send_due(pool.clone(), stop.clone(), Arc::clone(&taken))
             });
@@ -81,8 +84,8 @@ impl QueueWakeUps {
         due.notify_one();
     }
 
-    /// Commits what may give workers something to do, and wakes them even if the commit returns an error: one whose response was lost may
-    /// have taken effect.
+    /// Commits, and wakes workers even if the commit returns an error: one whose response was lost
+    /// may have taken effect.
     pub(super) async fn commit(&self, transaction: Transaction<'_, Postgres>) -> Result<(), sqlx::Error> {
         let committed = transaction.commit().await;
         self.send();
@@ -93,7 +96,7 @@ impl QueueWakeUps {
     pub(super) fn stream(&self) -> BoxStream<'static, ()> {
         let received = self.received.get_or_init(|| {
             let received = Arc::<WakeUps>::default();
-            // The options of the store's own connections, and none of their number.
+            // The options of the store's pool, but a connection beside it.
             let options = self.pool.connect_options().as_ref().clone();
             let wake_ups = Arc::clone(&received);
             let receiving = Supervisor::default().keep("receive wake-ups", move || {
@@ -105,7 +108,7 @@ impl QueueWakeUps {
         received.stream()
     }
 
-    /// Sends what is to be sent, if the server can be reached, and ends both tasks.
+    /// Sends a pending notification, if the server can be reached, and ends both tasks.
     pub(super) async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
@@ -119,7 +122,7 @@ impl Drop for QueueWakeUps {
     }
 }
 
-/// Notifies whenever that is due. What could not be sent is due again after a pause.
+/// Notifies whenever that is due. A failed notification is due again after a pause.
 async fn send_due(pool: PgPool, stop: CancellationToken, due: Arc<Notify>) {
     let mut outage = Outage::default();
     loop {
@@ -141,7 +144,7 @@ async fn send_due(pool: PgPool, stop: CancellationToken, due: Arc<Notify>) {
     }
 }
 
-/// Passes wake-ups on for ever. Each connection begins with one, for what was missed.
+/// Passes wake-ups on for ever. Each connection begins with one, for those that were missed.
 async fn listen(options: PgConnectOptions, received: Arc<WakeUps>) {
     loop {
         let backoff = ExponentialBuilder::default()
@@ -161,7 +164,7 @@ async fn listen(options: PgConnectOptions, received: Arc<WakeUps>) {
 }
 
 async fn connect(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> {
-    // A pool for each: a silent connection keeps its place in the pool, since it is not given up before the server has answered.
+    // A pool for each: a silent connection occupies its slot in the pool until the server responds.
     let pool = PgPoolOptions::new()
         .max_connections(1)
         .idle_timeout(None)

@@ -2,25 +2,22 @@
 
 use std::sync::Arc;
 
-use super::{PayloadRow, RowName, StoredTime, from_row};
+use super::{PayloadRow, RowName, StoredTime, row};
 use crate::session::Hash;
 use crate::store::codec::decode_definition;
 use crate::store::error::StoreError;
 use crate::store::traits::AgentRecord;
 
-/// A version of an agent's definition.
-#[derive(Debug)]
-pub(crate) struct AgentRow {
-    version: Vec<u8>,
-    created_at: StoredTime,
-    payload: PayloadRow<Vec<u8>>,
+row! {
+    /// A version of an agent's definition.
+    #[derive(Debug)]
+    pub(crate) struct AgentRow {
+        version: Vec<u8>,
+        created_at: StoredTime,
+        ;
+        payload: PayloadRow<Vec<u8>>,
+    }
 }
-
-from_row!(AgentRow {
-    version,
-    created_at;
-    payload
-});
 
 impl TryFrom<AgentRow> for AgentRecord {
     type Error = StoreError;

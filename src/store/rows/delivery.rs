@@ -2,46 +2,75 @@
 
 use uuid::Uuid;
 
-use super::{PayloadRow, RowName, StoredTime, from_row};
+use super::{PayloadRow, Row, RowName, StoredTime, Value, row, table_row};
 use crate::agent::WebhookEvent;
 use crate::ids::{DeliveryId, RunId};
-use crate::record::{DeliveryRecord, DeliveryStatus};
-use crate::store::codec::decode_delivery;
+use crate::record::{DeliveryRecord, DeliveryStatus, NewDelivery, receiver_of};
+use crate::store::codec::{EncodeError, Payload, decode_delivery, encode_delivery};
 use crate::store::error::StoreError;
 use crate::store::outbox::DueDelivery;
 use crate::tenant::ParseTenantError;
 
-/// A delivery without its message.
-#[derive(Debug)]
-pub(crate) struct DeliveryRow {
-    delivery_id: Uuid,
-    run_id: Uuid,
-    event: String,
-    url: String,
-    secret: Option<String>,
-    status: String,
-    attempts: i32,
-    response_status: Option<i32>,
-    error: Option<String>,
-    created_at: StoredTime,
-    due_at: Option<StoredTime>,
-    delivered_at: Option<StoredTime>,
+table_row! {
+    columns of "webhook_deliveries";
+    /// A delivery without its message.
+    #[derive(Debug)]
+    pub(crate) struct DeliveryRow {
+        delivery_id: Uuid,
+        run_id: Uuid,
+        event: String,
+        url: String,
+        secret: Option<String>,
+        status: String,
+        attempts: i32,
+        response_status: Option<i32>,
+        error: Option<String>,
+        created_at: StoredTime,
+        due_at: Option<StoredTime>,
+        delivered_at: Option<StoredTime>,
+    }
 }
 
-from_row!(DeliveryRow {
-    delivery_id,
-    run_id,
-    event,
-    url,
-    secret,
-    status,
-    attempts,
-    response_status,
-    error,
-    created_at,
-    due_at,
-    delivered_at,
-});
+/// An encoded delivery that is due at once.
+#[derive(Debug)]
+pub(crate) struct NewDeliveryRow {
+    row: DeliveryRow,
+    receiver: String,
+    payload: Payload,
+}
+
+impl NewDeliveryRow {
+    /// Encodes the message of a run.
+    pub(crate) fn new(run_id: RunId, delivery: &NewDelivery) -> Result<Self, EncodeError> {
+        let created_at = StoredTime(delivery.created_at);
+        Ok(Self {
+            row: DeliveryRow {
+                delivery_id: delivery.delivery_id.as_uuid(),
+                run_id: run_id.as_uuid(),
+                event: delivery.event.as_str().to_owned(),
+                url: delivery.url.clone(),
+                secret: delivery.secret.clone(),
+                status: DeliveryStatus::Pending.as_str().to_owned(),
+                attempts: 0,
+                response_status: None,
+                error: None,
+                created_at,
+                due_at: Some(created_at),
+                delivered_at: None,
+            },
+            receiver: receiver_of(&delivery.url),
+            payload: encode_delivery(&delivery.body)?,
+        })
+    }
+}
+
+impl Row for NewDeliveryRow {
+    fn visit<'v>(&'v self, column: &mut dyn FnMut(&'static str, Value<'v>)) {
+        self.row.visit(column);
+        column("receiver", (&self.receiver).into());
+        self.payload.visit(column);
+    }
+}
 
 impl TryFrom<DeliveryRow> for DeliveryRecord {
     type Error = StoreError;
@@ -68,19 +97,16 @@ impl TryFrom<DeliveryRow> for DeliveryRecord {
     }
 }
 
-/// A delivery with its message.
-#[derive(Debug)]
-pub(crate) struct DueDeliveryRow {
-    tenant: String,
-    delivery: DeliveryRow,
-    payload: PayloadRow<Vec<u8>>,
+row! {
+    /// A delivery with its message.
+    #[derive(Debug)]
+    pub(crate) struct DueDeliveryRow {
+        tenant: String,
+        ;
+        delivery: DeliveryRow,
+        payload: PayloadRow<Vec<u8>>,
+    }
 }
-
-from_row!(DueDeliveryRow {
-    tenant;
-    delivery,
-    payload
-});
 
 impl TryFrom<DueDeliveryRow> for DueDelivery {
     type Error = StoreError;

@@ -2,35 +2,26 @@
 
 use uuid::Uuid;
 
-use super::{RowName, StoredTime, from_row};
+use super::{RowName, StoredTime, row};
 use crate::ids::ApiKeyId;
 use crate::store::codec::decode_limits;
 use crate::store::error::StoreError;
 use crate::store::key::{ApiKeyRecord, Scope};
 
-/// An API key.
-#[derive(Debug)]
-pub(crate) struct KeyRow {
-    key_id: Uuid,
-    secret_hash: Vec<u8>,
-    tenant: String,
-    scopes: String,
-    label: String,
-    limits: Option<String>,
-    created_at: StoredTime,
-    revoked_at: Option<StoredTime>,
+row! {
+    /// An API key.
+    #[derive(Debug)]
+    pub(crate) struct KeyRow {
+        key_id: Uuid,
+        secret_hash: Vec<u8>,
+        tenant: String,
+        scopes: String,
+        label: String,
+        limits: Option<String>,
+        created_at: StoredTime,
+        revoked_at: Option<StoredTime>,
+    }
 }
-
-from_row!(KeyRow {
-    key_id,
-    secret_hash,
-    tenant,
-    scopes,
-    label,
-    limits,
-    created_at,
-    revoked_at
-});
 
 impl TryFrom<KeyRow> for ApiKeyRecord {
     type Error = StoreError;
@@ -51,7 +42,7 @@ impl TryFrom<KeyRow> for ApiKeyRecord {
     }
 }
 
-/// Writes scopes as one text, parted by spaces.
+/// Writes scopes as one text, separated by spaces.
 pub(crate) fn scopes_text(scopes: &[Scope]) -> String {
     let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
     names.join(" ")

@@ -1,5 +1,7 @@
-//! Rows of both engines and their conversion to domain types. An error names table, column and id.
-//! No SQL.
+//! Rows of both engines and how they become domain values. A bad row names its table, column and
+//! id. No SQL.
+//!
+//! Each column of a table is declared once; see `table.rs`.
 
 mod agent;
 mod delivery;
@@ -12,47 +14,32 @@ mod removed;
 mod run;
 mod segment;
 mod session;
+mod table;
 mod thread;
 mod time;
+mod value;
 
 pub(crate) use self::agent::AgentRow;
-pub(crate) use self::delivery::{DeliveryRow, DueDeliveryRow};
+pub(crate) use self::delivery::{DeliveryRow, DueDeliveryRow, NewDeliveryRow};
 pub(crate) use self::key::{KeyRow, scopes_text};
 pub(crate) use self::payload::PayloadRow;
 pub(crate) use self::payload_size::PayloadSizeRow;
 pub(crate) use self::progress::{EventsRow, JournalRow, SteeringRow};
-pub(crate) use self::queue::{LeaseKey, LeasedRunRow, RenewedLeaseRow, UnreadableRun};
+pub(crate) use self::queue::{LeaseKey, LeasedRunRow, QueueRow, RenewedLeaseRow, UnreadableRun};
 pub(crate) use self::removed::RemovedSessionRow;
-pub(crate) use self::run::{RunRecordRow, RunSummaryRow, StepsRow};
+pub(crate) use self::run::{NewRun, RunRecordRow, RunRow, StepsRow};
 pub(crate) use self::segment::{SegmentRow, SegmentSizeRow};
-pub(crate) use self::session::{BundleParts, BundleRow, PlaceRow, SessionRow, StateRow};
+pub(crate) use self::session::{BundleParts, BundleRow, PositionRow, SessionRow, StateRow};
+pub(crate) use self::table::{Row, column_list, row, table_row, written_row};
 pub(crate) use self::thread::{ThreadPlaceRow, ThreadRow};
 pub(crate) use self::time::StoredTime;
+pub(crate) use self::value::Value;
 
 use super::codec::DecodeError;
 use super::error::StoreError;
 use crate::session::Hash;
 
-/// Reads the named columns of either engine's row into the fields of the same names. The parts after a `;` read their own columns.
-macro_rules! from_row {
-    ($name:ty { $($field:ident),* $(,)? $(; $($part:ident),+ $(,)?)? }) => {
-        from_row!(@engine sqlx::postgres::PgRow, $name { $($field),*; $($($part),+)? });
-        from_row!(@engine sqlx::sqlite::SqliteRow, $name { $($field),*; $($($part),+)? });
-    };
-    (@engine $row:ty, $name:ty { $($field:ident),*; $($part:ident),* }) => {
-        impl<'r> sqlx::FromRow<'r, $row> for $name {
-            fn from_row(row: &'r $row) -> Result<Self, sqlx::Error> {
-                Ok(Self {
-                    $($field: sqlx::Row::try_get(row, stringify!($field))?,)*
-                    $($part: sqlx::FromRow::from_row(row)?,)*
-                })
-            }
-        }
-    };
-}
-pub(crate) use from_row;
-
-/// Turns a count into a column's value. Counts never come near the limit; one that did would not be read back.
+/// Turns a count into a column's value. No count comes near the limit.
 pub(crate) fn stored_count(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -1,7 +1,7 @@
 //! The columns of a payload.
 
-use super::from_row;
-use crate::store::codec::StoredPayload;
+use super::{Row, Value, row};
+use crate::store::codec::{Payload, StoredPayload};
 
 /// A payload with its version and encoding: `Vec<u8>`, or `&[u8]` that is borrowed from a row.
 #[derive(Debug, Clone, Copy)]
@@ -11,17 +11,10 @@ pub(crate) struct PayloadRow<B> {
     payload: B,
 }
 
-from_row!(PayloadRow<Vec<u8>> {
-    schema_version,
-    encoding,
-    payload
-});
-
-from_row!(PayloadRow<&'r [u8]> {
-    schema_version,
-    encoding,
-    payload
-});
+row!(@engine sqlx::postgres::PgRow, PayloadRow<Vec<u8>>; schema_version encoding payload;);
+row!(@engine sqlx::postgres::PgRow, PayloadRow<&'r [u8]>; schema_version encoding payload;);
+row!(@engine sqlx::sqlite::SqliteRow, PayloadRow<Vec<u8>>; schema_version encoding payload;);
+row!(@engine sqlx::sqlite::SqliteRow, PayloadRow<&'r [u8]>; schema_version encoding payload;);
 
 impl<B: AsRef<[u8]>> PayloadRow<B> {
     /// Returns the payload as it is stored.
@@ -31,5 +24,13 @@ impl<B: AsRef<[u8]>> PayloadRow<B> {
             encoding: self.encoding,
             bytes: self.payload.as_ref(),
         }
+    }
+}
+
+impl Row for Payload {
+    fn visit<'v>(&'v self, column: &mut dyn FnMut(&'static str, Value<'v>)) {
+        column("schema_version", self.schema_version.into());
+        column("encoding", self.encoding.into());
+        column("payload", (&self.bytes).into());
     }
 }

@@ -1,22 +1,18 @@
-//! The size of a stored payload, without reading it: a compressed payload begins with its
-//! uncompressed size.
+//! The size of a stored payload, without reading it: a compressed one begins with the number of its
+//! bytes.
 
-use super::from_row;
+use super::row;
 use crate::store::codec::full_length;
 
-/// The columns that tell the size of a payload.
-#[derive(Debug)]
-pub(crate) struct PayloadSizeRow {
-    encoding: i16,
-    stored_bytes: i64,
-    beginning: Vec<u8>,
+row! {
+    /// The columns that tell the size of a payload.
+    #[derive(Debug)]
+    pub(crate) struct PayloadSizeRow {
+        encoding: i16,
+        stored_bytes: i64,
+        beginning: Vec<u8>,
+    }
 }
-
-from_row!(PayloadSizeRow {
-    encoding,
-    stored_bytes,
-    beginning,
-});
 
 impl PayloadSizeRow {
     /// Returns the bytes of the payload as JSON.

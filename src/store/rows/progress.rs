@@ -1,31 +1,26 @@
-//! Rows of `run_journal`, `run_events` and `run_messages`: the progress of runs that have not
-//! ended.
+//! Rows of `run_journal`, `run_events` and `run_messages`.
 
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{PayloadRow, RowName, from_row};
+use super::{PayloadRow, RowName, row};
 use crate::record::{RunEvent, SteeringMessage, SteeringStatus};
 use crate::store::codec::{decode_events, decode_journal_entry, decode_steering};
 use crate::store::error::StoreError;
 use crate::store::queue::{JournalRecord, SteeringRecord};
 
-/// An entry of a journal.
-#[derive(Debug)]
-pub(crate) struct JournalRow {
-    run_id: Uuid,
-    sequence: i64,
-    scope: String,
-    payload: PayloadRow<Vec<u8>>,
+row! {
+    /// An entry of a journal.
+    #[derive(Debug)]
+    pub(crate) struct JournalRow {
+        run_id: Uuid,
+        sequence: i64,
+        scope: String,
+        ;
+        payload: PayloadRow<Vec<u8>>,
+    }
 }
-
-from_row!(JournalRow {
-    run_id,
-    sequence,
-    scope;
-    payload
-});
 
 impl JournalRow {
     /// Returns the bytes of its entry, uncompressed.
@@ -47,19 +42,16 @@ impl TryFrom<JournalRow> for JournalRecord {
     }
 }
 
-/// Events that follow on each other.
-#[derive(Debug)]
-pub(crate) struct EventsRow {
-    run_id: Uuid,
-    last_sequence: i64,
-    payload: PayloadRow<Vec<u8>>,
+row! {
+    /// Events that follow on each other.
+    #[derive(Debug)]
+    pub(crate) struct EventsRow {
+        run_id: Uuid,
+        last_sequence: i64,
+        ;
+        payload: PayloadRow<Vec<u8>>,
+    }
 }
-
-from_row!(EventsRow {
-    run_id,
-    last_sequence;
-    payload
-});
 
 impl EventsRow {
     /// Returns the number of its last event.
@@ -82,22 +74,19 @@ impl TryFrom<EventsRow> for Vec<Arc<RunEvent>> {
     }
 }
 
-/// A message to a run at work.
-#[derive(Debug)]
-pub(crate) struct SteeringRow {
-    message_key: String,
-    payload: PayloadRow<Vec<u8>>,
-    status: String,
+row! {
+    /// A message to a run at work.
+    #[derive(Debug)]
+    pub(crate) struct SteeringRow {
+        message_key: String,
+        status: String,
+        ;
+        payload: PayloadRow<Vec<u8>>,
+    }
 }
 
-from_row!(SteeringRow {
-    message_key,
-    status;
-    payload
-});
-
 impl SteeringRow {
-    /// Returns what has become of it.
+    /// Returns its status.
     pub(crate) fn status(&self) -> Result<SteeringStatus, StoreError> {
         let known = [
             SteeringStatus::Received,

@@ -1,11 +1,11 @@
-//! Rows of `run_queue`: leases, with what their workers need.
+//! Rows of `run_queue`.
 
 use std::cmp::Reverse;
 use std::error::Error as StdError;
 
 use uuid::Uuid;
 
-use super::{RowName, RunSummaryRow, from_row, stored_count};
+use super::{RowName, RunRow, StoredTime, row, stored_count, written_row};
 use crate::ids::RunId;
 use crate::record::RunControl;
 use crate::store::codec::Payload;
@@ -17,61 +17,70 @@ use crate::tenant::ParseTenantError;
 #[derive(Debug)]
 pub(crate) struct LeasedRunRow {
     key: LeaseKeyRow,
-    /// The rest: where it is damaged, those that were leased with it must not suffer.
-    rest: Result<(LeaseRow, RunSummaryRow), sqlx::Error>,
+    /// The rest. If it is damaged, the other runs of the batch are not affected.
+    rest: Result<(LeaseRow, RunRow), sqlx::Error>,
 }
 
-/// What is known of a lease whatever else can't be read.
-#[derive(Debug)]
-struct LeaseKeyRow {
-    lease_tenant: String,
-    lease_run_id: Uuid,
-    fence: i64,
-    lease_attempts: i64,
-    level: i64,
-    turn: i64,
-    /// Whether a lease had expired.
-    is_expired: bool,
+row! {
+    /// What is known of a lease even if nothing else can be read.
+    #[derive(Debug)]
+    struct LeaseKeyRow {
+        lease_tenant: String,
+        lease_run_id: Uuid,
+        fence: i64,
+        lease_attempts: i64,
+        level: i64,
+        turn: i64,
+        /// Whether a lease had expired.
+        is_expired: bool,
+    }
 }
 
-from_row!(LeaseKeyRow {
-    lease_tenant,
-    lease_run_id,
-    fence,
-    lease_attempts,
-    level,
-    turn,
-    is_expired,
-});
-
-#[derive(Debug)]
-struct LeaseRow {
-    control: Option<String>,
-    moves_thread: bool,
-    request_version: i16,
-    request_encoding: i16,
-    request: Vec<u8>,
+written_row! {
+    /// A run that is accepted; the statement finds its turn.
+    #[derive(Debug)]
+    pub(crate) struct QueueRow {
+        pub(crate) run_id: Uuid,
+        pub(crate) thread: Option<String>,
+        pub(crate) moves_thread: bool,
+        /// Whether it waits for the active run of its thread.
+        pub(crate) is_held: bool,
+        pub(crate) priority: i16,
+        pub(crate) level: i16,
+        pub(crate) enqueued_at: StoredTime,
+        /// The number of the lease that it begins with; 0 for none.
+        pub(crate) fence: i64,
+        pub(crate) attempts: i32,
+        pub(crate) leased_until: Option<StoredTime>,
+        pub(crate) owner: Option<String>,
+        pub(crate) schema_version: i16,
+        pub(crate) encoding: i16,
+        pub(crate) request: Vec<u8>,
+    }
 }
 
-from_row!(LeaseRow {
-    control,
-    moves_thread,
-    request_version,
-    request_encoding,
-    request,
-});
+row! {
+    #[derive(Debug)]
+    struct LeaseRow {
+        control: Option<String>,
+        moves_thread: bool,
+        request_version: i16,
+        request_encoding: i16,
+        request: Vec<u8>,
+    }
+}
 
 impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for LeasedRunRow
 where
     LeaseKeyRow: sqlx::FromRow<'r, R>,
     LeaseRow: sqlx::FromRow<'r, R>,
-    RunSummaryRow: sqlx::FromRow<'r, R>,
+    RunRow: sqlx::FromRow<'r, R>,
 {
     fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
         let lease = LeaseRow::from_row(row);
         Ok(Self {
             key: LeaseKeyRow::from_row(row)?,
-            rest: lease.and_then(|lease| Ok((lease, RunSummaryRow::from_row(row)?))),
+            rest: lease.and_then(|lease| Ok((lease, RunRow::from_row(row)?))),
         })
     }
 }
@@ -98,13 +107,13 @@ impl From<&Lease> for LeaseKey {
 #[derive(Debug)]
 pub(crate) struct UnreadableRun {
     pub(crate) key: LeaseKey,
-    /// How often it was leased, with this time.
+    /// How often it was leased, this time included.
     pub(crate) attempts: i64,
     pub(crate) error: StoreError,
 }
 
 impl LeasedRunRow {
-    /// Returns its place among those that were leased with it.
+    /// Returns its order among the runs of its batch.
     pub(crate) fn order(&self) -> impl Ord + use<> {
         let key = &self.key;
         (Reverse(key.is_expired), Reverse(key.level), key.turn, key.lease_run_id)
@@ -127,7 +136,7 @@ impl LeasedRunRow {
     }
 }
 
-fn read_run(key: &LeaseKeyRow, rest: Result<(LeaseRow, RunSummaryRow), sqlx::Error>) -> Result<LeasedRun, StoreError> {
+fn read_run(key: &LeaseKeyRow, rest: Result<(LeaseRow, RunRow), sqlx::Error>) -> Result<LeasedRun, StoreError> {
     let name = RowName::new("run_queue", &key.lease_run_id);
     let lease = read_lease(&name, &key.lease_tenant, key.lease_run_id, key.fence)?;
     let (row, run) = rest.map_err(|error| name.corrupt("run_id", error))?;
@@ -141,30 +150,23 @@ fn read_run(key: &LeaseKeyRow, rest: Result<(LeaseRow, RunSummaryRow), sqlx::Err
         }),
         control: read_control(&name, row.control),
         moves_thread: row.moves_thread,
-        // What was handed back does not count.
+        // Attempts that were released do not count.
         is_taken_over: key.lease_attempts > 1,
     })
 }
 
-/// A lease that was to be renewed and is in force.
-#[derive(Debug)]
-pub(crate) struct RenewedLeaseRow {
-    tenant: String,
-    run_id: Uuid,
-    fence: i64,
-    control: Option<String>,
-    has_messages: bool,
-    is_prolonged: bool,
+row! {
+    /// A lease that was to be renewed and is in force.
+    #[derive(Debug)]
+    pub(crate) struct RenewedLeaseRow {
+        tenant: String,
+        run_id: Uuid,
+        fence: i64,
+        control: Option<String>,
+        has_messages: bool,
+        is_prolonged: bool,
+    }
 }
-
-from_row!(RenewedLeaseRow {
-    tenant,
-    run_id,
-    fence,
-    control,
-    has_messages,
-    is_prolonged,
-});
 
 impl TryFrom<RenewedLeaseRow> for RenewedLease {
     type Error = StoreError;
@@ -189,17 +191,15 @@ fn read_lease(name: &RowName, tenant: &str, run_id: Uuid, fence: i64) -> Result<
     })
 }
 
-/// Reads what a caller wants. What nobody here could do must not keep the leases of others from being renewed, nor the run from going on.
+/// Reads the control. An unknown one is logged and ignored, so that leases are renewed and the run
+/// goes on.
 fn read_control(name: &RowName, control: Option<String>) -> Option<RunControl> {
     let text = control?;
     let known = [RunControl::Stop, RunControl::Cancel];
     let found = known.into_iter().find(|control| control.as_str() == text);
     if found.is_none() {
         let error = name.corrupt("control", format!("{text:?} is no control"));
-        tracing::error!(
-            error = &error as &dyn StdError,
-            "what a caller wants of a run can't be read"
-        );
+        tracing::error!(error = &error as &dyn StdError, "the control of a run can't be read");
     }
     found
 }

@@ -2,39 +2,29 @@
 
 use uuid::Uuid;
 
-use super::{RowName, StoredTime, from_row};
+use super::{RowName, StoredTime, table_row};
 use crate::ids::{BranchId, SessionId};
 use crate::session::BranchPosition;
 use crate::store::error::StoreError;
 use crate::store::retention::RemovedSession;
 
-/// What is left of a session.
-#[derive(Debug)]
-pub(crate) struct RemovedSessionRow {
-    session_id: Uuid,
-    parent_session_id: Option<Uuid>,
-    branch_id: Uuid,
-    position: i64,
-    depth: i64,
-    message_count: i64,
-    history_start: i64,
-    removed_at: StoredTime,
-    root_hash: Vec<u8>,
-    segment_hash: Vec<u8>,
+table_row! {
+    columns of "x";
+    /// The tombstone of a session.
+    #[derive(Debug)]
+    pub(crate) struct RemovedSessionRow {
+        session_id: Uuid,
+        parent_session_id: Option<Uuid>,
+        branch_id: Uuid,
+        position: i64,
+        depth: i64,
+        message_count: i64,
+        history_start: i64,
+        removed_at: StoredTime,
+        root_hash: Vec<u8>,
+        segment_hash: Vec<u8>,
+    }
 }
-
-from_row!(RemovedSessionRow {
-    session_id,
-    parent_session_id,
-    branch_id,
-    position,
-    depth,
-    message_count,
-    history_start,
-    removed_at,
-    root_hash,
-    segment_hash,
-});
 
 impl TryFrom<RemovedSessionRow> for RemovedSession {
     type Error = StoreError;

@@ -1,88 +1,99 @@
-//! Rows of `runs`: the summary in lists, and the payloads beside it.
+//! Rows of `runs`: the columns that lists show, and the payloads beside them.
 
 use uuid::Uuid;
 
-use super::{RowName, StoredTime, from_row};
+use super::{Row, RowName, StoredTime, Value, row, stored_count, table_row, written_row};
 use crate::agent::state::StopReason;
 use crate::ids::{RunId, SessionId};
 use crate::model_ref::ParseModelRefError;
 use crate::record::{ParseThreadNameError, RunRecord, RunSummary, StepRecord};
-use crate::store::codec::{RUN_VERSION, StoredPayload, check_version, decode_output, decode_steps};
+use crate::store::codec::{
+    EncodeError, RUN_VERSION, StoredPayload, check_version, decode_output, decode_steps, encode_output, encode_steps,
+};
 use crate::store::error::StoreError;
 use crate::usage::{Cost, Usage};
 
-/// A run without its payloads.
-#[derive(Debug)]
-pub(crate) struct RunSummaryRow {
-    run_id: Uuid,
-    session_id: Uuid,
-    base_session_id: Option<Uuid>,
-    agent: String,
-    agent_version: Option<Vec<u8>>,
-    model: String,
-    mode: String,
-    status: String,
-    stop_reason: Option<String>,
-    input_tokens: i64,
-    output_tokens: i64,
-    cache_read_tokens: i64,
-    cache_write_tokens: i64,
-    reasoning_tokens: i64,
-    total_tokens: i64,
-    cost: Option<f64>,
-    step_count: i64,
-    error: Option<String>,
-    metadata: String,
-    created_at: StoredTime,
-    started_at: Option<StoredTime>,
-    completed_at: Option<StoredTime>,
-    schema_version: i16,
-    event_count: i64,
-    attempts: i32,
-    durability: String,
-    thread: Option<String>,
-    thread_moved: Option<bool>,
-    cost_known_part: Option<f64>,
-    answered_by: Option<String>,
+table_row! {
+    columns of "r";
+    /// A run without its payloads.
+    #[derive(Debug)]
+    pub(crate) struct RunRow {
+        pub(crate) run_id: Uuid,
+        pub(crate) session_id: Uuid,
+        pub(crate) base_session_id: Option<Uuid>,
+        agent: String,
+        agent_version: Option<Vec<u8>>,
+        model: String,
+        mode: String,
+        pub(crate) status: String,
+        stop_reason: Option<String>,
+        input_tokens: i64,
+        output_tokens: i64,
+        cache_read_tokens: i64,
+        cache_write_tokens: i64,
+        reasoning_tokens: i64,
+        total_tokens: i64,
+        cost: Option<f64>,
+        step_count: i64,
+        error: Option<String>,
+        metadata: String,
+        created_at: StoredTime,
+        pub(crate) started_at: Option<StoredTime>,
+        completed_at: Option<StoredTime>,
+        schema_version: i16,
+        event_count: i64,
+        pub(crate) attempts: i32,
+        durability: String,
+        thread: Option<String>,
+        /// Whether the end of the run has moved its thread.
+        pub(crate) thread_moved: Option<bool>,
+        cost_known_part: Option<f64>,
+        answered_by: Option<String>,
+    }
 }
 
-from_row!(RunSummaryRow {
-    run_id,
-    session_id,
-    base_session_id,
-    agent,
-    agent_version,
-    model,
-    mode,
-    status,
-    stop_reason,
-    input_tokens,
-    output_tokens,
-    cache_read_tokens,
-    cache_write_tokens,
-    reasoning_tokens,
-    total_tokens,
-    cost,
-    step_count,
-    error,
-    metadata,
-    created_at,
-    started_at,
-    completed_at,
-    schema_version,
-    event_count,
-    attempts,
-    durability,
-    thread,
-    thread_moved,
-    cost_known_part,
-    answered_by,
-});
+impl RunRow {
+    fn new(run: &RunSummary) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            run_id: run.run_id.as_uuid(),
+            session_id: run.session_id.as_uuid(),
+            base_session_id: run.base_session_id.map(SessionId::as_uuid),
+            agent: run.agent.clone(),
+            agent_version: run.agent_version.map(|version| version.as_bytes().to_vec()),
+            model: run.model.to_string(),
+            mode: run.mode.as_str().to_owned(),
+            status: run.status.as_str().to_owned(),
+            stop_reason: run.stop_reason.map(|reason| reason.as_str().to_owned()),
+            input_tokens: stored_count(run.usage.input_tokens),
+            output_tokens: stored_count(run.usage.output_tokens),
+            cache_read_tokens: stored_count(run.usage.cache_read_tokens),
+            cache_write_tokens: stored_count(run.usage.cache_write_tokens),
+            reasoning_tokens: stored_count(run.usage.reasoning_tokens),
+            total_tokens: stored_count(run.usage.total_tokens),
+            cost: run.usage.cost.map(Cost::dollars),
+            step_count: stored_count(run.step_count),
+            error: run.error.as_ref().map(serde_json::to_string).transpose()?,
+            metadata: serde_json::to_string(&run.metadata)?,
+            created_at: StoredTime(run.created_at),
+            started_at: run.started_at.map(StoredTime),
+            completed_at: run.completed_at.map(StoredTime),
+            schema_version: RUN_VERSION,
+            event_count: stored_count(run.event_count),
+            attempts: i32::try_from(run.attempts).unwrap_or(i32::MAX),
+            durability: run.durability.as_str().to_owned(),
+            thread: run.thread.as_ref().map(|thread| thread.as_str().to_owned()),
+            // Set by the transaction that ends the run.
+            thread_moved: None,
+            cost_known_part: run.usage.cost_known_part.map(Cost::dollars),
+            answered_by: run.answered_by.as_ref().map(ToString::to_string),
+        })
+    }
+}
 
-impl TryFrom<RunSummaryRow> for RunSummary {
+impl TryFrom<RunRow> for RunSummary {
     type Error = StoreError;
 
-    fn try_from(row: RunSummaryRow) -> Result<Self, StoreError> {
+    fn try_from(row: RunRow) -> Result<Self, StoreError> {
         let name = RowName::new("runs", &row.run_id);
         check_version(row.schema_version, RUN_VERSION).map_err(|error| name.undecodable("metadata", error))?;
         let agent_version = row
@@ -132,7 +143,7 @@ impl TryFrom<RunSummaryRow> for RunSummary {
     }
 }
 
-fn usage(row: &RunSummaryRow, name: &RowName) -> Result<Usage, StoreError> {
+fn usage(row: &RunRow, name: &RowName) -> Result<Usage, StoreError> {
     let cost = |column, dollars: Option<f64>| {
         let read = dollars.map(|dollars| {
             Cost::from_dollars(dollars).ok_or_else(|| name.corrupt(column, format!("{dollars} dollars are no cost")))
@@ -157,25 +168,63 @@ fn stop_reason(text: &str) -> StopReason {
     known.unwrap_or(StopReason::Unknown)
 }
 
-/// A run with its output.
+/// An encoded run with its payloads.
 #[derive(Debug)]
-pub(crate) struct RunRecordRow {
-    summary: RunSummaryRow,
-    output: OutputRow,
+pub(crate) struct NewRun {
+    pub(crate) row: RunRow,
+    payloads: PayloadsRow,
 }
 
-#[derive(Debug)]
-struct OutputRow {
-    output_encoding: i16,
-    output: Vec<u8>,
+written_row! {
+    #[derive(Debug)]
+    struct PayloadsRow {
+        output_encoding: i16,
+        steps_encoding: i16,
+        output: Vec<u8>,
+        steps: Vec<u8>,
+    }
 }
 
-from_row!(OutputRow {
-    output_encoding,
-    output
-});
+impl NewRun {
+    /// Encodes a record and its steps.
+    pub(crate) fn new(record: &RunRecord, steps: &[StepRecord]) -> Result<Self, EncodeError> {
+        let (output, steps) = (encode_output(record)?, encode_steps(steps)?);
+        Ok(Self {
+            row: RunRow::new(&record.summary).map_err(EncodeError::Json)?,
+            payloads: PayloadsRow {
+                output_encoding: output.encoding,
+                steps_encoding: steps.encoding,
+                output: output.bytes,
+                steps: steps.bytes,
+            },
+        })
+    }
+}
 
-from_row!(RunRecordRow { ; summary, output });
+impl Row for NewRun {
+    fn visit<'v>(&'v self, column: &mut dyn FnMut(&'static str, Value<'v>)) {
+        self.row.visit(column);
+        self.payloads.visit(column);
+    }
+}
+
+row! {
+    /// A run with its output.
+    #[derive(Debug)]
+    pub(crate) struct RunRecordRow {
+        ;
+        summary: RunRow,
+        output: OutputRow,
+    }
+}
+
+row! {
+    #[derive(Debug)]
+    struct OutputRow {
+        output_encoding: i16,
+        output: Vec<u8>,
+    }
+}
 
 impl RunRecordRow {
     /// Returns the bytes of its output as JSON.
@@ -207,21 +256,16 @@ impl TryFrom<RunRecordRow> for RunRecord {
     }
 }
 
-/// The steps of a run.
-#[derive(Debug)]
-pub(crate) struct StepsRow {
-    run_id: Uuid,
-    schema_version: i16,
-    steps_encoding: i16,
-    steps: Vec<u8>,
+row! {
+    /// The steps of a run.
+    #[derive(Debug)]
+    pub(crate) struct StepsRow {
+        run_id: Uuid,
+        schema_version: i16,
+        steps_encoding: i16,
+        steps: Vec<u8>,
+    }
 }
-
-from_row!(StepsRow {
-    run_id,
-    schema_version,
-    steps_encoding,
-    steps
-});
 
 impl StepsRow {
     /// Returns the bytes of the steps as JSON.

@@ -2,51 +2,40 @@
 
 use uuid::Uuid;
 
-use super::{PayloadRow, PayloadSizeRow, RowName, from_row};
+use super::{PayloadRow, PayloadSizeRow, RowName, row};
 use crate::ids::BranchId;
 use crate::session::{BranchPosition, Hash};
 use crate::store::codec::{DecodeError, HistoryBuilder, StoredSegment};
 use crate::store::error::StoreError;
 use crate::store::traits::SegmentSize;
 
-/// A segment of a history.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SegmentRow<'r> {
-    pub(crate) branch_id: Uuid,
-    pub(crate) position: i64,
-    pub(crate) first_index: i64,
-    message_count: i32,
-    payload: PayloadRow<&'r [u8]>,
+row! {
+    /// A segment of a history.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct SegmentRow<'r> {
+        pub(crate) branch_id: Uuid,
+        pub(crate) position: i64,
+        pub(crate) first_index: i64,
+        message_count: i32,
+        ;
+        payload: PayloadRow<&'r [u8]>,
+    }
 }
 
-from_row!(SegmentRow<'r> {
-    branch_id,
-    position,
-    first_index,
-    message_count;
-    payload
-});
-
-/// How large a segment is.
-#[derive(Debug)]
-pub(crate) struct SegmentSizeRow {
-    branch_id: Uuid,
-    position: i64,
-    first_index: i64,
-    message_count: i32,
-    /// The number of messages of the session that it was looked for from.
-    pub(crate) total: i64,
-    payload: PayloadSizeRow,
+row! {
+    /// How large a segment is.
+    #[derive(Debug)]
+    pub(crate) struct SegmentSizeRow {
+        branch_id: Uuid,
+        position: i64,
+        first_index: i64,
+        message_count: i32,
+        /// The number of messages of the session that it was looked for from.
+        pub(crate) total: i64,
+        ;
+        payload: PayloadSizeRow,
+    }
 }
-
-from_row!(SegmentSizeRow {
-    branch_id,
-    position,
-    first_index,
-    message_count,
-    total;
-    payload
-});
 
 impl SegmentSizeRow {
     /// Returns the size of the segment.
@@ -84,7 +73,8 @@ impl SegmentRow<'_> {
         })
     }
 
-    /// Checks that the messages can be decoded and hashes them; also returns the end of what their newest summary covers.
+    /// Checks that the messages can be decoded and hashes them; also returns the end of what their
+    /// newest summary covers.
     pub(crate) fn inspect(&self) -> Result<(Hash, Option<u64>), DecodeError> {
         self.stored().inspect()
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{PayloadRow, RowName, StoredTime, from_row};
+use super::{PayloadRow, RowName, StoredTime, row, stored_count, table_row};
 use crate::ids::{BranchId, RunId, SessionId};
 use crate::session::{BranchPosition, Bundle, EnvironmentState, Hash, History, SessionHead, StoredContext};
 use crate::store::codec::{
@@ -12,51 +12,60 @@ use crate::store::codec::{
 };
 use crate::store::error::StoreError;
 
-/// A session without its payloads.
-#[derive(Debug)]
-pub(crate) struct SessionRow {
-    session_id: Uuid,
-    parent_session_id: Option<Uuid>,
-    run_id: Option<Uuid>,
-    subagent_of: Option<Uuid>,
-    branch_id: Uuid,
-    position: i64,
-    depth: i64,
-    execution_count: i64,
-    message_count: i64,
-    history_start: i64,
-    created_at: StoredTime,
-    schema_version: i16,
-    agent: String,
-    agent_version: Option<Vec<u8>>,
-    root_hash: Vec<u8>,
-    environment_hash: Vec<u8>,
-    context_hash: Vec<u8>,
-    segment_hash: Vec<u8>,
-    metadata: String,
+table_row! {
+    columns of "s";
+    /// A session without its payloads.
+    #[derive(Debug)]
+    pub(crate) struct SessionRow {
+        session_id: Uuid,
+        parent_session_id: Option<Uuid>,
+        run_id: Option<Uuid>,
+        subagent_of: Option<Uuid>,
+        branch_id: Uuid,
+        position: i64,
+        depth: i64,
+        execution_count: i64,
+        message_count: i64,
+        history_start: i64,
+        created_at: StoredTime,
+        schema_version: i16,
+        agent: String,
+        agent_version: Option<Vec<u8>>,
+        root_hash: Vec<u8>,
+        environment_hash: Vec<u8>,
+        context_hash: Vec<u8>,
+        segment_hash: Vec<u8>,
+        metadata: String,
+    }
 }
 
-from_row!(SessionRow {
-    session_id,
-    parent_session_id,
-    run_id,
-    subagent_of,
-    branch_id,
-    position,
-    depth,
-    execution_count,
-    message_count,
-    history_start,
-    created_at,
-    schema_version,
-    agent,
-    agent_version,
-    root_hash,
-    environment_hash,
-    context_hash,
-    segment_hash,
-    metadata,
-});
+impl SessionRow {
+    /// Makes the row of a session at a position, with its metadata as JSON.
+    pub(crate) fn new(head: &SessionHead, position: BranchPosition, metadata: &str) -> Self {
+        let bytes = |hash: Hash| hash.as_bytes().to_vec();
+        Self {
+            session_id: head.session_id.as_uuid(),
+            parent_session_id: head.parent_session_id.map(SessionId::as_uuid),
+            run_id: head.run_id.map(RunId::as_uuid),
+            subagent_of: head.subagent_of.map(SessionId::as_uuid),
+            branch_id: position.branch_id.as_uuid(),
+            position: stored_count(position.position),
+            depth: stored_count(head.depth),
+            execution_count: stored_count(head.execution_count),
+            message_count: stored_count(head.message_count),
+            history_start: stored_count(head.history_start),
+            created_at: StoredTime(head.created_at),
+            schema_version: SESSION_VERSION,
+            agent: head.agent.clone(),
+            agent_version: head.agent_version.map(bytes),
+            root_hash: bytes(head.root_hash),
+            environment_hash: bytes(head.environment_hash),
+            context_hash: bytes(head.context_hash),
+            segment_hash: bytes(head.segment_hash),
+            metadata: metadata.to_owned(),
+        }
+    }
+}
 
 impl TryFrom<SessionRow> for SessionHead {
     type Error = StoreError;
@@ -93,33 +102,27 @@ impl TryFrom<SessionRow> for SessionHead {
     }
 }
 
-/// A session with the two states that it addresses; absent ones are lost rows.
-#[derive(Debug)]
-pub(crate) struct BundleRow {
-    head: SessionRow,
-    states: StatesRow,
+row! {
+    /// A session with the two states that it addresses; absent ones are lost rows.
+    #[derive(Debug)]
+    pub(crate) struct BundleRow {
+        ;
+        head: SessionRow,
+        states: StatesRow,
+    }
 }
 
-#[derive(Debug)]
-struct StatesRow {
-    environment_version: Option<i16>,
-    environment_encoding: Option<i16>,
-    environment_payload: Option<Vec<u8>>,
-    context_version: Option<i16>,
-    context_encoding: Option<i16>,
-    context_payload: Option<Vec<u8>>,
+row! {
+    #[derive(Debug)]
+    struct StatesRow {
+        environment_version: Option<i16>,
+        environment_encoding: Option<i16>,
+        environment_payload: Option<Vec<u8>>,
+        context_version: Option<i16>,
+        context_encoding: Option<i16>,
+        context_payload: Option<Vec<u8>>,
+    }
 }
-
-from_row!(StatesRow {
-    environment_version,
-    environment_encoding,
-    environment_payload,
-    context_version,
-    context_encoding,
-    context_payload,
-});
-
-from_row!(BundleRow { ; head, states });
 
 impl BundleRow {
     /// Returns the bytes of the states as JSON.
@@ -190,33 +193,26 @@ impl BundleParts {
     }
 }
 
-/// Where a session's newest messages are stored, and how many messages its history has.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PlaceRow {
-    pub(crate) branch_id: Uuid,
-    pub(crate) position: i64,
-    pub(crate) message_count: i64,
+row! {
+    /// Where a session's newest messages are stored, and how many messages its history has.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct PositionRow {
+        pub(crate) branch_id: Uuid,
+        pub(crate) position: i64,
+        pub(crate) message_count: i64,
+    }
 }
 
-from_row!(PlaceRow {
-    branch_id,
-    position,
-    message_count
-});
-
-/// A stored state as verification reads it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StateRow<'r> {
-    pub(crate) hash: &'r [u8],
-    pub(crate) kind: &'r str,
-    payload: PayloadRow<&'r [u8]>,
+row! {
+    /// A stored state as verification reads it.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct StateRow<'r> {
+        pub(crate) hash: &'r [u8],
+        pub(crate) kind: &'r str,
+        ;
+        payload: PayloadRow<&'r [u8]>,
+    }
 }
-
-from_row!(StateRow<'r> {
-    hash,
-    kind;
-    payload
-});
 
 impl StateRow<'_> {
     /// Returns the state as it is stored.

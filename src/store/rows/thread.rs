@@ -2,29 +2,23 @@
 
 use uuid::Uuid;
 
-use super::{RowName, StoredTime, from_row};
+use super::{RowName, StoredTime, row};
 use crate::ids::SessionId;
 use crate::record::{ParseThreadNameError, ThreadRecord};
 use crate::store::error::StoreError;
 use crate::store::threads::ThreadPlace;
 
-/// A thread.
-#[derive(Debug)]
-pub(crate) struct ThreadRow {
-    name: String,
-    session_id: Option<Uuid>,
-    version: i64,
-    created_at: StoredTime,
-    updated_at: StoredTime,
+row! {
+    /// A thread.
+    #[derive(Debug)]
+    pub(crate) struct ThreadRow {
+        name: String,
+        session_id: Option<Uuid>,
+        version: i64,
+        created_at: StoredTime,
+        updated_at: StoredTime,
+    }
 }
-
-from_row!(ThreadRow {
-    name,
-    session_id,
-    version,
-    created_at,
-    updated_at,
-});
 
 impl TryFrom<ThreadRow> for ThreadRecord {
     type Error = StoreError;
@@ -44,17 +38,14 @@ impl TryFrom<ThreadRow> for ThreadRecord {
     }
 }
 
-/// Where a run begins that goes on a thread.
-#[derive(Debug)]
-pub(crate) struct ThreadPlaceRow {
-    session_id: Option<Uuid>,
-    agent_ahead: Option<String>,
+row! {
+    /// Where a run begins that goes on a thread.
+    #[derive(Debug)]
+    pub(crate) struct ThreadPlaceRow {
+        session_id: Option<Uuid>,
+        agent_ahead: Option<String>,
+    }
 }
-
-from_row!(ThreadPlaceRow {
-    session_id,
-    agent_ahead,
-});
 
 impl From<ThreadPlaceRow> for ThreadPlace {
     fn from(row: ThreadPlaceRow) -> Self {

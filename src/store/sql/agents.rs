@@ -1,17 +1,17 @@
 //! Definitions of agents.
 
 use super::engine::Engine;
+use super::new_version::{NewVersion, VERSION_INSERT};
 use super::statement::Statement;
 use crate::agent::AgentDefinition;
 use crate::clock::Timestamp;
 use crate::json::count_reaching;
 use crate::session::Hash;
-use crate::store::codec::{Payload, encode_definition};
 use crate::store::driver_error::nothing_matches;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, StoreFuture};
 use crate::store::query::AgentPage;
-use crate::store::rows::{AgentRow, PayloadSizeRow, StoredTime};
-use crate::store::traits::{AgentList, AgentRecord, AgentStore, StoreFuture};
+use crate::store::rows::{AgentRow, PayloadSizeRow};
+use crate::store::traits::{AgentList, AgentRecord, AgentStore};
 use crate::tenant::TenantId;
 
 impl<E: Engine> AgentStore for E {
@@ -45,55 +45,6 @@ impl<E: Engine> AgentStore for E {
     }
 }
 
-/// Inserts a version that is not stored yet.
-pub(crate) const VERSION_INSERT: &str = "insert into agent_versions (
-        tenant, version, name, created_at, schema_version, encoding, payload)
-    values ($1, $2, $3, $4, $5, $6, $7)
-    on conflict do nothing";
-
-/// A definition made ready for its row.
-#[derive(Debug)]
-pub(crate) struct NewVersion<'a> {
-    pub(crate) operation: &'static str,
-    pub(crate) tenant: &'a str,
-    pub(crate) name: &'a str,
-    pub(crate) version: Hash,
-    created_at: StoredTime,
-    payload: Payload,
-}
-
-impl<'a> NewVersion<'a> {
-    fn new(
-        operation: &'static str,
-        tenant: &'a TenantId,
-        definition: &'a AgentDefinition,
-        created_at: Timestamp,
-    ) -> Result<Self, StoreError> {
-        let (version, payload) = encode_definition(definition).map_err(|error| StoreError::Failed {
-            operation,
-            source: error.into(),
-        })?;
-        Ok(Self {
-            operation,
-            tenant: tenant.as_str(),
-            name: definition.name.as_str(),
-            version,
-            created_at: StoredTime(created_at),
-            payload,
-        })
-    }
-
-    /// Binds tenant, version, name, time and the three columns of the payload as `$1` to `$7`.
-    pub(crate) fn bind_to(&self, sql: &'static str) -> Statement<'_> {
-        Statement::new(self.operation, sql)
-            .bind(self.tenant)
-            .bind(self.version.as_bytes().as_slice())
-            .bind(self.name)
-            .bind(self.created_at)
-            .bind_payload(Some(&self.payload))
-    }
-}
-
 async fn agent_put(
     engine: &impl Engine,
     tenant: &TenantId,
@@ -103,7 +54,7 @@ async fn agent_put(
     const OPERATION: &str = "put agent";
     let new = NewVersion::new(OPERATION, tenant, definition, now)?;
     engine.current_version_insert(&new).await?;
-    // An equal version that was stored earlier keeps its time.
+    // An equal version that was stored earlier has its own time.
     agent_version_lookup(engine, tenant, new.version)
         .await?
         .ok_or(StoreError::Failed {

@@ -1,32 +1,32 @@
-//! What the commits of both engines share: the checks, the search for a conflicting session, and
-//! the result.
+//! What the commits of both engines share: why an attempt is refused, the search for the
+//! conflicting session, and the result.
 
 use uuid::Uuid;
 
 use super::connection::Connection;
 use super::engine::Engine;
 use super::queue::{end_insert, lease_end};
-use super::sessions::session_lookup;
+use super::session_lookup::session_lookup;
 use super::statement::Statement;
 use crate::ids::{RunId, SessionId};
 use crate::session::BranchPosition;
 use crate::store::driver_error::{is_unique_violation, store_error};
 use crate::store::error::{CommitError, StoreError};
 use crate::store::new_end::NewEnd;
-use crate::store::publication::{OPERATION, Places, Publication, Publications};
+use crate::store::publication::{OPERATION, Positions, Publication, Publications};
 use crate::store::queue::ThreadMove;
 use crate::store::rows::{StoredTime, stored_count};
 use crate::store::traits::{Committed, ConflictPolicy};
 
 /// Why an attempt published nothing.
 pub(crate) enum Refusal {
-    /// A session or run of this id, or the branch, exists, or the run has left the queue, or its thread was moved. The error is the answer
-    /// unless it was an earlier attempt that did so.
+    /// A session or run of this id, or the branch, exists, or the run has left the queue, or its
+    /// thread was moved. The error is returned unless an earlier attempt of this commit did so.
     Repeated(CommitError),
     Other(CommitError),
 }
 
-/// What is wrong with a commit that only the database can tell.
+/// A fault of a commit that only the database can find.
 #[derive(Debug, thiserror::Error)]
 enum CommitFault {
     #[error("the run is recorded already, without a session")]
@@ -52,23 +52,23 @@ impl From<sqlx::Error> for Refusal {
 }
 
 impl Refusal {
-    /// The base is not, or no longer, in the store.
+    /// The base is not in the store.
     pub(crate) fn missing_base() -> Self {
         Self::Other(CommitError::MissingBase)
     }
 
-    /// The run has ended otherwise.
+    /// The run has ended without a session.
     pub(crate) fn recorded_run() -> Self {
         failed(CommitFault::RecordedRun).into()
     }
 
-    /// Says what it means that this session continues the parent.
+    /// Returns the refusal, given the session that continues the parent.
     pub(crate) fn of_successor(publication: &Publication, successor: Option<SuccessorRow>) -> Self {
         match successor {
             Some((Some(session_id), _)) if session_id == publication.head.session_id.as_uuid() => {
                 Self::Repeated(CommitError::MissingBase)
             }
-            // The one in the way may have been removed, while others continue it.
+            // The conflicting session may have been removed, while others continue it.
             Some((_, run_id)) => Self::Other(CommitError::Conflict {
                 run_id: run_id.map(RunId::from_uuid),
             }),
@@ -77,16 +77,17 @@ impl Refusal {
     }
 }
 
-/// What the end of a run has come to beside its sessions.
+/// The result of ending a run, beside its sessions.
 #[derive(Debug)]
 pub(crate) struct Settled {
     /// Whether the thread, if there is one, was moved.
     pub(crate) thread_moved: bool,
-    /// Whether a run that has waited for the thread may begin.
+    /// Whether a run that waited for the thread may begin.
     pub(crate) is_next_released: bool,
 }
 
-/// Ends the run of a commit and moves its thread, in the commit's transaction. The lease comes first: who has none decides nothing.
+/// Ends the run of a commit and moves its thread, in the commit's transaction. Checks the lease
+/// first.
 pub(crate) async fn settle(connection: &mut Connection<'_>, publications: &Publications) -> Result<Settled, Refusal> {
     let own = &publications.own;
     let end = publications.end.as_ref();
@@ -113,7 +114,7 @@ pub(crate) async fn settle(connection: &mut Connection<'_>, publications: &Publi
     })
 }
 
-/// Moves a thread that still points where the run began.
+/// Moves a thread that still points to where the run began.
 fn thread_statement<'v>(publication: &'v Publication, thread: &'v ThreadMove) -> Statement<'v> {
     let statement = "update threads set session_id = $3, version = version + 1, updated_at = $4
         where tenant = $1 and name = $2 and session_id is not distinct from $5";
@@ -125,10 +126,11 @@ fn thread_statement<'v>(publication: &'v Publication, thread: &'v ThreadMove) ->
         .bind(thread.from.map(SessionId::as_uuid))
 }
 
-/// A session and its run; neither when that session is gone.
+/// A session and its run; neither if the session was removed.
 pub(crate) type SuccessorRow = (Option<Uuid>, Option<Uuid>);
 
-/// Finds the session that continues the parent where this one would: a [`SuccessorRow`], if the parent is there.
+/// Finds the session that continues the parent where this one would: a [`SuccessorRow`], if the
+/// parent exists.
 pub(crate) fn successor_statement(publication: &Publication, parent: SessionId) -> Statement<'_> {
     let statement = "select s.session_id, s.run_id
         from sessions b
@@ -142,35 +144,41 @@ pub(crate) fn successor_statement(publication: &Publication, parent: SessionId) 
         .bind(stored_count(position.position))
 }
 
-/// Makes the answer to a commit. Where the ids were taken, equal sessions are an earlier attempt's, and their places are the answer.
+/// Makes the result of a commit. Where the ids are taken, equal sessions are those of an earlier
+/// attempt, and their positions are the result.
 pub(crate) async fn answer(
     engine: &impl Engine,
     publications: Publications,
-    published: Result<Places, Refusal>,
+    published: Result<Positions, Refusal>,
 ) -> Result<Committed, CommitError> {
-    let places = match published {
-        Ok(places) => places,
+    let positions = match published {
+        Ok(positions) => positions,
         Err(Refusal::Other(error)) => return Err(error),
         Err(Refusal::Repeated(error)) => {
-            // Without the run's own session there was no earlier attempt: what is in the way is another's.
-            let own = earlier_place(engine, &publications.own).await?.ok_or(error)?;
+            // Without the run's own session there was no earlier attempt: the conflict is with
+            // another commit.
+            let own = earlier_position(engine, &publications.own).await?.ok_or(error)?;
             let mut children = Vec::with_capacity(publications.children.len());
             for child in &publications.children {
-                children.push(earlier_place(engine, child).await?.ok_or(CommitError::Exists)?);
+                children.push(earlier_position(engine, child).await?.ok_or(CommitError::Exists)?);
             }
             let thread_moved = earlier_thread_moved(engine, &publications).await?;
-            Places {
+            Positions {
                 own,
                 children,
                 thread_moved,
             }
         }
     };
-    Ok(publications.into_committed(places))
+    Ok(publications.into_committed(positions))
 }
 
-/// Finds the place that an earlier attempt has given a session; another session of its id is an error.
-async fn earlier_place(engine: &impl Engine, publication: &Publication) -> Result<Option<BranchPosition>, CommitError> {
+/// Finds the position of a session that an earlier attempt stored; another session of its id is an
+/// error.
+async fn earlier_position(
+    engine: &impl Engine,
+    publication: &Publication,
+) -> Result<Option<BranchPosition>, CommitError> {
     match session_lookup(engine, &publication.tenant, publication.head.session_id).await? {
         Some(found) if found.root_hash == publication.head.root_hash => Ok(Some(found.position)),
         Some(_) => Err(CommitError::Exists),
@@ -178,7 +186,7 @@ async fn earlier_place(engine: &impl Engine, publication: &Publication) -> Resul
     }
 }
 
-/// Finds out whether an earlier attempt has moved the thread.
+/// Checks whether an earlier attempt moved the thread.
 async fn earlier_thread_moved(engine: &impl Engine, publications: &Publications) -> Result<bool, StoreError> {
     let Some(thread) = &publications.thread else {
         return Ok(true);

@@ -1,10 +1,10 @@
-//! A connection inside a transaction, for operations of several statements that both engines share.
+//! A connection inside a transaction, for operations of several statements.
 
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, PgConnection, SqliteConnection};
 
-use super::engine::EngineRow;
+use super::engine_row::EngineRow;
 use super::statement::Statement;
 
 /// A connection of either engine on which a transaction is open.
@@ -14,15 +14,15 @@ pub(crate) enum Connection<'c> {
     Sqlite(&'c mut SqliteConnection),
 }
 
-/// How a transaction ends, with what its caller is told.
+/// How a transaction ends, with the result for its caller.
 #[derive(Debug)]
 pub(crate) enum Ended<T> {
     /// It is committed.
-    Kept(T),
-    /// It is committed, and workers may have something to do: they are woken.
-    KeptForWorkers(T),
+    Committed(T),
+    /// It is committed, and workers are woken.
+    CommittedForWorkers(T),
     /// It is rolled back.
-    Undone(T),
+    RolledBack(T),
 }
 
 impl Connection<'_> {
@@ -73,28 +73,5 @@ impl Connection<'_> {
                 rows.iter().map(R::from_row).collect()
             }
         }
-    }
-
-    /// Waits until no other transaction decides who is active on the thread. What it reads afterwards is what they have left behind.
-    pub(crate) async fn thread_lock(&mut self, tenant: &str, thread: &str) -> Result<(), sqlx::Error> {
-        // Not the thread's row, since a thread may be deleted while runs are on it.
-        self.lock(tenant, thread).await
-    }
-
-    /// Waits until no other transaction adds to the runs of the tenant that wait.
-    pub(crate) async fn tenant_lock(&mut self, tenant: &str) -> Result<(), sqlx::Error> {
-        // No thread has this name.
-        self.lock(tenant, "").await
-    }
-
-    async fn lock(&mut self, tenant: &str, name: &str) -> Result<(), sqlx::Error> {
-        let Self::Postgres(connection) = self else {
-            // There is one writer.
-            return Ok(());
-        };
-        let statement = "select pg_advisory_xact_lock(hashtext($1), hashtext($2))";
-        let lock = Statement::new("lock queue", statement).bind(tenant).bind(name);
-        lock.into_query().execute(&mut **connection).await?;
-        Ok(())
     }
 }

@@ -1,16 +1,15 @@
-//! Leases due webhook deliveries. Many may have to be skipped, so the statement reads little of
-//! each.
+//! Leases deliveries that are due. Many may be skipped, so few of those are read.
 
-use super::columns::delivery_columns;
 use super::engine::Engine;
 use super::statement::Statement;
+use super::text::sql;
 use crate::store::codec::{DELIVERY_VERSION, NEWEST_ENCODING};
 use crate::store::error::StoreError;
 use crate::store::outbox::{DueDelivery, DueFilter};
 use crate::store::queue::LeaseTerms;
-use crate::store::rows::{DueDeliveryRow, StoredTime};
+use crate::store::rows::{DeliveryRow, DueDeliveryRow, StoredTime};
 
-/// Leases the oldest deliveries that are due and not passed over.
+/// Leases the oldest deliveries that are due and match the filter.
 pub(super) async fn delivery_lease<E: Engine>(
     engine: &E,
     terms: &LeaseTerms,
@@ -24,7 +23,8 @@ pub(super) async fn delivery_lease<E: Engine>(
     Ok(due)
 }
 
-/// Looks at the oldest messages that are due, and some more than are wanted, since rival workers lock some.
+/// Finds the oldest deliveries that are due, and some more than are wanted, since rival workers
+/// lock some.
 const OLDEST: &str = "with recursive oldest as materialized (
         select tenant, delivery_id, due_at, coalesce(receiver, '') as receiver from webhook_deliveries
         where status = 'pending' and due_at <= $1
@@ -33,8 +33,8 @@ const OLDEST: &str = "with recursive oldest as materialized (
     ), eligible as materialized (
         select tenant, delivery_id, due_at from oldest where true";
 
-/// Goes from each tenant and receiver with pending messages to the next, if those that are passed over hide the others. A row without a
-/// receiver leads to the next tenant.
+/// Goes from each tenant and receiver with pending deliveries to the next, if those that are
+/// skipped hide the others. A row without a receiver leads to the next tenant.
 const PAIRS: &str = "), pair (tenant, receiver) as (
         select '', '' where (select count(*) from oldest) = $4 + 100 and (select count(*) from eligible) < $4
         union all
@@ -49,7 +49,7 @@ const PAIRS: &str = "), pair (tenant, receiver) as (
                 select coalesce(receiver, '') from webhook_deliveries
                 where status = 'pending' and tenant = pair.tenant and coalesce(receiver, '') > pair.receiver";
 
-/// Adds the oldest of each pair. Messages of earlier versions have no receiver.
+/// Adds the oldest of each pair. Deliveries of earlier versions have no receiver.
 const CANDIDATES: &str = "
                 order by coalesce(receiver, '')
                 limit 1
@@ -60,8 +60,9 @@ const CANDIDATES: &str = "
         union
         select d.tenant, d.delivery_id, d.due_at from pair cross join ";
 
-/// Takes the oldest of the candidates that no rival is about to take. The limit of `few` cuts nothing off: it tells a planner that does not
-/// know the values that there are few, so that it goes by the primary key.
+/// Takes the oldest candidates that no rival has locked. The limit of `few` removes no row: it
+/// tells a planner that does not know the values that there are few, so that it uses the primary
+/// key.
 const TAKEN: &str = "
         order by due_at
         limit $4 + 100
@@ -73,15 +74,15 @@ const TAKEN: &str = "
         order by d.due_at
         limit $4";
 
-/// Moves what is due to the end of the lease, so that nobody else takes it before, and it comes again if this worker is killed. What a later
-/// version has written waits for that one, and the attempt does not count.
-const LEASE: &str = concat!(
+/// Moves the due time to the end of the lease, so that the delivery is due again if this worker is
+/// killed. One that a later version wrote waits for that version, and the attempt does not count.
+const LEASE: &str = sql!(
     " )
     update webhook_deliveries set due_at = $2, owner = $3,
         attempts = attempts + case when schema_version <= $5 and encoding <= $6 then 1 else 0 end
     from due where tenant = due_tenant and delivery_id = due_id
     returning tenant, schema_version, encoding, payload, ",
-    delivery_columns!()
+    DeliveryRow::COLUMNS
 );
 
 fn lease_statement<'v, E: Engine>(terms: &LeaseTerms, worker: &'v str, filter: DueFilter<'v>) -> Statement<'v> {
@@ -116,7 +117,8 @@ fn lease_statement<'v, E: Engine>(terms: &LeaseTerms, worker: &'v str, filter: D
     lease
 }
 
-/// A row that can't be read must not keep the others of its batch from being sent. A later version of the service may read it.
+/// Skips a row that can't be read, so that the others of its batch are sent. A later version of the
+/// service may read it.
 fn readable(row: DueDeliveryRow) -> Option<DueDelivery> {
     let read = DueDelivery::try_from(row);
     read.inspect_err(|error| {

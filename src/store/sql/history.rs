@@ -1,32 +1,32 @@
-//! Reads histories: bundles in two statements, messages by index in one.
+//! Reads histories: bundles in two statements, messages by their index in one. A binary search by
+//! key finds the segments of the first and the last wanted message, so no others are read.
 //!
-//! A compacted history is read from its `history_start`. A binary search in the order of the key
-//! finds the segments of the first and the last wanted message, so other segments are not read.
-//!
-//! Each statement looks up the session's position itself, because the position of a removed session
-//! can be reused.
+//! Each statement finds the position of the session itself. Once a session is removed, its position
+//! may become that of another.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::columns::session_columns;
 use super::engine::Engine;
 use super::row_batches::{RowFold, rows_fold};
-use super::sessions::place_lookup;
+use super::session_lookup::position_lookup;
 use super::statement::Statement;
+use super::text::sql;
 use crate::ids::SessionId;
 use crate::message::Message;
 use crate::off_thread::by_size;
 use crate::session::{Bundle, History};
 use crate::store::codec::{HistoryBuilder, HistoryGap};
 use crate::store::error::StoreError;
-use crate::store::rows::{BundleParts, BundleRow, PayloadSizeRow, RowName, SegmentRow, SegmentSizeRow, stored_count};
+use crate::store::rows::{
+    BundleParts, BundleRow, PayloadSizeRow, RowName, SegmentRow, SegmentSizeRow, SessionRow, stored_count,
+};
 use crate::store::traits::SegmentList;
 use crate::tenant::TenantId;
 
-const BUNDLE: &str = concat!(
+const BUNDLE: &str = sql!(
     "select ",
-    session_columns!(),
+    SessionRow::COLUMNS,
     ", environment.schema_version as environment_version, environment.encoding as environment_encoding,
         environment.payload as environment_payload, context.schema_version as context_version,
         context.encoding as context_encoding, context.payload as context_payload
@@ -36,14 +36,16 @@ const BUNDLE: &str = concat!(
     where s.tenant = $1 and s.session_id = $2"
 );
 
-/// The segments that lead to the session `$2` and hold any of the indexes from `$3` to before `$4`; the engine adds the join.
+/// The segments that lead to the session `$2` and hold any of the indexes from `$3` to before `$4`;
+/// the engine adds the join.
 ///
-/// `line` goes back to the branch that holds the first index. `search` finds, in each of its branches, the last segments that begin at or
-/// before that index and before the end, and halves the places left each time; where one is missing, it takes in more rather than less. A
-/// whole history needs no search. Unsorted, since sorting would carry the payloads through the server's memory once more.
+/// `line` goes back to the branch that holds the first index. `search` is a binary search in each
+/// of its branches: for the last segment that begins at or before that index, and the last before
+/// the end. If a position is missing, it includes more rather than less. A whole history needs no
+/// search. The rows are unsorted, since a sort would copy the payloads in the server's memory.
 ///
-/// No condition of a `where` clause is on `$3` and `$4` alone: PostgreSQL would plan each read anew, to leave out what its values rule out,
-/// and that takes longer than what it saves.
+/// No condition of a `where` clause is on `$3` and `$4` alone: PostgreSQL would plan each read
+/// anew for their values, and that costs more than it saves.
 macro_rules! segments {
     ($columns:literal) => {
         concat!(
@@ -106,7 +108,7 @@ pub(super) async fn bundle_load(
         return Ok(None);
     };
     let needed = parts.head.history_start..parts.head.message_count;
-    // Whatever comes after the last one would be a fault.
+    // A message after the last one would be a fault.
     let segments = read_segments(engine, tenant, session_id, needed.start..u64::MAX).await?;
     match by_size(tenant, segments.bytes(), || segments.into_history(needed)).await {
         Ok(history) => Ok(Some(parts.with_history(history))),
@@ -122,7 +124,7 @@ pub(super) async fn states_load(
 ) -> Result<Option<Bundle>, StoreError> {
     let parts = parts_load(engine, tenant, session_id).await?;
     Ok(parts.map(|parts| {
-        // No memory holds more messages than that.
+        // More messages than fit into memory.
         let total = usize::try_from(parts.head.message_count).unwrap_or(usize::MAX);
         parts.with_history(History::starting_at(total, []))
     }))
@@ -179,8 +181,8 @@ pub(super) async fn segment_list<E: Engine>(
     let rows: Vec<SegmentSizeRow> = select.fetch_all(engine).await?;
     let total = match rows.first() {
         Some(row) => row.total,
-        None => match place_lookup(engine, tenant, session_id).await? {
-            Some(place) => place.message_count,
+        None => match position_lookup(engine, tenant, session_id).await? {
+            Some(end) => end.message_count,
             None => return Ok(None),
         },
     };
@@ -210,14 +212,15 @@ pub(super) async fn message_list(
     }
 }
 
-/// Answers where segments are missing: either the session was removed meanwhile, or that is a fault.
+/// Returns the result of a read that misses segments: the session was removed meanwhile, or the
+/// store is damaged.
 async fn removed_or<T>(
     gap: HistoryGap,
     engine: &impl Engine,
     tenant: &TenantId,
     session_id: SessionId,
 ) -> Result<Option<T>, StoreError> {
-    match place_lookup(engine, tenant, session_id).await? {
+    match position_lookup(engine, tenant, session_id).await? {
         None => Ok(None),
         Some(_) => Err(RowName::new("sessions", &session_id).corrupt("message_count", gap)),
     }
@@ -241,7 +244,8 @@ pub(super) async fn new_message_list(
     Ok((!builder.is_empty()).then(|| builder.into_messages()))
 }
 
-/// Decodes the segments of the line that hold any of the indexes; none where there is no such session.
+/// Decodes the segments of the line that hold any of the indexes; none where there is no such
+/// session.
 async fn read_segments<E: Engine>(
     engine: &E,
     tenant: &TenantId,

@@ -6,10 +6,10 @@ use crate::clock::Timestamp;
 use crate::ids::ApiKeyId;
 use crate::session::Hash;
 use crate::store::codec::encode_limits;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, StoreFuture};
 use crate::store::key::ApiKeyRecord;
 use crate::store::rows::{KeyRow, StoredTime, scopes_text};
-use crate::store::traits::{KeyStore, StoreFuture};
+use crate::store::traits::KeyStore;
 
 impl<E: Engine> KeyStore for E {
     fn key_insert<'a>(&'a self, key: &'a ApiKeyRecord) -> StoreFuture<'a, ()> {

@@ -2,10 +2,11 @@
 
 use uuid::Uuid;
 
-use super::columns::{ancestors, line_of_place, removed_session_columns, session_columns};
+use super::columns::{ancestors, line_to_position};
 use super::engine::Engine;
-use super::sessions::place_lookup;
+use super::session_lookup::position_lookup;
 use super::statement::Statement;
+use super::text::sql;
 use crate::ids::SessionId;
 use crate::session::SessionHead;
 use crate::store::driver_error::nothing_matches;
@@ -22,7 +23,7 @@ pub(super) async fn session_list<E: Engine>(
     filter: &SessionFilter,
     page: Page<SessionId>,
 ) -> Result<Vec<SessionHead>, StoreError> {
-    let statement = concat!("select ", session_columns!(), " from sessions s where s.tenant = $1");
+    let statement = sql!("select ", SessionRow::COLUMNS, " from sessions s where s.tenant = $1");
     let wanted = serde_json::Value::Object(filter.metadata.clone()).to_string();
     let mut select = Statement::new("list sessions", statement).bind(tenant.as_str());
     if let Some(agent) = &filter.agent {
@@ -62,28 +63,28 @@ pub(super) async fn session_list<E: Engine>(
     rows.into_iter().map(SessionHead::try_from).collect()
 }
 
-const LINEAGE: &str = concat!(
+const LINEAGE: &str = sql!(
     ancestors!(" and ancestor.distance < $3"),
     " select ",
-    session_columns!(),
+    SessionRow::COLUMNS,
     " from ancestor join sessions s on s.tenant = $1 and s.session_id = ancestor.session_id
     order by s.depth desc
     limit $3"
 );
 
-const REMOVED_LINEAGE: &str = concat!(
+const REMOVED_LINEAGE: &str = sql!(
     ancestors!(" and ancestor.distance < $3"),
     " select ",
-    removed_session_columns!(),
+    RemovedSessionRow::COLUMNS,
     " from ancestor join removed_sessions x on x.tenant = $1 and x.session_id = ancestor.session_id
     order by x.depth desc
     limit $3"
 );
 
-/// Finds the parent of a session that lies on the line which ends at a place.
+/// Finds the parent of a session on the line that ends at a position.
 const PARENT_ON_LINE: &str = concat!(
     "with recursive ",
-    line_of_place!(),
+    line_to_position!(),
     " select s.parent_session_id from sessions s
     join line on line.branch_id = s.branch_id and s.position <= line.last_position
     where s.tenant = $1 and s.session_id = $4
@@ -101,15 +102,15 @@ pub(super) async fn session_lineage(
     page: Page<SessionId>,
 ) -> Result<Option<Vec<Ancestor>>, StoreError> {
     const OPERATION: &str = "list lineage";
-    let Some(place) = place_lookup(engine, tenant, session_id).await? else {
+    let Some(end) = position_lookup(engine, tenant, session_id).await? else {
         return Ok(None);
     };
     let first = match page.before {
         None => Some(session_id.as_uuid()),
         Some(before) => Statement::new(OPERATION, PARENT_ON_LINE)
             .bind(tenant.as_str())
-            .bind(place.branch_id)
-            .bind(place.position)
+            .bind(end.branch_id)
+            .bind(end.position)
             .bind(before.as_uuid())
             .fetch_optional::<(Option<Uuid>,)>(engine)
             .await?
@@ -138,7 +139,8 @@ pub(super) async fn session_lineage(
     Ok(Some(lineage))
 }
 
-/// Tells whether the sessions of a line, the latest first, are not all up to the limit or the first one.
+/// Tells whether a line of sessions, the latest first, has a gap, or ends before the limit and the
+/// first session.
 pub(super) fn has_gap(first: SessionId, line: &[Ancestor], limit: usize) -> bool {
     let mut next = Some(first);
     for ancestor in line {

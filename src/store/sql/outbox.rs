@@ -1,20 +1,19 @@
 //! The outbox. Lists do not read messages.
 
-use super::columns::delivery_columns;
 use super::connection::{Connection, Ended};
 use super::due::delivery_lease;
 use super::engine::Engine;
 use super::queue::{key_claim_statement, key_lookup};
 use super::statement::Statement;
+use super::text::sql;
 use crate::clock::Timestamp;
 use crate::ids::{DeliveryId, WorkerId};
 use crate::record::{DeliveryRecord, DeliveryStatus};
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, StoreFuture};
 use crate::store::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
 use crate::store::query::Page;
 use crate::store::queue::{IdempotencyKey, LeaseTerms};
 use crate::store::rows::{DeliveryRow, StoredTime};
-use crate::store::traits::StoreFuture;
 use crate::tenant::TenantId;
 
 impl<E: Engine> OutboxStore for E {
@@ -67,7 +66,7 @@ async fn delivery_record(
     worker: WorkerId,
     outcome: &DeliveryOutcome,
 ) -> Result<bool, StoreError> {
-    // The worker may have leased it anew meanwhile: then it has begun again, as another attempt.
+    // The worker may have leased it again meanwhile, as another attempt.
     let statement = "update webhook_deliveries
         set status = $4, response_status = $5, error = $6, delivered_at = $7, due_at = $8, owner = null
         where tenant = $1 and delivery_id = $2 and owner = $3 and due_at = $9 and attempts = $10";
@@ -93,9 +92,9 @@ async fn delivery_lookup(
     tenant: &TenantId,
     delivery_id: DeliveryId,
 ) -> Result<Option<DeliveryRecord>, StoreError> {
-    let statement = concat!(
+    let statement = sql!(
         "select ",
-        delivery_columns!(),
+        DeliveryRow::COLUMNS,
         " from webhook_deliveries where tenant = $1 and delivery_id = $2"
     );
     let row: Option<DeliveryRow> = Statement::new("look up delivery", statement)
@@ -112,9 +111,9 @@ async fn delivery_list(
     filter: &DeliveryFilter,
     page: Page<DeliveryId>,
 ) -> Result<Vec<DeliveryRecord>, StoreError> {
-    let statement = concat!(
+    let statement = sql!(
         "select ",
-        delivery_columns!(),
+        DeliveryRow::COLUMNS,
         " from webhook_deliveries where tenant = $1"
     );
     let mut select = Statement::new("list deliveries", statement).bind(tenant.as_str());
@@ -154,7 +153,7 @@ async fn delivery_restart(
                 if let Some(known) = key_lookup(engine, tenant, &key.key).await? {
                     return Ok(Restarted::Known(known));
                 }
-                // It expired and was swept in between: the next attempt gets it.
+                // It expired and was removed in between: the next attempt gets it.
             }
             (RestartAttempt::Missing | RestartAttempt::KeyTaken, _) => return Ok(Restarted::Missing),
         }
@@ -179,24 +178,24 @@ async fn restart_in_txn(
     if let Some(key) = &key {
         let claim = key_claim_statement(&tenant, key, delivery_id.as_uuid());
         if connection.execute(claim).await? == 0 {
-            return Ok(Ended::Undone(RestartAttempt::KeyTaken));
+            return Ok(Ended::RolledBack(RestartAttempt::KeyTaken));
         }
     }
-    // Without an owner, what comes of an attempt under way is not recorded any more.
-    let statement = concat!(
+    // Without an owner, the result of an attempt in flight is not recorded.
+    let statement = sql!(
         "update webhook_deliveries
         set status = 'pending', due_at = $3, owner = null, attempts = 0, response_status = null, error = null,
             delivered_at = null
         where tenant = $1 and delivery_id = $2
         returning ",
-        delivery_columns!()
+        DeliveryRow::COLUMNS
     );
     let restart = Statement::new(RESTART, statement)
         .bind(tenant.as_str())
         .bind(delivery_id.as_uuid())
         .bind(StoredTime(now));
     Ok(match connection.fetch_optional(restart).await? {
-        Some(row) => Ended::Kept(RestartAttempt::Done(Box::new(row))),
-        None => Ended::Undone(RestartAttempt::Missing),
+        Some(row) => Ended::Committed(RestartAttempt::Done(Box::new(row))),
+        None => Ended::RolledBack(RestartAttempt::Missing),
     })
 }

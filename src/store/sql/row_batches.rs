@@ -1,11 +1,10 @@
 //! Reads rows with large payloads, and decodes them in batches beside the async workers while more
-//! rows arrive.
+//! rows are read.
 //!
-//! Up to [`MAX_BUFFERED_BYTES`] of a read wait to be decoded; on SQLite, also the 50 rows that its
-//! driver reads ahead. When the buffer is full, the read waits for a processor with its connection
-//! open. Reads in that state share half of the connections, fairly by tenant
-//! (`Engine::waiting_reads`). Any other read drains its result, waits for its turn and starts
-//! again.
+//! A buffer holds up to [`MAX_BUFFERED_BYTES`] of a read, and on SQLite the 50 rows that its driver
+//! reads ahead. When it is full, the read waits with its connection open. A tenant may have few
+//! reads in that state (`Engine::waiting_reads`). Any other read drops its rows, drains the rest of
+//! its result, waits for its turn and starts again.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -18,7 +17,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::try_join;
 
-use super::engine::{Engine, EngineRow};
+use super::engine::Engine;
+use super::engine_row::EngineRow;
 use super::statement::Statement;
 use crate::fair_share::Share;
 use crate::off_thread::by_size;
@@ -29,10 +29,10 @@ use crate::tenant::TenantId;
 
 /// The most stored bytes of a read that wait to be decoded.
 const MAX_BUFFERED_BYTES: usize = 16 << 20;
-/// About how many bytes, uncompressed, are decoded at a stretch.
+/// About how many bytes, uncompressed, one batch decodes.
 const BATCH_BYTES: u64 = 512 << 10;
 
-/// What is made of the rows of a read, in any order.
+/// A result that is folded from the rows of a read, in any order.
 pub(super) trait RowFold: Default + Send + 'static {
     /// A row, with the columns of a payload among others.
     type Row<'r>: FromRow<'r, PgRow> + FromRow<'r, SqliteRow>;

@@ -1,18 +1,16 @@
 //! Runs.
 
-use super::columns::run_columns;
 use super::engine::Engine;
-use super::queue::run_record;
-use super::statement::Statement;
+use super::statement::{Statement, insert_statement};
+use super::text::sql;
 use crate::ids::{RunId, SessionId};
 use crate::off_thread::by_size;
 use crate::record::{RunRecord, RunSummary, StepRecord};
 use crate::store::driver_error::nothing_matches;
-use crate::store::error::StoreError;
-use crate::store::new_run::NewRun;
+use crate::store::error::{StoreError, StoreFuture};
 use crate::store::query::{Page, RunFilter};
-use crate::store::rows::{PayloadSizeRow, RunRecordRow, RunSummaryRow, StepsRow, StoredTime};
-use crate::store::traits::{Recorded, RunEnd, RunReader, RunWriter, StoreFuture};
+use crate::store::rows::{NewRun, PayloadSizeRow, RunRecordRow, RunRow, StepsRow, StoredTime};
+use crate::store::traits::RunReader;
 use crate::tenant::TenantId;
 
 impl<E: Engine> RunReader for E {
@@ -46,35 +44,21 @@ impl<E: Engine> RunReader for E {
     }
 }
 
-impl<E: Engine> RunWriter for E {
-    fn run_record<'a>(&'a self, tenant: &'a TenantId, end: &'a RunEnd) -> StoreFuture<'a, Recorded> {
-        Box::pin(run_record(self, tenant, end))
-    }
-}
-
 /// Inserts the row of a run unless there is one.
 pub(crate) fn run_insert_statement<'v>(
     operation: &'static str,
     tenant: &'v TenantId,
     run: &'v NewRun,
 ) -> Statement<'v> {
-    let statement = "insert into runs (
-            tenant, run_id, session_id, base_session_id, agent, agent_version, model, mode, status, stop_reason,
-            input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, total_tokens, cost,
-            step_count, error, metadata, created_at, started_at, completed_at, schema_version, output_encoding,
-            steps_encoding, output, steps, event_count, attempts, durability, thread, cost_known_part, answered_by)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-            $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)
-        on conflict (tenant, run_id) do nothing";
-    Statement::new(operation, statement)
-        .bind(tenant.as_str())
-        .bind_run(Some(run))
+    let mut insert = insert_statement(operation, "insert into runs (tenant, ", tenant, run);
+    insert.push(" on conflict (tenant, run_id) do nothing");
+    insert
 }
 
 async fn run_lookup(engine: &impl Engine, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
-    let statement = concat!(
+    let statement = sql!(
         "select ",
-        run_columns!(),
+        RunRow::COLUMNS,
         ", r.output_encoding, r.output from runs r where r.tenant = $1 and r.run_id = $2"
     );
     let row: Option<RunRecordRow> = Statement::new("look up run", statement)
@@ -91,12 +75,12 @@ async fn run_lookup_by_session(
     tenant: &TenantId,
     session_id: SessionId,
 ) -> Result<Option<RunSummary>, StoreError> {
-    let statement = concat!(
+    let statement = sql!(
         "select ",
-        run_columns!(),
+        RunRow::COLUMNS,
         " from runs r where r.tenant = $1 and r.session_id = $2"
     );
-    let row: Option<RunSummaryRow> = Statement::new("look up run", statement)
+    let row: Option<RunRow> = Statement::new("look up run", statement)
         .bind(tenant.as_str())
         .bind(session_id.as_uuid())
         .fetch_optional(engine)
@@ -110,7 +94,7 @@ async fn run_list<E: Engine>(
     filter: &RunFilter,
     page: Page<RunId>,
 ) -> Result<Vec<RunSummary>, StoreError> {
-    let statement = concat!("select ", run_columns!(), " from runs r where r.tenant = $1");
+    let statement = sql!("select ", RunRow::COLUMNS, " from runs r where r.tenant = $1");
     let wanted = serde_json::Value::Object(filter.metadata.clone()).to_string();
     let model = filter.model.as_ref().map(ToString::to_string);
     let mut select = Statement::new("list runs", statement).bind(tenant.as_str());
@@ -142,7 +126,7 @@ async fn run_list<E: Engine>(
         select.push_bind(" and r.run_id < ", before.as_uuid());
     }
     select.push_bind(" order by r.run_id desc limit ", i64::from(page.limit));
-    let rows: Vec<RunSummaryRow> = select.fetch_all(engine).await.or_else(nothing_matches)?;
+    let rows: Vec<RunRow> = select.fetch_all(engine).await.or_else(nothing_matches)?;
     rows.into_iter().map(RunSummary::try_from).collect()
 }
 

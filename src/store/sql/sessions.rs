@@ -1,20 +1,18 @@
-//! Reads sessions: the trait, and small statements that several files need.
+//! Reads sessions: the trait.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::columns::session_columns;
 use super::engine::Engine;
-use super::statement::Statement;
+use super::session_lookup::session_lookup;
 use super::{history, lists, verify};
 use crate::ids::SessionId;
 use crate::message::Message;
 use crate::session::{Bundle, SessionHead};
-use crate::store::error::StoreError;
+use crate::store::error::StoreFuture;
 use crate::store::query::{Page, SessionFilter};
 use crate::store::retention::Ancestor;
-use crate::store::rows::{PlaceRow, SessionRow};
-use crate::store::traits::{SegmentList, SessionReader, StoreFuture, VerifyReport};
+use crate::store::traits::{SegmentList, SessionReader, VerifyReport};
 use crate::tenant::TenantId;
 
 impl<E: Engine> SessionReader for E {
@@ -90,37 +88,4 @@ impl<E: Engine> SessionReader for E {
     ) -> StoreFuture<'a, Option<VerifyReport>> {
         Box::pin(verify::session_verify(self, tenant, session_id))
     }
-}
-
-/// Reads a session without its payloads.
-pub(crate) async fn session_lookup(
-    engine: &impl Engine,
-    tenant: &TenantId,
-    session_id: SessionId,
-) -> Result<Option<SessionHead>, StoreError> {
-    let statement = concat!(
-        "select ",
-        session_columns!(),
-        " from sessions s where s.tenant = $1 and s.session_id = $2"
-    );
-    let row: Option<SessionRow> = Statement::new("look up session", statement)
-        .bind(tenant.as_str())
-        .bind(session_id.as_uuid())
-        .fetch_optional(engine)
-        .await?;
-    row.map(SessionHead::try_from).transpose()
-}
-
-/// Finds where a session ends.
-pub(super) async fn place_lookup(
-    engine: &impl Engine,
-    tenant: &TenantId,
-    session_id: SessionId,
-) -> Result<Option<PlaceRow>, StoreError> {
-    let statement = "select branch_id, position, message_count from sessions where tenant = $1 and session_id = $2";
-    Statement::new("look up session", statement)
-        .bind(tenant.as_str())
-        .bind(session_id.as_uuid())
-        .fetch_optional(engine)
-        .await
 }

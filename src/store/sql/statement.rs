@@ -1,19 +1,31 @@
-//! A statement and its values, before an engine turns them into a query. The text consists of
-//! literals only.
+//! A statement and its values, before an engine makes a query of them. The text is put together of
+//! literals alone, and of names that stand in the code: those of tables, and of the columns that
+//! `rows/table.rs` declares.
 
 use std::borrow::Cow;
 
-use futures_util::{StreamExt as _, TryStreamExt as _};
-use sqlx::postgres::PgRow;
 use sqlx::query::Query;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{AssertSqlSafe, Database, Encode, FromRow, Type};
+use sqlx::{AssertSqlSafe, Database, Encode, Type};
 use uuid::Uuid;
 
-use super::engine::{Engine, EngineRow};
-use crate::store::driver_error::store_error;
-use crate::store::error::StoreError;
-use crate::store::rows::StoredTime;
+use crate::store::codec::Payload;
+use crate::store::rows::{Row, StoredTime, Value};
+use crate::tenant::TenantId;
+
+/// Makes the insertion of one row; `begin` names the table, and the tenant as its first column.
+pub(crate) fn insert_statement<'v>(
+    operation: &'static str,
+    begin: &'static str,
+    tenant: &'v TenantId,
+    row: &'v dyn Row,
+) -> Statement<'v> {
+    let mut insert = Statement::new(operation, begin).bind(tenant.as_str());
+    insert.push_columns(row);
+    insert.push(") values ($1, ");
+    insert.push_values(row);
+    insert.push(")");
+    insert
+}
 
 /// A statement with a value for each of its placeholders.
 #[derive(Debug, Clone)]
@@ -23,22 +35,9 @@ pub(crate) struct Statement<'v> {
     values: Vec<Value<'v>>,
 }
 
-/// A value of a placeholder, or null.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Value<'v> {
-    Text(Option<&'v str>),
-    Bytes(Option<&'v [u8]>),
-    Id(Option<Uuid>),
-    Time(Option<StoredTime>),
-    Float(Option<f64>),
-    Int(Option<i64>),
-    Int32(Option<i32>),
-    Int16(Option<i16>),
-    Bool(Option<bool>),
-}
-
 impl<'v> Statement<'v> {
-    /// Names what the statement is for, as errors say it, and its text with the placeholders `$1`, `$2` and so on.
+    /// Names what the statement is for, as errors say it, and its text with the placeholders `$1`,
+    /// `$2` and so on.
     pub(crate) fn new(operation: &'static str, sql: &'static str) -> Self {
         Self {
             operation,
@@ -67,44 +66,49 @@ impl<'v> Statement<'v> {
         text.push_str(&self.values.len().to_string());
     }
 
+    /// Appends the names of a row's columns, with commas between them.
+    pub(crate) fn push_columns(&mut self, row: &dyn Row) {
+        let mut before = "";
+        row.visit(&mut |column, _| {
+            self.push(before);
+            self.push(column);
+            before = ", ";
+        });
+    }
+
+    /// Appends placeholders for a row's values, with commas between them.
+    pub(crate) fn push_values(&mut self, row: &'v dyn Row) {
+        let mut before = "";
+        row.visit(&mut |_, value| {
+            self.push_bind(before, value);
+            before = ", ";
+        });
+    }
+
+    /// Appends the assignments of an update, `COLUMN = .., COLUMN = ..`, of all columns but the
+    /// key.
+    pub(crate) fn push_assignments(&mut self, row: &'v dyn Row, key: &'static str) {
+        let mut before = "";
+        row.visit(&mut |column, value| {
+            if column != key {
+                self.push(before);
+                self.push(column);
+                self.push_bind(" = ", value);
+                before = ", ";
+            }
+        });
+    }
+
+    /// Binds the three columns of a payload.
+    pub(crate) fn bind_payload(self, payload: &'v Payload) -> Self {
+        self.bind(payload.schema_version)
+            .bind(payload.encoding)
+            .bind(payload.bytes.as_slice())
+    }
+
     /// Returns what the statement is for.
     pub(crate) fn operation(&self) -> &'static str {
         self.operation
-    }
-
-    /// Reads all rows.
-    pub(crate) async fn fetch_all<R>(self, engine: &impl Engine) -> Result<Vec<R>, StoreError>
-    where
-        R: for<'r> FromRow<'r, PgRow> + for<'r> FromRow<'r, SqliteRow> + Send,
-    {
-        let failed = store_error(self.operation);
-        let rows = engine.fetch(self).map(|row| row?.read());
-        rows.try_collect().await.map_err(failed)
-    }
-
-    /// Reads one row or none.
-    pub(crate) async fn fetch_optional<R>(self, engine: &impl Engine) -> Result<Option<R>, StoreError>
-    where
-        R: for<'r> FromRow<'r, PgRow> + for<'r> FromRow<'r, SqliteRow>,
-    {
-        let failed = store_error(self.operation);
-        let row = engine.fetch_optional(self).await.map_err(&failed)?;
-        row.as_ref().map(EngineRow::read).transpose().map_err(failed)
-    }
-
-    /// Runs a statement that writes; returns the number of rows that it changed.
-    pub(crate) async fn execute(self, engine: &impl Engine) -> Result<u64, StoreError> {
-        engine.execute(self).await
-    }
-
-    /// Runs a statement that writes; reads the rows that it returns.
-    pub(crate) async fn execute_returning<R>(self, engine: &impl Engine) -> Result<Vec<R>, StoreError>
-    where
-        R: for<'r> FromRow<'r, PgRow> + for<'r> FromRow<'r, SqliteRow>,
-    {
-        let failed = store_error(self.operation);
-        let rows = engine.execute_returning(self).await?;
-        rows.iter().map(|row| row.read().map_err(&failed)).collect()
     }
 
     /// Makes the query of one engine, which holds copies of the values.
@@ -134,33 +138,4 @@ impl<'v> Statement<'v> {
             Value::Bool(value) => query.bind(value),
         })
     }
-}
-
-/// Makes values of a type and of its options.
-macro_rules! value_from {
-    ($($type:ty => $variant:ident),+ $(,)?) => {$(
-        impl<'v> From<$type> for Value<'v> {
-            fn from(value: $type) -> Self {
-                Self::$variant(Some(value))
-            }
-        }
-
-        impl<'v> From<Option<$type>> for Value<'v> {
-            fn from(value: Option<$type>) -> Self {
-                Self::$variant(value)
-            }
-        }
-    )+};
-}
-
-value_from! {
-    &'v str => Text,
-    &'v [u8] => Bytes,
-    Uuid => Id,
-    StoredTime => Time,
-    f64 => Float,
-    i64 => Int,
-    i32 => Int32,
-    i16 => Int16,
-    bool => Bool,
 }

@@ -1,15 +1,14 @@
 //! Threads.
 
 use super::engine::Engine;
-use super::sessions::session_lookup;
+use super::session_lookup::session_lookup;
 use super::statement::Statement;
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::record::{ThreadName, ThreadRecord};
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, StoreFuture};
 use crate::store::rows::{StoredTime, ThreadPlaceRow, ThreadRow};
 use crate::store::threads::{ThreadExpectation, ThreadPage, ThreadPlace, ThreadPut, ThreadStore};
-use crate::store::traits::StoreFuture;
 use crate::tenant::TenantId;
 
 impl<E: Engine> ThreadStore for E {
@@ -45,7 +44,7 @@ impl<E: Engine> ThreadStore for E {
     }
 }
 
-/// Makes a thread.
+/// Creates a thread.
 const INSERT: &str = "insert into threads (tenant, name, session_id, version, created_at, updated_at)
     select $1, $2, $3, 1, $4, $4 where ";
 
@@ -113,7 +112,7 @@ async fn thread_lookup(
 }
 
 async fn thread_place(engine: &impl Engine, tenant: &TenantId, name: &ThreadName) -> Result<ThreadPlace, StoreError> {
-    // Those that wait go on in the order of their ids.
+    // Waiting runs begin in the order of their ids.
     let statement = "select
             (select session_id from threads where tenant = $1 and name = $2) as session_id,
             (select r.agent from run_queue q

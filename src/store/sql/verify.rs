@@ -1,12 +1,13 @@
-//! Verification in four statements at any depth, and one more if ancestors were removed. Payloads
-//! are checked in [batches](super::row_batches).
+//! Verification: four statements at any depth, and one more if ancestors were removed. Payloads are
+//! checked in [batches](super::row_batches).
 
-use super::columns::{ancestors, line_of_place, removed_session_columns, session_columns};
+use super::columns::{ancestors, line_to_position};
 use super::engine::Engine;
 use super::lists::has_gap;
 use super::row_batches::{RowFold, rows_fold};
-use super::sessions::place_lookup;
+use super::session_lookup::position_lookup;
 use super::statement::Statement;
+use super::text::sql;
 use crate::ids::SessionId;
 use crate::session::SessionHead;
 use crate::store::error::StoreError;
@@ -18,7 +19,7 @@ use crate::tenant::TenantId;
 
 const SEGMENTS: &str = concat!(
     "with recursive ",
-    line_of_place!(),
+    line_to_position!(),
     " select h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding, h.payload
     from line
     join history_segments h on h.tenant = $1 and h.branch_id = line.branch_id and h.position <= line.last_position"
@@ -34,18 +35,18 @@ const STATES: &str = concat!(
     where tenant = $1 and hash in (select environment_hash from kept union select context_hash from kept)"
 );
 
-const HEADS: &str = concat!(
+const HEADS: &str = sql!(
     ancestors!(""),
     " select ",
-    session_columns!(),
+    SessionRow::COLUMNS,
     " from ancestor join sessions s on s.tenant = $1 and s.session_id = ancestor.session_id
     order by s.depth desc"
 );
 
-const REMOVED: &str = concat!(
+const REMOVED: &str = sql!(
     ancestors!(""),
     " select ",
-    removed_session_columns!(),
+    RemovedSessionRow::COLUMNS,
     " from ancestor join removed_sessions x on x.tenant = $1 and x.session_id = ancestor.session_id"
 );
 
@@ -56,13 +57,13 @@ pub(super) async fn session_verify(
     session_id: SessionId,
 ) -> Result<Option<VerifyReport>, StoreError> {
     const OPERATION: &str = "verify session";
-    let Some(place) = place_lookup(engine, tenant, session_id).await? else {
+    let Some(end) = position_lookup(engine, tenant, session_id).await? else {
         return Ok(None);
     };
     let select = Statement::new(OPERATION, SEGMENTS)
         .bind(tenant.as_str())
-        .bind(place.branch_id)
-        .bind(place.position);
+        .bind(end.branch_id)
+        .bind(end.position);
     let segments: SegmentCheck = rows_fold(engine, tenant, select).await?;
     let select = Statement::new(OPERATION, STATES)
         .bind(tenant.as_str())

@@ -7,14 +7,15 @@ use futures_util::future::BoxFuture;
 use sqlx::{Connection as _, FromRow, SqliteConnection, SqlitePool};
 
 use super::SqliteStore;
-use crate::ids::{RunId, SessionId};
+use crate::ids::SessionId;
 use crate::session::BranchPosition;
-use crate::store::codec::{Payload, SESSION_VERSION};
+use crate::store::codec::Payload;
 use crate::store::error::{CommitError, StoreError};
-use crate::store::new_run::NewRun;
-use crate::store::publication::{OPERATION, Places, Publication, Publications};
-use crate::store::rows::{StoredTime, stored_count};
-use crate::store::sql::{Connection, Refusal, Statement, answer, run_insert_statement, settle, successor_statement};
+use crate::store::publication::{OPERATION, Positions, Publication, Publications};
+use crate::store::rows::{NewRun, SessionRow, stored_count};
+use crate::store::sql::{
+    Connection, Refusal, Statement, answer, insert_statement, run_insert_statement, settle, successor_statement,
+};
 use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 use crate::store::wake_ups::WakeUps;
 
@@ -34,7 +35,11 @@ impl SessionWriter for SqliteStore {
 }
 
 /// An error drops the transaction, which rolls it back.
-async fn publish_all(writer: &SqlitePool, wake_ups: &WakeUps, publications: &Publications) -> Result<Places, Refusal> {
+async fn publish_all(
+    writer: &SqlitePool,
+    wake_ups: &WakeUps,
+    publications: &Publications,
+) -> Result<Positions, Refusal> {
     let mut connection = writer.acquire().await?;
     let mut transaction = connection.begin_with("begin immediate").await?;
     let settled = settle(&mut Connection::Sqlite(&mut transaction), publications).await?;
@@ -47,7 +52,7 @@ async fn publish_all(writer: &SqlitePool, wake_ups: &WakeUps, publications: &Pub
     if settled.is_next_released {
         wake_ups.send();
     }
-    Ok(Places {
+    Ok(Positions {
         own,
         children,
         thread_moved: settled.thread_moved,
@@ -82,13 +87,14 @@ async fn publish(
     Ok(position)
 }
 
-/// Inserts the segment: at the next position of the parent's branch, or else on a branch of its own.
+/// Inserts the segment: at the next position of the parent's branch, or else on a branch of its
+/// own.
 async fn take_position(
     connection: &mut SqliteConnection,
     publication: &Publication,
 ) -> Result<BranchPosition, Refusal> {
-    if let Some((parent, place)) = publication.parent {
-        if !session_stands_at(connection, publication, parent, place).await? {
+    if let Some((parent, end)) = publication.parent {
+        if !session_stands_at(connection, publication, parent, end).await? {
             return Err(Refusal::missing_base());
         }
         let position = publication.head.position;
@@ -108,8 +114,8 @@ async fn take_position(
     sqlx::query(statement)
         .bind(publication.tenant.as_str())
         .bind(fork.branch_id.as_uuid())
-        .bind(publication.parent.map(|(_, place)| place.branch_id.as_uuid()))
-        .bind(publication.parent.map(|(_, place)| stored_count(place.position)))
+        .bind(publication.parent.map(|(_, end)| end.branch_id.as_uuid()))
+        .bind(publication.parent.map(|(_, end)| stored_count(end.position)))
         .execute(&mut *connection)
         .await?;
     segment_insert(connection, publication, fork).await?;
@@ -120,15 +126,15 @@ async fn session_stands_at(
     connection: &mut SqliteConnection,
     publication: &Publication,
     session_id: SessionId,
-    place: BranchPosition,
+    end: BranchPosition,
 ) -> Result<bool, sqlx::Error> {
     let statement = "select exists (
         select 1 from sessions where tenant = $1 and session_id = $2 and branch_id = $3 and position = $4)";
     sqlx::query_scalar(statement)
         .bind(publication.tenant.as_str())
         .bind(session_id.as_uuid())
-        .bind(place.branch_id.as_uuid())
-        .bind(stored_count(place.position))
+        .bind(end.branch_id.as_uuid())
+        .bind(stored_count(end.position))
         .fetch_one(connection)
         .await
 }
@@ -149,7 +155,7 @@ async fn segment_insert(
         .bind(stored_count(position.position))
         .bind(publication.segment.first_index)
         .bind(publication.segment.message_count)
-        .bind_payload(Some(&publication.segment.payload));
+        .bind_payload(&publication.segment.payload);
     let inserted = insert.into_query().execute(connection).await?;
     Ok(inserted.rows_affected() > 0)
 }
@@ -168,7 +174,7 @@ async fn state_insert(
         .bind(publication.tenant.as_str())
         .bind(hash)
         .bind(kind)
-        .bind_payload(Some(payload));
+        .bind_payload(payload);
     insert.into_query().execute(connection).await?;
     Ok(())
 }
@@ -178,34 +184,13 @@ async fn session_insert(
     publication: &Publication,
     position: BranchPosition,
 ) -> Result<(), sqlx::Error> {
-    let head = &publication.head;
-    let statement = "insert into sessions (
-            tenant, branch_id, position, session_id, parent_session_id, run_id, agent, agent_version, depth,
-            execution_count, message_count, root_hash, environment_hash, context_hash, segment_hash, metadata,
-            created_at, schema_version, history_start, subagent_of)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
-    sqlx::query(statement)
-        .bind(publication.tenant.as_str())
-        .bind(position.branch_id.as_uuid())
-        .bind(stored_count(position.position))
-        .bind(head.session_id.as_uuid())
-        .bind(head.parent_session_id.map(SessionId::as_uuid))
-        .bind(head.run_id.map(RunId::as_uuid))
-        .bind(head.agent.as_str())
-        .bind(head.agent_version.as_ref().map(|hash| hash.as_bytes().as_slice()))
-        .bind(stored_count(head.depth))
-        .bind(stored_count(head.execution_count))
-        .bind(stored_count(head.message_count))
-        .bind(head.root_hash.as_bytes().as_slice())
-        .bind(head.environment_hash.as_bytes().as_slice())
-        .bind(head.context_hash.as_bytes().as_slice())
-        .bind(head.segment_hash.as_bytes().as_slice())
-        .bind(publication.metadata.as_str())
-        .bind(StoredTime(head.created_at))
-        .bind(SESSION_VERSION)
-        .bind(stored_count(head.history_start))
-        .bind(head.subagent_of.map(SessionId::as_uuid))
-        .execute(connection)
-        .await?;
+    let session = SessionRow::new(&publication.head, position, &publication.metadata);
+    let insert = insert_statement(
+        OPERATION,
+        "insert into sessions (tenant, ",
+        &publication.tenant,
+        &session,
+    );
+    insert.into_query().execute(connection).await?;
     Ok(())
 }

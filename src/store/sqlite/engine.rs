@@ -1,5 +1,5 @@
-//! Runs the shared statements on SQLite: reads on any reader, writes on the one writer in tasks
-//! that no caller cancels.
+//! Shared statements on SQLite: reads on any reader, writes on the one writer in tasks that no
+//! caller cancels.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use sqlx::{Connection as _, Sqlite};
 use tokio::sync::Semaphore;
 
 use super::SqliteStore;
-use super::queue::{LEASE, lease_in_txn};
+use super::queue::{LEASE, accept_in_txn, lease_in_txn};
 use crate::fair_share::FairShare;
 use crate::store::driver_error::store_error;
+use crate::store::error::StoreFuture;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
 use crate::store::sql::{
     Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, VERSION_INSERT, due_in_pair,
-    enqueue_in_txn, segment_condition,
+    segment_condition,
 };
-use crate::store::traits::StoreFuture;
 
 /// The condition that two values of JSON are of the same type.
 macro_rules! same_type {
@@ -39,8 +39,8 @@ macro_rules! same_type {
     };
 }
 
-/// Tells whether two values that are no objects or arrays are equal. SQLite makes a rounded fraction of an integer beyond 63 bits, so of two such
-/// their digits decide.
+/// Tells whether two values that are no objects or arrays are equal. SQLite makes a rounded
+/// fraction of an integer beyond 63 bits, so of two such their digits decide.
 macro_rules! same_atom {
     ($one:literal, $other:literal) => {
         concat!(
@@ -184,20 +184,20 @@ impl Engine for SqliteStore {
             let mut connection = writer.acquire().await?;
             let mut transaction = connection.begin_with("begin immediate").await?;
             match work(Connection::Sqlite(&mut transaction)).await? {
-                Ended::Kept(value) => transaction.commit().await.map(|()| value),
-                Ended::KeptForWorkers(value) => {
+                Ended::Committed(value) => transaction.commit().await.map(|()| value),
+                Ended::CommittedForWorkers(value) => {
                     transaction.commit().await?;
                     wake_ups.send();
                     Ok(value)
                 }
-                Ended::Undone(value) => transaction.rollback().await.map(|()| value),
+                Ended::RolledBack(value) => transaction.rollback().await.map(|()| value),
             }
         };
         Box::pin(self.write(operation, work.map_err(store_error(operation))))
     }
 
     fn run_insert(&self, row: NewQueueRow) -> StoreFuture<'_, Attempt> {
-        self.transact(OPERATION, move |connection| Box::pin(enqueue_in_txn(connection, row)))
+        self.transact(OPERATION, move |connection| Box::pin(accept_in_txn(connection, row)))
     }
 
     fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> StoreFuture<'_, Vec<LeasedRunRow>> {
@@ -219,8 +219,8 @@ impl Engine for SqliteStore {
     }
 
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str) {
-        // Numbers compare by value, as they do on PostgreSQL and among runs at work. Objects and arrays are the same if they have as many
-        // parts, and each part has the other's place.
+        // Numbers compare by value, as they do on PostgreSQL and among runs at work. Objects and
+        // arrays are the same if they have as many parts, and equal parts at equal paths.
         select.push_bind(" and not exists (select 1 from json_each(", wanted);
         select.push(concat!(
             ") wanted where not exists (

@@ -1,7 +1,7 @@
-//! The store on SQLite: one file, one writer connection, and readers that never wait for it.
+//! The store on SQLite: one file, one writing connection, and readers beside it that never wait for
+//! it.
 //!
-//! Each write runs in its own task, so a cancelled caller can't leave a transaction half done.
-//! Since there is one writer, commits and removals need no locks between them.
+//! Writes run in tasks of their own, so a cancelled caller can't leave a transaction open.
 
 mod connect;
 mod file;
@@ -22,10 +22,10 @@ pub(crate) use self::connect::missing_file;
 use self::file::StoreFile;
 pub(crate) use self::migrate::migrate;
 use super::driver_error::task_error;
-use super::error::StoreError;
+use super::error::{StoreError, StoreFuture};
 use super::migration::check_version;
 use super::sql::schema_version;
-use super::traits::{StoreFuture, StoreHealth};
+use super::traits::StoreHealth;
 use super::wake_ups::WakeUps;
 use crate::fair_share::FairShare;
 
@@ -36,20 +36,21 @@ pub(crate) struct SqliteStore {
     file: StoreFile,
     /// Read-only connections.
     readers: SqlitePool,
-    /// Those of reads that wait for processors.
+    /// The connections of reads that wait to decode.
     waiting_reads: Arc<FairShare>,
-    /// The connections that persist progress.
+    /// The connections that may persist progress.
     progress_writes: Semaphore,
     /// The one connection that writes.
     writer: SqlitePool,
-    /// Writes under way.
+    /// Writes in flight.
     tasks: TaskTracker,
     /// Wakes the workers of this process.
     wake_ups: Arc<WakeUps>,
 }
 
 impl SqliteStore {
-    /// Runs a write to its end, whether or not the caller waits for it. Refuses it where nobody could read it afterwards.
+    /// Runs a write to its end, even if the caller is cancelled. Refuses it if the file is not at
+    /// its path.
     async fn write<T, E>(
         &self,
         operation: &'static str,
@@ -77,7 +78,7 @@ impl StoreHealth for SqliteStore {
             self.tasks.close();
             self.tasks.wait().await;
             self.readers.close().await;
-            // The last one, since it folds the log into the file.
+            // The last one, since it checkpoints the log into the file.
             self.writer.close().await;
         })
     }

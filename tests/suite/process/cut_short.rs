@@ -176,15 +176,17 @@ async fn a_signal_ends_a_run_that_is_being_accepted() {
     let home = Home::new(database.url()).with_mock(&mock);
     home.succeed(&["migrate"]).await;
     for (signal, code) in [("HUP", 129), ("INT", 130), ("TERM", 143)] {
-        // The run can't be accepted as long as the lock of its thread is held.
+        // The run can't be accepted before it is known whether another one is active on its thread.
         let mut holder = PgConnection::connect(database.url()).await.unwrap();
-        let lock = "begin; select pg_advisory_xact_lock(hashtext('default'), hashtext('ada'))";
-        sqlx::raw_sql(lock).execute(&mut holder).await.unwrap();
+        let rival = "begin; insert into run_queue (
+                tenant, run_id, thread, turn, enqueued_at, priority, schema_version, encoding, request)
+            values ('default', gen_random_uuid(), 'ada', 1, now(), 0, 1, 0, '')";
+        sqlx::raw_sql(rival).execute(&mut holder).await.unwrap();
         let line = "exec env --default-signal=HUP agent-runtime run hi --agent echo --thread ada --json";
         let process = home.start_shell(line);
         until("the run is never being accepted", async || {
-            let waiting =
-                "select count(*) from pg_stat_activity where wait_event = 'advisory' and datname = current_database()";
+            let waiting = "select count(*) from pg_stat_activity
+                where wait_event = 'transactionid' and datname = current_database()";
             database.number(waiting).await == 1
         })
         .await;

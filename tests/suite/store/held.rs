@@ -3,9 +3,13 @@
 use agent_runtime::ids::RunId;
 use agent_runtime::session::Bundle;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use uuid::Uuid;
 
 use super::fixtures::Fixture;
 use crate::support::wait::until;
+
+/// The run of [`Held::accepting`].
+pub(super) const RIVAL: Uuid = Uuid::from_u128(0x0190_d9b4_5a00_7000_8000_0000_0000_0001);
 
 /// A transaction that is open until it is told to end.
 pub(super) struct Held(PgConnection);
@@ -38,6 +42,18 @@ impl Held {
             &format!("select 1 from sessions where session_id = '{id}' for share"),
         )
         .await
+    }
+
+    /// A replica that accepts a run on the thread, and has not ended: the run is active there, or waits for the active one.
+    pub(super) async fn accepting(fixture: &Fixture, thread: &str, is_held: bool) -> Self {
+        let insert = format!(
+            "select 1 from run_queue where tenant = '{tenant}' and thread = '{thread}' and not is_held for key share;
+            insert into run_queue (
+                tenant, run_id, thread, is_held, turn, enqueued_at, priority, schema_version, encoding, request)
+            values ('{tenant}', '{RIVAL}', '{thread}', {is_held}, 1, now(), 0, 1, 0, '')",
+            tenant = fixture.tenant
+        );
+        Self::begin(fixture, &insert).await
     }
 
     /// A takeover of the run by another worker that has not ended.

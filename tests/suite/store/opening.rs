@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_runtime::store::{CommitError, OpenError, StoreError, StoreSettings, migrate, open};
+use agent_runtime::store::{CommitError, IfBusy, OpenError, StoreError, StoreSettings, migrate, open};
 use futures_util::future::join_all;
 
 use super::fixtures::Fixture;
-use super::queue::fixtures::queued_run;
+use super::queue::fixtures::{queued_run, thread_run};
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::logs::{CapturedLog, listen};
 
@@ -18,6 +18,7 @@ on_both_engines!(
     another_schema_is_refused,
     what_was_committed_is_there_after_reopening,
     a_store_of_an_earlier_version_is_migrated,
+    of_several_active_runs_on_a_thread_all_but_the_first_wait,
     a_closed_store_is_unavailable
 );
 
@@ -170,6 +171,13 @@ async fn what_was_committed_is_there_after_reopening(fixture: Fixture) {
 /// Takes each migration but the first back, newest first.
 const TAKING_BACK: &[(i64, &str)] = &[
     (
+        11,
+        "drop index run_queue_active;
+        drop table limited_tenants;
+        drop table if exists removal_turn;
+        alter table unused_states rename to removed_states",
+    ),
+    (
         10,
         "drop index webhook_deliveries_by_tenant;
         create index webhook_deliveries_by_receiver on webhook_deliveries (tenant)",
@@ -278,6 +286,32 @@ async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
         fixture.enqueue_new().await;
         assert_eq!(fixture.lease(10).await.len(), expected);
     }
+    fixture.store.close().await;
+}
+
+/// A version without the index may have left several runs active on one thread.
+async fn of_several_active_runs_on_a_thread_all_but_the_first_wait(fixture: Fixture) {
+    let mut runs = Vec::new();
+    for thread in ["t", "u", "v"] {
+        let run = thread_run(&fixture.tenant, thread, IfBusy::Reject);
+        fixture.enqueue(&run).await;
+        runs.push(run.summary.run_id);
+    }
+    fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Fork)).await;
+    fixture.store.close().await;
+    let (_, take_back) = TAKING_BACK[0];
+    fixture.database.execute(take_back).await.unwrap();
+    let earlier = "delete from schema_migrations where version = 11; update run_queue set thread = 't'";
+    fixture.database.execute(earlier).await.unwrap();
+    let store = open(fixture.database.url(), TestDatabase::settings()).await.unwrap();
+    let fixture = Fixture { store, ..fixture };
+    assert_eq!(fixture.count("run_queue where is_held").await, 2);
+    let leased = fixture.lease(10).await;
+    let ids: Vec<_> = leased.iter().map(|run| run.lease.run_id).collect();
+    assert!(
+        ids.len() == 2 && ids.contains(&runs[0]),
+        "the first and the fork: {ids:?}"
+    );
     fixture.store.close().await;
 }
 

@@ -90,7 +90,7 @@ impl TestDatabase {
     pub(crate) async fn stall_removals(&self) -> Option<Outage> {
         self.server.as_ref()?;
         Some(
-            self.locked_postgres(format!("select pg_advisory_xact_lock({REMOVALS})"))
+            self.locked_postgres("select 1 from removal_turn for update".to_owned())
                 .await,
         )
     }
@@ -123,9 +123,6 @@ pub(crate) enum Outage {
     /// A transaction holds the lock of the only writer.
     Transaction(SqliteConnection),
 }
-
-/// The lock of those who remove sessions.
-pub(crate) const REMOVALS: i64 = 0x6167_656e_7472_6d76;
 
 impl Outage {
     /// Ends it.

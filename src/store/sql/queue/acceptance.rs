@@ -1,37 +1,124 @@
-//! Inserts the rows of an accepted run. PostgreSQL inserts all of them in one statement, SQLite one
-//! after the other.
-//!
-//! *The order of the queue* is in its rows. An accepted run gets a *turn*: the one after the last
-//! of its tenant's waiting runs, and no earlier than the first waiting turn of all. Leasing goes by
-//! turn and id. So tenants alternate, and no tenant catches up on turns from before its first run.
-//!
-//! *Priorities.* A turn belongs to the tenant. The lease goes to the tenant's run of the highest
-//! priority, and the two rows swap turns. So a priority counts within a tenant and gains it no
-//! turn. If the operator lets priorities count among all tenants (`queue.priority`), the priority
-//! is also the run's *level*. The rules above then hold within each level. Each operation takes a
-//! few steps down an index.
+//! What both engines need to accept a run: the decision about its thread, and the statements that
+//! are the same on both.
 
-use sqlx::{PgConnection, Row as _};
+use uuid::Uuid;
 
-use super::enqueue::Attempt;
-use super::idempotency::key_claim_statement;
-use crate::record::ThreadName;
-use crate::store::driver_error::is_unique_violation;
+use crate::ids::{RunId, SessionId};
+use crate::record::RunControl;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
-use crate::store::rows::StoredTime;
-use crate::store::sql::connection::Connection;
-use crate::store::sql::runs::run_insert_statement;
+use crate::store::queue::IfBusy;
+use crate::store::rows::row;
+use crate::store::sql::connection::Ended;
 use crate::store::sql::statement::Statement;
 
-/// The turn of a run: after those of its tenant that wait, and no earlier than the first that waits, so that whoever comes late goes on
-/// from where the others are.
+/// The result of an attempt to accept a run.
+#[derive(Debug)]
+pub(crate) enum Attempt {
+    /// It is in the queue.
+    Accepted {
+        /// Whether it is leased.
+        is_leased: bool,
+        /// The run that is stopped for it.
+        interrupted: Option<RunId>,
+    },
+    /// The thread has another active run.
+    ThreadBusy(RunId),
+    /// Another run became active on the thread at the same moment. The next attempt finds it.
+    ThreadRaced,
+    /// An earlier request has the key.
+    KeyTaken,
+    /// The tenant has as many waiting runs as it may.
+    TenantFull,
+    /// The base session does not exist.
+    MissingBase(SessionId),
+    /// A run of this id exists, or one that has reserved its session.
+    Exists,
+}
+
+row! {
+    /// The state of a thread when a run is accepted.
+    #[derive(Debug)]
+    pub(crate) struct ThreadState {
+        /// The session that the thread points to.
+        session_id: Option<Uuid>,
+        /// The active run of the thread.
+        active: Option<Uuid>,
+        /// Whether an earlier request has the key.
+        is_key_taken: bool,
+    }
+}
+
+/// A run that is accepted on its thread.
+pub(crate) struct PlacedRun {
+    pub(crate) row: NewQueueRow,
+    /// The active run that is to be stopped for it.
+    pub(crate) interrupted: Option<RunId>,
+}
+
+/// Decides whether a run is accepted on its thread, and whether it waits there.
+pub(crate) fn place_on_thread(mut row: NewQueueRow, found: &ThreadState) -> Result<PlacedRun, Attempt> {
+    // A repeated request returns its own run, which may be the active one.
+    if found.is_key_taken {
+        return Err(Attempt::KeyTaken);
+    }
+    // A run that was planned from another session begins when a worker has planned it again.
+    if found.session_id != row.run.row.base_session_id {
+        row = row.unleased();
+    }
+    let mut interrupted = None;
+    match (row.if_busy, found.active.map(RunId::from_uuid)) {
+        (_, None) | (IfBusy::Fork, _) => (),
+        (IfBusy::Reject, Some(active)) => return Err(Attempt::ThreadBusy(active)),
+        (IfBusy::Queue, Some(_)) => row = row.held(),
+        (IfBusy::Interrupt, Some(active)) => {
+            interrupted = Some(active);
+            row = row.held();
+        }
+    }
+    Ok(PlacedRun { row, interrupted })
+}
+
+/// Ends the transaction that has accepted a run.
+pub(crate) fn accepted(run: &PlacedRun) -> Ended<Attempt> {
+    let accepted = Attempt::Accepted {
+        is_leased: run.row.is_leased(),
+        interrupted: run.interrupted,
+    };
+    if run.row.is_free() || run.interrupted.is_some() {
+        Ended::CommittedForWorkers(accepted)
+    } else {
+        Ended::Committed(accepted)
+    }
+}
+
+/// Stops the active run of a thread, unless it is to end already.
+pub(crate) fn stop_statement(row: &NewQueueRow, run_id: RunId) -> Statement<'_> {
+    let statement = "update run_queue set control = $3 where tenant = $1 and run_id = $2 and control is null";
+    Statement::new(OPERATION, statement)
+        .bind(row.tenant.as_str())
+        .bind(run_id.as_uuid())
+        .bind(RunControl::Stop.as_str())
+}
+
+/// Counts the waiting runs of the tenant, up to a limit.
+pub(crate) fn waiting_statement(row: &NewQueueRow, limit: u32) -> Statement<'_> {
+    let statement = "select count(*) from (
+            select 1 from run_queue where tenant = $1 and leased_until is null limit $2
+        ) waiting";
+    Statement::new(OPERATION, statement)
+        .bind(row.tenant.as_str())
+        .bind(i64::from(limit))
+}
+
+/// The turn of a run: after the waiting runs of its tenant, and no earlier than the first that
+/// waits, so that a tenant that comes late goes on from where the others are.
 ///
-/// The first and the last are found by their order: for `min` and `max`, a planner that takes the queue for short reads the whole of an
-/// index.
+/// The first and the last are found by their order: for `min` and `max`, a planner that takes the
+/// queue for short reads the whole of an index.
 macro_rules! next_turn {
     ($tenant:literal, $level:literal) => {
         concat!(
-            "(select max(place.turn) from (
+            "(select max(slot.turn) from (
                 select * from (
                     select turn + 1 as turn from run_queue
                     where tenant = ",
@@ -51,147 +138,8 @@ macro_rules! next_turn {
                     order by turn
                     limit 1
                 ), 1)
-            ) place)"
+            ) slot)"
         )
     };
 }
-
-/// Shares the base with those who remove it, and inserts nothing where one has taken it, or where the key is taken. A run on a thread continues what
-/// that points to when it begins.
-const ALL: &str = concat!(
-    "with base as (
-        select 1 from sessions where tenant = $1 and session_id = $4 for share
-    ), based as (
-        select 1 where $35 is not null or $4 is null or exists (select from base)
-    ), claimed as (
-        insert into idempotency_keys (tenant, key, resource_id, digest, expires_at)
-        select $1, $47, $2, $48, $49 from based where $47 is not null
-        on conflict (tenant, key) do update set
-            resource_id = excluded.resource_id, digest = excluded.digest, expires_at = excluded.expires_at
-        where idempotency_keys.expires_at <= $50
-        returning 1
-    ), accepted as (
-        select 1 from based where $47 is null or exists (select from claimed)
-    ), made as (
-        insert into threads (tenant, name, session_id, version, created_at, updated_at)
-        select $1, $35, null, 0, $39, $39 from accepted where $35 is not null
-        on conflict (tenant, name) do nothing
-    ), run as (
-        insert into runs (
-            tenant, run_id, session_id, base_session_id, agent, agent_version, model, mode, status, stop_reason,
-            input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, total_tokens, cost,
-            step_count, error, metadata, created_at, started_at, completed_at, schema_version, output_encoding,
-            steps_encoding, output, steps, event_count, attempts, durability, thread, cost_known_part, answered_by)
-        select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-            $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34
-        from accepted
-    ), queued as (
-        insert into run_queue (
-            tenant, run_id, thread, priority, is_held, moves_thread, enqueued_at, fence, attempts, leased_until, owner,
-            schema_version, encoding, request, level, turn)
-        select $1, $2, $35, $36, $37, $38, $39, $40, $40, $41, $42, $43, $44, $45, $46, ",
-    next_turn!("$1", "$46"),
-    " from accepted
-    )
-    select exists (select from based) as has_base, exists (select from accepted) as is_accepted"
-);
-
-/// Inserts the rows; returns what stands in the way, if anything.
-pub(super) async fn insert(connection: &mut Connection<'_>, row: &NewQueueRow) -> Result<Option<Attempt>, sqlx::Error> {
-    match connection {
-        Connection::Postgres(connection) => rows_insert(connection, row).await,
-        Connection::Sqlite(_) => insert_one_by_one(connection, row).await,
-    }
-}
-
-/// Inserts the rows with one statement, all or nothing; returns what stands in the way, if anything.
-pub(crate) async fn rows_insert(
-    connection: &mut PgConnection,
-    row: &NewQueueRow,
-) -> Result<Option<Attempt>, sqlx::Error> {
-    let owner = row.owner();
-    let key = row.idempotency.as_ref();
-    let insert = Statement::new(OPERATION, ALL)
-        .bind(row.tenant.as_str())
-        .bind_run(Some(&row.run))
-        .bind_queue_row(row, owner.as_deref())
-        .bind(key.map(|key| key.key.as_str()))
-        .bind(key.map(|key| key.digest.as_bytes().as_slice()))
-        .bind(key.map(|key| StoredTime(key.expires_at)))
-        .bind(key.map(|key| StoredTime(key.claimed_at)));
-    match insert.into_query().fetch_one(connection).await {
-        Ok(answer) => {
-            let (has_base, is_accepted): (bool, bool) = (answer.try_get("has_base")?, answer.try_get("is_accepted")?);
-            Ok(match row.needed_base() {
-                Some(base) if !has_base => Some(Attempt::MissingBase(base)),
-                _ => (!is_accepted).then_some(Attempt::KeyTaken),
-            })
-        }
-        Err(error) if is_unique_violation(&error) => Ok(Some(Attempt::Exists)),
-        Err(error) => Err(error),
-    }
-}
-
-async fn insert_one_by_one(connection: &mut Connection<'_>, row: &NewQueueRow) -> Result<Option<Attempt>, sqlx::Error> {
-    if let Some(base) = row.needed_base() {
-        let statement = "select 1 from sessions where tenant = $1 and session_id = $2";
-        let find = Statement::new(OPERATION, statement)
-            .bind(row.tenant.as_str())
-            .bind(base.as_uuid());
-        let found: Option<(i32,)> = connection.fetch_optional(find).await?;
-        if found.is_none() {
-            return Ok(Some(Attempt::MissingBase(base)));
-        }
-    }
-    if let Some(key) = &row.idempotency {
-        let claim = key_claim_statement(&row.tenant, key, row.run.run_id);
-        if connection.execute(claim).await? == 0 {
-            return Ok(Some(Attempt::KeyTaken));
-        }
-    }
-    if let Some(thread) = &row.thread {
-        let statement = "insert into threads (tenant, name, session_id, version, created_at, updated_at)
-            values ($1, $2, null, 0, $3, $3)
-            on conflict (tenant, name) do nothing";
-        let make = Statement::new(OPERATION, statement)
-            .bind(row.tenant.as_str())
-            .bind(thread.as_str())
-            .bind(StoredTime(row.accepted_at));
-        connection.execute(make).await?;
-    }
-    let run = run_insert_statement(OPERATION, &row.tenant, &row.run);
-    if connection.execute(run).await? == 0 {
-        return Ok(Some(Attempt::Exists));
-    }
-    let statement = concat!(
-        "insert into run_queue (
-            tenant, run_id, thread, priority, is_held, moves_thread, enqueued_at, fence, attempts, leased_until, owner,
-            schema_version, encoding, request, level, turn)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, ",
-        next_turn!("$1", "$14"),
-        ")"
-    );
-    let owner = row.owner();
-    let queued = Statement::new(OPERATION, statement)
-        .bind(row.tenant.as_str())
-        .bind(row.run.run_id)
-        .bind_queue_row(row, owner.as_deref());
-    connection.execute(queued).await?;
-    Ok(None)
-}
-
-impl<'v> Statement<'v> {
-    /// Binds the values of a row of the queue from its thread to its level.
-    fn bind_queue_row(self, row: &'v NewQueueRow, owner: Option<&'v str>) -> Self {
-        self.bind(row.thread.as_ref().map(ThreadName::as_str))
-            .bind(row.priority)
-            .bind(row.is_held)
-            .bind(row.moves_thread())
-            .bind(StoredTime(row.accepted_at))
-            .bind(row.fence())
-            .bind(row.leased_until())
-            .bind(owner)
-            .bind_payload(Some(&row.request))
-            .bind(row.level)
-    }
-}
+pub(crate) use next_turn;

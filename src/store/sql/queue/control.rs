@@ -1,4 +1,4 @@
-//! Stops and cancellations of runs that have not ended.
+//! Control of runs that have not ended: stop and cancel.
 
 use crate::ids::RunId;
 use crate::record::RunControl;
@@ -10,7 +10,7 @@ use crate::tenant::TenantId;
 
 const OPERATION: &str = "control run";
 
-/// Says how a run shall end.
+/// Stores how a run is to end.
 pub(super) async fn run_control(
     engine: &impl Engine,
     tenant: &TenantId,
@@ -38,8 +38,8 @@ async fn control_in_txn(
         .bind(control.as_str());
     let is_queued = connection.execute(update).await? > 0;
     Ok(if is_queued {
-        Ended::KeptForWorkers(true)
+        Ended::CommittedForWorkers(true)
     } else {
-        Ended::Undone(false)
+        Ended::RolledBack(false)
     })
 }

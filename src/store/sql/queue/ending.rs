@@ -1,19 +1,18 @@
-//! The end of queued runs: writes the record and what belongs to it, and releases the next run of
-//! the thread.
+//! The end of runs: what is written with the record, and which run of the thread is next.
 
 use uuid::Uuid;
 
 use super::events::events_conflict;
 use super::messages::apply_on_conn;
 use crate::ids::RunId;
-use crate::record::{RunStatus, receiver_of};
+use crate::record::RunStatus;
 use crate::store::error::StoreError;
 use crate::store::new_end::{NewEnd, NewEvents};
-use crate::store::rows::{LeaseKey, StoredTime};
+use crate::store::rows::{LeaseKey, NewRun, Row, Value};
 use crate::store::sql::connection::{Connection, Ended};
 use crate::store::sql::engine::Engine;
 use crate::store::sql::runs::run_insert_statement;
-use crate::store::sql::statement::Statement;
+use crate::store::sql::statement::{Statement, insert_statement};
 use crate::store::traits::{Recorded, RunEnd};
 use crate::tenant::TenantId;
 
@@ -31,7 +30,7 @@ pub(crate) async fn run_record(engine: &impl Engine, tenant: &TenantId, end: &Ru
             .await?;
         return Ok(if inserted > 0 { Recorded::Now } else { Recorded::Before });
     }
-    let (owned, run_id, is_leased) = (tenant.clone(), end.run.run_id, end.lease.is_some());
+    let (owned, run_id, is_leased) = (tenant.clone(), end.run.row.run_id, end.lease.is_some());
     if engine
         .transact(OPERATION, move |connection| {
             Box::pin(record_in_txn(connection, owned, end))
@@ -46,7 +45,7 @@ pub(crate) async fn run_record(engine: &impl Engine, tenant: &TenantId, end: &Ru
     Ok(Recorded::Before)
 }
 
-/// Tells whether it was this attempt that has ended the run.
+/// Ends the run; returns whether this attempt did.
 async fn record_in_txn(
     mut connection: Connection<'_>,
     tenant: TenantId,
@@ -59,13 +58,13 @@ async fn record_in_txn(
         (connection.execute(insert).await? > 0).then(LeaseEnd::default)
     };
     let Some(LeaseEnd { is_next_released }) = ended else {
-        return Ok(Ended::Undone(false));
+        return Ok(Ended::RolledBack(false));
     };
     end_insert(&mut connection, &tenant, &end, None).await?;
     Ok(if is_next_released {
-        Ended::KeptForWorkers(true)
+        Ended::CommittedForWorkers(true)
     } else {
-        Ended::Kept(true)
+        Ended::Committed(true)
     })
 }
 
@@ -79,25 +78,24 @@ async fn has_ended(engine: &impl Engine, tenant: &TenantId, run_id: Uuid) -> Res
     Ok(status.is_some_and(RunStatus::is_terminal))
 }
 
-/// What the end of a lease has come to.
+/// The result of ending a lease.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseEnd {
     /// Whether a run that has waited for the thread may begin.
     pub(crate) is_next_released: bool,
 }
 
-/// Takes a run out of the queue and lets the next one on its thread begin; `None` if the lease was not in force. From then on nobody else
-/// writes anything of the run, and what others have written of it can be read.
+/// Deletes a run from the queue and lets the next one on its thread begin; `None` if the lease was
+/// not in force. From then on nobody else writes anything of the run, and what others wrote of it
+/// is visible.
 ///
-/// The next one is released before the thread moves: a lease locks rows of the queue first, and then those of threads.
+/// Releases the next one before the thread moves: a lease locks rows of the queue first, and then
+/// those of threads.
 pub(crate) async fn lease_end(
     connection: &mut Connection<'_>,
     lease: &LeaseKey,
     thread: Option<&str>,
 ) -> Result<Option<LeaseEnd>, sqlx::Error> {
-    if let Some(thread) = thread {
-        connection.thread_lock(&lease.tenant, thread).await?;
-    }
     let statement = "delete from run_queue where tenant = $1 and run_id = $2 and fence = $3";
     let delete = Statement::new(OPERATION, statement).bind_key(lease);
     if connection.execute(delete).await? == 0 {
@@ -105,13 +103,14 @@ pub(crate) async fn lease_end(
     }
     let mut end = LeaseEnd::default();
     if let Some(thread) = thread {
-        let release = release_statement(&lease.tenant, thread);
+        let release = release_statement(connection, &lease.tenant, thread);
         end.is_next_released = connection.execute(release).await? > 0;
     }
     Ok(Some(end))
 }
 
-/// Writes what is left to say of a run that has ended, once its row of the queue is gone.
+/// Writes the record, the events and the webhooks of a run that has ended, once its row of the
+/// queue is deleted.
 pub(crate) async fn end_insert(
     connection: &mut Connection<'_>,
     tenant: &TenantId,
@@ -122,25 +121,11 @@ pub(crate) async fn end_insert(
         run_end(connection, tenant, end, thread_moved).await?;
     }
     if let Some(events) = &end.events {
-        let insert = events_statement(tenant, end.run.run_id, events);
+        let insert = events_statement(tenant, end.run.row.run_id, events);
         connection.execute(insert).await?;
     }
-    for (delivery, payload) in &end.deliveries {
-        let receiver = receiver_of(&delivery.url);
-        let statement = "insert into webhook_deliveries (
-                tenant, delivery_id, run_id, event, url, receiver, secret, created_at, due_at, status, schema_version,
-                encoding, payload)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $8, 'pending', $9, $10, $11)";
-        let insert = Statement::new(OPERATION, statement)
-            .bind(tenant.as_str())
-            .bind(delivery.delivery_id.as_uuid())
-            .bind(end.run.run_id)
-            .bind(delivery.event.as_str())
-            .bind(delivery.url.as_str())
-            .bind(receiver.as_str())
-            .bind(delivery.secret.as_deref())
-            .bind(StoredTime(delivery.created_at))
-            .bind_payload(Some(payload));
+    for delivery in &end.deliveries {
+        let insert = insert_statement(OPERATION, "insert into webhook_deliveries (tenant, ", tenant, delivery);
         connection.execute(insert).await?;
     }
     Ok(())
@@ -158,52 +143,58 @@ macro_rules! messages_end {
     };
 }
 
-/// What goes with a run's place in the queue.
-pub(super) const AFTERMATH: [&str; 2] = [journal_delete!(), messages_end!()];
+/// Removes what a run has beside its slot in the queue.
+pub(super) const QUEUE_CLEANUP: [&str; 2] = [journal_delete!(), messages_end!()];
 
-macro_rules! run_update {
-    () => {
-        "update runs set
-            session_id = $3, base_session_id = $4, agent = $5, agent_version = $6, model = $7, mode = $8, status = $9,
-            stop_reason = $10, input_tokens = $11, output_tokens = $12, cache_read_tokens = $13,
-            cache_write_tokens = $14, reasoning_tokens = $15, total_tokens = $16, cost = $17, step_count = $18,
-            error = $19, metadata = $20, created_at = $21, started_at = $22, completed_at = $23, schema_version = $24,
-            output_encoding = $25, steps_encoding = $26, output = $27, steps = $28, event_count = $29, attempts = $30,
-            durability = $31, thread = $32, cost_known_part = $33, answered_by = $34, thread_moved = $35
-        where tenant = $1 and run_id = $2"
-    };
+/// The record of a run that has ended, with what its transaction found out.
+struct EndedRun<'a> {
+    run: &'a NewRun,
+    thread_moved: Option<bool>,
 }
 
-/// Gives the record its final form and drops what was kept for another worker: at once where that is possible.
+impl Row for EndedRun<'_> {
+    fn visit<'v>(&'v self, column: &mut dyn FnMut(&'static str, Value<'v>)) {
+        self.run.visit(&mut |name, value| match name {
+            "thread_moved" => column(name, self.thread_moved.into()),
+            _ => column(name, value),
+        });
+    }
+}
+
+/// Writes the final record and removes what was stored for another attempt: in one statement where
+/// possible.
 async fn run_end(
     connection: &mut Connection<'_>,
     tenant: &TenantId,
     end: &NewEnd,
     thread_moved: Option<bool>,
 ) -> Result<(), sqlx::Error> {
-    apply_on_conn(connection, tenant, RunId::from_uuid(end.run.run_id), &end.applied).await?;
-    let update = match connection {
+    let run_id = RunId::from_uuid(end.run.row.run_id);
+    apply_on_conn(connection, tenant, run_id, &end.applied).await?;
+    let begin = match connection {
         Connection::Postgres(_) => concat!(
             "with journal as (",
             journal_delete!(),
             "), messages as (",
             messages_end!(),
-            ") ",
-            run_update!()
+            ") "
         ),
         Connection::Sqlite(_) => {
-            let run_id = RunId::from_uuid(end.run.run_id);
-            for statement in AFTERMATH {
+            for statement in QUEUE_CLEANUP {
                 let statement = Statement::new(OPERATION, statement).bind_run_key(tenant, run_id);
                 connection.execute(statement).await?;
             }
-            run_update!()
+            ""
         }
     };
-    let update = Statement::new(OPERATION, update)
-        .bind(tenant.as_str())
-        .bind_run(Some(&end.run))
-        .bind(thread_moved);
+    let ended = EndedRun {
+        run: &end.run,
+        thread_moved,
+    };
+    let mut update = Statement::new(OPERATION, begin).bind_run_key(tenant, run_id);
+    update.push("update runs set ");
+    update.push_assignments(&ended, "run_id");
+    update.push(" where tenant = $1 and run_id = $2");
     match connection.execute(update).await? {
         // A run in the queue has a record.
         0 => Err(sqlx::Error::RowNotFound),
@@ -212,14 +203,28 @@ async fn run_end(
 }
 
 /// Lets the run begin that has waited longest for the thread, unless another is active.
-fn release_statement<'v>(tenant: &'v str, thread: &'v str) -> Statement<'v> {
-    let statement = "update run_queue set is_held = false
-        where tenant = $1 and run_id = (
-            select run_id from run_queue
-            where tenant = $1 and thread = $2 and moves_thread and is_held and not exists (
-                select 1 from run_queue where tenant = $1 and thread = $2 and moves_thread and not is_held)
-            order by run_id
-            limit 1)";
+macro_rules! release {
+    ($lock:literal) => {
+        concat!(
+            "update run_queue set is_held = false
+            where tenant = $1 and run_id = (
+                select run_id from run_queue
+                where tenant = $1 and thread = $2 and moves_thread and is_held and not exists (
+                    select 1 from run_queue where tenant = $1 and thread = $2 and moves_thread and not is_held)
+                order by run_id
+                limit 1",
+            $lock,
+            ")"
+        )
+    };
+}
+
+fn release_statement<'v>(connection: &Connection<'_>, tenant: &'v str, thread: &'v str) -> Statement<'v> {
+    let statement = match connection {
+        // Passes over one that another transaction is ending: it was cancelled as it waited.
+        Connection::Postgres(_) => release!(" for update"),
+        Connection::Sqlite(_) => release!(""),
+    };
     Statement::new(OPERATION, statement).bind(tenant).bind(thread)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::TryStreamExt as _;
 
-use super::lease::is_leased;
+use super::fence::is_leased;
 use crate::ids::RunId;
 use crate::off_thread::by_size;
 use crate::record::RunEvent;
@@ -22,7 +22,8 @@ const READ: &str = "read events";
 /// About how many bytes of events one read returns, but for a row that is larger.
 const MAX_READ_BYTES: u64 = 1 << 20;
 
-/// What a repeated attempt does with a row of the same first event: the longer one stays.
+/// Of two rows with the same first event, retains the longer one: an attempt may be repeated with
+/// more events.
 macro_rules! events_conflict {
     () => {
         " on conflict (tenant, run_id, first_sequence) do update set
@@ -33,7 +34,8 @@ macro_rules! events_conflict {
 }
 pub(super) use events_conflict;
 
-/// Keeps events with one statement; the lock keeps the run from being taken over meanwhile. May be repeated.
+/// Appends events with one statement. The row of the queue is shared, so nobody takes the run over
+/// meanwhile. Idempotent.
 pub(super) async fn event_append<E: Engine>(
     engine: &E,
     lease: &Lease,
@@ -84,7 +86,8 @@ pub(super) async fn event_read(
     by_size(tenant, bytes, move || decode_rows(rows, after)).await
 }
 
-/// Reads rows up to the one with the last event, or until they have [`MAX_READ_BYTES`]; also returns their bytes.
+/// Reads rows up to the one with the last event, or until they have [`MAX_READ_BYTES`]; also
+/// returns their bytes.
 async fn read_rows(
     engine: &impl Engine,
     select: Statement<'_>,
@@ -110,7 +113,7 @@ fn decode_rows(rows: Vec<EventsRow>, after: u64) -> Result<Vec<Arc<RunEvent>>, S
     for row in rows {
         for event in Vec::try_from(row)? {
             let event: Arc<RunEvent> = event;
-            // Rows overlap where an attempt whose answer was lost was repeated.
+            // Rows overlap if an attempt was repeated whose response was lost.
             if event.sequence > events.last().map_or(after, |last| last.sequence) {
                 events.push(event);
             }
@@ -137,6 +140,6 @@ impl<'v> Statement<'v> {
         self.bind(events.first)
             .bind(events.last)
             .bind(events.created_at)
-            .bind_payload(Some(&events.payload))
+            .bind_payload(&events.payload)
     }
 }

@@ -1,11 +1,11 @@
-//! Idempotency keys: the response to a repeated request.
+//! Idempotency keys: they return the result of the first request to a repeated one.
 
 use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::queue::{IdempotencyKey, KnownRequest};
-use crate::store::rows::{RowName, StoredTime, from_row};
+use crate::store::rows::{RowName, StoredTime, row};
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
 use crate::tenant::TenantId;
@@ -13,8 +13,8 @@ use crate::tenant::TenantId;
 /// What idempotency keys are claimed for, in errors.
 const OPERATION: &str = "claim idempotency key";
 
-/// Reserves an id under a key, or returns what an earlier request made under it. A repeated attempt finds what it has
-/// reserved itself, which is no earlier request's.
+/// Reserves an id under a key, or returns the earlier request of the key. A repeated attempt finds
+/// its own id, which is no earlier request.
 pub(super) async fn idempotency_claim(
     engine: &impl Engine,
     tenant: &TenantId,
@@ -30,11 +30,11 @@ pub(super) async fn idempotency_claim(
             let is_own = known.resource_id == resource_id && known.digest == key.digest;
             return Ok((!is_own).then_some(known));
         }
-        // It expired and was swept in between: the next attempt gets it.
+        // It expired and was removed in between: the next attempt gets it.
     }
 }
 
-/// Finds what an earlier request made under a key that has not expired.
+/// Finds the earlier request of a key that has not expired.
 pub(super) async fn idempotency_lookup(
     engine: &impl Engine,
     tenant: &TenantId,
@@ -52,7 +52,7 @@ pub(super) async fn idempotency_lookup(
     row.map(KnownRequest::try_from).transpose()
 }
 
-/// Takes a key that nobody has, or that has expired; changes no row otherwise.
+/// Claims a key that is free or has expired; changes no row otherwise.
 pub(crate) fn key_claim_statement<'v>(
     tenant: &'v TenantId,
     key: &'v IdempotencyKey,
@@ -72,7 +72,7 @@ pub(crate) fn key_claim_statement<'v>(
         .bind(StoredTime(key.claimed_at))
 }
 
-/// Finds what a key stands for.
+/// Finds the request of a key.
 pub(crate) async fn key_lookup(
     engine: &impl Engine,
     tenant: &TenantId,
@@ -89,13 +89,13 @@ pub(crate) async fn key_lookup(
     row.map(KnownRequest::try_from).transpose()
 }
 
-#[derive(Debug)]
-struct KeyRow {
-    resource_id: Uuid,
-    digest: Vec<u8>,
+row! {
+    #[derive(Debug)]
+    struct KeyRow {
+        resource_id: Uuid,
+        digest: Vec<u8>,
+    }
 }
-
-from_row!(KeyRow { resource_id, digest });
 
 impl TryFrom<KeyRow> for KnownRequest {
     type Error = StoreError;

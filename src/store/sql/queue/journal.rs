@@ -1,6 +1,6 @@
 //! Journals: the progress of executions.
 
-use super::lease::is_leased;
+use super::fence::is_leased;
 use crate::ids::RunId;
 use crate::off_thread::{by_size, by_size_of};
 use crate::store::codec::{EncodeError, Payload, encode_journal_entry};
@@ -14,7 +14,8 @@ use crate::tenant::TenantId;
 
 const APPEND: &str = "append to journal";
 
-/// Keeps entries with one statement; the lock keeps the run from being taken over meanwhile. May be repeated.
+/// Appends entries with one statement. The row of the queue is shared, so nobody takes the run over
+/// meanwhile. Idempotent.
 pub(super) async fn journal_append<E: Engine>(
     engine: &E,
     lease: &Lease,

@@ -1,65 +1,18 @@
-//! Leases: leasing, renewing and releasing runs.
-//!
-//! Renewal skips locked rows, so that one slow transaction does not stop the renewal of other
-//! leases. A skipped lease is renewed soon after. A released run takes the earliest waiting turn of
-//! its level, so it is leased again soon. A deferred run keeps its turn.
+//! Leases: renew and release.
 
 use std::collections::HashSet;
 
-use super::unreadable::set_aside;
 use crate::clock::Timestamp;
-use crate::ids::RunId;
 use crate::record::RunStatus;
 use crate::store::error::StoreError;
-use crate::store::queue::{Lease, LeaseChoice, LeaseTerms, LeasedRun, RenewedLease};
-use crate::store::rows::{LeaseKey, LeasedRunRow, RenewedLeaseRow, StoredTime, stored_count};
+use crate::store::queue::{Lease, RenewedLease};
+use crate::store::rows::{LeaseKey, RenewedLeaseRow, StoredTime, stored_count};
 use crate::store::sql::connection::{Connection, Ended};
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
 
-/// The columns of `rows::LeasedRunRow` beside those of its run, which goes by `r`; its row of the queue goes by `q`.
-macro_rules! leased_columns {
-    () => {
-        "q.tenant as lease_tenant, q.run_id as lease_run_id, q.fence, cast(q.attempts as bigint) as lease_attempts, \
-         cast(q.level as bigint) as level, q.turn, q.control, q.moves_thread, q.schema_version as request_version, q.encoding as request_encoding, q.request"
-    };
-}
-pub(crate) use leased_columns;
-
-/// Tells the database's time.
-pub(super) async fn lease_time<E: Engine>(engine: &E) -> Result<Timestamp, StoreError> {
-    let row: Option<(StoredTime,)> = Statement::new("tell time", E::TIME).fetch_optional(engine).await?;
-    row.map(|(time,)| time.0).ok_or_else(|| StoreError::Failed {
-        operation: "tell time",
-        source: "no row".into(),
-    })
-}
-
-/// Leases runs. One that can't be read must not keep the others from being worked on.
-pub(super) async fn run_lease(
-    engine: &impl Engine,
-    terms: LeaseTerms,
-    choice: LeaseChoice,
-) -> Result<Vec<LeasedRun>, StoreError> {
-    loop {
-        let mut rows = engine.run_lease(terms, choice.clone()).await?;
-        rows.sort_by_key(LeasedRunRow::order);
-        let found = rows.len();
-        let mut leased = Vec::with_capacity(found);
-        for row in rows {
-            match row.read() {
-                Ok(run) => leased.push(run),
-                Err(unreadable) => set_aside(engine, terms, *unreadable).await,
-            }
-        }
-        if found == 0 || !leased.is_empty() {
-            return Ok(leased);
-        }
-        // What comes after those that can't be read must not wait for another look at the queue. They are leased, so this has an end.
-    }
-}
-
-/// The most leases that are renewed with one statement: three values each, and every engine has its limit of values.
+/// The most leases that one statement renews: three values each, and every engine has its limit of
+/// values.
 const RENEWED_AT_ONCE: usize = 1_000;
 
 const RENEW: &str = "renew leases";
@@ -93,7 +46,7 @@ macro_rules! renewed_columns {
     };
 }
 
-/// Renews those whose rows nobody else is changing: whoever holds one of them must not keep the others from being renewed.
+/// Renews leases. Skips locked rows, so that one slow transaction does not stop renewals.
 async fn renew_some<E: Engine>(
     engine: &E,
     leases: &[Lease],
@@ -113,7 +66,7 @@ async fn renew_some<E: Engine>(
     rows.into_iter().map(RenewedLease::try_from).collect()
 }
 
-/// Finds the leases that were not renewed and are in force all the same.
+/// Finds the leases that were not renewed and are still in force.
 async fn busy_among(
     engine: &impl Engine,
     leases: &[Lease],
@@ -131,7 +84,7 @@ async fn busy_among(
     rows.into_iter().map(RenewedLease::try_from).collect()
 }
 
-/// Gives a run back.
+/// Releases a run.
 pub(super) async fn lease_release(engine: &impl Engine, lease: &Lease) -> Result<bool, StoreError> {
     let key = LeaseKey::from(lease);
     engine
@@ -142,7 +95,7 @@ pub(super) async fn lease_release(engine: &impl Engine, lease: &Lease) -> Result
 const RELEASE: &str = "release lease";
 
 async fn release_in_txn(mut connection: Connection<'_>, key: LeaseKey) -> Result<Ended<bool>, sqlx::Error> {
-    // The fence grows here, too, so that whoever had the lease writes nothing any more.
+    // The fence token grows here, too, so that the former lease holder writes nothing any more.
     let release = "update run_queue set
             leased_until = null, owner = null, attempts = attempts - 1, fence = fence + 1,
             turn = coalesce((
@@ -156,13 +109,13 @@ async fn release_in_txn(mut connection: Connection<'_>, key: LeaseKey) -> Result
         returning attempts";
     let release = Statement::new(RELEASE, release).bind_key(&key);
     let Some((attempts,)): Option<(i32,)> = connection.fetch_optional(release).await? else {
-        return Ok(Ended::Undone(false));
+        return Ok(Ended::RolledBack(false));
     };
     connection.execute(queued_statement(RELEASE, &key, attempts)).await?;
-    Ok(Ended::KeptForWorkers(true))
+    Ok(Ended::CommittedForWorkers(true))
 }
 
-/// Gives a run back that nobody shall have until then.
+/// Releases a run, not to be leased before the given time.
 pub(super) async fn lease_defer(engine: &impl Engine, key: LeaseKey, until: Timestamp) -> Result<bool, StoreError> {
     engine
         .transact(DEFER, move |connection| Box::pin(defer_in_txn(connection, key, until)))
@@ -181,13 +134,13 @@ async fn defer_in_txn(
         returning attempts";
     let defer = Statement::new(DEFER, defer).bind_key(&key).bind(StoredTime(until));
     let Some((attempts,)): Option<(i32,)> = connection.fetch_optional(defer).await? else {
-        return Ok(Ended::Undone(false));
+        return Ok(Ended::RolledBack(false));
     };
     connection.execute(queued_statement(DEFER, &key, attempts)).await?;
-    Ok(Ended::Kept(true))
+    Ok(Ended::Committed(true))
 }
 
-/// Notes that nobody works on a run.
+/// Marks a run as queued.
 fn queued_statement<'v>(operation: &'static str, key: &'v LeaseKey, attempts: i32) -> Statement<'v> {
     let statement = "update runs set status = $3, attempts = $4 where tenant = $1 and run_id = $2";
     Statement::new(operation, statement)
@@ -207,24 +160,7 @@ pub(super) async fn queue_length(engine: &impl Engine, limit: u32) -> Result<u64
     Ok(row.map_or(0, |(count,)| count.unsigned_abs()))
 }
 
-/// Tells whether a lease is in force.
-pub(super) async fn is_leased(engine: &impl Engine, lease: &Lease) -> Result<bool, StoreError> {
-    let statement = "select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3";
-    let row: Option<(i32,)> = Statement::new("check lease", statement)
-        .bind_lease(lease)
-        .fetch_optional(engine)
-        .await?;
-    Ok(row.is_some())
-}
-
 impl<'v> Statement<'v> {
-    /// Binds a lease: the tenant, the run and the fence.
-    pub(crate) fn bind_lease(self, lease: &'v Lease) -> Self {
-        self.bind(lease.tenant.as_str())
-            .bind(lease.run_id.as_uuid())
-            .bind(stored_count(lease.fence))
-    }
-
     /// Appends a list of leases, each as `bind_lease` has it.
     fn push_leases(mut self, leases: impl ExactSizeIterator<Item = &'v Lease> + Clone) -> Self {
         // Few lengths, so that few texts are prepared.
@@ -239,15 +175,5 @@ impl<'v> Statement<'v> {
         }
         self.push(")");
         self
-    }
-
-    /// Binds a lease as its row has it.
-    pub(crate) fn bind_key(self, key: &'v LeaseKey) -> Self {
-        self.bind(key.tenant.as_str()).bind(key.run_id).bind(key.fence)
-    }
-
-    /// Binds a run.
-    pub(crate) fn bind_run_key(self, tenant: &'v crate::tenant::TenantId, run_id: RunId) -> Self {
-        self.bind(tenant.as_str()).bind(run_id.as_uuid())
     }
 }

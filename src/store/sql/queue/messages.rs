@@ -1,6 +1,6 @@
 //! Messages to active runs.
 
-use super::lease::is_leased;
+use super::fence::is_leased;
 use crate::clock::Timestamp;
 use crate::ids::RunId;
 use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, SteeringMessage, SteeringStatus};
@@ -16,7 +16,8 @@ use crate::tenant::TenantId;
 const INSERT: &str = "insert message";
 const APPLY: &str = "apply messages";
 
-/// Keeps a message while its run is in the queue; the lock keeps the run from ending meanwhile, and has others who bring messages wait.
+/// Stores a message while its run is in the queue. The row is locked, so the run can't end
+/// meanwhile, and other messages wait.
 pub(super) async fn message_insert<E: Engine>(
     engine: &E,
     tenant: &TenantId,
@@ -41,7 +42,7 @@ pub(super) async fn message_insert<E: Engine>(
         })
         .await?
     {
-        Insertion::Kept => return Ok(MessagePut::Known(SteeringStatus::Received)),
+        Insertion::Stored => return Ok(MessagePut::Known(SteeringStatus::Received)),
         Insertion::Refused { is_queued } => is_queued,
     };
     let statement = "select message_key, schema_version, encoding, payload, status from run_messages
@@ -58,7 +59,7 @@ pub(super) async fn message_insert<E: Engine>(
     })
 }
 
-/// A message ready for its row.
+/// An encoded message.
 struct NewMessage {
     tenant: TenantId,
     run_id: RunId,
@@ -69,8 +70,8 @@ struct NewMessage {
 }
 
 enum Insertion {
-    Kept,
-    /// One of its key is there, or there is no room, or the run is not in the queue.
+    Stored,
+    /// One of its key exists, or the run has its limit of messages, or the run is not in the queue.
     Refused {
         is_queued: bool,
     },
@@ -86,9 +87,9 @@ async fn insert_in_txn(
     select.push(lock);
     let queued: Option<(i32,)> = connection.fetch_optional(select).await?;
     if queued.is_none() {
-        return Ok(Ended::Undone(Insertion::Refused { is_queued: false }));
+        return Ok(Ended::RolledBack(Insertion::Refused { is_queued: false }));
     }
-    // A statement of its own, so that it sees what others have brought before it got the lock.
+    // A statement of its own, so that it sees what others inserted before it got the lock.
     let statement = "insert into run_messages (
             tenant, run_id, message_key, received_at, schema_version, encoding, payload, size, status, position)
         select $1, $2, $3, $4, $5, $6, $7, $8, 'received', kept.position + 1
@@ -102,14 +103,14 @@ async fn insert_in_txn(
         .bind_run_key(&new.tenant, new.run_id)
         .bind(new.key.as_str())
         .bind(StoredTime(new.received_at))
-        .bind_payload(Some(&new.payload))
+        .bind_payload(&new.payload)
         .bind(new.size)
         .bind(stored_count(MAX_RUN_MESSAGES as u64))
         .bind(stored_count(MAX_RUN_MESSAGES_BYTES as u64));
     Ok(if connection.execute(insert).await? > 0 {
-        Ended::Kept(Insertion::Kept)
+        Ended::Committed(Insertion::Stored)
     } else {
-        Ended::Undone(Insertion::Refused { is_queued: true })
+        Ended::RolledBack(Insertion::Refused { is_queued: true })
     })
 }
 
@@ -152,7 +153,7 @@ pub(super) async fn waiting_message_list(
     records.map(|record| record.map(|record| record.message)).collect()
 }
 
-/// Notes that messages are applied.
+/// Marks messages as applied.
 pub(super) async fn message_apply<E: Engine>(engine: &E, lease: &Lease, keys: &[String]) -> Result<bool, StoreError> {
     if keys.is_empty() {
         return is_leased(engine, lease).await;
@@ -178,13 +179,13 @@ async fn apply_in_txn(
     select.push(share);
     let leased: Option<(i32,)> = connection.fetch_optional(select).await?;
     if leased.is_none() {
-        return Ok(Ended::Undone(false));
+        return Ok(Ended::RolledBack(false));
     }
     apply_on_conn(&mut connection, &lease.tenant, lease.run_id, &keys).await?;
-    Ok(Ended::Kept(true))
+    Ok(Ended::Committed(true))
 }
 
-/// Notes that messages are applied, for whoever holds the lease or has just ended the run.
+/// Marks messages as applied, inside a transaction that holds the lease or has just ended the run.
 pub(super) async fn apply_on_conn(
     connection: &mut Connection<'_>,
     tenant: &TenantId,

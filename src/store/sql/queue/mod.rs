@@ -1,28 +1,12 @@
-//! The queue on both engines: runs that have not ended, their leases, their progress, and what
-//! callers want of them.
-//!
-//! A queued run has a row in `run_queue` until its end, and a row in `runs` beyond it. Every append
-//! to its journal, its events or its messages locks the queue row in share mode for that one
-//! statement, and checks the fence.
-//!
-//! The end of a run is one transaction (`ending.rs`), in this order:
-//!
-//! 1. It deletes the queue row, and so waits for appends in flight. They are visible to the rest of
-//!    the transaction, and nothing is appended later.
-//! 2. The next run on the thread may begin. This precedes the thread, since leasing locks rows of
-//!    the queue and then of threads.
-//! 3. The thread moves, if it still points where the run began.
-//! 4. The record gets its final form. The journal is deleted. Messages that were not applied become
-//!    too late.
-//! 5. The last events, the webhook messages and the sessions are inserted.
-//!
-//! An end that finds no row of its fence has either lost its lease, or repeats an attempt whose
-//! response was lost. In the second case the session with the same root hash already exists.
+//! The queue: leases, progress and control of runs that have not ended.
 
 mod acceptance;
 mod enqueue;
 mod idempotency;
+
+mod fence;
 mod lease;
+mod take;
 mod unreadable;
 
 mod ending;
@@ -38,27 +22,35 @@ use std::sync::Arc;
 
 use futures_util::stream::BoxStream;
 
-pub(crate) use self::acceptance::rows_insert;
-pub(crate) use self::ending::{end_insert, lease_end, run_record};
-pub(crate) use self::enqueue::{Attempt, enqueue_in_txn};
+pub(crate) use self::acceptance::{
+    Attempt, PlacedRun, ThreadState, accepted, next_turn, place_on_thread, stop_statement, waiting_statement,
+};
+pub(crate) use self::ending::{end_insert, lease_end};
 pub(crate) use self::idempotency::{key_claim_statement, key_lookup};
-pub(crate) use self::lease::leased_columns;
+pub(crate) use self::take::leased_columns;
 use super::engine::Engine;
 use crate::clock::Timestamp;
 use crate::ids::RunId;
 use crate::record::{RunControl, RunEvent, SteeringMessage};
+use crate::store::error::StoreFuture;
 use crate::store::queue::{
     Enqueued, IdempotencyKey, JournalRecord, KnownRequest, Lease, LeaseChoice, LeaseLimits, LeaseTerms, LeasedRun,
     MessagePut, NewQueuedRun, QueueStore, RenewedLease, SteeringRecord,
 };
 use crate::store::rows::LeaseKey;
-use crate::store::traits::StoreFuture;
+use crate::store::traits::{Recorded, RunEnd, RunWriter};
 use crate::tenant::TenantId;
 use crate::usage::Usage;
 
+impl<E: Engine> RunWriter for E {
+    fn run_record<'a>(&'a self, tenant: &'a TenantId, end: &'a RunEnd) -> StoreFuture<'a, Recorded> {
+        Box::pin(ending::run_record(self, tenant, end))
+    }
+}
+
 impl<E: Engine> QueueStore for E {
     fn lease_time(&self) -> StoreFuture<'_, Timestamp> {
-        Box::pin(lease::lease_time(self))
+        Box::pin(take::lease_time(self))
     }
 
     fn run_enqueue<'a>(&'a self, run: &'a NewQueuedRun) -> StoreFuture<'a, Enqueued> {
@@ -66,7 +58,7 @@ impl<E: Engine> QueueStore for E {
     }
 
     fn run_lease<'a>(&'a self, terms: &'a LeaseTerms, limits: LeaseLimits) -> StoreFuture<'a, Vec<LeasedRun>> {
-        Box::pin(lease::run_lease(self, *terms, LeaseChoice::Next(limits)))
+        Box::pin(take::run_lease(self, *terms, LeaseChoice::Next(limits)))
     }
 
     fn run_lease_now<'a>(
@@ -76,7 +68,7 @@ impl<E: Engine> QueueStore for E {
         run_id: RunId,
     ) -> StoreFuture<'a, Option<LeasedRun>> {
         let choice = LeaseChoice::This(tenant.clone(), run_id);
-        Box::pin(async move { Ok(lease::run_lease(self, *terms, choice).await?.pop()) })
+        Box::pin(async move { Ok(take::run_lease(self, *terms, choice).await?.pop()) })
     }
 
     fn lease_renew<'a>(&'a self, leases: &'a [Lease], until: Timestamp) -> StoreFuture<'a, Vec<RenewedLease>> {

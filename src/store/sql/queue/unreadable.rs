@@ -1,11 +1,10 @@
-//! Handles leased runs that this version can't read.
-//!
-//! A run of a later version waits for that version. Any other unreadable run ends after some
-//! attempts. It is ended by its keys alone, since nothing else in its row can be trusted.
+//! Leased runs that can't be read. One that a later version wrote waits for that version; any other
+//! fails after some attempts. It is ended by its keys alone, since nothing else of it can be
+//! trusted.
 
 use std::error::Error as StdError;
 
-use super::ending::{AFTERMATH, lease_end};
+use super::ending::{QUEUE_CLEANUP, lease_end};
 use super::lease::lease_defer;
 use crate::agent::state::StopReason;
 use crate::clock::Timestamp;
@@ -19,7 +18,7 @@ use crate::store::sql::statement::Statement;
 
 const OPERATION: &str = "give up run";
 
-/// Puts a leased run out of the way. Where that is impossible now, its lease expires, and it is tried again.
+/// Sets a leased run aside. If that is impossible now, its lease expires, and it is tried again.
 pub(super) async fn set_aside(engine: &impl Engine, terms: LeaseTerms, run: UnreadableRun) {
     let UnreadableRun { key, attempts, error } = run;
     let run_id = key.run_id;
@@ -54,7 +53,7 @@ async fn give_up(engine: &impl Engine, key: LeaseKey, now: Timestamp) -> Result<
         .await
 }
 
-/// Ends the run as `ending.rs` does, with what its rows have at least.
+/// Ends the run as `ending.rs` does, with the columns that can be trusted.
 async fn give_up_in_txn(
     mut connection: Connection<'_>,
     key: LeaseKey,
@@ -64,17 +63,17 @@ async fn give_up_in_txn(
     let statement = "select thread from run_queue where tenant = $1 and run_id = $2 and fence = $3";
     let select = Statement::new(OPERATION, statement).bind_key(&key);
     let Some((thread,)): Option<(Option<String>,)> = connection.fetch_optional(select).await? else {
-        return Ok(Ended::Undone(false));
+        return Ok(Ended::RolledBack(false));
     };
     if lease_end(&mut connection, &key, thread.as_deref()).await?.is_none() {
-        return Ok(Ended::Undone(false));
+        return Ok(Ended::RolledBack(false));
     }
     let of_run = |text| {
         Statement::new(OPERATION, text)
             .bind(key.tenant.as_str())
             .bind(key.run_id)
     };
-    for statement in AFTERMATH {
+    for statement in QUEUE_CLEANUP {
         connection.execute(of_run(statement)).await?;
     }
     let update = "update runs set
@@ -91,5 +90,5 @@ async fn give_up_in_txn(
         .bind(error.as_str())
         .bind(StoredTime(now));
     connection.execute(update).await?;
-    Ok(Ended::KeptForWorkers(true))
+    Ok(Ended::CommittedForWorkers(true))
 }

@@ -1,13 +1,10 @@
 //! Retention on both engines: the steps of a sweep, explicit removals, and the preview of a sweep.
 //!
-//! A session is removed in one transaction: first its row in `removed_sessions` is inserted, and
-//! then everything else is found by that row. `selection.rs` selects the sessions, `removal.rs`
-//! removes what belongs to them, and `reclaim.rs` removes the segments and states that they leave.
-//! A sweep and `gc --dry-run` use the same selection.
-//!
-//! A commit looks up its parent in the statement that publishes. So a removed session is never
-//! continued.
+//! A session is removed in one transaction, which inserts its tombstone into `removed_sessions`
+//! first, and finds everything else by it. `selection.rs` selects the sessions, `removal.rs`
+//! removes what belongs to them, and `reclaim.rs` the segments and states that they leave.
 
+mod figures;
 mod plan;
 mod reclaim;
 mod remains;
@@ -19,9 +16,9 @@ mod tenant;
 use super::engine::Engine;
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
+use crate::store::error::StoreFuture;
 use crate::store::retention::{RemovalFigures, RetentionRules, RetentionStore, SessionRemoval, SweepPlace};
 use crate::store::rows::StoredTime;
-use crate::store::traits::StoreFuture;
 use crate::tenant::TenantId;
 
 impl<E: Engine> RetentionStore for E {
@@ -62,9 +59,9 @@ struct Cutoffs {
     aged: Option<StoredTime>,
     /// Sessions from before it may be removed at all.
     young: StoredTime,
-    /// The number of sessions of a thread that are kept; 0 when age alone decides.
+    /// The number of sessions of a thread to retain; 0 if age alone decides.
     keep_last: i64,
-    /// Runs without a session that ended before it are forgotten, after their events.
+    /// Records of runs without a session that ended before it are removed, after their events.
     forgotten: Option<StoredTime>,
     events: StoredTime,
     deliveries: StoredTime,
@@ -72,7 +69,7 @@ struct Cutoffs {
 
 impl Cutoffs {
     fn new(rules: RetentionRules, now: Timestamp) -> Self {
-        // What reaches back beyond all time is as old as time itself.
+        // An age that exceeds all time reaches back to 1970.
         let before = |age| {
             let age = chrono::TimeDelta::from_std(age).unwrap_or(chrono::TimeDelta::MAX);
             StoredTime(

@@ -6,11 +6,12 @@ use super::selection::ALL;
 use crate::clock::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, RetentionRules};
-use crate::store::rows::{StoredTime, from_row};
+use crate::store::rows::{StoredTime, row};
 use crate::store::sql::{Engine, Statement};
 
-/// `gone` are the removed sessions of before and of then, `needed` those of them that a kept one continues. `$1` is now, `$3` and
-/// `$4` are as `ALL` has them, `$5` to `$7` the times from which events, deliveries and runs without a session are kept.
+/// `gone` are the sessions that were or would be removed, `needed` those of them that a retained
+/// one continues. `$1` is now, `$3` and `$4` are those of `ALL`; `$5` to `$7` are the times from
+/// which events, deliveries and runs without a session are retained.
 const FIGURES: &str = concat!(
     ", gone as (
         select s.tenant, s.session_id, s.parent_session_id, s.branch_id, s.position
@@ -89,30 +90,20 @@ const FIGURES: &str = concat!(
             + (select coalesce(sum(length(payload)), 0) from dead_deliveries) as bigint) as bytes"
 );
 
-/// The counts as a row has them.
-struct FiguresRow {
-    sessions: i64,
-    segments: i64,
-    states: i64,
-    runs: i64,
-    events: i64,
-    messages: i64,
-    deliveries: i64,
-    idempotency_keys: i64,
-    bytes: i64,
+row! {
+    /// The counts as a row has them.
+    struct FiguresRow {
+        sessions: i64,
+        segments: i64,
+        states: i64,
+        runs: i64,
+        events: i64,
+        messages: i64,
+        deliveries: i64,
+        idempotency_keys: i64,
+        bytes: i64,
+    }
 }
-
-from_row!(FiguresRow {
-    sessions,
-    segments,
-    states,
-    runs,
-    events,
-    messages,
-    deliveries,
-    idempotency_keys,
-    bytes
-});
 
 /// Counts what a whole sweep would remove.
 pub(super) async fn retention_plan(

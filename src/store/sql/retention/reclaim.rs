@@ -1,19 +1,14 @@
-//! Reclaims what removed sessions leave: segments and states.
-//!
-//! Sessions and segments have the same tree. So the segment of a removed session is needed as long
-//! as any session continues it, retained or removed. What nothing continues is reclaimed from its
-//! leaf upwards, by the index of parents. It takes no search for unreferenced segments and no index
-//! of positions.
-//!
-//! States of removed sessions wait in `removed_states`. A removal deletes a state once it gets the
-//! state's lock and finds no session that uses it.
+//! Reclaims what removed sessions leave. Sessions and segments form the same tree, so the segment
+//! of a removed session is needed as long as any session, retained or removed, continues it. Once
+//! nothing does, it is reclaimed, and its parent is checked. States of removed sessions are
+//! reclaimed unless a retained session has them.
 
-use super::removal::{OPERATION, taken};
+use super::figures::{OPERATION, taken};
 use crate::store::error::StoreError;
 use crate::store::retention::RemovalFigures;
 use crate::store::sql::{Engine, Statement, Tally};
 
-/// The condition that nothing continues the removed session `r` but, at most, the one that is excepted.
+/// The condition that nothing continues the removed session of the alias, except for one.
 macro_rules! nothing_continues {
     ($alias:literal, $except:literal) => {
         concat!(
@@ -35,7 +30,8 @@ macro_rules! nothing_continues {
     };
 }
 
-/// Finds up to `$1` that nothing continues, and above each those that nothing else continues, `$2` at most.
+/// Finds up to `$1` that nothing continues, and above each those that nothing else continues, `$2`
+/// at most.
 const FIND: &str = concat!(
     "update removed_sessions set stage = 2
     where (tenant, session_id) in (
@@ -66,7 +62,7 @@ const BRANCHES: &str = "delete from history_branches
     where (tenant, branch_id) in (
         select tenant, branch_id from removed_sessions where stage = 2 and position = 0)";
 
-/// What they continued is to be looked at.
+/// Marks their parents to be checked.
 const LOOK: &str = "update removed_sessions set stage = 0
     where stage = 1 and (tenant, session_id) in (
         select tenant, parent_session_id from removed_sessions where stage = 2 and parent_session_id is not null)";
@@ -83,18 +79,19 @@ const SETTLE: &str = "update removed_sessions set stage = 1
             where c.tenant = removed_sessions.tenant and c.parent_session_id = removed_sessions.session_id))";
 
 const WAITING: &str = "select cast(1 as bigint)
-    where exists (select 1 from removed_sessions where stage <> 1) or exists (select 1 from removed_states)";
+    where exists (select 1 from removed_sessions where stage <> 1) or exists (select 1 from unused_states)";
 
-/// Begins to hold some of the states that may go: [`Engine::UNUSED`] and [`HELD`] follow. Commits wait for what is held, so it is not many.
-const HOLD: &str = "update removed_states set is_held = true
+/// Marks some of the states that may be unused; [`Engine::UNUSED`] and [`HELD`] follow. Commits
+/// wait for these, so there are few.
+const HOLD: &str = "update unused_states set is_held = true
     where (tenant, hash) in (
-        select tenant, hash from (select tenant, hash from removed_states limit 250) next";
+        select tenant, hash from (select tenant, hash from unused_states limit 250) next";
 const HELD: &str = ")";
 
-/// The conditions are looked up one by one. A planner that knows one state of nearly all sessions would go through the sessions for any
-/// other, too; it goes to the first in the order of an index.
+/// Each condition is one lookup. A planner that knows one state of nearly all sessions would scan
+/// the sessions for any other, too; the order has it use the index.
 const STATES: &str = "delete from states
-    where (tenant, hash) in (select tenant, hash from removed_states where is_held)
+    where (tenant, hash) in (select tenant, hash from unused_states where is_held)
         and hash not in (
             select s.environment_hash from sessions s
             where s.tenant = states.tenant and s.environment_hash >= states.hash
@@ -107,7 +104,7 @@ const STATES: &str = "delete from states
             limit 1)
     returning cast(1 as bigint), cast(length(payload) as bigint)";
 
-const SETTLE_STATES: &str = "delete from removed_states where is_held returning cast(1 as bigint), cast(0 as bigint)";
+const SETTLE_STATES: &str = "delete from unused_states where is_held returning cast(1 as bigint), cast(0 as bigint)";
 
 /// Returns the statements that reclaim, the first of them for those that nothing continues.
 pub(super) fn statements<E: Engine>(limit: i64) -> Vec<Statement<'static>> {
@@ -128,7 +125,7 @@ pub(super) fn statements<E: Engine>(limit: i64) -> Vec<Statement<'static>> {
     ]
 }
 
-/// Returns what the statements have removed.
+/// Returns what the statements removed.
 pub(super) fn figures(tallies: &[Tally]) -> RemovalFigures {
     let mut figures = RemovalFigures::default();
     if let [_, segments, .., states, _] = tallies {
@@ -138,7 +135,7 @@ pub(super) fn figures(tallies: &[Tally]) -> RemovalFigures {
     figures
 }
 
-/// Reclaims some of what removed sessions have left; tells whether there may be more.
+/// Reclaims some of what removed sessions left; returns whether there may be more.
 pub(super) async fn reclaim<E: Engine>(engine: &E, limit: i64) -> Result<(RemovalFigures, bool), StoreError> {
     let waiting = Statement::new(OPERATION, WAITING);
     if waiting.fetch_optional::<(i64,)>(engine).await?.is_none() {
@@ -149,7 +146,7 @@ pub(super) async fn reclaim<E: Engine>(engine: &E, limit: i64) -> Result<(Remova
     Ok((figures(&tallies), more))
 }
 
-/// Reclaims all that removed sessions have left.
+/// Reclaims all that removed sessions left.
 pub(super) async fn reclaim_all(engine: &impl Engine, limit: i64) -> Result<RemovalFigures, StoreError> {
     let mut all = RemovalFigures::default();
     loop {

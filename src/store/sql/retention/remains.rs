@@ -1,8 +1,8 @@
-//! Removes other expired rows: records of runs without a session, events, messages to runs,
-//! deliveries and idempotency keys.
+//! Removes what else is too old: records of runs without a session, events, messages to runs,
+//! deliveries, idempotency keys.
 
 use super::Cutoffs;
-use super::removal::taken;
+use super::figures::taken;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, SweepPlace};
 use crate::store::rows::StoredTime;
@@ -74,7 +74,7 @@ const IDEMPOTENCY_KEYS: &str = "delete from idempotency_keys
         limit $2)
     returning cast(1 as bigint), cast(0 as bigint)";
 
-/// A kind of thing: its statement, from when on it is kept, and where it is counted.
+/// A kind of row: its statement, the time from which it is retained, and its counter.
 type Kind = (
     &'static str,
     fn(&Cutoffs) -> Option<StoredTime>,
@@ -101,7 +101,7 @@ const KINDS: [Kind; 5] = [
     ),
 ];
 
-/// Removes some things of a kind; goes on to the next kind when fewer were found than asked for.
+/// Removes some rows of a kind; goes on to the next kind if it found fewer than the limit.
 pub(super) async fn sweep_remains(
     engine: &impl Engine,
     cutoffs: Cutoffs,

@@ -1,40 +1,35 @@
-//! Removes sessions with what belongs to them, and the session that a caller names.
-//!
-//! For a named session, its tree is walked once, outside any transaction. Then about 100 sessions
-//! are removed per transaction, from the leaves upwards. Each transaction checks for itself that
-//! nothing else depends on what it removes.
+//! Removes sessions and what belongs to them; also the removal of one that a caller names.
 
 use std::time::Duration;
 
 use tokio::time::sleep;
 use uuid::Uuid;
 
+use super::figures::{OPERATION, taken};
 use super::reclaim;
 use super::selection::{BATCH_FREE, BATCH_SESSIONS, FAMILY_STATE, TREE_SESSIONS};
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, SessionRemoval};
-use crate::store::rows::{StoredTime, from_row};
-use crate::store::sql::{Engine, Statement, Tally};
+use crate::store::rows::{StoredTime, row};
+use crate::store::sql::{Engine, Statement};
 use crate::tenant::TenantId;
 
-pub(super) const OPERATION: &str = "remove sessions";
-
-/// The most sessions that one transaction of an explicit removal removes, and the most of what is left that it reclaims: few, since the
-/// removals of all tenants go one by one.
+/// The most sessions that one transaction of an explicit removal removes, and the most tombstones
+/// that it reclaims: few, since the removals of all tenants take turns.
 const BATCH: u8 = 100;
 
-/// The most sessions that it removes before it looks again at how their tree stands. It has their ids in memory.
+/// The most sessions that it removes before it reads their tree again. It has their ids in memory.
 const ROUND: i64 = 100_000;
 
-/// How long an explicit removal waits, all in all, for commits under way that continue what it removes.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an explicit removal waits in all for commits in flight that continue what it removes.
+const COMMIT_WAIT: Duration = Duration::from_secs(1);
 
-/// How long it waits before it looks again.
+/// How long it waits before it checks again.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Inserts what is left of the sessions that go, at the time that stands in the given placeholder.
+/// Selects the tombstones of the sessions that are removed, at the time in the given placeholder.
 macro_rules! mark {
     ($now:literal) => {
         concat!(
@@ -46,20 +41,21 @@ macro_rules! mark {
     };
 }
 
-/// Begins the insertion of what is left of sessions; a selection, [`MARK`] or [`MARK_BATCH`] and [`Engine::SKIP_LOCKED`] follow.
+/// Begins the insertion of tombstones; a selection, [`MARK`] or [`MARK_BATCH`] and
+/// [`Engine::SKIP_LOCKED`] follow.
 const INSERT: &str = "insert into removed_sessions (
         session_id, parent_session_id, branch_id, position, depth, message_count, history_start, removed_at, stage, tenant, root_hash,
         environment_hash, context_hash, segment_hash) ";
 
-/// Marks what a sweep has selected.
+/// Marks what a sweep selected.
 pub(super) const MARK: &str = mark!("$1");
 
-/// Marks what a caller has selected.
+/// Marks what a caller selected.
 const MARK_BATCH: &str = mark!("$3");
 
-/// After the same selection, made again now that what is marked is locked: spares the families that are not marked as a whole, for a
-/// commit under way shares one of them, and those that are needed now. Marks are looked up one by one: `offset` keeps a planner from reading
-/// the whole table.
+/// Follows the same selection, made again now that the marked sessions are locked. Spares families
+/// that are not marked as a whole, since a commit in flight shares one of them, and those that are
+/// needed by now. Each mark is one lookup: `offset` stops the planner from reading the whole table.
 const SPARE: &str = ", broken as materialized (
         select m.top_id, m.tenant from family m
         where (m.tenant, m.session_id) not in (select tenant, session_id from going)
@@ -77,8 +73,8 @@ const SPARE: &str = ", broken as materialized (
             select f.tenant, f.session_id from family f
             where not exists (select 1 from broken b where b.tenant = f.tenant and b.top_id = f.top_id))";
 
-/// What removed sessions leave of states is found out later: others may need them.
-const STATES: &str = "insert into removed_states (tenant, hash, is_held)
+/// Notes the states of removed sessions, to be checked later: others may need them.
+const STATES: &str = "insert into unused_states (tenant, hash, is_held)
     select tenant, environment_hash, false from removed_sessions where stage = 0
     union
     select tenant, context_hash, false from removed_sessions where stage = 0
@@ -110,8 +106,8 @@ const SESSIONS: &str = "delete from sessions
     where (tenant, session_id) in (select tenant, session_id from removed_sessions where stage = 0)
     returning cast(1 as bigint), cast(0 as bigint)";
 
-/// Removes what is selected, in one transaction, with all that nothing else needs then. `selected` begins a statement with what it is
-/// given and the selection; `mark` is the mark that fits it.
+/// Removes the selected sessions in one transaction, with all that nothing else needs. `selected`
+/// begins a statement with a text and the selection; `mark` is the mark that fits it.
 pub(super) async fn sessions_remove<'v, E: Engine>(
     engine: &E,
     selected: impl Fn(&'static str) -> Statement<'v>,
@@ -148,34 +144,24 @@ pub(super) async fn sessions_remove<'v, E: Engine>(
     Ok(figures)
 }
 
-/// Adds the bytes of a tally; returns its number.
-pub(super) fn taken(figures: &mut RemovalFigures, tally: &Tally) -> u64 {
-    figures.bytes += u64::try_from(tally.bytes).unwrap_or(0);
-    u64::try_from(tally.count).unwrap_or(0)
+row! {
+    /// The state of a session that is to be removed.
+    struct FamilyState {
+        present: i64,
+        descendants: i64,
+        used: i64,
+    }
 }
 
-/// How a session stands that is to be removed.
-struct FamilyState {
-    present: i64,
-    descendants: i64,
-    used: i64,
+row! {
+    /// A session of the tree that is removed.
+    struct TreeSession {
+        session_id: Uuid,
+    }
 }
 
-from_row!(FamilyState {
-    present,
-    descendants,
-    used
-});
-
-from_row!(TreeSession { session_id });
-
-/// A session of the tree that goes.
-struct TreeSession {
-    session_id: Uuid,
-}
-
-/// Removes a session that a caller names. Its tree may be large, so it is walked once for many steps; each of them makes sure that nothing
-/// depends on what goes.
+/// Removes a session that a caller names. Its tree may be large, so it is read once for many steps.
+/// Each step checks that nothing depends on what it removes.
 pub(super) async fn session_remove<E: Engine>(
     engine: &E,
     tenant: &TenantId,
@@ -192,7 +178,7 @@ pub(super) async fn session_remove<E: Engine>(
         statement
     };
     let mut removed = RemovalFigures::default();
-    let mut patience = PATIENCE;
+    let mut rest_of_wait = COMMIT_WAIT;
     loop {
         let state: Option<FamilyState> = of_tree(FAMILY_STATE).fetch_optional(engine).await?;
         match state {
@@ -216,11 +202,11 @@ pub(super) async fn session_remove<E: Engine>(
             let is_shared = figures.sessions == 0;
             removed += figures;
             if is_shared {
-                // By a commit under way; how that ends tells whether they are in use.
-                let Some(rest) = patience.checked_sub(PAUSE) else {
+                // By a commit in flight. Its end decides whether they are in use.
+                let Some(rest) = rest_of_wait.checked_sub(PAUSE) else {
                     return Ok(SessionRemoval::InUse);
                 };
-                patience = rest;
+                rest_of_wait = rest;
                 sleep(PAUSE).await;
                 break;
             }
@@ -244,7 +230,8 @@ async fn batch_remove<E: Engine>(
             .bind(top.as_uuid())
             .bind(StoredTime(now));
         let mut before = BATCH_SESSIONS;
-        // Repeated ids change nothing, and the text is the same however many there are: connections have it prepared.
+        // Repeated ids change nothing, and the text is always the same, so connections have it
+        // prepared.
         for session in sessions.iter().cycle().take(BATCH.into()) {
             statement.push_bind(before, session.session_id);
             before = ", ";

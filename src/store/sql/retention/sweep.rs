@@ -1,9 +1,10 @@
-//! The steps of a sweep: sessions that are too old, old sessions of threads, their remains, and
-//! other expired rows.
+//! The steps of a sweep: sessions that are too old, sessions that threads have left behind, what
+//! those leave, and the rest.
 
 use uuid::Uuid;
 
-use super::removal::{MARK, OPERATION, sessions_remove};
+use super::figures::OPERATION;
+use super::removal::{MARK, sessions_remove};
 use super::selection::{AGED, COUNT, OVERTAKEN, Range};
 use super::{Cutoffs, reclaim, remains};
 use crate::clock::Timestamp;
@@ -46,7 +47,7 @@ pub(super) async fn retention_step(
     }
 }
 
-/// Looks through the next sessions that are too old.
+/// Checks the next sessions that are too old.
 async fn sweep_aged(
     engine: &impl Engine,
     cutoffs: Cutoffs,
@@ -83,7 +84,7 @@ async fn sweep_aged(
     ))
 }
 
-/// Looks through the next threads; through the same again as long as something was removed.
+/// Checks the next threads; the same again as long as it removes something.
 async fn sweep_threads(
     engine: &impl Engine,
     cutoffs: Cutoffs,
@@ -123,7 +124,7 @@ async fn sweep_threads(
     Ok((figures, Some(SweepPlace::Threads(next))))
 }
 
-/// Removes what a selection finds in a range.
+/// Removes the sessions of a selection in a range.
 async fn sweep_range(
     engine: &impl Engine,
     selection: &'static str,

@@ -1,5 +1,4 @@
-//! Removes all data of a tenant, table by table. The tables that would let it continue its work go
-//! first.
+//! Removes all rows of a tenant, table by table: first those that let it do more.
 
 use crate::store::error::StoreError;
 use crate::store::sql::{Engine, Statement};
@@ -24,9 +23,10 @@ macro_rules! delete {
     };
 }
 
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 18] = [
     delete!("api_keys", "key_id"),
     delete!("run_queue", "tenant, run_id"),
+    delete!("limited_tenants", "tenant"),
     delete!("idempotency_keys", "tenant, key"),
     delete!("threads", "tenant, name"),
     delete!("agents", "tenant, name"),
@@ -38,7 +38,7 @@ const TABLES: [&str; 17] = [
     delete!("runs", "tenant, run_id"),
     delete!("sessions", "tenant, session_id"),
     delete!("removed_sessions", "tenant, session_id"),
-    delete!("removed_states", "tenant, hash"),
+    delete!("unused_states", "tenant, hash"),
     delete!("history_segments", "tenant, branch_id, position"),
     delete!("history_branches", "tenant, branch_id"),
     delete!("states", "tenant, hash"),

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_runtime::ids::RunId;
 use agent_runtime::record::RunControl;
-use agent_runtime::store::{Enqueued, IfBusy, NewQueuedRun};
+use agent_runtime::store::{Enqueued, IfBusy, NewQueuedRun, Recorded};
 use agent_runtime::usage::Usage;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use super::fixtures::{commit_of, events, queued_run, thread_run, thread_session};
+use super::fixtures::{at, commit_of, events, failed_end, queued_run, thread_run, thread_session};
 use crate::store::fixtures::{Fixture, session_id, tenant};
-use crate::store::held::{Held, until_waiting};
+use crate::store::held::{Held, RIVAL, until_waiting};
 use crate::support::databases::Engine;
 
 /// Far longer than anything here takes, and far shorter than anything waits that is stuck.
@@ -51,17 +52,96 @@ async fn a_lease_and_the_end_of_a_run_never_wait_for_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_another_replica_makes_active_at_the_same_moment_is_found() {
+    for (if_busy, is_refused) in [(IfBusy::Reject, true), (IfBusy::Queue, false)] {
+        let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+            return;
+        };
+        let held = Held::accepting(&fixture, "t", false).await;
+        let run = thread_run(&fixture.tenant, "t", if_busy);
+        let (answer, ()) = tokio::join!(fixture.store.run_enqueue(&run), async {
+            until_waiting(&fixture, 1).await;
+            held.end("commit").await;
+        });
+        let answer = answer.unwrap();
+        if is_refused {
+            assert_eq!(answer, Enqueued::ThreadBusy(RunId::from_uuid(RIVAL)));
+        } else {
+            assert!(matches!(answer, Enqueued::Accepted { .. }), "{answer:?}");
+            assert_eq!(fixture.count("run_queue where is_held").await, 1);
+        }
+        assert_eq!(fixture.count("run_queue where not is_held").await, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_a_run_sees_the_one_that_is_accepted_behind_it() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
+    let active = fixture.lease_one().await;
+    let held = Held::accepting(&fixture, "t", true).await;
+    let end = failed_end(&active);
+    let (recorded, ()) = tokio::join!(fixture.store.run_record(&fixture.tenant, &end), async {
+        until_waiting(&fixture, 1).await;
+        held.end("commit").await;
+    });
+    assert_eq!(recorded.unwrap(), Recorded::Now);
+    assert_eq!(fixture.count("run_queue where not is_held").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_accepted_behind_another_delays_neither_its_lease_nor_a_renewal() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
+    let held = Held::accepting(&fixture, "t", true).await;
+    let active = fixture.lease_one().await;
+    let renewed = fixture
+        .store
+        .lease_renew(std::slice::from_ref(&active.lease), at(100))
+        .await;
+    assert!(renewed.unwrap()[0].is_prolonged);
+    held.end("rollback").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_a_run_passes_over_a_waiting_one_that_ends_as_well() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
+    let active = fixture.lease_one().await;
+    let [cancelled, next] = [(); 2].map(|()| thread_run(&fixture.tenant, "t", IfBusy::Queue));
+    for run in [&cancelled, &next] {
+        fixture.enqueue(run).await;
+    }
+    let delete = format!("delete from run_queue where run_id = '{}'", cancelled.summary.run_id);
+    let ending = Held::begin(&fixture, &delete).await;
+    let end = failed_end(&active);
+    let (recorded, ()) = tokio::join!(fixture.store.run_record(&fixture.tenant, &end), async {
+        until_waiting(&fixture, 1).await;
+        ending.end("commit").await;
+    });
+    assert_eq!(recorded.unwrap(), Recorded::Now);
+    assert_eq!(fixture.lease_one().await.lease.run_id, next.summary.run_id);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_that_are_accepted_one_by_one_leave_connections_to_others() {
     let Some(fixture) = Fixture::new(Engine::Postgres).await else {
         return;
     };
     for thread in ["", "t"] {
         // Another replica accepts a run of the tenant, or on the thread.
-        let lock = format!(
-            "select pg_advisory_xact_lock(hashtext('{}'), hashtext('{thread}'))",
-            fixture.tenant
-        );
-        let held = Held::begin(&fixture, &lock).await;
+        let held = if thread.is_empty() {
+            let lock = format!("insert into limited_tenants (tenant) values ('{}')", fixture.tenant);
+            Held::begin(&fixture, &lock).await
+        } else {
+            Held::accepting(&fixture, thread, false).await
+        };
         let accepting = (0..MANY).map(|_| {
             let run = if thread.is_empty() {
                 NewQueuedRun {

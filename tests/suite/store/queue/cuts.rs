@@ -38,10 +38,10 @@ async fn cut_commit(fixture: &Fixture, mark: &'static str, commit: &Commit) -> (
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
-    // What the transaction sends, in order: the lock, the lease, the record, the thread, events, messages to webhooks, the session, the end.
+    // What the transaction sends, in order: the lease, who is next, the thread, the record, events, messages to webhooks, the session, the end.
     let marks = [
-        ("pg_advisory_xact_lock", false),
         ("delete from run_queue", false),
+        ("update run_queue set is_held", false),
         ("update threads", false),
         (MARK, false),
         ("insert into run_events", false),

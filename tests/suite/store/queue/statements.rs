@@ -54,15 +54,12 @@ async fn a_queued_run_takes_few_statements() {
         .unwrap();
     taken(3, "recording: the lease, the record, the end");
     fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
-    taken(
-        4,
-        "accepting a run on a thread: its lock, who is active, the rows, the end",
-    );
+    taken(3, "accepting a run on a thread: who is active, the rows, the end");
     let leased = fixture.lease_one().await;
     taken(1, "leasing it");
     store.session_commit(&commit_of(&fixture, &leased)).await.unwrap();
     taken(
-        7,
-        "committing it: the lock and the move of the thread, and who is next, beside the others",
+        6,
+        "committing it: the move of the thread, and who is next, beside the others",
     );
 }

@@ -138,8 +138,7 @@ async fn what_is_under_way_when_the_store_is_closed_wakes_workers() {
     };
     let mut notifications = listen(&fixture).await;
     let run = thread_run(&fixture.tenant, "t", IfBusy::Reject);
-    let lock = "select pg_advisory_xact_lock(hashtext('acme'), hashtext('t'))";
-    let thread = Held::begin(&fixture, lock).await;
+    let queue = Held::begin(&fixture, "lock table run_queue in share mode").await;
     let accepting = fixture.enqueue(&run);
     let closing = async {
         until_waiting(&fixture, 1).await;
@@ -147,7 +146,7 @@ async fn what_is_under_way_when_the_store_is_closed_wakes_workers() {
         tokio::pin!(closing);
         let early = timeout(Duration::from_millis(100), &mut closing).await;
         assert!(early.is_err(), "the store waits for what is under way");
-        thread.end("commit").await;
+        queue.end("commit").await;
         closing.await;
     };
     join!(accepting, closing);

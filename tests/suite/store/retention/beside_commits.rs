@@ -18,7 +18,6 @@ use super::races::run_from;
 use super::{KEEP_ALL, aged, older_than};
 use crate::support::databases::Engine;
 use crate::support::logs::listen;
-use crate::support::outages::REMOVALS;
 use crate::support::statements::Statements;
 use crate::support::wait::until;
 
@@ -127,7 +126,7 @@ async fn a_removal_passes_over_what_a_commit_under_way_continues() {
     for table in [
         "sessions",
         "removed_sessions",
-        "removed_states",
+        "unused_states",
         "history_segments",
         "states",
     ] {
@@ -177,11 +176,13 @@ async fn a_removal_gives_up_though_its_tree_changes_each_time_that_it_looks() {
     fixture.assert_whole(&shared, 2).await;
 }
 
-/// The number of the lock of the session's environment, in SQL.
-fn lock_of_environment(fixture: &Fixture, bundle: &Bundle) -> String {
-    let hash = bundle.head.environment_hash.as_bytes();
-    let number = i64::from_be_bytes(hash[..8].try_into().unwrap());
-    format!("hashtextextended('{}', 0) # ({number})::bigint", fixture.tenant)
+/// The row of the session's environment, in SQL.
+fn environment_of(fixture: &Fixture, bundle: &Bundle) -> String {
+    let hash = bundle.head.environment_hash;
+    format!(
+        "states where tenant = '{}' and hash = decode('{hash}', 'hex')",
+        fixture.tenant
+    )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -193,8 +194,8 @@ async fn another_tenant_waits_for_no_removal() {
     let roots = join_all((0..MANY).map(|_| fixture.root(&["root"]))).await;
     // A removal in its midst: it holds the states, and others wait for their turn.
     let held = format!(
-        "select pg_advisory_xact_lock({REMOVALS}), pg_advisory_xact_lock({})",
-        lock_of_environment(&fixture, &roots[0])
+        "select 1 from removal_turn for update; select 1 from {} for update",
+        environment_of(&fixture, &roots[0])
     );
     let held = Held::begin(&fixture, &held).await;
     let removals = roots.into_iter().map(|root| {
@@ -229,22 +230,21 @@ async fn a_state_stays_while_a_commit_under_way_may_use_it() {
         return;
     };
     let root = fixture.root(&["root"]).await;
-    let number = lock_of_environment(&fixture, &root);
-    let using = format!("select pg_advisory_xact_lock_shared({number})");
+    let using = format!("select 1 from {} for key share", environment_of(&fixture, &root));
     let using = Held::begin(&fixture, &using).await;
     assert!(matches!(remove(&fixture, &root).await, SessionRemoval::Removed(_)));
     assert_eq!(fixture.count("states").await, 1);
     // The commit fails: nothing has the state, and the next sweep finds that out.
     using.end("rollback").await;
     assert_eq!(fixture.sweep(KEEP_ALL, now(), 10).await.states, 1);
-    for table in ["states", "removed_states"] {
+    for table in ["states", "unused_states"] {
         assert_eq!(fixture.count(table).await, 0, "{table}");
     }
 
     // A commit waits until the state's removal has ended, and stores it again.
     let root = fixture.root(&["root"]).await;
     let removing = format!(
-        "select pg_advisory_xact_lock({number}); delete from sessions where session_id = '{}'; delete from states",
+        "delete from sessions where session_id = '{}'; delete from states",
         root.head.session_id
     );
     let removing = Held::begin(&fixture, &removing).await;
@@ -257,6 +257,31 @@ async fn a_state_stays_while_a_commit_under_way_may_use_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_that_another_commit_stores_meanwhile_is_locked() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let root = fixture.root(&["root"]).await;
+    let environment = environment_of(&fixture, &root);
+    fixture
+        .database
+        .execute(&format!(
+            "create table kept as select * from {environment}; delete from {environment}"
+        ))
+        .await
+        .unwrap();
+    // The commit does not see the state, and meets it.
+    let storing = Held::begin(&fixture, "insert into states select * from kept").await;
+    let again = fixture.commit(None, &["again"]);
+    let (committed, ()) = tokio::join!(fixture.store.session_commit(&again), async {
+        until_waiting(&fixture, 1).await;
+        storing.end("commit").await;
+    });
+    fixture.assert_whole(&committed.unwrap().session, 1).await;
+    fixture.assert_whole(&root, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_remove_at_once() {
     let Some(fixture) = Fixture::new(Engine::Postgres).await else {
         return;
@@ -265,7 +290,7 @@ async fn many_remove_at_once() {
     for removal in join_all(roots.iter().map(|root| remove(&fixture, root))).await {
         assert!(matches!(removal, SessionRemoval::Removed(_)), "{removal:?}");
     }
-    for table in ["sessions", "removed_sessions", "removed_states", "states"] {
+    for table in ["sessions", "removed_sessions", "unused_states", "states"] {
         assert_eq!(fixture.count(table).await, 0, "{table}");
     }
 }

@@ -97,7 +97,7 @@ async fn whatever_is_removed_is_removed_one_by_one() {
         return;
     };
     let root = fixture.root(&["root"]).await;
-    let held = Held::begin(&fixture, "lock table removed_states in share mode").await;
+    let held = Held::begin(&fixture, "lock table unused_states in share mode").await;
     let place = SweepPlace::Remains(1);
     let (removal, step, removed, ()) = tokio::join!(
         remove(&fixture, &root),

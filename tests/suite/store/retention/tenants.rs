@@ -56,12 +56,15 @@ async fn fill(fixture: &Fixture) {
     store.key_insert(&key).await.unwrap();
     add_remains(fixture, 1).await;
     // It is empty unless a commit under way may use a state.
-    let leave = "insert into removed_states (tenant, hash, is_held) select tenant, hash, false from states";
+    let leave = "insert into unused_states (tenant, hash, is_held) select tenant, hash, false from states";
     fixture
         .database
         .execute(&format!("{leave} where tenant = '{}'", fixture.tenant))
         .await
         .unwrap();
+    // PostgreSQL has a row where waiting runs are limited.
+    let limited = format!("insert into limited_tenants (tenant) values ('{}')", fixture.tenant);
+    fixture.database.execute(&limited).await.unwrap();
 }
 
 async fn count_of(fixture: &Fixture, table: &str, tenant: &str) -> i64 {

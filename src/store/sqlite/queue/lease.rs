@@ -1,16 +1,16 @@
-//! Leases runs on SQLite. A statement there can't pass its rows to another, so this takes several
-//! statements in a transaction.
+//! Leasing runs on SQLite, which returns no rows of one statement to another: several statements in
+//! a transaction.
 
 use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
 use crate::store::queue::{LeaseChoice, LeaseTerms, SUSPECT_ATTEMPTS};
-use crate::store::rows::{LeasedRunRow, StoredTime};
-use crate::store::sql::{Connection, Ended, Statement, leased_columns, run_columns};
+use crate::store::rows::{LeasedRunRow, RunRow, StoredTime};
+use crate::store::sql::{Connection, Ended, Statement, leased_columns, sql};
 
 /// What leasing is called in errors.
-pub(super) const LEASE: &str = "lease runs";
+pub(in crate::store::sqlite) const LEASE: &str = "lease runs";
 
 const EXPIRED: &str = "select tenant, run_id, attempts >= $3 from run_queue
     where leased_until < $1 and (attempts < $3 or $2)
@@ -32,16 +32,16 @@ const CHOSEN: &str = "select run_id, turn from run_queue
 const THIS: &str = "select tenant, run_id from run_queue
     where tenant = $1 and run_id = $2 and owner is null and (not is_held or control = 'cancel')";
 
-const READ: &str = concat!(
+const READ: &str = sql!(
     "select $3 as is_expired, ",
     leased_columns!(),
     ", ",
-    run_columns!(),
+    RunRow::COLUMNS,
     " from run_queue q left join runs r on r.tenant = q.tenant and r.run_id = q.run_id where q.tenant = $1 and q.run_id = $2"
 );
 
 /// Leases runs: first those whose lease has expired, then those that wait.
-pub(super) async fn lease_in_txn(
+pub(in crate::store::sqlite) async fn lease_in_txn(
     mut connection: Connection<'_>,
     terms: LeaseTerms,
     choice: LeaseChoice,
@@ -71,9 +71,9 @@ pub(super) async fn lease_in_txn(
         }
     }
     Ok(if leased.is_empty() {
-        Ended::Undone(leased)
+        Ended::RolledBack(leased)
     } else {
-        Ended::Kept(leased)
+        Ended::Committed(leased)
     })
 }
 
@@ -115,8 +115,9 @@ async fn pick_expired(
     }))
 }
 
-/// Gives the next turns of each tenant to those of its runs that have the highest priority, and returns them. The runs that lose their
-/// slots get the turns of those that took them, so a tenant's turns stay what they were.
+/// Gives the next turns of each tenant to those of its runs that have the highest priority, and
+/// returns them. The runs that lose their slots get the turns of those that took them, so a
+/// tenant's turns stay what they were.
 async fn assign_turns(connection: &mut Connection<'_>, limit: usize) -> Result<Vec<Picked>, sqlx::Error> {
     if limit == 0 {
         return Ok(Vec::new());
@@ -136,7 +137,8 @@ async fn assign_turns(connection: &mut Connection<'_>, limit: usize) -> Result<V
         let chosen: Vec<(Uuid, i64)> = connection.fetch_all(select).await?;
         let is_chosen = |run_id: &Uuid| chosen.iter().any(|(chosen, _)| chosen == run_id);
         let outdone: Vec<_> = slots.iter().copied().filter(|(run_id, _)| !is_chosen(run_id)).collect();
-        // They are as many as the slots, so that those outdone get the turns of those that were chosen without a slot.
+        // They are as many as the slots, so that those outdone get the turns of those that were
+        // chosen without a slot.
         let taken = chosen.iter().copied().filter(|run| !slots.contains(run));
         let turns = slots.iter().copied().chain(taken).map(|(_, turn)| turn);
         let placed = chosen.iter().chain(&outdone).zip(turns);
@@ -172,7 +174,8 @@ async fn lease(
         .bind(StoredTime(terms.until))
         .bind(owner.as_str());
     connection.execute(update).await?;
-    // A run on a thread continues what the thread points to when it is leased first, unless it was cancelled before its turn.
+    // A run on a thread continues what the thread points to when it is leased first, unless it was
+    // cancelled before its turn.
     let statement = "update runs set status = 'running', attempts = q.attempts,
             started_at = coalesce(started_at, max(created_at, $3)),
             base_session_id = case

@@ -1,0 +1,43 @@
+//! Reads one session without its payloads.
+
+use super::engine::Engine;
+use super::statement::Statement;
+use super::text::sql;
+use crate::ids::SessionId;
+use crate::session::SessionHead;
+use crate::store::error::StoreError;
+use crate::store::rows::{PositionRow, SessionRow};
+use crate::tenant::TenantId;
+
+/// Reads a session without its payloads.
+pub(crate) async fn session_lookup(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+) -> Result<Option<SessionHead>, StoreError> {
+    let statement = sql!(
+        "select ",
+        SessionRow::COLUMNS,
+        " from sessions s where s.tenant = $1 and s.session_id = $2"
+    );
+    let row: Option<SessionRow> = Statement::new("look up session", statement)
+        .bind(tenant.as_str())
+        .bind(session_id.as_uuid())
+        .fetch_optional(engine)
+        .await?;
+    row.map(SessionHead::try_from).transpose()
+}
+
+/// Finds the position of a session.
+pub(super) async fn position_lookup(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+) -> Result<Option<PositionRow>, StoreError> {
+    let statement = "select branch_id, position, message_count from sessions where tenant = $1 and session_id = $2";
+    Statement::new("look up session", statement)
+        .bind(tenant.as_str())
+        .bind(session_id.as_uuid())
+        .fetch_optional(engine)
+        .await
+}
