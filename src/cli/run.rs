@@ -22,7 +22,8 @@ use crate::limits::RunLimits;
 use crate::message::{ContentPart, Role, Section};
 use crate::model_ref::ModelRef;
 use crate::record::{RunControl, RunEventPayload, RunMode, RunRecord, RunStatus, RunSummary, RunView, ThreadName};
-use crate::run::{EventOptions, Followed, InputMessage, OnDisconnect, OverrideChanges, Refusal, RunHandle, RunRequest};
+use crate::run::{EventOptions, Followed, InputMessage, OnDisconnect, Refusal, RunHandle, RunRequest};
+use crate::session::OverrideChanges;
 use crate::store::{ConflictPolicy, IfBusy};
 
 /// Options of `run`.

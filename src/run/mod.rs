@@ -62,7 +62,6 @@ pub use self::error::{AgentFilesError, Refusal, UnusableAgent, no_run, no_sessio
 pub use self::follow::{DROP_REASONS, Followed, Follower, Following};
 pub use self::handle::{CallerGuard, RunHandle};
 pub use self::import::{ImportContext, ImportRequest, Imported};
-pub use self::overrides::{OverrideChanges, Setting};
 pub use self::remove::Removal;
 pub use self::request::{EventOptions, InputMessage, OnDisconnect, RequestKey, RunRequest};
 pub use self::service::{QueueSettings, RunPorts, RunService, RunSettings, SubagentSettings};

@@ -1,108 +1,12 @@
-//! The overrides of a run: what the request changes of the session's deviations from its agent's
-//! definition.
+//! Checks what a request changes of what its session sets instead of its agent's definition.
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use super::error::Refusal;
 use crate::agent::{AgentDefinition, check_prompt};
-use crate::model_parameters::ModelParameters;
 use crate::off_thread::off_thread;
-use crate::session::{Bundle, Overrides};
+use crate::session::{Bundle, OverrideChanges, Overrides};
 use crate::tenant::TenantId;
-
-/// What a request says of one thing that its session may set. In JSON, `null` clears it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Setting<T> {
-    /// It stays as it is.
-    #[default]
-    Kept,
-    /// The agent's is in force again.
-    Cleared,
-    /// This is in force from now on.
-    Set(T),
-}
-
-impl<T> Setting<T> {
-    /// Tells whether nothing changes.
-    pub fn is_kept(&self) -> bool {
-        matches!(self, Self::Kept)
-    }
-
-    /// Reads the stored form: nothing leaves it as it is, and `None` clears it.
-    pub(super) fn from_stored(stored: Option<Option<T>>) -> Self {
-        match stored {
-            None => Self::Kept,
-            Some(None) => Self::Cleared,
-            Some(Some(value)) => Self::Set(value),
-        }
-    }
-
-    /// Returns the stored form.
-    pub(super) fn into_stored(self) -> Option<Option<T>> {
-        match self {
-            Self::Kept => None,
-            Self::Cleared => Some(None),
-            Self::Set(value) => Some(Some(value)),
-        }
-    }
-
-    fn value(&self) -> Option<&T> {
-        match self {
-            Self::Set(value) => Some(value),
-            Self::Kept | Self::Cleared => None,
-        }
-    }
-
-    fn onto(self, base: Option<T>) -> Option<T> {
-        match self {
-            Self::Kept => base,
-            Self::Cleared => None,
-            Self::Set(value) => Some(value),
-        }
-    }
-}
-
-impl<T: Serialize> Serialize for Setting<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value().serialize(serializer)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Setting<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Option::deserialize(deserializer)?;
-        Ok(value.map_or(Self::Cleared, Self::Set))
-    }
-}
-
-/// What a request says of all that its session may set.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct OverrideChanges {
-    /// How the model shall answer.
-    pub parameters: Setting<ModelParameters>,
-    /// Instructions above the conversation.
-    pub system_prompt: Setting<String>,
-    /// The tools of the agent that the model may call.
-    pub tools: Setting<Vec<String>>,
-}
-
-impl OverrideChanges {
-    /// Tells whether nothing changes.
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    fn onto(self, base: Overrides) -> Overrides {
-        let parameters = self.parameters.onto(Some(base.parameters));
-        Overrides {
-            parameters: parameters.unwrap_or_default(),
-            system_prompt: self.system_prompt.onto(base.system_prompt),
-            tools: self.tools.onto(base.tools),
-        }
-    }
-}
 
 /// Returns what the session of a run sets. A request can leave out tools and add none: which ones an agent has is its author's choice.
 pub(super) async fn overrides_of(

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::overrides::OverrideChanges;
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{DurabilityChoice, RunWebhook};
 use crate::ids::SessionId;
@@ -13,7 +12,7 @@ use crate::limits::RunLimits;
 use crate::message::{ContentPart, Role, Section};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::record::{RunMode, ThreadName};
-use crate::session::Hash;
+use crate::session::{Hash, OverrideChanges};
 use crate::store::{ConflictPolicy, IfBusy};
 
 /// A request to run an agent.

@@ -8,6 +8,7 @@ mod environment_state;
 mod hash;
 mod history;
 mod limits;
+mod override_changes;
 mod overrides;
 mod validity;
 
@@ -21,6 +22,7 @@ pub use self::hash::{
 };
 pub use self::history::History;
 pub use self::limits::{PartTooLarge, check_history, check_metadata, check_parts, check_variables};
+pub use self::override_changes::{OverrideChanges, Setting};
 pub use self::overrides::Overrides;
 pub(crate) use self::overrides::stored_overrides;
 pub use self::validity::{HistoryFault, close_open_tool_calls, find_history_fault};

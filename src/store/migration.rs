@@ -18,14 +18,14 @@ pub(crate) const NEEDED_VERSION: i64 = 11;
 macro_rules! migrations {
     ($($version:literal, $description:literal, $file:literal;)+) => {
         /// The steps for PostgreSQL.
-        pub(crate) const POSTGRES: [Migration; NEEDED_VERSION as usize] = [$(Migration {
+        pub(crate) const POSTGRES: &[Migration] = &[$(Migration {
             version: $version,
             description: $description,
             sql: include_str!(concat!("../../migrations/postgres/", $file)),
         }),+];
 
         /// The steps for SQLite.
-        pub(crate) const SQLITE: [Migration; NEEDED_VERSION as usize] = [$(Migration {
+        pub(crate) const SQLITE: &[Migration] = &[$(Migration {
             version: $version,
             description: $description,
             sql: include_str!(concat!("../../migrations/sqlite/", $file)),
@@ -65,10 +65,11 @@ mod tests {
 
     #[test]
     fn both_engines_reach_the_needed_version_in_the_same_steps_without_gaps() {
-        for (version, (postgres, sqlite)) in (1..).zip(POSTGRES.iter().zip(&SQLITE)) {
+        for (version, (postgres, sqlite)) in (1..).zip(POSTGRES.iter().zip(SQLITE)) {
             assert_eq!((postgres.version, sqlite.version), (version, version));
             assert_eq!(postgres.description, sqlite.description);
         }
         assert_eq!(POSTGRES.last().unwrap().version, NEEDED_VERSION);
+        assert_eq!(POSTGRES.len(), SQLITE.len());
     }
 }

@@ -48,7 +48,7 @@ mod migration;
 
 pub use self::cache::{Published, Sessions};
 pub use self::codec::{
-    DecodeError, EncodeError, EncodedSegment, Payload, PinnedAgents, QueuedEventOptions, QueuedKey, QueuedOverrides,
+    DecodeError, EncodeError, EncodedSegment, Payload, PinnedAgents, QueuedDisconnect, QueuedEventOptions, QueuedKey,
     QueuedRequest, QueuedRunRequest, StoredPayload,
 };
 pub use self::error::{CommitError, StoreError, StoreFuture};
@@ -63,7 +63,7 @@ pub use self::queue::{
     UNREADABLE_ATTEMPTS, UnreadableRequest,
 };
 pub use self::retention::{
-    Ancestor, RemovalFigures, RemovedSession, RetentionRules, RetentionStore, SessionRemoval, SweepPlace,
+    Ancestor, RemovalFigures, RemovedSession, RetentionRules, RetentionStore, SessionRemoval, SweepCursor,
 };
 pub use self::threads::{ThreadExpectation, ThreadPage, ThreadPlace, ThreadPut, ThreadStore};
 pub use self::traits::{

@@ -21,8 +21,8 @@ use crate::limits::RunLimits;
 use crate::model_parameters::ModelParameters;
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::record::{RunMode, ThreadName};
-use crate::run::{EventOptions, OnDisconnect, OverrideChanges, RequestKey, RunRequest, Setting};
-use crate::session;
+use crate::run::{EventOptions, OnDisconnect, RequestKey, RunRequest};
+use crate::session::{self, OverrideChanges, Setting};
 use crate::store::{ConflictPolicy, IfBusy};
 
 const MAX_STEPS: u32 = 1_000_000;

@@ -2,11 +2,10 @@
 
 use crate::message::Message;
 use crate::off_thread::by_size_of;
-use crate::run::overrides::{OverrideChanges, Setting};
 use crate::run::plan::RunPlan;
 use crate::run::request::{EventOptions, OnDisconnect, RequestKey, RunRequest};
 use crate::store::{
-    PinnedAgents, QueuedEventOptions, QueuedKey, QueuedOverrides, QueuedRequest, QueuedRunRequest, StoredRequest,
+    PinnedAgents, QueuedDisconnect, QueuedEventOptions, QueuedKey, QueuedRequest, QueuedRunRequest, StoredRequest,
     UnreadableRequest,
 };
 use crate::tenant::TenantId;
@@ -59,7 +58,7 @@ impl From<RunRequest> for QueuedRunRequest {
         Self {
             base_session_id: asked.base_session_id,
             agent: asked.agent,
-            no_input: (),
+            input: [],
             mode: asked.mode,
             durability: asked.durability,
             priority: asked.priority,
@@ -70,17 +69,13 @@ impl From<RunRequest> for QueuedRunRequest {
                 .idempotency
                 .map(|RequestKey { key, digest }| QueuedKey { key, digest }),
             model: asked.model,
-            overrides: QueuedOverrides {
-                parameters: asked.overrides.parameters.into_stored(),
-                system_prompt: asked.overrides.system_prompt.into_stored(),
-                tools: asked.overrides.tools.into_stored(),
-            },
+            overrides: asked.overrides,
             budget: asked.budget,
             metadata: asked.metadata,
             variables: asked.variables,
             response_format: asked.response_format,
             conflict: asked.conflict,
-            no_caller: (),
+            on_disconnect: QueuedDisconnect::default(),
             limits: asked.limits,
             events: QueuedEventOptions {
                 subagents: asked.events.subagents,
@@ -105,11 +100,7 @@ impl From<QueuedRunRequest> for RunRequest {
                 .idempotency
                 .map(|QueuedKey { key, digest }| RequestKey { key, digest }),
             model: stored.model,
-            overrides: OverrideChanges {
-                parameters: Setting::from_stored(stored.overrides.parameters),
-                system_prompt: Setting::from_stored(stored.overrides.system_prompt),
-                tools: Setting::from_stored(stored.overrides.tools),
-            },
+            overrides: stored.overrides,
             budget: stored.budget,
             metadata: stored.metadata,
             variables: stored.variables,

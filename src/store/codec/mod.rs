@@ -31,7 +31,7 @@ pub(crate) use self::messages::encode_messages;
 pub use self::payload::{DecodeError, EncodeError, Payload, StoredPayload};
 pub(crate) use self::payload::{NEWEST_ENCODING, check_version, full_length, open_payload};
 pub use self::request::{
-    PinnedAgents, QueuedEventOptions, QueuedKey, QueuedOverrides, QueuedRequest, QueuedRunRequest,
+    PinnedAgents, QueuedDisconnect, QueuedEventOptions, QueuedKey, QueuedRequest, QueuedRunRequest,
 };
 pub use self::segment::EncodedSegment;
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{DurabilityChoice, RunWebhook};
@@ -13,10 +13,9 @@ use crate::ids::{AgentId, SessionId};
 use crate::json::{Object, Value};
 use crate::limits::RunLimits;
 use crate::message::Message;
-use crate::model_parameters::ModelParameters;
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::record::{RunMode, ThreadName};
-use crate::session::Hash;
+use crate::session::{Hash, OverrideChanges};
 use crate::store::queue::{IfBusy, UnreadableRequest};
 use crate::store::traits::ConflictPolicy;
 
@@ -43,9 +42,9 @@ pub struct QueuedRunRequest {
     pub base_session_id: Option<SessionId>,
     /// The name of the agent.
     pub agent: Option<String>,
-    #[serde(rename = "input", skip_deserializing, serialize_with = "empty_list")]
-    #[doc(hidden)]
-    pub no_input: (),
+    /// Empty, since the input stands beside the request. Earlier versions expect it.
+    #[serde(skip_deserializing)]
+    pub input: [(); 0],
     /// How the caller follows the run.
     pub mode: RunMode,
     /// How much of the run outlives its worker.
@@ -63,8 +62,8 @@ pub struct QueuedRunRequest {
     /// The model to use instead of the session's or the agent's.
     pub model: Option<ModelRef>,
     /// What the session sets from this run on instead of its agent's definition.
-    #[serde(default, skip_serializing_if = "QueuedOverrides::is_empty")]
-    pub overrides: QueuedOverrides,
+    #[serde(default, skip_serializing_if = "OverrideChanges::is_empty")]
+    pub overrides: OverrideChanges,
     /// The limits of the run.
     pub budget: ExecutionBudget,
     /// Key-value pairs for the run's record and the session's metadata.
@@ -75,9 +74,9 @@ pub struct QueuedRunRequest {
     pub response_format: Option<ResponseFormat>,
     /// What to do when another run continues the same base.
     pub conflict: ConflictPolicy,
-    #[serde(rename = "on_disconnect", skip_deserializing, serialize_with = "cancel")]
-    #[doc(hidden)]
-    pub no_caller: (),
+    /// What happens when the caller disconnects.
+    #[serde(skip_deserializing)]
+    pub on_disconnect: QueuedDisconnect,
     /// What the caller's API key allows.
     #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
     pub limits: RunLimits,
@@ -95,19 +94,14 @@ pub struct QueuedKey {
     pub digest: Hash,
 }
 
-/// Changes of what a session sets: absent leaves a value as it is, and `null` clears it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct QueuedOverrides {
-    /// The parameters of the model.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present_or_null")]
-    pub parameters: Option<Option<ModelParameters>>,
-    /// The system prompt.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present_or_null")]
-    pub system_prompt: Option<Option<String>>,
-    /// The tools that the model may call.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present_or_null")]
-    pub tools: Option<Option<Vec<String>>>,
+/// What happens when the caller disconnects. A queued run has no caller, but earlier versions expect
+/// a value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueuedDisconnect {
+    /// The run is cancelled.
+    #[default]
+    Cancel,
 }
 
 /// Which events a run emits beside its own.
@@ -163,27 +157,4 @@ impl QueuedRequest {
         let versioned: Versioned<Self> = serde_json::from_str(json).map_err(damaged)?;
         Ok(versioned.accepted)
     }
-}
-
-impl QueuedOverrides {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-fn present_or_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
-}
-
-/// Writes an empty input, which earlier versions expect. The input stands beside the request.
-fn empty_list<S: Serializer>(_: &(), serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq::<[(); 0]>([])
-}
-
-/// Writes what happens when the caller disconnects, which earlier versions expect. A queued run has
-/// no caller.
-fn cancel<S: Serializer>(_: &(), serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str("cancel")
 }

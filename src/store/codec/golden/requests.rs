@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::{file, fixtures};
+use crate::session::Setting;
 use crate::store::codec::QueuedRequest;
 use crate::store::queue::UnreadableRequest;
 
@@ -52,7 +53,10 @@ fn what_every_version_wrote_of_a_request_is_read_and_written() {
         assert_eq!(expected.to_json().unwrap(), golden, "version {version}");
     }
     let overrides = fixture(2).request.overrides;
-    assert_eq!((overrides.system_prompt, overrides.tools), (Some(None), None));
+    assert_eq!(
+        (overrides.system_prompt, overrides.tools),
+        (Setting::Cleared, Setting::Kept)
+    );
 }
 
 #[test]

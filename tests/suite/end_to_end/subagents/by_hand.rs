@@ -18,10 +18,10 @@ use agent_runtime::message::{ContentPart, Role};
 use agent_runtime::model_ref::ModelRef;
 use agent_runtime::record::{RunMode, RunRecord, StepRecord};
 use agent_runtime::run::{
-    AgentChecks, AgentDirectory, AgentSource, ConfiguredAgent, EventOptions, InputMessage, OnDisconnect,
-    OverrideChanges, QueueSettings, RunPorts, RunRequest, RunService, RunSettings, SubagentSettings,
+    AgentChecks, AgentDirectory, AgentSource, ConfiguredAgent, EventOptions, InputMessage, OnDisconnect, QueueSettings,
+    RunPorts, RunRequest, RunService, RunSettings, SubagentSettings,
 };
-use agent_runtime::session::Bundle;
+use agent_runtime::session::{Bundle, OverrideChanges};
 use agent_runtime::store::{self, ConflictPolicy, IfBusy, Sessions};
 use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
