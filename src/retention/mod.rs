@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Timestamp;
-use crate::store::{RemovalFigures, RetentionRules, Store, StoreError, SweepPlace};
+use crate::store::{RemovalFigures, RetentionRules, Store, StoreError, SweepCursor};
 
 /// The pause after a step that removed something, so that other removals, and on SQLite commits, have most of the time.
 const REST: Duration = Duration::from_millis(50);
@@ -76,12 +76,12 @@ impl Sweeper {
         // One time for all steps, so that a sweep has an end.
         let now = self.store.lease_time().await?;
         let mut removed = RemovalFigures::default();
-        let mut place = SweepPlace::Start;
+        let mut cursor = SweepCursor::Start;
         loop {
-            let (figures, next) = self.step(now, &place).await?;
+            let (figures, next) = self.step(now, &cursor).await?;
             removed += figures;
             let Some(next) = next else { return Ok(removed) };
-            place = next;
+            cursor = next;
             if figures != RemovalFigures::default() {
                 tokio::time::sleep(REST).await;
             }
@@ -91,11 +91,11 @@ impl Sweeper {
     async fn step(
         &self,
         now: Timestamp,
-        place: &SweepPlace,
-    ) -> Result<(RemovalFigures, Option<SweepPlace>), StoreError> {
+        cursor: &SweepCursor,
+    ) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
         let settings = &self.settings;
         self.store
-            .retention_step(settings.rules, now, place, settings.batch)
+            .retention_step(settings.rules, now, cursor, settings.batch)
             .await
     }
 

@@ -83,7 +83,7 @@ pub enum IfBusy {
     Reject,
     /// It waits until the others on the thread have ended.
     Queue,
-    /// It waits, and the active one is told to stop.
+    /// It waits, and the active run is stopped.
     Interrupt,
     /// It starts at the session that the thread points to now, and does not move the thread.
     Fork,
@@ -109,7 +109,7 @@ pub enum Enqueued {
     Accepted {
         /// The lease.
         lease: Option<Lease>,
-        /// The run on the same thread that was told to stop.
+        /// The run of the same thread that is stopped for it.
         interrupted: Option<RunId>,
     },
     /// An earlier request had the key.

@@ -90,7 +90,7 @@ pub struct RemovedSession {
 
 /// The cursor of a sweep; the default is its beginning.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum SweepPlace {
+pub enum SweepCursor {
     /// Nothing is done.
     #[default]
     Start,
@@ -129,9 +129,9 @@ pub trait RetentionStore: Send + Sync + fmt::Debug {
         &'a self,
         rules: RetentionRules,
         now: Timestamp,
-        place: &'a SweepPlace,
+        cursor: &'a SweepCursor,
         limit: u32,
-    ) -> StoreFuture<'a, (RemovalFigures, Option<SweepPlace>)>;
+    ) -> StoreFuture<'a, (RemovalFigures, Option<SweepCursor>)>;
 
     /// Removes a session of any age with its subagents' sessions and, if wanted, its descendants.
     /// Many are removed in several transactions, the latest first, so an interruption leaves no

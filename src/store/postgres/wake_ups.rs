@@ -5,7 +5,7 @@
 //! the whole server from before its commit is written until that is on disk
 //! ([`NOTIFY`](https://www.postgresql.org/docs/current/sql-notify.html) keeps the order of
 //! commits), so runs would be accepted one by one, each with a sync of its own. One notification
-//! stands for all commits that came while the one before it was under way.
+//! stands for all commits that came while the one before it was in flight.
 //!
 //! One dedicated connection listens for all streams of a store.
 

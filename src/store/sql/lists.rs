@@ -125,9 +125,11 @@ pub(super) async fn session_lineage(
             .bind(first)
             .bind(i64::from(page.limit))
     };
-    let kept: Vec<SessionRow> = select(LINEAGE).fetch_all(engine).await?;
-    let kept = kept.into_iter().map(SessionHead::try_from);
-    let mut lineage: Vec<Ancestor> = kept.map(|head| head.map(Ancestor::Kept)).collect::<Result<_, _>>()?;
+    let retained: Vec<SessionRow> = select(LINEAGE).fetch_all(engine).await?;
+    let retained = retained.into_iter().map(SessionHead::try_from);
+    let mut lineage: Vec<Ancestor> = retained
+        .map(|head| head.map(Ancestor::Kept))
+        .collect::<Result<_, _>>()?;
     if has_gap(SessionId::from_uuid(first), &lineage, page.limit as usize) {
         let removed: Vec<RemovedSessionRow> = select(REMOVED_LINEAGE).fetch_all(engine).await?;
         for row in removed {

@@ -27,12 +27,12 @@ const SEGMENTS: &str = concat!(
 
 const STATES: &str = concat!(
     ancestors!(""),
-    ", kept as (
+    ", retained as (
         select s.environment_hash, s.context_hash
         from ancestor join sessions s on s.tenant = $1 and s.session_id = ancestor.session_id
     )
     select hash, kind, schema_version, encoding, payload from states
-    where tenant = $1 and hash in (select environment_hash from kept union select context_hash from kept)"
+    where tenant = $1 and hash in (select environment_hash from retained union select context_hash from retained)"
 );
 
 const HEADS: &str = sql!(
@@ -75,8 +75,10 @@ pub(super) async fn session_verify(
             .bind(session_id.as_uuid())
     };
     let rows: Vec<SessionRow> = select(HEADS).fetch_all(engine).await?;
-    let kept = rows.into_iter().map(SessionHead::try_from);
-    let mut line: Vec<Ancestor> = kept.map(|head| head.map(Ancestor::Kept)).collect::<Result<_, _>>()?;
+    let retained = rows.into_iter().map(SessionHead::try_from);
+    let mut line: Vec<Ancestor> = retained
+        .map(|head| head.map(Ancestor::Kept))
+        .collect::<Result<_, _>>()?;
     if has_gap(session_id, &line, usize::MAX) {
         let removed: Vec<RemovedSessionRow> = select(REMOVED).fetch_all(engine).await?;
         for row in removed {

@@ -83,7 +83,7 @@ pub(super) fn parse(url: &str) -> Result<SqliteConnectOptions, OpenError> {
 pub(crate) fn missing_file(url: &str) -> Result<Option<PathBuf>, OpenError> {
     let options = parse(url)?;
     let path = options.get_filename();
-    // What can't be looked at is told when it is opened.
+    // Opening the file reports what is wrong with it.
     let is_missing = matches!(path.try_exists(), Ok(false));
     Ok(is_missing.then(|| path.to_owned()))
 }

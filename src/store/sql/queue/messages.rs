@@ -92,12 +92,12 @@ async fn insert_in_txn(
     // A statement of its own, so that it sees what others inserted before it got the lock.
     let statement = "insert into run_messages (
             tenant, run_id, message_key, received_at, schema_version, encoding, payload, size, status, position)
-        select $1, $2, $3, $4, $5, $6, $7, $8, 'received', kept.position + 1
+        select $1, $2, $3, $4, $5, $6, $7, $8, 'received', existing.position + 1
         from (
             select count(*) as count, coalesce(sum(size), 0) as size, coalesce(max(position), 0) as position
             from run_messages where tenant = $1 and run_id = $2
-        ) kept
-        where kept.count < $9 and kept.size + $8 <= $10
+        ) existing
+        where existing.count < $9 and existing.size + $8 <= $10
         on conflict (tenant, run_id, message_key) do nothing";
     let insert = Statement::new(INSERT, statement)
         .bind_run_key(&new.tenant, new.run_id)

@@ -17,7 +17,7 @@ use super::engine::Engine;
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::store::error::StoreFuture;
-use crate::store::retention::{RemovalFigures, RetentionRules, RetentionStore, SessionRemoval, SweepPlace};
+use crate::store::retention::{RemovalFigures, RetentionRules, RetentionStore, SessionRemoval, SweepCursor};
 use crate::store::rows::StoredTime;
 use crate::tenant::TenantId;
 
@@ -30,10 +30,10 @@ impl<E: Engine> RetentionStore for E {
         &'a self,
         rules: RetentionRules,
         now: Timestamp,
-        place: &'a SweepPlace,
+        cursor: &'a SweepCursor,
         limit: u32,
-    ) -> StoreFuture<'a, (RemovalFigures, Option<SweepPlace>)> {
-        Box::pin(sweep::retention_step(self, rules, now, place, limit))
+    ) -> StoreFuture<'a, (RemovalFigures, Option<SweepCursor>)> {
+        Box::pin(sweep::retention_step(self, rules, now, cursor, limit))
     }
 
     fn session_remove<'a>(

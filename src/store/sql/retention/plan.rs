@@ -9,27 +9,27 @@ use crate::store::retention::{RemovalFigures, RetentionRules};
 use crate::store::rows::{StoredTime, row};
 use crate::store::sql::{Engine, Statement};
 
-/// `gone` are the sessions that were or would be removed, `needed` those of them that a retained
+/// `removed` are the sessions that were or would be removed, `needed` those of them that a retained
 /// one continues. `$1` is now, `$3` and `$4` are those of `ALL`; `$5` to `$7` are the times from
 /// which events, deliveries and runs without a session are retained.
 const FIGURES: &str = concat!(
-    ", gone as (
+    ", removed as (
         select s.tenant, s.session_id, s.parent_session_id, s.branch_id, s.position
         from going g join sessions s on s.tenant = g.tenant and s.session_id = g.session_id
         union all
         select tenant, session_id, parent_session_id, branch_id, position from removed_sessions
     ), needed (tenant, session_id, parent_session_id) as (
         select g.tenant, g.session_id, g.parent_session_id
-        from gone g
+        from removed g
         join sessions c on c.tenant = g.tenant and c.parent_session_id = g.session_id
         left join going x on x.tenant = c.tenant and x.session_id = c.session_id
         where x.session_id is null
         union
         select p.tenant, p.session_id, p.parent_session_id
-        from needed n join gone p on p.tenant = n.tenant and p.session_id = n.parent_session_id
+        from needed n join removed p on p.tenant = n.tenant and p.session_id = n.parent_session_id
     ), dead_segments as (
         select h.payload
-        from gone g
+        from removed g
         join history_segments h on h.tenant = g.tenant and h.branch_id = g.branch_id and h.position = g.position
         left join needed n on n.tenant = g.tenant and n.session_id = g.session_id
         where n.session_id is null

@@ -4,7 +4,7 @@
 use super::Cutoffs;
 use super::figures::taken;
 use crate::store::error::StoreError;
-use crate::store::retention::{RemovalFigures, SweepPlace};
+use crate::store::retention::{RemovalFigures, SweepCursor};
 use crate::store::rows::StoredTime;
 use crate::store::sql::{Engine, Statement};
 
@@ -107,7 +107,7 @@ pub(super) async fn sweep_remains(
     cutoffs: Cutoffs,
     kind: usize,
     limit: i64,
-) -> Result<(RemovalFigures, Option<SweepPlace>), StoreError> {
+) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
     let mut figures = RemovalFigures::default();
     let Some((text, cutoff, counter)) = KINDS.get(kind) else {
         return Ok((figures, None));
@@ -122,5 +122,5 @@ pub(super) async fn sweep_remains(
         }
     }
     let next = if found < limit { kind + 1 } else { kind };
-    Ok((figures, Some(SweepPlace::Remains(next))))
+    Ok((figures, Some(SweepCursor::Remains(next))))
 }

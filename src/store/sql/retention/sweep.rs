@@ -10,7 +10,7 @@ use super::{Cutoffs, reclaim, remains};
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::store::error::StoreError;
-use crate::store::retention::{RemovalFigures, RetentionRules, SweepPlace};
+use crate::store::retention::{RemovalFigures, RetentionRules, SweepCursor};
 use crate::store::rows::StoredTime;
 use crate::store::sql::{Engine, Statement};
 
@@ -19,31 +19,31 @@ pub(super) async fn retention_step(
     engine: &impl Engine,
     rules: RetentionRules,
     now: Timestamp,
-    place: &SweepPlace,
+    cursor: &SweepCursor,
     limit: u32,
-) -> Result<(RemovalFigures, Option<SweepPlace>), StoreError> {
+) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
     let cutoffs = Cutoffs::new(rules, now);
     let limit = i64::from(limit.max(1));
-    match place {
-        SweepPlace::Start => {
+    match cursor {
+        SweepCursor::Start => {
             let first = (Timestamp::UNIX_EPOCH, SessionId::from_uuid(Uuid::nil()));
             sweep_aged(engine, cutoffs, first, limit).await
         }
-        SweepPlace::Aged(time, session_id) => sweep_aged(engine, cutoffs, (*time, *session_id), limit).await,
-        SweepPlace::Threads(after) => {
+        SweepCursor::Aged(time, session_id) => sweep_aged(engine, cutoffs, (*time, *session_id), limit).await,
+        SweepCursor::Threads(after) => {
             let after = after.as_ref().map_or(("", ""), |(tenant, name)| (tenant, name));
             sweep_threads(engine, cutoffs, after, limit).await
         }
-        SweepPlace::Reclaiming => {
+        SweepCursor::Reclaiming => {
             let (figures, more) = reclaim::reclaim(engine, limit).await?;
             let next = if more {
-                SweepPlace::Reclaiming
+                SweepCursor::Reclaiming
             } else {
-                SweepPlace::Remains(0)
+                SweepCursor::Remains(0)
             };
             Ok((figures, Some(next)))
         }
-        SweepPlace::Remains(kind) => remains::sweep_remains(engine, cutoffs, *kind, limit).await,
+        SweepCursor::Remains(kind) => remains::sweep_remains(engine, cutoffs, *kind, limit).await,
     }
 }
 
@@ -53,8 +53,8 @@ async fn sweep_aged(
     cutoffs: Cutoffs,
     after: (Timestamp, SessionId),
     limit: i64,
-) -> Result<(RemovalFigures, Option<SweepPlace>), StoreError> {
-    let done = Some(SweepPlace::Threads(None));
+) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
+    let done = Some(SweepCursor::Threads(None));
     let Some(aged) = cutoffs.aged else {
         return Ok((RemovalFigures::default(), done));
     };
@@ -80,7 +80,7 @@ async fn sweep_aged(
     let figures = sweep_range(engine, AGED, range, cutoffs, limit).await?;
     Ok((
         figures,
-        Some(SweepPlace::Aged(until.0.0, SessionId::from_uuid(until.1))),
+        Some(SweepCursor::Aged(until.0.0, SessionId::from_uuid(until.1))),
     ))
 }
 
@@ -90,8 +90,8 @@ async fn sweep_threads(
     cutoffs: Cutoffs,
     after: (&str, &str),
     limit: i64,
-) -> Result<(RemovalFigures, Option<SweepPlace>), StoreError> {
-    let done = Some(SweepPlace::Reclaiming);
+) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
+    let done = Some(SweepCursor::Reclaiming);
     if cutoffs.keep_last == 0 {
         return Ok((RemovalFigures::default(), done));
     }
@@ -121,7 +121,7 @@ async fn sweep_threads(
     } else {
         Some(last)
     };
-    Ok((figures, Some(SweepPlace::Threads(next))))
+    Ok((figures, Some(SweepCursor::Threads(next))))
 }
 
 /// Removes the sessions of a selection in a range.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use agent_runtime::session::Bundle;
-use agent_runtime::store::{Enqueued, IfBusy, NewQueuedRun, SessionRemoval, SweepPlace, ThreadExpectation, ThreadPut};
+use agent_runtime::store::{Enqueued, IfBusy, NewQueuedRun, SessionRemoval, SweepCursor, ThreadExpectation, ThreadPut};
 
 use super::super::fixtures::{Fixture, now, tenant};
 use super::super::held::{Held, is_waiting, until_waiting};
@@ -98,7 +98,7 @@ async fn whatever_is_removed_is_removed_one_by_one() {
     };
     let root = fixture.root(&["root"]).await;
     let held = Held::begin(&fixture, "lock table unused_states in share mode").await;
-    let place = SweepPlace::Remains(1);
+    let place = SweepCursor::Remains(1);
     let (removal, step, removed, ()) = tokio::join!(
         remove(&fixture, &root),
         async {
@@ -115,6 +115,6 @@ async fn whatever_is_removed_is_removed_one_by_one() {
         }
     );
     assert!(matches!(removal, SessionRemoval::Removed(_)), "{removal:?}");
-    assert_eq!(step.unwrap().1, Some(SweepPlace::Remains(2)));
+    assert_eq!(step.unwrap().1, Some(SweepCursor::Remains(2)));
     assert_eq!(removed.unwrap(), 0);
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use agent_runtime::clock::Timestamp;
 use agent_runtime::ids::SessionId;
 use agent_runtime::session::Bundle;
-use agent_runtime::store::{Ancestor, Commit, Page, RemovalFigures, RetentionRules, Store, StoreError, SweepPlace};
+use agent_runtime::store::{Ancestor, Commit, Page, RemovalFigures, RetentionRules, Store, StoreError, SweepCursor};
 use chrono::TimeDelta;
 
 use super::fixtures::Fixture;
@@ -67,7 +67,7 @@ async fn try_sweep(
     limit: u32,
 ) -> Result<RemovalFigures, StoreError> {
     let mut all = RemovalFigures::default();
-    let mut next = Some(SweepPlace::Start);
+    let mut next = Some(SweepCursor::Start);
     while let Some(place) = next {
         let (figures, after) = store.retention_step(rules, now, &place, limit).await?;
         all += figures;
