@@ -22,9 +22,10 @@ const SMALL: u64 = 64 << 10;
 /// work must be bounded, or come in pieces.
 pub async fn off_thread<T: Send + 'static>(tenant: &TenantId, work: impl FnOnce() -> T + Send + 'static) -> T {
     let processor = PROCESSORS.take(tenant, 1).await;
+    let span = tracing::Span::current();
     let done = tokio::task::spawn_blocking(move || {
         let _processor = processor;
-        work()
+        span.in_scope(work)
     });
     match done.await {
         Ok(result) => result,

@@ -101,8 +101,9 @@ async fn run(app: &App, words: &str) {
         on_disconnect: OnDisconnect::Continue,
         limits: RunLimits::default(),
         events: EventOptions::default(),
+        request_id: None,
     };
-    let handle = Arc::clone(&app.runs)
+    let handle = Arc::clone(&app.runs.starter)
         .start(TenantId::anonymous(), request)
         .await
         .unwrap();

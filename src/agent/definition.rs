@@ -7,7 +7,7 @@ use super::durability::DurabilityChoice;
 use super::error_policy::ErrorPolicy;
 use super::script::ScriptStep;
 use super::state::ExecutionBudget;
-use super::subagents::SubagentConfig;
+use super::subagent_config::SubagentConfig;
 use super::webhook::RunWebhook;
 use crate::json::Object;
 use crate::model_parameters::{ModelParameters, ProviderTools, ToolChoice};

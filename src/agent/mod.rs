@@ -38,7 +38,9 @@ mod prompt;
 mod record_size;
 mod recorder;
 mod request_room;
+mod run_error;
 mod script;
+mod subagent_config;
 mod subagents;
 mod webhook;
 
@@ -57,6 +59,7 @@ pub use self::prompt::{PromptError, check_prompt, render_prompt};
 pub use self::record_size::RecordSize;
 pub use self::recorder::Recorder;
 pub use self::request_room::RequestRoom;
+pub use self::run_error::RunErrorCode;
 pub use self::script::{ScriptStep, ScriptedCall, ScriptedError};
-pub use self::subagents::SubagentConfig;
+pub use self::subagent_config::SubagentConfig;
 pub use self::webhook::{RunWebhook, WebhookEvent};

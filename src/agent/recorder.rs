@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::hooks::ToolUse;
 use super::journal::{Journal, JournalEntry, JournalError};
+use super::run_error::RunErrorCode;
 use super::state::{
     AgentError, AgentState, AgentStep, ErrorKind, StateAddition, StopReason, StopSignal, ToolExecution,
 };
@@ -14,8 +15,6 @@ use crate::clock::Timestamp;
 
 /// Names the journal as the source of errors and stop signals.
 const JOURNAL: &str = "journal";
-/// The error code of an execution whose journal failed.
-const JOURNAL_FAILED: &str = "journal_failed";
 
 /// Records one execution. After a failure nothing more is persisted, and the execution ends.
 #[derive(Debug)]
@@ -148,7 +147,7 @@ impl JournalFailed {
         let message = "the progress of the run can't be persisted";
         let error = AgentError {
             kind: ErrorKind::Unknown,
-            code: JOURNAL_FAILED.to_owned(),
+            code: RunErrorCode::JournalFailed.into(),
             message: message.to_owned(),
             source_name: Some(JOURNAL.to_owned()),
         };

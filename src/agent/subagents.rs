@@ -1,11 +1,9 @@
-//! The subagents in an agent's definition, and the rules for them. Data only; looks nothing up.
+//! The rules that a definition keeps when it names other agents that may work for it. Nothing is looked up.
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use super::definition::AgentDefinition;
-use super::state::ExecutionBudget;
+use super::subagent_config::SubagentConfig;
 
 /// The most other agents that one definition may name.
 const MAX_SUBAGENTS: usize = 32;
@@ -13,36 +11,6 @@ const MAX_SUBAGENTS: usize = 32;
 const MAX_DEPTH: u32 = 8;
 /// The longest name of a tool that every provider takes, in bytes.
 const MAX_TOOL_NAME_LENGTH: usize = 64;
-
-/// Lets an agent have another one work for it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SubagentConfig {
-    /// The name of the other agent.
-    #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
-    pub agent: String,
-    /// The name of the tool; by default the agent's, with `_` for each `.`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
-    pub tool: Option<String>,
-    /// What the tool does, for the model; by default the agent's description.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The tools that the other one is given, all of them this agent's; by default those that its
-    /// own definition also names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<String>>,
-    /// Limits of each of its executions, beside its own.
-    #[serde(default, skip_serializing_if = "ExecutionBudget::is_empty")]
-    pub budget: ExecutionBudget,
-}
-
-impl SubagentConfig {
-    /// Returns the name of the tool. Names of agents may have dots, names of tools may not.
-    pub fn tool_name(&self) -> String {
-        self.tool.clone().unwrap_or_else(|| self.agent.replace('.', "_"))
-    }
-}
 
 impl AgentDefinition {
     /// Checks the references to other agents. The error names the field and what is wrong.

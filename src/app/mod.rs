@@ -4,6 +4,7 @@ mod agent_files;
 mod check;
 mod extensions;
 mod ingredients;
+mod runs;
 mod settings;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use tokio_util::task::TaskTracker;
 pub use self::check::{Finding, check};
 pub use self::extensions::Extensions;
 use self::ingredients::Ingredients;
+pub use self::runs::{RunPorts, assemble_runs};
 use crate::board::{Board, InProcessBoard, RedisBoard};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -26,7 +28,7 @@ use crate::ids::IdSource;
 use crate::limits::Limits;
 use crate::outbox::{OutboxPorts, OutboxWorker};
 use crate::retention::Sweeper;
-use crate::run::{AgentDirectory, RunPorts, RunService};
+use crate::run::{AgentDirectory, Runs};
 use crate::store::{self, Sessions, Store, StoreSettings};
 use crate::supervision::Supervisor;
 use crate::webhooks::WebhookSender;
@@ -38,7 +40,7 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct App {
     /// Runs agents.
-    pub runs: Arc<RunService>,
+    pub runs: Runs,
     /// Finds agents.
     pub agents: Arc<AgentDirectory>,
     /// Reads and publishes bundles.
@@ -99,8 +101,8 @@ impl App {
             outbox: Arc::clone(&outbox_ports.sign),
             supervisor,
         };
-        let runs = RunService::new(ports, settings::runs(config));
-        runs.set_clock().await?;
+        let runs = assemble_runs(&ports, settings::runs(config));
+        runs.lifecycle.set_clock().await?;
         Ok(Self {
             runs,
             agents,
@@ -120,9 +122,10 @@ impl App {
     /// Starts the background work of the role of this process: executes queued runs, delivers the
     /// outbox, sweeps expired data, and receives control messages for its runs.
     pub fn begin(&self) {
-        self.runs.begin();
-        if self.runs.takes_runs() {
-            let supervisor = self.runs.supervisor();
+        let lifecycle = &self.runs.lifecycle;
+        lifecycle.begin();
+        if lifecycle.takes_runs() {
+            let supervisor = &lifecycle.supervisor;
             let (outbox, sweeper) = (Arc::clone(&self.outbox), self.sweeper.clone());
             let (outbox_stop, sweeper_stop) = (self.stop.clone(), self.stop.clone());
             let sending = move || Arc::clone(&outbox).run(outbox_stop.child_token());
@@ -136,7 +139,7 @@ impl App {
     /// Returns what HTTP handlers work with.
     pub fn http_state(&self) -> HttpState {
         HttpState {
-            runs: Arc::clone(&self.runs),
+            runs: self.runs.clone(),
             agents: Arc::clone(&self.agents),
             sessions: Arc::clone(&self.sessions),
             store: Arc::clone(&self.store),
@@ -153,7 +156,7 @@ impl App {
 
     /// Lets runs finish within the grace and lets go of the board and the store.
     pub async fn close(&self, grace: Duration) {
-        self.runs.shut_down(grace).await;
+        self.runs.lifecycle.shut_down(grace).await;
         self.disconnect().await;
     }
 

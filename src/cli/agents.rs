@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::{bail, ensure};
 use clap::Subcommand;
 
-use super::output::{print_json, print_list, print_note};
-use super::{JsonArgs, TenantArgs, store};
+use super::output::{JsonArgs, print_json, print_list, print_note};
+use super::{TenantArgs, store};
 use crate::app::{self, Extensions};
 use crate::config::Config;
 use crate::http::{AgentView, with_causes};

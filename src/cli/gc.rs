@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::output::{print_json, print_line, print_note};
-use super::{JsonArgs, store};
+use super::output::{JsonArgs, print_json, print_line, print_note};
+use super::store;
 use crate::app;
 use crate::config::Config;
 use crate::store::RemovalFigures;

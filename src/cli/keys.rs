@@ -5,8 +5,8 @@ use clap::Subcommand;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
-use super::output::{print_json, print_line, print_note, print_table};
-use super::{JsonArgs, moment, store};
+use super::output::{JsonArgs, print_json, print_line, print_note, print_table};
+use super::{moment, store};
 use crate::api_key;
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;

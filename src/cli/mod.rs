@@ -111,14 +111,6 @@ struct TenantArgs {
     tenant: TenantId,
 }
 
-/// How a command prints what it found; one that prints JSON in any case takes the flag too.
-#[derive(Debug, Clone, Copy, clap::Args)]
-struct JsonArgs {
-    /// Prints JSON.
-    #[arg(long)]
-    json: bool,
-}
-
 /// Writes a time for people.
 fn moment(time: Timestamp) -> String {
     time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)

@@ -5,15 +5,21 @@ use std::io::{self, Write as _};
 
 use serde::Serialize;
 
-use super::JsonArgs;
 use crate::http::with_causes;
 use crate::lifecycle::StopSignal;
 
 /// The number of SIGPIPE.
 const PIPE: u8 = 13;
 
-/// Why a command ends with the exit code of one that a signal has ended: 128 and the signal's
-/// number.
+/// How a command prints what it found; one that prints JSON in any case takes the flag too.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct JsonArgs {
+    /// Prints JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Why a command ends with the exit code of one that a signal has ended: 128 and the signal's number.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EndedBySignal {
     /// By this signal.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use tokio::time::timeout;
 
-use super::output::{EndedBySignal, is_broken_pipe, print_json, print_line, print_note, print_piece};
-use super::{JsonArgs, TenantArgs, store};
+use super::output::{EndedBySignal, JsonArgs, is_broken_pipe, print_json, print_line, print_note, print_piece};
+use super::{TenantArgs, store};
 use crate::agent::AgentEvent;
 use crate::agent::state::ExecutionBudget;
 use crate::app::{App, Extensions};
@@ -70,11 +70,11 @@ pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -
     store::name(&config, is_new)?;
     let mut signals = StopSignals::listen_on_terminal()?;
     if args.thread.is_some() {
-        app.runs.begin();
+        app.runs.lifecycle.begin();
     }
     let mut run_id = None;
     let mut grace = config.runs.shutdown_grace;
-    let mut starting = pin!(app.runs.start(args.tenant.tenant.clone(), request(&args, text)));
+    let mut starting = pin!(app.runs.starter.start(args.tenant.tenant.clone(), request(&args, text)));
     // Leaving stops the run, which publishes what there is.
     let followed = tokio::select! {
         followed = follow(starting.as_mut(), args.json, &mut run_id) => followed,
@@ -89,8 +89,8 @@ pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -
         }
     };
     tokio::select! {
-        () = app.runs.shut_down(grace) => (),
-        _ = signals.next() => app.runs.shut_down(Duration::ZERO).await,
+        () = app.runs.lifecycle.shut_down(grace) => (),
+        _ = signals.next() => app.runs.lifecycle.shut_down(Duration::ZERO).await,
     }
     let record = match (&followed, run_id) {
         (Ok(record), _) => Some(record.clone()),
@@ -179,6 +179,7 @@ fn request(args: &RunArgs, text: String) -> RunRequest {
         on_disconnect: OnDisconnect::Stop,
         limits: RunLimits::default(),
         events: EventOptions::default(),
+        request_id: None,
     }
 }
 
@@ -189,7 +190,12 @@ async fn call_back(
     starting: impl Future<Output = Result<RunHandle, Refusal>>,
 ) -> Option<RunId> {
     let run_id = starting.await.ok()?.detach().summary.run_id;
-    if let Err(error) = app.runs.control(&args.tenant.tenant, run_id, RunControl::Cancel).await {
+    if let Err(error) = app
+        .runs
+        .controller
+        .control(&args.tenant.tenant, run_id, RunControl::Cancel)
+        .await
+    {
         tracing::warn!(%run_id, error = &error as &dyn Error, "a run can't be cancelled");
     }
     Some(run_id)

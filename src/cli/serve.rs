@@ -103,7 +103,7 @@ fn warn_of_missing_keys(app: &App) {
 /// Waits for a signal and lets runs finish within the grace; at a second signal it cancels them.
 async fn end_runs(app: &App, mut signals: StopSignals, stop: &CancellationToken, grace: Duration) {
     signals.next().await;
-    let runs = app.runs.active_runs();
+    let runs = app.runs.lifecycle.active_runs();
     tracing::info!(
         runs,
         shutdown_grace = ?grace,
@@ -111,10 +111,10 @@ async fn end_runs(app: &App, mut signals: StopSignals, stop: &CancellationToken,
     );
     stop.cancel();
     tokio::select! {
-        () = app.runs.shut_down(grace) => (),
+        () = app.runs.lifecycle.shut_down(grace) => (),
         _ = signals.next() => {
             tracing::info!("stopping at once: runs are cancelled");
-            app.runs.shut_down(Duration::ZERO).await;
+            app.runs.lifecycle.shut_down(Duration::ZERO).await;
         }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Subcommand;
 
-use super::output::{print_json, print_line, print_list};
-use super::{JsonArgs, TenantArgs, moment, store};
+use super::output::{JsonArgs, print_json, print_line, print_list};
+use super::{TenantArgs, moment, store};
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::http::{SessionDiff, SessionSummaryView, SessionView};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Subcommand;
 
-use super::output::{print_json, print_list};
-use super::{JsonArgs, TenantArgs, moment, store};
+use super::output::{JsonArgs, print_json, print_list};
+use super::{TenantArgs, moment, store};
 use crate::config::Config;
 use crate::http::ThreadView;
 use crate::record::{ThreadName, ThreadRecord};

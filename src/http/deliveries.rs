@@ -128,7 +128,12 @@ pub(super) async fn redeliver(
 ) -> Result<Response, Problem> {
     query.finish()?;
     let delivery_id: DeliveryId = path.id("delivery_id")?;
-    let redelivered = api.service.runs.redeliver(&tenant, delivery_id, key.as_ref()).await?;
+    let redelivered = api
+        .service
+        .runs
+        .redelivery
+        .redeliver(&tenant, delivery_id, key.as_ref())
+        .await?;
     let Redelivered { delivery, is_replay } = redelivered.ok_or_else(|| delivery_not_found(delivery_id))?;
     let mut response = (StatusCode::ACCEPTED, Json(DeliveryView::from(delivery))).into_response();
     mark_replay(&mut response, is_replay);

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use super::Api;
 use super::headers::{invalid, single};
 use super::json_body::{check_media_type, decode_body, read_body};
+use super::observe::RequestId;
 use super::problem::Problem;
 use crate::json::{Value, canonical_bytes};
 use crate::run::RequestKey;
@@ -24,7 +25,7 @@ const MAX_KEY: usize = 255;
 /// The header of a replayed response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// A decoded JSON body and the caller's key for the request.
+/// A decoded JSON body, the caller's key for the request, and its name in the log.
 #[derive(Debug)]
 pub(super) struct KeyedBody<T> {
     /// The key.
@@ -33,6 +34,8 @@ pub(super) struct KeyedBody<T> {
     pub(super) body: T,
     /// The bytes of the body.
     pub(super) bytes: u64,
+    /// The request's name in the log.
+    pub(super) request_id: Option<String>,
 }
 
 /// The caller's key for a request that needs no body.
@@ -49,6 +52,8 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Api>> for KeyedBody<T
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         let name = RequestName::of(&request)?;
+        let request_id = request.extensions().get::<RequestId>();
+        let request_id = request_id.map(|RequestId(id)| id.clone());
         check_media_type(request.headers())?;
         let body = read_body(request, api).await?;
         let api = Arc::clone(api);
@@ -56,7 +61,12 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Api>> for KeyedBody<T
             let body = decode_body(bytes, &api.limits)?;
             let key = name.map(|name| name.with_body(bytes));
             let bytes = bytes.len() as u64;
-            Ok::<_, Problem>(Self { key, body, bytes })
+            Ok::<_, Problem>(Self {
+                key,
+                body,
+                bytes,
+                request_id,
+            })
         };
         body.make(decode).await
     }

@@ -60,15 +60,15 @@ pub use self::threads::ThreadView;
 use crate::clock::Clock;
 use crate::ids::IdSource;
 use crate::limits::{Limits, TenantShares};
-use crate::run::{AgentDirectory, RunService};
+use crate::run::{AgentDirectory, Runs};
 use crate::store::{Sessions, Store};
 
 /// What the handlers call.
 #[derive(Debug, Clone)]
 pub struct HttpState {
     /// Starts and shows runs.
-    pub runs: Arc<RunService>,
-    /// The stored agents.
+    pub runs: Runs,
+    /// Keeps the agents.
     pub agents: Arc<AgentDirectory>,
     /// Reads bundles, through their cache.
     pub sessions: Arc<Sessions>,

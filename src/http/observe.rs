@@ -8,16 +8,25 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
 use tracing::Instrument as _;
+use tracing::field::{Empty, display};
 
 use super::auth::Caller;
 use super::problem::Problem;
-use crate::ids::IdSource;
+use crate::ids::{IdSource, RunId};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest request id that is taken over from a caller.
 const MAX_REQUEST_ID: usize = 128;
 
-/// The fields of the log line of a request.
+/// The name of a request, in its log line and in the run that it starts.
+#[derive(Debug, Clone)]
+pub(super) struct RequestId(pub(super) String);
+
+/// The run that a request has started, for its log line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StartedRun(pub(super) RunId);
+
+/// What a log line tells of a request.
 struct Line {
     /// None where the request could not be read.
     method: Option<Method>,
@@ -29,7 +38,7 @@ struct Line {
 /// Handles a request, from its arrival until its response begins.
 pub(super) async fn observe<F: Future<Output = Response>>(
     ids: &dyn IdSource,
-    request: Request,
+    mut request: Request,
     answer: impl FnOnce(Request) -> F,
 ) -> Response {
     let route = request
@@ -43,7 +52,9 @@ pub(super) async fn observe<F: Future<Output = Response>>(
         started: Instant::now(),
     };
     let path = request.uri().path().to_owned();
-    let span = tracing::info_span!("http.request", request_id = line.request_id);
+    request.extensions_mut().insert(RequestId(line.request_id.clone()));
+    // At the level of errors, so that no filter that lets a line pass leaves it out.
+    let span = tracing::error_span!("http.request", request_id = line.request_id, run_id = Empty);
     let response = answer(request).instrument(span).await;
     finish(&line, &path, response)
 }
@@ -109,6 +120,8 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
         .extensions()
         .get::<Caller>()
         .map(|Caller(tenant)| tenant.as_str());
+    let run_id = response.extensions().get::<StartedRun>();
+    let run_id = run_id.map(|StartedRun(run_id)| display(run_id));
     let code = problem.map(|problem| problem.code().as_str());
     let cause = problem.and_then(Problem::cause_chain);
     // A shutdown is no failure of the service and has no cause. Neither is a mistake of the caller.
@@ -120,6 +133,7 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
             duration_ms,
             request_id,
             tenant,
+            run_id,
             code,
             cause,
             "request failed"
@@ -132,6 +146,7 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
             duration_ms,
             request_id,
             tenant,
+            run_id,
             code,
             cause,
             "request answered"

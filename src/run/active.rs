@@ -1,7 +1,4 @@
-//! The runs that are active in this process, and their control handles.
-//!
-//! A control handle stops, cancels, pauses or hands over a run, and gives it messages. A queued run
-//! also holds its lease here (`Tenure`).
+//! Runs at work in this process. Each has a control handle, by which others stop, cancel or steer it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use super::inbox::SteeringInbox;
 use crate::agent::{ExecutionControl, RunWebhook};
@@ -31,46 +29,48 @@ pub(super) struct ActiveRun {
     pub(super) inbox: Arc<SteeringInbox>,
     /// What it has spent, once its work begins.
     pub(super) spending: OnceLock<Arc<ExecutionControl>>,
-    /// Who hears how it ends.
+    /// The webhook that receives its end.
     pub(super) webhook: Option<RunWebhook>,
-    /// What it holds of the queue; none for a run that lives in this process only.
-    pub(super) tenure: Option<Tenure>,
+    /// Its lease; none for a run that lives in this process only.
+    pub(super) held_lease: Option<HeldLease>,
+    /// What is logged of it is logged within this.
+    pub(super) span: Span,
 }
 
-/// A lease at work.
+/// The lease of a run at work.
 #[derive(Debug)]
-pub(super) struct Tenure {
+pub(super) struct HeldLease {
     pub(super) lease: Lease,
     /// Whether the run's end moves its thread.
     pub(super) moves_thread: bool,
-    /// By what this process is told to let go of the run.
+    /// Cancelled when this process shall let go of the run.
     handover: Handover,
     /// Whether another worker has the run.
     is_lost: AtomicBool,
-    /// Whether the run's end is on its way to the store, and the lease with it.
+    /// Whether the run's end is being stored, which ends the lease as well.
     is_ending: AtomicBool,
     /// When the lease expires unless it is renewed.
     expires: Mutex<Instant>,
-    /// Events that the store has not yet.
-    unkept: Mutex<Vec<Arc<RunEvent>>>,
-    /// What the store knows to be spent.
-    kept_usage: Mutex<Usage>,
+    /// Events that are not persisted yet.
+    unpersisted: Mutex<Vec<Arc<RunEvent>>>,
+    /// The usage that was persisted last.
+    persisted_usage: Mutex<Usage>,
 }
 
 /// How runs of the queue leave this process when it ends, those as well that come while it does.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Handover {
-    /// Cancelled when they shall go on elsewhere after their present step.
+    /// Cancelled when another process shall go on with them after their present step.
     pub(super) pause: CancellationToken,
-    /// Cancelled when this process lets go of them at once, whatever they are doing.
+    /// Cancelled when this process lets go of them at once.
     pub(super) departure: CancellationToken,
 }
 
 /// All runs at work in this process.
 #[derive(Debug, Default)]
-pub(super) struct ActiveRuns(Mutex<HashMap<RunId, Arc<ActiveRun>>>);
+pub struct ActiveRuns(Mutex<HashMap<RunId, Arc<ActiveRun>>>);
 
-/// Keeps a run among those at work, also when its task meets a fault of ours.
+/// Holds a run among those at work until it drops, also when the task of the run panics.
 #[derive(Debug)]
 pub(super) struct ActiveGuard {
     runs: Arc<ActiveRuns>,
@@ -91,13 +91,14 @@ impl Drop for ActiveGuard {
 }
 
 impl ActiveRun {
-    /// Takes up a run; it is cancelled when `cancellation` is.
+    /// Makes the control handle of a run. The run is cancelled when `cancellation` is.
     pub(super) fn new(
         tenant: TenantId,
         run_id: RunId,
         cancellation: &CancellationToken,
         webhook: Option<RunWebhook>,
-        tenure: Option<Tenure>,
+        held_lease: Option<HeldLease>,
+        span: Span,
     ) -> Arc<Self> {
         Arc::new(Self {
             tenant,
@@ -107,16 +108,17 @@ impl ActiveRun {
             inbox: Arc::default(),
             spending: OnceLock::new(),
             webhook,
-            tenure,
+            held_lease,
+            span,
         })
     }
 
     /// Returns the lease under which it works.
     pub(super) fn lease(&self) -> Option<&Lease> {
-        self.tenure.as_ref().map(|tenure| &tenure.lease)
+        self.held_lease.as_ref().map(|held| &held.lease)
     }
 
-    /// Does what a caller wants.
+    /// Stops or cancels the run.
     pub(super) fn control(&self, control: RunControl) {
         match control {
             RunControl::Stop => self.stop.cancel(),
@@ -124,39 +126,40 @@ impl ActiveRun {
         }
     }
 
-    /// Waits until this process shall let go of the run; for ever for a run that lives here only.
+    /// Waits until this process shall let go of the run. A run that lives here only waits for ever.
     pub(super) async fn departed(&self) {
-        match &self.tenure {
-            Some(tenure) => tenure.handover.departure.cancelled().await,
+        match &self.held_lease {
+            Some(held) => held.handover.departure.cancelled().await,
             None => std::future::pending().await,
         }
     }
 
-    /// Returns what is cancelled when the run shall go on elsewhere after its present step; never for one that lives here only.
+    /// Returns the token that hands the run over after its present step. That of a run that lives
+    /// here only is never cancelled.
     pub(super) fn pause(&self) -> CancellationToken {
-        let tenure = self.tenure.as_ref();
-        tenure.map_or_else(CancellationToken::new, |tenure| tenure.handover.pause.clone())
+        let held = self.held_lease.as_ref();
+        held.map_or_else(CancellationToken::new, |held| held.handover.pause.clone())
     }
 
     /// Tells whether another worker has the run, or may have it by now.
     pub(super) fn is_lost(&self) -> bool {
-        self.tenure.as_ref().is_some_and(Tenure::is_lost)
+        self.held_lease.as_ref().is_some_and(HeldLease::is_lost)
     }
 }
 
-impl Tenure {
-    /// Takes up a lease that expires then. It is handed over when all of this process are.
+impl HeldLease {
+    /// Holds a lease until it expires. It is handed over with all leases of this process.
     pub(super) fn new(
         lease: Lease,
         moves_thread: bool,
         expires: Instant,
-        unkept: Vec<Arc<RunEvent>>,
-        kept_usage: Usage,
+        unpersisted: Vec<Arc<RunEvent>>,
+        persisted_usage: Usage,
         all: &Handover,
     ) -> Self {
         Self {
-            unkept: Mutex::new(unkept),
-            kept_usage: Mutex::new(kept_usage),
+            unpersisted: Mutex::new(unpersisted),
+            persisted_usage: Mutex::new(persisted_usage),
             lease,
             moves_thread,
             handover: Handover {
@@ -179,60 +182,60 @@ impl Tenure {
         *self.expires() <= now
     }
 
-    /// Notes that the run's end is on its way to the store.
+    /// Notes that the run's end is being stored.
     pub(super) fn ending(&self) {
         self.is_ending.store(true, Ordering::Release);
     }
 
-    /// Tells whether the lease may be gone with the run's end.
+    /// Tells whether the run's end may have ended the lease.
     pub(super) fn is_ending(&self) -> bool {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Notes that another worker has the run: everything here ends at once.
+    /// Notes that another worker has taken the run over. Everything here ends at once.
     pub(super) fn lose(&self) {
         self.is_lost.store(true, Ordering::Release);
         self.handover.departure.cancel();
     }
 
-    /// Adds an event that was told.
-    pub(super) fn told(&self, event: Arc<RunEvent>) {
+    /// Adds an event that was emitted.
+    pub(super) fn emitted(&self, event: Arc<RunEvent>) {
         self.events().push(event);
     }
 
-    /// Returns the events that the store has not yet.
-    pub(super) fn unkept(&self) -> Vec<Arc<RunEvent>> {
+    /// Returns the events that are not persisted yet.
+    pub(super) fn unpersisted(&self) -> Vec<Arc<RunEvent>> {
         self.events().clone()
     }
 
-    /// Notes that the store has the events up to this number.
-    pub(super) fn kept(&self, last: u64) {
+    /// Notes that the events up to this number are persisted.
+    pub(super) fn persisted_up_to(&self, last: u64) {
         self.events().retain(|event| event.sequence > last);
     }
 
-    /// Tells whether the store has the event of this number.
-    pub(super) fn is_kept(&self, sequence: u64) -> bool {
+    /// Tells whether the event of this number is persisted.
+    pub(super) fn is_persisted(&self, sequence: u64) -> bool {
         self.events().first().is_none_or(|first| sequence < first.sequence)
     }
 
-    /// Returns what the store knows to be spent.
-    pub(super) fn kept_usage(&self) -> Usage {
+    /// Returns the usage that was persisted last.
+    pub(super) fn persisted_usage(&self) -> Usage {
         *self.usage()
     }
 
-    /// Notes what the store knows to be spent.
-    pub(super) fn usage_kept(&self, usage: Usage) {
+    /// Notes that this usage is persisted.
+    pub(super) fn usage_persisted(&self, usage: Usage) {
         *self.usage() = usage;
     }
 
     fn usage(&self) -> MutexGuard<'_, Usage> {
         // The only change is an assignment.
-        self.kept_usage.lock().unwrap_or_else(PoisonError::into_inner)
+        self.persisted_usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn events(&self) -> MutexGuard<'_, Vec<Arc<RunEvent>>> {
         // Each change is a single call of the list.
-        self.unkept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unpersisted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_lost(&self) -> bool {
@@ -246,11 +249,12 @@ impl Tenure {
 }
 
 impl ActiveRuns {
-    /// Adds a run until the guard is dropped. An earlier attempt of this process at the same run has lost it.
+    /// Adds a run until the guard is dropped. An earlier attempt of this process at the same run
+    /// has lost it.
     pub(super) fn add(self: &Arc<Self>, run: &Arc<ActiveRun>) -> ActiveGuard {
         let displaced = self.runs().insert(run.run_id, Arc::clone(run));
-        if let Some(tenure) = displaced.as_ref().and_then(|displaced| displaced.tenure.as_ref()) {
-            tenure.lose();
+        if let Some(held) = displaced.as_ref().and_then(|displaced| displaced.held_lease.as_ref()) {
+            held.lose();
         }
         ActiveGuard {
             runs: Arc::clone(self),
@@ -268,7 +272,7 @@ impl ActiveRuns {
     pub(super) fn leased(&self) -> Vec<Arc<ActiveRun>> {
         let runs = self.runs();
         runs.values()
-            .filter(|run| run.tenure.is_some())
+            .filter(|run| run.held_lease.is_some())
             .map(Arc::clone)
             .collect()
     }

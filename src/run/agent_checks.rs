@@ -1,9 +1,7 @@
-//! Checks the definition of an agent before any run uses it, so that a run never fails for a
-//! mistake in the definition.
+//! The checks of an agent's definition before anything runs by it.
 
 use std::sync::Arc;
 
-use super::agents::ConfiguredAgent;
 use super::error::{Refusal, UnusableAgent};
 use super::limits::Allowance;
 use super::models::unpriced;
@@ -18,6 +16,15 @@ use crate::session::check_metadata;
 use crate::tenant::TenantId;
 use crate::usage::PriceTable;
 
+/// An agent of a configuration file.
+#[derive(Debug, Clone)]
+pub struct ConfiguredAgent {
+    /// Where it is defined, in words for operators.
+    pub place: String,
+    /// How it works.
+    pub definition: AgentDefinition,
+}
+
 /// Checks definitions against what there is.
 #[derive(Debug)]
 pub struct AgentChecks {
@@ -27,7 +34,7 @@ pub struct AgentChecks {
     pub tools: Arc<dyn ToolCatalog>,
     /// Finds hooks.
     pub hooks: Arc<HookRegistry>,
-    /// Knows which addresses may hear how runs end.
+    /// Knows which addresses webhooks may have.
     pub webhooks: Arc<dyn WebhookRules>,
     /// What models cost.
     pub prices: PriceTable,
@@ -106,7 +113,7 @@ impl AgentChecks {
         self.check_webhook(definition.webhook.as_ref(), Some(tenant))
     }
 
-    /// Checks who shall hear how runs end; a tenant is named where a tenant has chosen it.
+    /// Checks a webhook. A tenant is named if it has chosen the webhook.
     pub(super) fn check_webhook(&self, webhook: Option<&RunWebhook>, tenant: Option<&TenantId>) -> Result<(), Refusal> {
         let checked = webhook.map_or(Ok(()), |webhook| self.webhooks.check(webhook, tenant));
         checked.map_err(|fault| invalid(fault.field)(fault.message))

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use super::agent_checks::AgentChecks;
+use super::agent_checks::{AgentChecks, ConfiguredAgent};
 use super::error::{AgentFilesError, Refusal, UnusableAgent};
 use crate::agent::ports::ModelLookupError;
 use crate::agent::{AgentDefinition, RunWebhook};
@@ -23,29 +23,21 @@ use crate::tenant::TenantId;
 
 /// How long a replica may go on with a definition that another one has replaced.
 const MAX_AGE: Duration = Duration::from_secs(2);
-/// The most bytes of definitions kept in memory.
+/// The most bytes of definitions in memory.
 const MAX_CACHED_BYTES: u64 = 64 << 20;
 /// What an entry takes beside its definition.
 const ENTRY: u64 = 512;
 /// The most versions that are known to be stored.
 const MAX_STORED: u64 = 10_000;
 
-/// For how many reads of the files their versions are known as those of files: as long as a request may take that looked one up before.
+/// For how many reads of the files their versions are known as those of files: as long as a request
+/// may take that looked one up before.
 const KNOWN_READS: u64 = 16;
 
 /// The most agents that a suggestion is chosen from.
 const MAX_SUGGESTIONS: u32 = 200;
 /// The bytes of their definitions, as JSON.
 const MAX_SUGGESTION_BYTES: usize = 1 << 20;
-
-/// An agent of a configuration file.
-#[derive(Debug, Clone)]
-pub struct ConfiguredAgent {
-    /// Where it is defined, in words for operators.
-    pub place: String,
-    /// How it works.
-    pub definition: AgentDefinition,
-}
 
 /// Reads the agents of configuration files: at the start, and whenever they are to be read again.
 pub trait AgentSource: fmt::Debug + Send + Sync {
@@ -56,7 +48,7 @@ pub trait AgentSource: fmt::Debug + Send + Sync {
 /// The agents of configuration files by name.
 type Configured = BTreeMap<String, AgentRecord>;
 
-/// Finds and keeps agents.
+/// Finds and stores agents.
 #[derive(Debug)]
 pub struct AgentDirectory {
     store: Arc<dyn Store>,
@@ -64,9 +56,11 @@ pub struct AgentDirectory {
     clock: Arc<dyn Clock>,
     source: Box<dyn AgentSource>,
     configured: RwLock<Arc<Configured>>,
-    /// Versions that files have or had a short time ago, with the number of the last read that found them.
+    /// Versions that files have or had a short time ago, with the number of the last read that
+    /// found them.
     configured_versions: RwLock<BTreeMap<Hash, u64>>,
-    /// The number of the last read. Held while files are read, so that what was read last is what stays.
+    /// The number of the last read. Held while files are read, so that what was read last is what
+    /// stays.
     reading: Mutex<u64>,
     cache: moka::sync::Cache<(TenantId, String), Option<AgentRecord>>,
     /// Versions of configured agents that this process has stored.
@@ -74,7 +68,8 @@ pub struct AgentDirectory {
 }
 
 impl AgentDirectory {
-    /// Makes a directory with the agents of configuration files. Fails on the first that can't work.
+    /// Makes a directory with the agents of configuration files. Fails on the first that can't
+    /// work.
     pub fn new(
         store: Arc<dyn Store>,
         checks: AgentChecks,
@@ -109,8 +104,8 @@ impl AgentDirectory {
         Arc::clone(&self.configured.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the agents of configuration files again and returns them. If there is a fault in one, all stay as they were. A run at work
-    /// goes on as it began.
+    /// Reads the agents of configuration files again and returns them. If there is a fault in one,
+    /// all stay as they were. A run at work goes on as it began.
     pub async fn reload(self: &Arc<Self>) -> Result<Arc<BTreeMap<String, AgentRecord>>, AgentFilesError> {
         let directory = Arc::clone(self);
         // An operator has no tenant.
@@ -119,7 +114,8 @@ impl AgentDirectory {
         Ok(self.configured())
     }
 
-    /// Returns the agents of configuration files that can't work until an API key is found, each with what it lacks.
+    /// Returns the agents of configuration files that can't work until an API key is found, each
+    /// with what it lacks.
     pub fn keyless(&self) -> Vec<(String, ModelLookupError)> {
         let configured = self.configured();
         let lacking = configured.iter().flat_map(|(name, agent)| {
@@ -201,7 +197,8 @@ impl AgentDirectory {
         Ok(AgentList { agents, is_last })
     }
 
-    /// Returns the name of an agent that the tenant may have meant, among those that the caller may see.
+    /// Returns the name of an agent that the tenant may have meant, among those that the caller may
+    /// see.
     pub async fn similar(
         &self,
         tenant: &TenantId,
@@ -218,7 +215,7 @@ impl AgentDirectory {
         Ok(nearest(name, names.filter(|name| may_see(name))).map(str::to_owned))
     }
 
-    /// Checks whom a tenant wants to hear how a run ends.
+    /// Checks the webhook that a tenant wants.
     pub(super) fn check_webhook(&self, tenant: &TenantId, webhook: Option<&RunWebhook>) -> Result<(), Refusal> {
         self.checks.check_webhook(webhook, Some(tenant))
     }
@@ -247,7 +244,8 @@ impl AgentDirectory {
         Ok(deleted)
     }
 
-    /// Returns the agent for a run; its version is stored, so that the run's record can be understood for ever.
+    /// Returns the agent for a run; its version is stored, so that the run's record can be
+    /// understood for ever.
     pub(super) async fn resolve(&self, tenant: &TenantId, name: &str) -> Result<AgentRecord, Refusal> {
         let found = self.lookup(tenant, name).await?;
         let record = found.ok_or_else(|| Refusal::UnknownAgent {

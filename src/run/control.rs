@@ -1,8 +1,8 @@
 //! Stops, cancels and steers runs, in whichever process they are active.
 //!
-//! A queued run learns of it from the store. A signal over the board tells its worker to read the
-//! store; without the signal, the worker notices with the next renewal of the lease. A light run of
-//! another process learns of it from the board alone.
+//! For a run of the queue the store holds the request. The board signals that there is one, and the
+//! next renewal of the lease reads it if the signal is lost. A run that lives in one process only
+//! receives the request itself over the board.
 
 use std::sync::Arc;
 
@@ -10,68 +10,96 @@ use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::active::ActiveRun;
+use super::active::{ActiveRun, ActiveRuns};
 use super::error::Refusal;
+use super::queue::{Attempts, LeaseRenewal, Leases};
+use super::read::RunReader;
 use super::request::InputMessage;
-use super::service::RunService;
-use crate::board::{AddressedSignal, RunSignal};
+use super::tasks::RunTasks;
+use crate::board::{AddressedSignal, Board, RunSignal};
+use crate::clock::Clock;
 use crate::ids::{MessageId, RunId};
 use crate::message::{Message, MessageTags};
 use crate::record::{RunControl, RunRecord, RunSummary, SteeringMessage, SteeringStatus};
-use crate::store::{MessagePut, StoreError};
+use crate::store::{MessagePut, Store, StoreError};
 use crate::tenant::TenantId;
 
-/// The most runs of which callers want something at once. Of others is heard when their leases are renewed.
-const MAX_LOOKS: usize = 1_024;
+/// The most runs that wait to be read after a signal. Others are read when their leases are
+/// renewed.
+const MAX_PENDING: usize = 1_024;
 
-/// What a stop or a cancellation is answered with.
+/// What became of a stop or a cancellation.
 #[derive(Debug, Clone)]
-pub struct ControlAnswer {
+pub struct ControlOutcome {
     /// The run as it stands.
     pub run: RunRecord,
     /// Whether the run had ended before, so that nothing came of it.
     pub came_too_late: bool,
 }
 
-impl RunService {
+/// Stops, cancels and steers runs.
+#[derive(Debug)]
+pub struct RunController {
+    /// Holds what callers want of runs of the queue.
+    pub store: Arc<dyn Store>,
+    /// Sends signals to other processes, and receives theirs.
+    pub board: Arc<dyn Board>,
+    /// The runs at work here.
+    pub active: Arc<ActiveRuns>,
+    /// Shows how runs stand.
+    pub reader: Arc<RunReader>,
+    /// Says on which terms a run is leased that waits and shall end.
+    pub leases: Arc<Leases>,
+    /// Reads what callers want of runs at work here.
+    pub renewal: Arc<LeaseRenewal>,
+    /// Ends a run that waits.
+    pub attempts: Arc<Attempts>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Where work goes on after its callers have gone.
+    pub tasks: RunTasks,
+}
+
+impl RunController {
     /// Says how a run shall end. May be repeated; a run that has ended stays as it is.
     pub async fn control(
         self: &Arc<Self>,
         tenant: &TenantId,
         run_id: RunId,
         control: RunControl,
-    ) -> Result<ControlAnswer, Refusal> {
+    ) -> Result<ControlOutcome, Refusal> {
         let active = self.active.find(tenant, run_id);
-        // A run that is at work here hears of it before the store does.
+        // A run that is at work here is stopped before the store knows.
         let is_here = active.is_some();
         if let Some(active) = &active {
             active.control(control);
         }
-        if active.is_some_and(|active| active.tenure.is_none()) {
+        if active.is_some_and(|active| active.held_lease.is_none()) {
             // Nobody else has to know.
-        } else if self.ports.store.run_control(tenant, run_id, control).await? {
+        } else if self.store.run_control(tenant, run_id, control).await? {
             self.end_waiting(tenant, run_id).await?;
-            self.tell(tenant, run_id, RunSignal::Look).await;
+            self.signal(tenant, run_id, RunSignal::Look).await;
         } else {
             let run = self.known(tenant, run_id).await?;
             if run.summary.status.is_terminal() {
-                return Ok(ControlAnswer {
+                return Ok(ControlOutcome {
                     run,
-                    // It may have ended because it has heard.
+                    // This request may have ended it.
                     came_too_late: !is_here,
                 });
             }
-            if !self.tell(tenant, run_id, RunSignal::Control(control)).await {
+            if !self.signal(tenant, run_id, RunSignal::Control(control)).await {
                 return Err(Refusal::Unreachable { run_id });
             }
         }
-        Ok(ControlAnswer {
+        Ok(ControlOutcome {
             run: self.known(tenant, run_id).await?,
             came_too_late: false,
         })
     }
 
-    /// Adds a message that the model sees at the run's next step. A repeated key is answered with what has become of the first message.
+    /// Adds a message that the model sees at the run's next step. A repeated key is answered with
+    /// what has become of the first message.
     pub async fn steer(
         &self,
         tenant: &TenantId,
@@ -84,12 +112,12 @@ impl RunService {
             key,
         };
         let active = self.active.find(tenant, run_id);
-        if let Some(active) = active.filter(|active| active.tenure.is_none()) {
+        if let Some(active) = active.filter(|active| active.held_lease.is_none()) {
             return active.inbox.add(message).ok_or(Refusal::TooMuchSaid { run_id });
         }
-        match self.ports.store.message_insert(tenant, run_id, &message).await? {
+        match self.store.message_insert(tenant, run_id, &message).await? {
             MessagePut::Known(status) => {
-                self.tell(tenant, run_id, RunSignal::Look).await;
+                self.signal(tenant, run_id, RunSignal::Look).await;
                 return Ok(status);
             }
             MessagePut::Full => return Err(Refusal::TooMuchSaid { run_id }),
@@ -99,41 +127,46 @@ impl RunService {
         if run.summary.status.is_terminal() {
             return self.late_status(tenant, &run.summary, message.message.id).await;
         }
-        if self.tell(tenant, run_id, RunSignal::Message(Box::new(message))).await {
+        if self.signal(tenant, run_id, RunSignal::Message(Box::new(message))).await {
             Ok(SteeringStatus::Received)
         } else {
             Err(Refusal::Unreachable { run_id })
         }
     }
 
-    /// Has a run give way that was told to stop: where it waits it ends at once, and where it works as soon as it hears. Whoever interrupts
-    /// it does not wait for that.
+    /// Ends a run that another one interrupts. The store holds the request to stop it. A run that
+    /// waits ends at once, and one at work when the signal arrives. The caller does not wait for
+    /// that.
     pub(super) fn interrupt(self: &Arc<Self>, tenant: &TenantId, run_id: RunId) {
-        let (service, tenant) = (Arc::clone(self), tenant.clone());
-        self.tasks.spawn(async move {
-            if let Err(error) = service.end_waiting(&tenant, run_id).await {
+        let (controller, tenant) = (Arc::clone(self), tenant.clone());
+        self.tasks.runs.spawn(async move {
+            if let Err(error) = controller.end_waiting(&tenant, run_id).await {
                 // A worker ends it when its turn comes.
                 tracing::debug!(%run_id, error = &error as &dyn std::error::Error, "an interrupted run ends later");
             }
-            service.tell(&tenant, run_id, RunSignal::Look).await;
+            controller.signal(&tenant, run_id, RunSignal::Look).await;
         });
     }
 
-    /// Ends a run that waits in the queue, here and now: nobody waits for a worker to be told that nothing is to be done.
+    /// Ends a run that waits in the queue at once, so that its caller need not wait for a worker.
     async fn end_waiting(self: &Arc<Self>, tenant: &TenantId, run_id: RunId) -> Result<(), StoreError> {
-        let (service, tenant) = (Arc::clone(self), tenant.clone());
-        // A task of its own, since a run that is leased and not begun would lie idle until its lease expires.
-        let leasing = self.tasks.spawn(async move {
-            service.read_lease_time().await;
-            let terms = service.lease_terms();
-            let leasing = service.ports.store.run_lease_now(&terms, &tenant, run_id);
-            let Ok(leased) = timeout(service.lease_patience(), leasing).await else {
-                // A worker ends it when its turn comes, or when this lease expires if it was taken after all.
+        let (controller, tenant) = (Arc::clone(self), tenant.clone());
+        // A task of its own, since a run that is leased and not begun would lie idle until its
+        // lease expires.
+        let leasing = self.tasks.runs.spawn(async move {
+            let leases = &controller.leases;
+            leases.read_time().await;
+            let terms = leases.terms();
+            let leasing = controller.store.run_lease_now(&terms, &tenant, run_id);
+            let Ok(leased) = timeout(leases.patience(), leasing).await else {
+                // A worker ends it when its turn comes, or when this lease expires if it was taken
+                // after all.
                 tracing::warn!(%run_id, "a run that shall end is not leased in time");
                 return Ok(());
             };
             if let Some(leased) = leased? {
-                Box::pin(service.attempt(leased, terms.until, None, None)).await;
+                let attempts = Arc::clone(&controller.attempts);
+                Box::pin(attempts.make(leased, terms.until, None, None)).await;
             }
             Ok(())
         });
@@ -141,34 +174,35 @@ impl RunService {
         leasing.await.unwrap_or(Ok(()))
     }
 
-    /// Hears what other processes say to the runs of this one, until the service ends. Nothing of it waits for the store but what is there.
-    pub(super) async fn hear_signals(self: Arc<Self>) {
-        let mut signals = self.ports.board.signals();
-        let (wanted, mut looks) = mpsc::channel(MAX_LOOKS);
-        let hearing = async {
+    /// Receives the signals of other processes until the service ends. Signals that need no store
+    /// do not wait for it.
+    pub(super) async fn receive_signals(self: Arc<Self>) {
+        let mut signals = self.board.signals();
+        let (pending, mut signalled) = mpsc::channel(MAX_PENDING);
+        let receiving = async {
             while let Some(signal) = signals.next().await {
-                if let Some(active) = self.hear(signal) {
+                if let Some(active) = self.receive(signal) {
                     // Where there is no room, the renewal of its lease comes to it.
-                    let _ = wanted.try_send(active);
+                    let _ = pending.try_send(active);
                 }
             }
         };
-        let looking = async {
+        let reading = async {
             let mut runs = Vec::new();
-            while looks.recv_many(&mut runs, MAX_LOOKS).await > 0 {
-                self.look(&mut runs).await;
+            while signalled.recv_many(&mut runs, MAX_PENDING).await > 0 {
+                self.read_requests(&mut runs).await;
                 runs.clear();
             }
         };
         tokio::select! {
-            () = self.ended.cancelled() => (),
-            () = hearing => (),
-            () = looking => (),
+            () = self.tasks.ended.cancelled() => (),
+            () = receiving => (),
+            () = reading => (),
         }
     }
 
     /// Returns the run if more is to be read of it in the store.
-    fn hear(&self, (tenant, run_id, signal): AddressedSignal) -> Option<Arc<ActiveRun>> {
+    fn receive(&self, (tenant, run_id, signal): AddressedSignal) -> Option<Arc<ActiveRun>> {
         let active = self.active.find(&tenant, run_id)?;
         match signal {
             RunSignal::Look => return active.lease().is_some().then_some(active),
@@ -182,53 +216,33 @@ impl RunService {
         None
     }
 
-    /// Reads what callers want of runs at work, of each once. What can't be read now comes with the renewal of the lease.
-    async fn look(&self, runs: &mut Vec<Arc<ActiveRun>>) {
+    /// Reads what callers want of runs at work, once for each run. If that fails, the renewal of
+    /// the lease reads it.
+    async fn read_requests(&self, runs: &mut Vec<Arc<ActiveRun>>) {
         runs.sort_unstable_by_key(|run| run.run_id);
         runs.dedup_by_key(|run| run.run_id);
-        // What was let go of is for others to take over.
+        // Others take over what this process has let go of.
         runs.retain(|run| !run.is_lost());
-        match self.renew_leases(runs).await {
-            Ok(told) => self.hand_messages(&told).await,
+        match self.renewal.renew(runs).await {
+            Ok(with_messages) => self.renewal.deliver_messages(&with_messages).await,
             Err(error) => {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
-                    "what callers want of runs comes later"
+                    "what callers want of runs is read later"
                 );
             }
         }
     }
 
-    /// Hands messages of the store to the run: at first all of them, and then those that nobody has applied.
-    pub(super) async fn fetch_messages(&self, active: &ActiveRun) -> Result<(), StoreError> {
-        let (store, inbox) = (&self.ports.store, &active.inbox);
-        let waiting = if inbox.is_filled() {
-            store.waiting_message_list(&active.tenant, active.run_id).await?
-        } else {
-            let messages = store.run_message_list(&active.tenant, active.run_id).await?;
-            // One that was applied is applied again where the run begins anew.
-            let waiting = messages
-                .into_iter()
-                .filter(|message| message.status != SteeringStatus::TooLate);
-            waiting.map(|message| message.message).collect()
-        };
-        for message in waiting {
-            // The store has seen to it that there is room.
-            inbox.add(message);
-        }
-        inbox.filled();
-        Ok(())
-    }
-
-    /// Passes a signal on, to this process without any detour. Tells whether anybody heard it.
-    pub(super) async fn tell(&self, tenant: &TenantId, run_id: RunId, signal: RunSignal) -> bool {
+    /// Sends a signal to the process that executes a run. Tells whether any process received it.
+    async fn signal(&self, tenant: &TenantId, run_id: RunId, signal: RunSignal) -> bool {
         if self.active.find(tenant, run_id).is_some() {
-            if let Some(active) = self.hear((tenant.clone(), run_id, signal)) {
-                self.look(&mut vec![active]).await;
+            if let Some(active) = self.receive((tenant.clone(), run_id, signal)) {
+                self.read_requests(&mut vec![active]).await;
             }
             return true;
         }
-        let sent = self.ports.board.signal_send(tenant, run_id, signal).await;
+        let sent = self.board.signal_send(tenant, run_id, signal).await;
         sent.unwrap_or_else(|error| {
             tracing::debug!(%run_id, error = &error as &dyn std::error::Error, "a signal is not sent");
             false
@@ -236,14 +250,15 @@ impl RunService {
     }
 
     async fn known(&self, tenant: &TenantId, run_id: RunId) -> Result<RunRecord, Refusal> {
-        match self.run_lookup(tenant, run_id).await? {
+        match self.reader.run_lookup(tenant, run_id).await? {
             Some(run) => Ok(run),
-            None => Err(self.absent_run(tenant, run_id).await),
+            None => Err(self.reader.absent_run(tenant, run_id).await),
         }
     }
 
-    /// Finds out what has become of a message when nobody has kept its status: the session of the run holds it or does not. A run
-    /// without a session has applied nothing that lasts.
+    /// Returns the status of a message to a run that has ended, if it was not stored. The message
+    /// is applied if the session of the run holds it. A run without a session has applied nothing
+    /// that lasts.
     async fn late_status(
         &self,
         tenant: &TenantId,
@@ -253,7 +268,7 @@ impl RunService {
         if !run.status.has_session() {
             return Ok(SteeringStatus::TooLate);
         }
-        let messages = self.ports.store.new_message_list(tenant, run.session_id).await?;
+        let messages = self.store.new_message_list(tenant, run.session_id).await?;
         let is_held = messages.is_some_and(|messages| messages.iter().any(|message| message.id == message_id));
         Ok(if is_held {
             SteeringStatus::Applied
@@ -270,7 +285,7 @@ impl RunService {
                 section: message.section,
                 ..MessageTags::default()
             },
-            ..Message::new(id, message.role, message.content, self.ports.clock.now())
+            ..Message::new(id, message.role, message.content, self.clock.now())
         }
     }
 }

@@ -1,17 +1,18 @@
-//! The webhook messages that report the end of a run.
-//!
-//! They are stored in the transaction of the end. The outbox sends them.
+//! The webhook messages of the end of a run. They are stored in the transaction of the end; the outbox sends them.
+
+use std::sync::Arc;
 
 use serde::Serialize;
+use tokio::sync::Notify;
 
 use super::error::Refusal;
+use super::idempotency::IdempotencyKeys;
 use super::request::RequestKey;
-use super::service::RunService;
 use crate::agent::{RunWebhook, WebhookEvent};
-use crate::clock::Timestamp;
+use crate::clock::{Clock, Timestamp};
 use crate::ids::{DeliveryId, IdSource};
 use crate::record::{DeliveryRecord, NewDelivery, RunRecord, RunStatus, RunView};
-use crate::store::Restarted;
+use crate::store::{Restarted, Store};
 use crate::tenant::TenantId;
 
 /// A message, in the form that the Standard Webhooks specification recommends.
@@ -35,21 +36,35 @@ pub struct Redelivered {
     pub is_replay: bool,
 }
 
-impl RunService {
-    /// Has a message sent again from its first attempt on, whatever became of it. Returns it, if there is one. A repeated request sends
-    /// nothing: it is answered with the message as it stands.
+/// Has messages sent again.
+#[derive(Debug)]
+pub struct Redelivery {
+    /// Holds the messages.
+    pub store: Arc<dyn Store>,
+    /// Knows repeated requests.
+    pub keys: Arc<IdempotencyKeys>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Notified when a message is to be sent.
+    pub outbox: Arc<Notify>,
+}
+
+impl Redelivery {
+    /// Has a message sent again from its first attempt on, whatever became of it. Returns it, if
+    /// there is one. A repeated request sends nothing: it is answered with the message as it
+    /// stands.
     pub async fn redeliver(
         &self,
         tenant: &TenantId,
         delivery_id: DeliveryId,
         key: Option<&RequestKey>,
     ) -> Result<Option<Redelivered>, Refusal> {
-        let (store, now) = (&self.ports.store, self.ports.clock.now());
-        let claim = key.map(|key| self.stored_key(key));
+        let (store, now) = (&self.store, self.clock.now());
+        let claim = key.map(|key| self.keys.stored(key));
         let restarted = store.delivery_restart(tenant, delivery_id, claim.as_ref(), now).await?;
         let (delivery, is_replay) = match restarted {
             Restarted::Now(delivery) => {
-                self.ports.outbox.notify_one();
+                self.outbox.notify_one();
                 (Some(delivery), false)
             }
             Restarted::Known(known) => {
@@ -64,7 +79,7 @@ impl RunService {
     }
 }
 
-/// Makes the messages of an end that the webhook hears of. Made once for an end: a repeated commit of it must repeat their ids.
+/// Makes the webhook messages of an end, once: a repeated commit must repeat their ids.
 pub(super) fn deliveries_of(
     tenant: &TenantId,
     webhook: Option<&RunWebhook>,
@@ -72,8 +87,8 @@ pub(super) fn deliveries_of(
     ids: &dyn IdSource,
 ) -> Vec<NewDelivery> {
     let event = event_of(record.summary.status);
-    let hears = |webhook: &&RunWebhook| webhook.events.is_empty() || webhook.events.contains(&event);
-    let Some(webhook) = webhook.filter(hears) else {
+    let is_wanted = |webhook: &&RunWebhook| webhook.events.is_empty() || webhook.events.contains(&event);
+    let Some(webhook) = webhook.filter(is_wanted) else {
         return Vec::new();
     };
     let timestamp = record.summary.ended_at();
@@ -170,16 +185,16 @@ mod tests {
             (RunStatus::Cancelled, WebhookEvent::Cancelled),
         ] {
             let record = record(status);
-            let told = |webhook: Option<&RunWebhook>| {
+            let sent = |webhook: Option<&RunWebhook>| {
                 let deliveries = deliveries_of(&TenantId::anonymous(), webhook, &record, &UuidV7Source);
                 deliveries.iter().map(|delivery| delivery.event).collect::<Vec<_>>()
             };
             let others: Vec<_> = WebhookEvent::ALL.into_iter().filter(|other| *other != event).collect();
-            assert_eq!(told(None), []);
-            assert_eq!(told(Some(&webhook(&[]))), [event]);
-            assert_eq!(told(Some(&webhook(&[event]))), [event]);
-            assert_eq!(told(Some(&webhook(&WebhookEvent::ALL))), [event]);
-            assert_eq!(told(Some(&webhook(&others))), []);
+            assert_eq!(sent(None), []);
+            assert_eq!(sent(Some(&webhook(&[]))), [event]);
+            assert_eq!(sent(Some(&webhook(&[event]))), [event]);
+            assert_eq!(sent(Some(&webhook(&WebhookEvent::ALL))), [event]);
+            assert_eq!(sent(Some(&webhook(&others))), []);
         }
     }
 

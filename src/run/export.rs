@@ -4,14 +4,13 @@
 
 use std::sync::Arc;
 
-use super::outcome::Failure;
+use super::failure::Failure;
 use super::plan::RunPlan;
-use super::service::RunService;
 use super::subagents::ChildSession;
 use crate::agent::ports::Environment;
 use crate::agent::state::AgentState;
 use crate::clock::Timestamp;
-use crate::ids::{BranchId, MessageId};
+use crate::ids::{BranchId, IdSource, MessageId};
 use crate::message::{Message, Role};
 use crate::record::RunSummary;
 use crate::session::{Bundle, BundleDraft, ContextState, History, StoredContext, close_open_tool_calls};
@@ -23,62 +22,60 @@ pub(super) struct Exported {
     pub(super) children: Vec<BundleDraft>,
 }
 
-impl RunService {
-    /// Exports the three states, and those of the agents that worked below the run's own in the same environment. The sessions are as old as
-    /// the run's end.
-    pub(super) async fn export(
-        &self,
-        plan: &RunPlan,
-        run: &RunSummary,
-        state: AgentState,
-        children: Vec<ChildSession>,
-        environment: &dyn Environment,
-    ) -> Result<Exported, Failure> {
-        let environment = environment.export().await.map_err(|error| Failure::export(&error))?;
-        let environment = Arc::new(environment);
-        let base = plan.base.bundle();
-        let RunSummary { run_id, session_id, .. } = *run;
-        let at = run.ended_at();
-        let children = children.into_iter().map(|child| BundleDraft {
-            session_id: child.session_id,
-            parent: None,
+/// Exports the three states, and those of the agents that worked below the run's own in the same
+/// environment. The sessions are as old as the run's end.
+pub(super) async fn export(
+    ids: &dyn IdSource,
+    plan: &RunPlan,
+    run: &RunSummary,
+    state: AgentState,
+    children: Vec<ChildSession>,
+    environment: &dyn Environment,
+) -> Result<Exported, Failure> {
+    let environment = environment.export().await.map_err(|error| Failure::export(&error))?;
+    let environment = Arc::new(environment);
+    let base = plan.base.bundle();
+    let RunSummary { run_id, session_id, .. } = *run;
+    let at = run.ended_at();
+    let children = children.into_iter().map(|child| BundleDraft {
+        session_id: child.session_id,
+        parent: None,
+        run_id: Some(run_id),
+        subagent_of: Some(child.subagent_of),
+        agent: child.agent,
+        agent_version: Some(child.agent_version),
+        environment: Arc::clone(&environment),
+        context: exported_context(&child.state, None, at),
+        history: closed_history(ids, child.state.store().history(), at),
+        new_branch_id: BranchId::generate(ids),
+    });
+    Ok(Exported {
+        children: children.collect(),
+        draft: BundleDraft {
+            session_id,
+            parent: base.map(Arc::clone),
             run_id: Some(run_id),
-            subagent_of: Some(child.subagent_of),
-            agent: child.agent,
-            agent_version: Some(child.agent_version),
-            environment: Arc::clone(&environment),
-            context: exported_context(&child.state, None, at),
-            history: self.closed_history(child.state.store().history(), at),
-            new_branch_id: BranchId::generate(&*self.ports.ids),
-        });
-        Ok(Exported {
-            children: children.collect(),
-            draft: BundleDraft {
-                session_id,
-                parent: base.map(Arc::clone),
-                run_id: Some(run_id),
-                subagent_of: None,
-                agent: plan.agent.name.clone(),
-                agent_version: Some(plan.agent_version),
-                environment,
-                context: exported_context(&state, base, at),
-                history: self.closed_history(state.store().history(), at),
-                new_branch_id: BranchId::generate(&*self.ports.ids),
-            },
-        })
-    }
+            subagent_of: None,
+            agent: plan.agent.name.clone(),
+            agent_version: Some(plan.agent_version),
+            environment,
+            context: exported_context(&state, base, at),
+            history: closed_history(ids, state.store().history(), at),
+            new_branch_id: BranchId::generate(ids),
+        },
+    })
+}
 
-    /// Answers the calls that the loop left open, so that every provider accepts the history.
-    fn closed_history(&self, history: &History, at: Timestamp) -> History {
-        let results = close_open_tool_calls(history, "The run ended before this tool was called.");
-        if results.is_empty() {
-            return history.clone();
-        }
-        let id = MessageId::generate(&*self.ports.ids);
-        let tags = history.last().map(|last| last.tags.clone()).unwrap_or_default();
-        let message = Message::new(id, Role::Tool, results, at).with_tags(tags);
-        history.clone().with_message(Arc::new(message))
+/// Answers the calls that the loop left open, so that every provider accepts the history.
+fn closed_history(ids: &dyn IdSource, history: &History, at: Timestamp) -> History {
+    let results = close_open_tool_calls(history, "The run ended before this tool was called.");
+    if results.is_empty() {
+        return history.clone();
     }
+    let id = MessageId::generate(ids);
+    let tags = history.last().map(|last| last.tags.clone()).unwrap_or_default();
+    let message = Message::new(id, Role::Tool, results, at).with_tags(tags);
+    history.clone().with_message(Arc::new(message))
 }
 
 fn exported_context(state: &AgentState, base: Option<&Arc<Bundle>>, updated_at: Timestamp) -> ContextState {

@@ -16,9 +16,10 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::active::ActiveRun;
+use super::followed::{Followed, SHUTTING_DOWN, TOO_FAR_BEHIND, UNKNOWN, UNREADABLE};
+use super::read::RunReader;
 use super::run_end::RunEnd;
-use super::service::RunService;
-use super::shared_looks::Place;
+use super::shared_looks::{Place, SharedLooks};
 use crate::ids::RunId;
 use crate::record::{RunEvent, RunEventPayload, event_weight};
 use crate::store::StoreError;
@@ -38,12 +39,6 @@ const LONGEST_POLL: Duration = Duration::from_secs(5);
 const STRAGGLERS: Duration = Duration::from_secs(1);
 /// How long events that a reader was shown may be nowhere, before they are taken for lost.
 const LOST: Duration = Duration::from_secs(10);
-/// Why readers are dropped, in words for them.
-pub const DROP_REASONS: [&str; 4] = [TOO_FAR_BEHIND, UNREADABLE, UNKNOWN, SHUTTING_DOWN];
-const TOO_FAR_BEHIND: &str = "the reader is too far behind: what follows is no longer kept";
-const UNREADABLE: &str = "the store can't be read now";
-const UNKNOWN: &str = "nothing is known of the run: the process that works on it is gone, or can't be reached";
-const SHUTTING_DOWN: &str = "this replica is shutting down: another one has what follows";
 
 /// A run that is followed.
 #[derive(Debug)]
@@ -55,20 +50,23 @@ pub struct Following {
     pub events: Follower,
 }
 
-/// What somebody who follows a run is told.
-#[derive(Debug, Clone)]
-pub enum Followed {
-    /// The next event. After the terminal one the stream ends.
-    Event(Arc<RunEvent>),
-    /// What follows is no longer kept for a reader who is so far behind, can't be read now, or is another process's to tell, since this
-    /// one ends. The stream ends; whoever comes back may go on after the last event that it has.
-    Dropped {
-        /// Why: one of [`DROP_REASONS`].
-        reason: &'static str,
-    },
+/// Follows runs.
+#[derive(Debug)]
+pub struct Followers {
+    reader: Arc<RunReader>,
+    /// What those have seen who follow a run from the event of a number on.
+    looks: SharedLooks<(TenantId, RunId, u64), Sight>,
 }
 
-impl RunService {
+impl Followers {
+    /// Follows what the reader reads.
+    pub fn new(reader: Arc<RunReader>) -> Self {
+        Self {
+            looks: SharedLooks::new(&reader.at_once),
+            reader,
+        }
+    }
+
     /// Follows a run from the event with the number `after` on; none when there is no such run.
     pub async fn follow(
         self: &Arc<Self>,
@@ -76,7 +74,7 @@ impl RunService {
         run_id: RunId,
         after: u64,
     ) -> Result<Option<Following>, StoreError> {
-        let known = self.run_wait(tenant, run_id, Duration::ZERO).await?;
+        let known = self.reader.run_wait(tenant, run_id, Duration::ZERO).await?;
         Ok(known.map(|run| Following {
             is_over: run.summary.status.is_terminal()
                 && run.summary.attempts <= 1
@@ -88,7 +86,7 @@ impl RunService {
     /// Follows the events of a run that is known.
     pub fn events_of(self: &Arc<Self>, tenant: &TenantId, run_id: RunId, after: u64) -> Follower {
         Follower {
-            service: Arc::clone(self),
+            followers: Arc::clone(self),
             tenant: tenant.clone(),
             run_id,
             after,
@@ -110,7 +108,7 @@ impl RunService {
 
 /// A reader with its place.
 pub struct Follower {
-    service: Arc<RunService>,
+    followers: Arc<Followers>,
     tenant: TenantId,
     run_id: RunId,
     /// The number of the last event that was passed on.
@@ -211,10 +209,10 @@ impl Follower {
                 self.take_turns(&event).await;
                 return Some(Followed::Event(event));
             }
-            let change = self.service.ports.board.run_change(&self.tenant, self.run_id);
+            let change = self.reader().board.run_change(&self.tenant, self.run_id);
             let asked = Instant::now();
             // Before the look, which so finds all that was told before.
-            let is_let_go = self.service.has_let_go(&self.tenant, self.run_id);
+            let is_let_go = self.reader().has_let_go(&self.tenant, self.run_id);
             let after = if self.is_signed { asked } else { self.seen_at };
             match self.look(after).await {
                 Ok(Found::Events(mut events)) => {
@@ -227,7 +225,7 @@ impl Follower {
                     self.is_signed = tokio::select! {
                         () = change => true,
                         () = sleep_until(self.seen_at + self.patience) => false,
-                        () = self.service.let_go(&self.tenant, self.run_id) => true,
+                        () = self.reader().let_go(&self.tenant, self.run_id) => true,
                     };
                     self.patience = (self.patience * 2).min(LONGEST_POLL);
                 }
@@ -276,12 +274,12 @@ impl Follower {
 
     /// Looks for more. Another reader's look will do if it was taken after the instant.
     async fn look(&mut self, after: Instant) -> Result<Found, StoreError> {
-        if let Some(active) = self.service.active.find(&self.tenant, self.run_id) {
+        if let Some(active) = self.reader().active.find(&self.tenant, self.run_id) {
             self.seen_at = Instant::now();
             return self.look_here(&active).await;
         }
         let key = (self.tenant.clone(), self.run_id, self.after);
-        let place = self.service.following_looks.place(key);
+        let place = self.followers.looks.place(key);
         let seen = place.see(&self.tenant, after, self.see()).await;
         // Whoever waits for more keeps the place, where others find what was seen. What was found is not kept there as well.
         self.place = matches!(seen.value, Sight::Nothing | Sight::Missing).then_some(place);
@@ -306,6 +304,10 @@ impl Follower {
         }
     }
 
+    fn reader(&self) -> &RunReader {
+        &self.followers.reader
+    }
+
     /// Looks at a run that this process does not work on, for all who have read as far.
     async fn see(&self) -> Sight {
         self.try_see()
@@ -318,7 +320,7 @@ impl Follower {
         if !shown.is_empty() {
             return Ok(Sight::Events(shown));
         }
-        let Some(run) = self.service.find_run(&self.tenant, self.run_id).await? else {
+        let Some(run) = self.reader().find_run(&self.tenant, self.run_id).await? else {
             return Ok(Sight::Missing);
         };
         if let Found::Events(events) = self.look_at_store().await? {
@@ -326,7 +328,7 @@ impl Follower {
         }
         if run.summary.status.is_terminal() {
             return Ok(Sight::Ended(
-                RunEnd::read(&*self.service.ports.store, &self.tenant, run).await?,
+                RunEnd::read(&*self.reader().store, &self.tenant, run).await?,
             ));
         }
         self.see_ahead().await
@@ -338,7 +340,7 @@ impl Follower {
         if !shown.is_empty() {
             return Ok(Found::Events(shown));
         }
-        let board = &self.service.ports.board;
+        let board = &self.reader().board;
         let last = board.event_last(&self.tenant, self.run_id).await.unwrap_or_default();
         if last < self.after {
             return self.look_back().await;
@@ -350,7 +352,7 @@ impl Follower {
         let shown = self.look_at_board(Some(active)).await;
         if !shown.is_empty() {
             Ok(Found::Events(shown))
-        } else if active.tenure.is_some() {
+        } else if active.held_lease.is_some() {
             // It may wait to be shared, and is shown then.
             self.patience = POLL;
             self.look_at_store().await
@@ -362,14 +364,14 @@ impl Follower {
     /// Reads what the board has; a board that is away has nothing. Of a run of the queue that is at work here only that is shown which
     /// another worker would find: what was told is not told otherwise afterwards.
     async fn look_at_board(&self, here: Option<&ActiveRun>) -> Vec<Arc<RunEvent>> {
-        let board = &self.service.ports.board;
+        let board = &self.reader().board;
         let shown = board
             .event_read(&self.tenant, self.run_id, self.after, BATCH as usize)
             .await;
         let mut shown = shown.unwrap_or_default();
-        if let Some(tenure) = here.and_then(|active| active.tenure.as_ref()) {
+        if let Some(held) = here.and_then(|active| active.held_lease.as_ref()) {
             let shared = board.event_shared(&self.tenant, self.run_id);
-            let lasts = |event: &Arc<RunEvent>| event.sequence <= shared || tenure.is_kept(event.sequence);
+            let lasts = |event: &Arc<RunEvent>| event.sequence <= shared || held.is_persisted(event.sequence);
             let lasting = shown.iter().take_while(|event| lasts(event)).count();
             shown.truncate(lasting);
         }
@@ -411,26 +413,26 @@ impl Follower {
 
     /// Returns the number of the last event that there is. While the board is away nobody knows.
     async fn last_known(&self) -> Result<Option<u64>, StoreError> {
-        let ports = &self.service.ports;
-        let Ok(shown) = ports.board.event_last(&self.tenant, self.run_id).await else {
+        let reader = self.reader();
+        let Ok(shown) = reader.board.event_last(&self.tenant, self.run_id).await else {
             return Ok(None);
         };
-        let kept = ports.store.event_last(&self.tenant, self.run_id).await?;
+        let kept = reader.store.event_last(&self.tenant, self.run_id).await?;
         Ok(Some(kept.max(shown)))
     }
 
     /// Finds the number of the newest `run.resumed`.
     async fn newest_resumption(&self) -> Result<Option<u64>, StoreError> {
-        let ports = &self.service.ports;
+        let reader = self.reader();
         let (mut newest, mut after) = (None, 0);
         loop {
-            let shown = ports
+            let shown = reader
                 .board
                 .event_read(&self.tenant, self.run_id, after, BATCH as usize)
                 .await;
             let mut events = shown.unwrap_or_default();
             if events.is_empty() {
-                events = ports.store.event_read(&self.tenant, self.run_id, after, BATCH).await?;
+                events = reader.store.event_read(&self.tenant, self.run_id, after, BATCH).await?;
             }
             let Some(last) = events.last().map(|event| event.sequence) else {
                 return Ok(newest);
@@ -444,7 +446,7 @@ impl Follower {
     }
 
     async fn look_at_store(&self) -> Result<Found, StoreError> {
-        let store = &self.service.ports.store;
+        let store = &self.reader().store;
         let events = store.event_read(&self.tenant, self.run_id, self.after, BATCH).await?;
         Ok(if events.is_empty() {
             Found::Nothing
@@ -470,7 +472,7 @@ impl Follower {
         if self.after + made < last && since.elapsed() < STRAGGLERS {
             // It may be large, and is read again.
             drop(end);
-            let change = self.service.ports.board.run_change(&self.tenant, self.run_id);
+            let change = self.reader().board.run_change(&self.tenant, self.run_id);
             tokio::select! {
                 () = change => (),
                 () = sleep_until(since + STRAGGLERS) => (),

@@ -6,16 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
 
 use super::active::ActiveRun;
-use super::follow::{Followed, Follower};
-use super::outcome::Failure;
+use super::control::RunController;
+use super::failure::Failure;
+use super::follow::{Follower, Followers};
+use super::followed::Followed;
+use super::read::RunReader;
 use super::request::OnDisconnect;
-use super::service::RunService;
+use super::tasks::RunTasks;
 use crate::ids::{RunId, SessionId};
 use crate::record::{RunControl, RunRecord, RunStatus, RunSummary};
 use crate::store::StoreError;
 use crate::tenant::TenantId;
 
-/// Follows a run. Dropping it before the end tells the run that the caller went away, unless it was detached.
+/// Follows a run. Dropping it before the end tells the run that the caller went away, unless it was
+/// detached.
 #[derive(Debug)]
 pub struct RunHandle {
     /// Names the run.
@@ -31,15 +35,29 @@ pub struct RunHandle {
     result: Option<oneshot::Receiver<Arc<RunRecord>>>,
 }
 
-/// Stands for the caller while it is there. Dropping it before the end tells the run that the caller went away.
+/// Makes the handles of callers.
+#[derive(Debug)]
+pub struct Callers {
+    /// Waits for the ends of runs.
+    pub reader: Arc<RunReader>,
+    /// Follows runs.
+    pub followers: Arc<Followers>,
+    /// Ends runs whose callers went away.
+    pub controller: Arc<RunController>,
+    /// Where that goes on.
+    pub tasks: RunTasks,
+}
+
+/// Stands for the caller while it is there. Dropping it before the end tells the run that the
+/// caller went away.
 #[derive(Debug)]
 pub struct CallerGuard {
-    pub(super) service: Arc<RunService>,
-    pub(super) tenant: TenantId,
-    pub(super) run_id: RunId,
+    callers: Arc<Callers>,
+    tenant: TenantId,
+    run_id: RunId,
     /// Whether the run has ended for all that the caller knows, or goes on without it.
-    pub(super) is_done: AtomicBool,
-    pub(super) departure: OnDeparture,
+    is_done: AtomicBool,
+    departure: OnDeparture,
 }
 
 /// What the departure of a caller does to its run.
@@ -53,9 +71,28 @@ pub(super) enum OnDeparture {
     EndAnywhere(RunControl),
 }
 
+impl Callers {
+    /// Makes the handle of a run that was accepted.
+    pub(super) fn handle(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        accepted: RunSummary,
+        departure: OnDeparture,
+    ) -> RunHandle {
+        let caller = CallerGuard {
+            callers: Arc::clone(self),
+            tenant: tenant.clone(),
+            run_id: accepted.run_id,
+            is_done: AtomicBool::new(false),
+            departure,
+        };
+        RunHandle::new(accepted, caller)
+    }
+}
+
 impl CallerGuard {
-    /// Notes what the caller is told. After the end its departure does nothing, nor does that of a reader that is dropped: it may come
-    /// back, and has not gone away.
+    /// Notes what the caller is told. After the end its departure does nothing, nor does that of a
+    /// reader that is dropped: it may come back, and has not gone away.
     pub fn is_told(&self, followed: &Followed) {
         let is_done = match followed {
             Followed::Event(event) => event.payload.is_terminal(),
@@ -80,12 +117,13 @@ impl Drop for CallerGuard {
             OnDeparture::GoOn => (),
             OnDeparture::EndHere(active, control) => active.control(*control),
             // A process that ends cuts its callers off; they have not gone away.
-            OnDeparture::EndAnywhere(_) if self.service.closing.is_cancelled() => (),
+            OnDeparture::EndAnywhere(_) if self.callers.tasks.closing.is_cancelled() => (),
             OnDeparture::EndAnywhere(control) => {
                 let control = *control;
-                let (service, tenant, run_id) = (Arc::clone(&self.service), self.tenant.clone(), self.run_id);
-                self.service.tasks.spawn(async move {
-                    if let Err(error) = service.control(&tenant, run_id, control).await {
+                let controller = Arc::clone(&self.callers.controller);
+                let (tenant, run_id) = (self.tenant.clone(), self.run_id);
+                self.callers.tasks.runs.spawn(async move {
+                    if let Err(error) = controller.control(&tenant, run_id, control).await {
                         tracing::warn!(%run_id, error = &error as &dyn std::error::Error, "a run whose caller left can't be ended");
                     }
                 });
@@ -106,8 +144,7 @@ impl OnDeparture {
 }
 
 impl RunHandle {
-    /// Makes the caller's side of a run that was accepted.
-    pub(super) fn new(accepted: RunSummary, caller: CallerGuard) -> Self {
+    fn new(accepted: RunSummary, caller: CallerGuard) -> Self {
         Self {
             run_id: accepted.run_id,
             session_id: accepted.session_id,
@@ -140,12 +177,14 @@ impl RunHandle {
         }
     }
 
-    /// Tells whether the run had ended when it was accepted, since an earlier request with the same key began it.
+    /// Tells whether the run had ended when it was accepted, since an earlier request with the same
+    /// key began it.
     pub fn has_ended(&self) -> bool {
         self.accepted.summary.status.is_terminal()
     }
 
-    /// Waits for the end of the run. Where this process ends before a run that goes on elsewhere, returns the run as it stands.
+    /// Waits for the end of the run. Where this process ends before a run that goes on elsewhere,
+    /// returns the run as it stands.
     pub async fn result(self) -> Result<Arc<RunRecord>, StoreError> {
         let Self {
             run_id,
@@ -157,8 +196,8 @@ impl RunHandle {
         let ended = match result {
             Some(result) => Ok(result.await.ok()),
             None if accepted.summary.status.is_terminal() => Ok(Some(Arc::clone(&accepted))),
-            None => match caller.service.end_of(&caller.tenant, run_id).await {
-                // All that this process can still tell of it.
+            None => match caller.callers.reader.end_of(&caller.tenant, run_id).await {
+                // This process can learn no more of it.
                 Err(error) if error.is_transient() => Ok(Some(Arc::clone(&accepted))),
                 ended => ended,
             },
@@ -176,9 +215,11 @@ impl RunHandle {
         }))
     }
 
-    /// Follows the events from the first to the terminal one. The caller is there for as long as the guard is, and is told of each.
+    /// Follows the events from the first to the terminal one. The caller is there for as long as
+    /// the guard is, and is told of each.
     pub fn into_events(self) -> (CallerGuard, Follower) {
-        let events = self.caller.service.events_of(&self.caller.tenant, self.run_id, 0);
+        let followers = &self.caller.callers.followers;
+        let events = followers.events_of(&self.caller.tenant, self.run_id, 0);
         (self.caller, events)
     }
 

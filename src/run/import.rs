@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::agents::AgentDirectory;
 use super::error::Refusal;
+use super::idempotency::IdempotencyKeys;
 use super::limits::Allowance;
 use super::request::RequestKey;
-use super::service::RunService;
+use crate::agent::ports::ModelCatalog;
 use crate::agent::{AnswerShapes, check_prompt};
-use crate::clock::Timestamp;
-use crate::ids::{AgentId, BranchId, SessionId};
+use crate::clock::{Clock, Timestamp};
+use crate::ids::{AgentId, BranchId, IdSource, SessionId};
 use crate::json::{Object, Unread};
-use crate::limits::RunLimits;
+use crate::limits::{Limits, RunLimits};
 use crate::message::Message;
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::off_thread::off_thread;
@@ -20,8 +22,9 @@ use crate::session::{
     Bundle, BundleDraft, ContextState, EnvironmentState, History, Overrides, StoredContext, find_history_fault,
     find_history_start,
 };
-use crate::store::{Commit, CommitError, ConflictPolicy};
+use crate::store::{Commit, CommitError, ConflictPolicy, Sessions};
 use crate::tenant::TenantId;
+use crate::usage::PriceTable;
 
 /// A session to make.
 #[derive(Debug, Clone)]
@@ -76,15 +79,38 @@ pub struct ImportContext {
     pub other: Object,
 }
 
-impl RunService {
+/// Imports sessions.
+#[derive(Debug)]
+pub struct SessionImporter {
+    /// Publishes bundles.
+    pub sessions: Arc<Sessions>,
+    /// Finds agents.
+    pub agents: Arc<AgentDirectory>,
+    /// Finds models.
+    pub models: Arc<dyn ModelCatalog>,
+    /// What models cost.
+    pub prices: PriceTable,
+    /// What tenants may do at most.
+    pub limits: Arc<Limits>,
+    /// Knows repeated requests.
+    pub keys: Arc<IdempotencyKeys>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Makes ids.
+    pub ids: Arc<dyn IdSource>,
+    /// The agent of a request that names none.
+    pub default_agent: String,
+}
+
+impl SessionImporter {
     /// Publishes a session made of given states.
     ///
-    /// Its id is reserved under the request's key first, so that a repeated request finds the session, or makes it where the
-    /// first one did not come so far.
+    /// Its id is reserved under the request's key first, so that a repeated request finds the
+    /// session, or makes it where the first one did not come so far.
     pub async fn import(&self, tenant: TenantId, request: ImportRequest) -> Result<Imported, Refusal> {
-        let new_id = SessionId::generate(&*self.ports.ids);
+        let new_id = SessionId::generate(&*self.ids);
         let key = request.idempotency.as_ref();
-        let reserved = self.claim_key(&tenant, key, new_id.as_uuid()).await?;
+        let reserved = self.keys.claim(&tenant, key, new_id.as_uuid()).await?;
         let session_id = reserved.map_or(new_id, SessionId::from_uuid);
         if reserved.is_some()
             && let Some(imported) = self.imported_before(&tenant, session_id).await?
@@ -101,7 +127,7 @@ impl RunService {
             conflict: ConflictPolicy::Fork,
             children: Vec::new(),
         };
-        match self.ports.sessions.commit(&commit).await {
+        match self.sessions.commit(&commit).await {
             Ok(published) => Ok(Imported {
                 bundle: Bundle {
                     history,
@@ -111,7 +137,8 @@ impl RunService {
             }),
             Err(CommitError::Store(error)) => Err(error.into()),
             Err(CommitError::TooLarge(error)) => Err(Refusal::SessionTooLarge(error)),
-            // The same request, sent twice at a time, was faster the other time. Nothing else can be in the way: there is no base.
+            // The same request, sent twice at a time, was faster the other time. Nothing else can
+            // be in the way: there is no base.
             Err(
                 CommitError::Exists
                 | CommitError::Conflict { .. }
@@ -126,7 +153,7 @@ impl RunService {
     }
 
     async fn imported_before(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Imported>, Refusal> {
-        let bundle = self.ports.sessions.whole_bundle(tenant, session_id).await?;
+        let bundle = self.sessions.whole_bundle(tenant, session_id).await?;
         Ok(bundle.map(|bundle| Imported {
             bundle: (*bundle).clone(),
             is_replay: true,
@@ -140,13 +167,13 @@ impl RunService {
         session_id: SessionId,
         request: ImportRequest,
     ) -> Result<BundleDraft, Refusal> {
-        let name = request.agent.as_deref().unwrap_or(&self.settings.default_agent);
-        let agent = self.ports.agents.resolve(tenant, name).await?;
+        let name = request.agent.as_deref().unwrap_or(&self.default_agent);
+        let agent = self.agents.resolve(tenant, name).await?;
         if let Some(model) = &request.context.model {
-            self.ports.models.check(model)?;
+            self.models.check(model)?;
             let of_key = RunLimits::default();
-            let allowance = Allowance::new(&self.ports.limits.of(tenant).runs, &of_key);
-            allowance.check_models([model], &self.ports.prices)?;
+            let allowance = Allowance::new(&self.limits.of(tenant).runs, &of_key);
+            allowance.check_models([model], &self.prices)?;
         }
         let overrides = &request.context.overrides;
         let prompts = [
@@ -176,15 +203,15 @@ impl RunService {
             environment: Arc::new(request.environment),
             context: self.imported_context(request.context),
             history,
-            new_branch_id: BranchId::generate(&*self.ports.ids),
+            new_branch_id: BranchId::generate(&*self.ids),
         })
     }
 
     fn imported_context(&self, context: ImportContext) -> ContextState {
-        let now = self.ports.clock.now();
+        let now = self.clock.now();
         ContextState {
             stored: StoredContext {
-                agent_id: context.agent_id.unwrap_or_else(|| AgentId::generate(&*self.ports.ids)),
+                agent_id: context.agent_id.unwrap_or_else(|| AgentId::generate(&*self.ids)),
                 parent_agent_id: context.parent_agent_id,
                 created_at: context.created_at.unwrap_or(now),
                 model: context.model,

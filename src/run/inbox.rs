@@ -8,7 +8,7 @@ use crate::ids::MessageId;
 use crate::message::Message;
 use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, SteeringMessage, SteeringStatus};
 
-/// Keeps messages, each key once, until the loop takes them.
+/// Holds messages, each key once, until the loop takes them.
 #[derive(Debug, Default)]
 pub(super) struct SteeringInbox(Mutex<Messages>);
 
@@ -18,15 +18,16 @@ struct Messages {
     /// The bytes of all that are known, as JSON.
     size: usize,
     waiting: Vec<SteeringMessage>,
-    /// Keys of messages that are applied, and of which the store has not heard.
-    untold: BTreeSet<String>,
-    /// Whether all messages that the store has kept for the run are known.
+    /// Keys of messages that are applied and not persisted as such.
+    unacknowledged: BTreeSet<String>,
+    /// Whether all messages that are stored for the run are known.
     is_filled: bool,
     is_closed: bool,
 }
 
 impl SteeringInbox {
-    /// Adds a message unless one of its key is known; returns what has become of that one. `None` when the run has as many as it takes.
+    /// Adds a message, unless one with its key is known, and returns the status of that one.
+    /// Returns `None` when the inbox is full.
     pub(super) fn add(&self, message: SteeringMessage) -> Option<SteeringStatus> {
         let mut messages = self.messages();
         if let Some(status) = messages.known.get(&message.key) {
@@ -45,7 +46,8 @@ impl SteeringInbox {
         Some(SteeringStatus::Received)
     }
 
-    /// Tells whether all messages that the store has kept for the run were added, so that only new ones are to be looked for.
+    /// Tells whether all messages that are stored for the run were added, so that only new ones are
+    /// to be read.
     pub(super) fn is_filled(&self) -> bool {
         self.messages().is_filled
     }
@@ -55,8 +57,8 @@ impl SteeringInbox {
         self.messages().is_filled = true;
     }
 
-    /// Notes that messages are applied which the conversation holds already: another worker may have added them, and the step that would
-    /// have told of it is completed.
+    /// Notes that messages are applied which the conversation holds already. Another worker may
+    /// have added them in a step that is completed.
     pub(super) fn settle(&self, is_held: impl Fn(MessageId) -> bool) {
         let mut messages = self.messages();
         let waiting = std::mem::take(&mut messages.waiting);
@@ -65,20 +67,20 @@ impl SteeringInbox {
         messages.apply(&held);
     }
 
-    /// Returns the keys of messages that are applied, and of which the store has not heard for certain.
-    pub(super) fn untold(&self) -> Vec<String> {
-        self.messages().untold.iter().cloned().collect()
+    /// Returns the keys of messages that are applied and may not be persisted as such.
+    pub(super) fn unacknowledged(&self) -> Vec<String> {
+        self.messages().unacknowledged.iter().cloned().collect()
     }
 
-    /// Notes that the store has heard of them.
-    pub(super) fn told(&self, keys: &[String]) {
+    /// Notes that the store knows that they are applied.
+    pub(super) fn acknowledged(&self, keys: &[String]) {
         let mut messages = self.messages();
         for key in keys {
-            messages.untold.remove(key);
+            messages.unacknowledged.remove(key);
         }
     }
 
-    /// Takes no more messages: what waits comes too late.
+    /// Takes no more messages. Those that wait come too late.
     pub(super) fn close(&self) {
         let mut messages = self.messages();
         messages.is_closed = true;
@@ -88,7 +90,7 @@ impl SteeringInbox {
     }
 
     fn messages(&self) -> MutexGuard<'_, Messages> {
-        // A panic elsewhere can at most leave a message twice known, which is once too little told.
+        // At worst the acknowledgement of a message is delayed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -97,7 +99,7 @@ impl Messages {
     fn apply(&mut self, taken: &[SteeringMessage]) {
         for message in taken {
             self.known.insert(message.key.clone(), SteeringStatus::Applied);
-            self.untold.insert(message.key.clone());
+            self.unacknowledged.insert(message.key.clone());
         }
     }
 }
@@ -138,9 +140,9 @@ mod tests {
             assert_eq!(inbox.add(message.clone()), Some(SteeringStatus::Received));
         }
         inbox.settle(|id| id == held.message.id);
-        assert_eq!(inbox.untold(), ["held"]);
-        inbox.told(&["held".to_owned()]);
-        assert_eq!(inbox.untold(), Vec::<String>::new());
+        assert_eq!(inbox.unacknowledged(), ["held"]);
+        inbox.acknowledged(&["held".to_owned()]);
+        assert_eq!(inbox.unacknowledged(), Vec::<String>::new());
         inbox.close();
         assert_eq!(inbox.add(held), Some(SteeringStatus::Applied));
         assert_eq!(inbox.add(other), Some(SteeringStatus::TooLate));

@@ -41,7 +41,8 @@ pub(super) fn input_messages(
     find_history_fault(&messages).map_or(Ok(messages), |fault| Err(Refusal::History(fault)))
 }
 
-/// Returns the bytes of the messages as JSON, and the messages. They are counted beside the async workers if they are large.
+/// Returns the bytes of the messages as JSON, and the messages. They are counted beside the async
+/// workers if they are large.
 pub(super) async fn counted(tenant: &TenantId, messages: Vec<Message>) -> (usize, Vec<Message>) {
     let in_memory: usize = messages.iter().map(message_bytes).sum();
     let count = move || (messages.iter().map(json_length).sum(), messages);

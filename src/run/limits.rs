@@ -47,7 +47,8 @@ impl<'a> Allowance<'a> {
         self.check("agent", name, |limits| is_allowed(&limits.agents, name))
     }
 
-    /// Refuses models that may not be asked, and those whose cost is unknown where a ceiling of cost must hold.
+    /// Refuses models that may not be asked, and those whose cost is unknown where a ceiling of
+    /// cost must hold.
     pub(super) fn check_models<'m>(
         &self,
         models: impl IntoIterator<Item = &'m ModelRef>,

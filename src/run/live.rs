@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use super::active::{ActiveGuard, ActiveRun};
-use super::admission::RunPlace;
-use super::outcome::Failure;
+use super::failure::Failure;
+use super::run_slots::RunSlot;
 use crate::agent::state::{AgentState, StepExecution};
 use crate::agent::{AgentEvent, EventSink};
 use crate::board::{Board, LiveRun};
@@ -184,8 +184,8 @@ impl LiveEvents {
             payload,
         });
         // The last events are made again from the record and the session whenever they are needed.
-        if let Some(tenure) = self.active.tenure.as_ref().filter(|_| !event.payload.is_of_end()) {
-            tenure.told(Arc::clone(&event));
+        if let Some(held) = self.active.held_lease.as_ref().filter(|_| !event.payload.is_of_end()) {
+            held.emitted(Arc::clone(&event));
         }
         self.board.event_append(&self.active.tenant, event);
     }
@@ -195,8 +195,8 @@ impl LiveEvents {
         self.tell_at(head.created_at, RunEventPayload::committed(head));
     }
 
-    /// Tells everybody how the run ended: the board, then those who follow, then, when the run's place is free again, the caller.
-    pub(super) fn end(&self, record: &Arc<RunRecord>, place: Option<RunPlace>) {
+    /// Tells everybody how the run ended: the board, then those who follow, then, when the run's slot is free again, the caller.
+    pub(super) fn end(&self, record: &Arc<RunRecord>, slot: Option<RunSlot>) {
         self.active.inbox.close();
         {
             let mut state = self.state();
@@ -208,7 +208,7 @@ impl LiveEvents {
         }
         self.tell_at(record.summary.ended_at(), RunEventPayload::terminal(Arc::clone(record)));
         self.state().is_over = true;
-        drop(place);
+        drop(slot);
         if let Some(result) = self.state().result.take() {
             // The caller may have gone away; the record is stored all the same.
             let _ = result.send(Arc::clone(record));
@@ -264,7 +264,7 @@ impl Drop for LiveEvents {
         if self.state().is_over {
             return;
         }
-        if self.active.tenure.is_some() {
+        if self.active.held_lease.is_some() {
             return self.leave(self.active.is_lost());
         }
         let mut summary = self.summary();

@@ -1,67 +1,99 @@
-//! Runs: turns a request into a committed session or a readable failure.
+//! Runs: a request becomes a committed session or a readable failure. [`RunStarter::start`] in
+//! `execute.rs` tells the whole story; the other files are its phases. No HTTP, no SQL, no
+//! provider's format.
 //!
-//! Contains no HTTP, no SQL and no provider's format. Start with `execute.rs`:
-//! [`RunService::start`] accepts a run, and the other files are its phases.
+//! ```text
+//! start      execute.rs     plan, then open a light run or accept one into the queue
+//! plan       plan.rs        what can be refused is refused here
+//! execute    executor.rs    restore ─ agent loop ─ export ─ publish ─ conclude, for every run
+//! queue      queue/         accept, lease, attempt
+//! control    control.rs     stop, cancel, steer
+//! read       read.rs        records and lists; wait.rs waits for a change, follow.rs follows events
+//! ```
 //!
-//! *Light* runs live in the process that accepted them, and write one row at their end. All others
-//! go through the *queue* (`queue/`): asynchronous runs, runs with an idempotency key, runs on a
-//! thread, and runs of durability `step`. A worker of any replica leases a queued run and makes one
-//! attempt at it.
-//!
-//! | looking for | go to |
-//! |---|---|
-//! | a run from its request to its end | `execute.rs`, `plan.rs`, `restore.rs`, `publish.rs` |
-//! | queued runs | `queue/` |
-//! | stop, cancel, steer, and the runs active here | `control.rs`, `active.rs`, `inbox.rs` |
-//! | reading, following and waiting | `read.rs`, `follow.rs`, `wait.rs`, `run_end.rs` |
-//! | agents, and what a run may do | `agents.rs`, `agent_checks.rs`, `limits.rs`, `rates.rs` |
-//! | subagents | `subagents/`, `work.rs` |
+//! Each part is a struct with the few ports that it needs, made in `app`. All that they share is
+//! `tasks.rs` and `active.rs`.
 
 mod execute;
 
-mod active;
-mod admission;
-mod agent_checks;
-mod agents;
-mod control;
-mod deliveries;
-mod error;
-mod export;
-mod follow;
-mod handle;
-mod idempotency;
-mod import;
-mod inbox;
+mod plan;
+
+mod base;
 mod input;
 mod limits;
-mod live;
-mod model_room;
 mod models;
-mod outcome;
 mod overrides;
-mod plan;
+
+mod executor;
+
+mod agent_loop;
+mod export;
 mod publish;
-mod queue;
-mod rates;
-mod read;
-mod remove;
-mod request;
 mod restore;
-mod run_end;
-mod service;
-mod shared_looks;
 mod subagents;
-mod wait;
 mod work;
 
-pub use self::agent_checks::AgentChecks;
-pub use self::agents::{AgentDirectory, AgentSource, ConfiguredAgent};
-pub use self::control::ControlAnswer;
-pub use self::deliveries::Redelivered;
+mod queue;
+
+mod control;
+mod handle;
+
+mod follow;
+mod followed;
+mod read;
+mod run_end;
+mod shared_looks;
+mod wait;
+
+mod agent_checks;
+mod agents;
+mod deliveries;
+mod idempotency;
+mod import;
+mod rates;
+mod remove;
+
+mod lifecycle;
+mod runs;
+mod settings;
+
+mod active;
+mod error;
+mod failure;
+mod inbox;
+mod live;
+mod model_room;
+mod outcome;
+mod request;
+mod run_slots;
+mod span;
+mod tasks;
+
+pub use self::active::ActiveRuns;
+pub use self::agent_checks::{AgentChecks, ConfiguredAgent};
+pub use self::agent_loop::AgentLoops;
+pub use self::agents::{AgentDirectory, AgentSource};
+pub use self::control::{ControlOutcome, RunController};
+pub use self::deliveries::{Redelivered, Redelivery};
 pub use self::error::{AgentFilesError, Refusal, UnusableAgent, no_run, no_session, suggestion};
-pub use self::follow::{DROP_REASONS, Followed, Follower, Following};
-pub use self::handle::{CallerGuard, RunHandle};
-pub use self::import::{ImportContext, ImportRequest, Imported};
-pub use self::remove::Removal;
+pub use self::execute::RunStarter;
+pub use self::executor::Executor;
+pub use self::follow::{Follower, Followers, Following};
+pub use self::followed::{DROP_REASONS, Followed};
+pub use self::handle::{CallerGuard, Callers, RunHandle};
+pub use self::idempotency::IdempotencyKeys;
+pub use self::import::{ImportContext, ImportRequest, Imported, SessionImporter};
+pub use self::lifecycle::RunLifecycle;
+pub use self::models::ModelSelection;
+pub use self::plan::Planner;
+pub use self::publish::Publisher;
+pub use self::queue::{Attempts, LeaseRenewal, Leases, ProgressWriter, Quarantine, QueueLength, QueueWorker, RunQueue};
+pub use self::rates::RequestRates;
+pub use self::read::RunReader;
+pub use self::remove::{Removal, SessionRemover};
 pub use self::request::{EventOptions, InputMessage, OnDisconnect, RequestKey, RunRequest};
-pub use self::service::{QueueSettings, RunPorts, RunService, RunSettings, SubagentSettings};
+pub use self::run_slots::{LightSlots, QueueSlots};
+pub use self::runs::Runs;
+pub use self::settings::{QueueSettings, RunSettings, SubagentSettings};
+pub use self::subagents::{SubagentPorts, SubagentSlots};
+pub use self::tasks::RunTasks;

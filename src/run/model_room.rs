@@ -69,7 +69,8 @@ fn weight_of_words(request: &ModelRequest, text: fn(&str) -> usize) -> usize {
     text(&request.system) + messages.sum::<usize>()
 }
 
-/// Returns about how many bytes all else of a request has once it is encoded. The definition of an agent bounds them.
+/// Returns about how many bytes all else of a request has once it is encoded. The definition of an
+/// agent bounds them.
 fn weight_of_rest(request: &ModelRequest) -> usize {
     let tools = request.tools.iter();
     let tools = tools.map(|tool| json_length(&(&tool.name, &tool.description, &tool.parameters)));
@@ -97,7 +98,8 @@ mod tests {
     use crate::model_ref::ResponseFormat;
     use crate::usage::Usage;
 
-    /// What a model was asked, once its answer is waited for: on which thread, and how it is made to answer.
+    /// What a model was asked, once its answer is waited for: on which thread, and how it is made
+    /// to answer.
     type Asked = (ThreadId, oneshot::Sender<()>);
 
     /// A model that tells what it has used at once, one word when it is told to, and no more.
@@ -160,7 +162,8 @@ mod tests {
             }
         }
 
-        /// Asks for a tenant and reads until the first word; what is returned holds the rest of the answer.
+        /// Asks for a tenant and reads until the first word; what is returned holds the rest of the
+        /// answer.
         fn ask(&self, tenant: &str, bytes: usize) -> tokio::task::JoinHandle<ModelStream> {
             self.ask_this(tenant, request(bytes))
         }
@@ -184,7 +187,8 @@ mod tests {
         let (thread, answer) = setup.asked.recv().await.unwrap();
         assert_ne!(thread, thread::current().id());
 
-        // The tenant has as much as it leaves, so its next one waits; another tenant's does not. Then the room is full, and a small one passes.
+        // The tenant has as much as it leaves, so its next one waits; another tenant's does not.
+        // Then the room is full, and a small one passes.
         let second = setup.ask("one", LARGE);
         tokio::task::yield_now().await;
         let other = setup.ask("two", LARGE);

@@ -2,18 +2,36 @@
 //!
 //! Each must exist and be allowed. If cost is limited, each must have a price.
 
+use std::sync::Arc;
+
 use super::error::Refusal;
 use super::limits::Allowance;
 use super::model_room::SharingModel;
-use super::service::RunService;
-use crate::agent::AgentDefinition;
 use crate::agent::drivers::{ModelChain, ModelChoice};
+use crate::agent::hooks::HookRegistry;
+use crate::agent::ports::ModelCatalog;
+use crate::agent::{AgentDefinition, RequestRoom};
 use crate::model_ref::ModelRef;
 use crate::tenant::TenantId;
+use crate::usage::PriceTable;
 
-impl RunService {
-    /// Returns the models that are asked, the preferred one first. A model of the caller or of the session stands alone.
-    pub(super) fn choose_models(
+/// Finds the models of agents.
+#[derive(Debug)]
+pub struct ModelSelection {
+    /// All models.
+    pub models: Arc<dyn ModelCatalog>,
+    /// Knows which models hooks ask.
+    pub hooks: Arc<HookRegistry>,
+    /// What models cost.
+    pub prices: PriceTable,
+    /// The bytes that large requests to models share.
+    pub room: RequestRoom,
+}
+
+impl ModelSelection {
+    /// Returns the models that are asked, the preferred one first. A model of the caller or of the
+    /// session stands alone.
+    pub(super) fn choose(
         &self,
         tenant: &TenantId,
         only: Option<ModelRef>,
@@ -40,16 +58,16 @@ impl RunService {
         agent: &AgentDefinition,
         models: &ModelChain,
     ) -> Result<(), Refusal> {
-        let of_hooks = self.ports.hooks.models(&agent.hooks)?;
+        let of_hooks = self.hooks.models(&agent.hooks)?;
         let names = models.iter().map(|choice| &choice.model_ref);
         allowance.check_agent(&agent.name)?;
-        allowance.check_models(names.chain(&of_hooks), &self.ports.prices)
+        allowance.check_models(names.chain(&of_hooks), &self.prices)
     }
 
     fn model_choice(&self, tenant: &TenantId, model_ref: ModelRef) -> Result<ModelChoice, Refusal> {
         Ok(ModelChoice {
-            model: SharingModel::wrap(self.ports.models.model(&model_ref)?, tenant, &self.model_room),
-            price: self.ports.prices.price(&model_ref),
+            model: SharingModel::wrap(self.models.model(&model_ref)?, tenant, &self.room),
+            price: self.prices.price(&model_ref),
             model_ref,
         })
     }

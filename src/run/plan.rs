@@ -6,34 +6,31 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use tokio::sync::oneshot;
-
-use super::active::ActiveRun;
+use super::agents::AgentDirectory;
+use super::base::Base;
 use super::error::Refusal;
-use super::handle::{CallerGuard, OnDeparture, RunHandle};
 use super::input::{counted, input_messages};
 use super::limits::Allowance;
-use super::live::LiveEvents;
-use super::models::check_prices;
+use super::models::{ModelSelection, check_prices};
 use super::overrides::overrides_of;
 use super::queue::AcceptedRequest;
-use super::request::{InputMessage, RunRequest};
-use super::service::RunService;
-use super::subagents::Team;
+use super::read::RunReader;
+use super::request::{InputMessage, OnDisconnect, RunRequest};
+use super::subagents::{Team, TeamSearch};
 use crate::agent::drivers::ModelChain;
-use crate::agent::ports::ToolExecutor;
+use crate::agent::ports::{ToolCatalog, ToolExecutor};
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{AgentDefinition, AnswerShapes, Durability};
-use crate::board::LiveRun;
-use crate::ids::{AgentId, RunId, SessionId};
+use crate::clock::Clock;
+use crate::ids::{AgentId, IdSource, RunId, SessionId};
 use crate::json::{Object, Value};
+use crate::limits::Limits;
 use crate::message::Message;
 use crate::model_ref::ResponseFormat;
 use crate::record::{RunStatus, RunSummary};
 use crate::session::{Bundle, EnvironmentState, Hash, Overrides, check_history, check_metadata, check_variables};
-use crate::store::{AgentRecord, ConflictPolicy, IfBusy, Page, PinnedAgents, SessionFilter, StoreError};
+use crate::store::{AgentRecord, IfBusy, PinnedAgents, Sessions, Store};
 use crate::tenant::TenantId;
 use crate::usage::Usage;
 
@@ -76,56 +73,71 @@ enum Input {
     Accepted(Vec<Message>),
 }
 
-/// What a run continues.
+/// Plans runs.
 #[derive(Debug)]
-pub(super) enum Base {
-    /// Nothing: it begins a line of sessions.
-    None,
-    /// A session.
-    Bundle(Arc<Bundle>),
-    /// A session that exists, or may, and can't be read: the run begins and fails, so that its failure has a record.
-    Unreadable(SessionId, StoreError),
-}
-
-impl Base {
-    /// Returns the session's id.
-    pub(super) fn session_id(&self) -> Option<SessionId> {
-        match self {
-            Self::None => None,
-            Self::Bundle(bundle) => Some(bundle.head.session_id),
-            Self::Unreadable(session_id, _) => Some(*session_id),
-        }
-    }
-
-    /// Returns the bundle.
-    pub(super) fn bundle(&self) -> Option<&Arc<Bundle>> {
-        match self {
-            Self::Bundle(bundle) => Some(bundle),
-            Self::None | Self::Unreadable(..) => None,
-        }
-    }
+pub struct Planner {
+    /// Reads bundles, through a cache.
+    pub sessions: Arc<Sessions>,
+    /// Reads threads, and heads of sessions.
+    pub store: Arc<dyn Store>,
+    /// Says why a session is not there.
+    pub reader: Arc<RunReader>,
+    /// Finds agents.
+    pub agents: Arc<AgentDirectory>,
+    /// Finds models.
+    pub models: ModelSelection,
+    /// Finds tools.
+    pub tools: Arc<dyn ToolCatalog>,
+    /// What tenants may do at most.
+    pub limits: Arc<Limits>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Makes ids.
+    pub ids: Arc<dyn IdSource>,
+    /// The agent of a request that names none and continues nothing.
+    pub default_agent: String,
+    /// The limits that apply where neither the request nor the agent names one.
+    pub budget: ExecutionBudget,
 }
 
 impl RunPlan {
+    /// Returns what the plan was made of, for a worker that makes it again.
+    pub(super) fn accepted_request(&self) -> AcceptedRequest {
+        AcceptedRequest {
+            request: RunRequest {
+                // A later attempt has no caller, and an earlier version does not know every way to
+                // end it.
+                on_disconnect: OnDisconnect::default(),
+                ..self.request.clone()
+            },
+            input: self.input.clone(),
+            pinned: PinnedAgents {
+                agent: Some(self.agent_version),
+                agent_id: Some(self.new_agent_id),
+                team: self.team.versions(),
+            },
+        }
+    }
+
     /// Tells whether the run shall outlive this process.
     pub(super) fn is_queued(&self) -> bool {
         self.request.asks_for_queue() || self.durability == Durability::Step
     }
 }
 
-impl RunService {
+impl Planner {
     /// Finds everything that the request names.
     pub(super) async fn plan(&self, tenant: &TenantId, mut request: RunRequest) -> Result<RunPlan, Refusal> {
-        self.ports.agents.check_webhook(tenant, request.webhook.as_ref())?;
+        self.agents.check_webhook(tenant, request.webhook.as_ref())?;
         let input = Input::Asked(std::mem::take(&mut request.input));
         let base = match &request.thread {
             Some(thread) => {
-                let place = self.ports.store.thread_place(tenant, thread).await?;
+                let position = self.store.thread_place(tenant, thread).await?;
                 // What it will continue is not there yet, but its agent is known.
                 if request.if_busy != IfBusy::Fork {
-                    request.agent = request.agent.or(place.agent_ahead);
+                    request.agent = request.agent.or(position.agent_ahead);
                 }
-                place.session_id
+                position.session_id
             }
             None => request.base_session_id,
         };
@@ -133,8 +145,8 @@ impl RunService {
             .await
     }
 
-    /// Finds again what a run of the queue was accepted with: the same versions of its agents, and the base and the durability that its
-    /// record names.
+    /// Finds again what a run of the queue was accepted with: the same versions of its agents, and
+    /// the base and the durability that its record names.
     pub(super) async fn plan_again(
         &self,
         tenant: &TenantId,
@@ -160,7 +172,7 @@ impl RunService {
         base: Option<SessionId>,
         pinned: &PinnedAgents,
     ) -> Result<RunPlan, Refusal> {
-        let limits = Arc::clone(self.ports.limits.of(tenant));
+        let limits = Arc::clone(self.limits.of(tenant));
         let allowance = Allowance::new(&limits.runs, &request.limits);
         let base = self.find_base(tenant, base).await?;
         let bundle = base.bundle();
@@ -168,8 +180,10 @@ impl RunService {
             .find_agent(tenant, request.agent.as_ref(), &base, pinned, &allowance)
             .await?;
         let of_session = bundle.and_then(|bundle| bundle.context.model.clone());
-        let models = self.choose_models(tenant, request.model.clone().or(of_session), &agent.definition)?;
-        self.check_work(&allowance, &agent.definition, &models)?;
+        let models = self
+            .models
+            .choose(tenant, request.model.clone().or(of_session), &agent.definition)?;
+        self.models.check_work(&allowance, &agent.definition, &models)?;
         request
             .budget
             .check()
@@ -183,7 +197,7 @@ impl RunService {
             .budget
             .clone()
             .tightest(&agent.definition.budget)
-            .or(&self.settings.budget)
+            .or(&self.budget)
             .tightest(&ceiling);
         if budget.max_cost.is_some() {
             check_prices(&agent.definition, &models)?;
@@ -193,18 +207,23 @@ impl RunService {
         let tools = overrides
             .as_ref()
             .map_or_else(|| all_tools.clone(), |overrides| overrides.tools_of(all_tools));
-        let executor = self.ports.tools.executor(&tools)?;
+        let executor = self.tools.executor(&tools)?;
         let durability = durability_of(&request, &agent.definition, &tools, &*executor);
-        let team = self
-            .gather_team(tenant, &agent.definition, &budget, pinned, &allowance)
-            .await?;
+        let search = TeamSearch {
+            tenant,
+            agents: &self.agents,
+            models: &self.models,
+            pinned,
+            allowance: &allowance,
+        };
+        let team = search.gather(&agent.definition, &budget).await?;
         let environment = environment_of(bundle, request.variables.clone())?;
         let session_metadata = session_metadata_of(bundle, &agent.definition, &request.metadata)?;
         let response_format = response_format_of(bundle, &agent.definition, request.response_format.clone());
         let shapes = Arc::new(AnswerShapes::default());
         shapes.shape(tenant, &response_format).await?;
         let input = match input {
-            Input::Asked(input) => input_messages(input, &*self.ports.ids, self.ports.clock.now())?,
+            Input::Asked(input) => input_messages(input, &*self.ids, self.clock.now())?,
             Input::Accepted(input) => input,
         };
         let input = self.check_room(tenant, bundle, input).await?;
@@ -215,7 +234,7 @@ impl RunService {
             team: Arc::new(team),
             input,
             base,
-            new_agent_id: pinned.agent_id.unwrap_or_else(|| AgentId::generate(&*self.ports.ids)),
+            new_agent_id: pinned.agent_id.unwrap_or_else(|| AgentId::generate(&*self.ids)),
             durability,
             agent: agent.definition,
             agent_version: agent.version,
@@ -235,66 +254,13 @@ impl RunService {
         })
     }
 
-    /// Reserves the ids of the run and its session, and shows the run on the board.
-    pub(super) async fn open(self: &Arc<Self>, plan: &RunPlan) -> Result<(RunHandle, LiveEvents), Refusal> {
-        let exclusive = plan.request.conflict == ConflictPolicy::Reject;
-        if exclusive {
-            self.refuse_continued(&plan.tenant, &plan.base).await?;
-        }
-        let summary = self.begun_summary(plan, RunStatus::Running);
-        let run = LiveRun::begun(summary.clone());
-        let shown = self
-            .ports
-            .board
-            .run_open(&plan.tenant, Arc::new(run.clone()), exclusive);
-        match shown.await {
-            Ok(Ok(())) => (),
-            Ok(Err(rival)) => return Err(Refusal::Conflict { run_id: Some(rival) }),
-            Err(error) => tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "a run begins without being shown on the board"
-            ),
-        }
-        let active = ActiveRun::new(
-            plan.tenant.clone(),
-            summary.run_id,
-            &self.cancellation,
-            plan.request.webhook.clone(),
-            None,
-        );
-        let at_work = self.active.add(&active);
-        let end = |control| OnDeparture::EndHere(Arc::clone(&active), control);
-        let (sender, result) = oneshot::channel();
-        let handle = self.handle(&plan.tenant, summary, OnDeparture::of(plan.request.on_disconnect, end));
-        let (board, clock) = (Arc::clone(&self.ports.board), Arc::clone(&self.ports.clock));
-        let live = LiveEvents::new(active, at_work, run, board, clock).with_result(sender);
-        Ok((handle.with_result(result), live))
-    }
-
-    /// Makes the caller's side of a run.
-    pub(super) fn handle(
-        self: &Arc<Self>,
-        tenant: &TenantId,
-        accepted: RunSummary,
-        departure: OnDeparture,
-    ) -> RunHandle {
-        let caller = CallerGuard {
-            service: Arc::clone(self),
-            tenant: tenant.clone(),
-            run_id: accepted.run_id,
-            is_done: AtomicBool::new(false),
-            departure,
-        };
-        RunHandle::new(accepted, caller)
-    }
-
     /// Makes the record of a run that is accepted, with new ids.
     pub(super) fn begun_summary(&self, plan: &RunPlan, status: RunStatus) -> RunSummary {
-        let now = self.ports.clock.now();
+        let now = self.clock.now();
         let is_running = status == RunStatus::Running;
         RunSummary {
-            run_id: RunId::generate(&*self.ports.ids),
-            session_id: SessionId::generate(&*self.ports.ids),
+            run_id: RunId::generate(&*self.ids),
+            session_id: SessionId::generate(&*self.ids),
             base_session_id: plan.base.session_id(),
             agent: plan.agent.name.clone(),
             agent_version: Some(plan.agent_version),
@@ -318,7 +284,8 @@ impl RunService {
         }
     }
 
-    /// Refuses a run whose base and input together exceed the limit of a session. Returns the input, which another thread may have counted.
+    /// Refuses a run whose base and input together exceed the limit of a session. Returns the
+    /// input, which another thread may have counted.
     async fn check_room(
         &self,
         tenant: &TenantId,
@@ -327,7 +294,7 @@ impl RunService {
     ) -> Result<Vec<Message>, Refusal> {
         let (added, input) = counted(tenant, input).await;
         let inherited = base.map_or(0, |bundle| bundle.history.bytes());
-        let checked = check_history(inherited + added, self.ports.sessions.max_part_bytes());
+        let checked = check_history(inherited + added, self.sessions.max_part_bytes());
         checked.map(|()| input).map_err(Refusal::SessionTooLarge)
     }
 
@@ -340,13 +307,13 @@ impl RunService {
         allowance: &Allowance<'_>,
     ) -> Result<AgentRecord, Refusal> {
         if let Some(version) = pinned.agent {
-            return self.ports.agents.version(tenant, version).await;
+            return self.agents.version(tenant, version).await;
         }
         let name = match asked {
             Some(name) => name.clone(),
             None => self.agent_of_base(tenant, base).await,
         };
-        let agents = &self.ports.agents;
+        let agents = &self.agents;
         match agents.resolve(tenant, &name).await {
             Err(Refusal::UnknownAgent { name, .. }) => {
                 let may_use = |other: &str| allowance.check_agent(other).is_ok();
@@ -361,9 +328,9 @@ impl RunService {
         let Some(session_id) = session_id else {
             return Ok(Base::None);
         };
-        match self.ports.sessions.bundle(tenant, session_id).await {
+        match self.sessions.bundle(tenant, session_id).await {
             Ok(Some(bundle)) => Ok(Base::Bundle(bundle)),
-            Ok(None) => Err(self.absent_session(tenant, session_id).await),
+            Ok(None) => Err(self.reader.absent_session(tenant, session_id).await),
             Err(error) => Ok(Base::Unreadable(session_id, error)),
         }
     }
@@ -374,31 +341,16 @@ impl RunService {
             Base::None => None,
             Base::Bundle(bundle) => Some(bundle.head.agent.clone()),
             Base::Unreadable(session_id, _) => {
-                let head = self.ports.store.session_lookup(tenant, *session_id).await;
+                let head = self.store.session_lookup(tenant, *session_id).await;
                 head.ok().flatten().map(|head| head.agent)
             }
         };
-        of_base.unwrap_or_else(|| self.settings.default_agent.clone())
-    }
-
-    pub(super) async fn refuse_continued(&self, tenant: &TenantId, base: &Base) -> Result<(), Refusal> {
-        let Some(parent) = base.session_id() else { return Ok(()) };
-        let filter = SessionFilter {
-            parent: Some(parent),
-            ..SessionFilter::default()
-        };
-        let children = self
-            .ports
-            .store
-            .session_list(tenant, &filter, Page { before: None, limit: 1 })
-            .await?;
-        children
-            .first()
-            .map_or(Ok(()), |child| Err(Refusal::Conflict { run_id: child.run_id }))
+        of_base.unwrap_or_else(|| self.default_agent.clone())
     }
 }
 
-/// Sets the variables of the request in the environment of the base; what comes of it is bounded as a request is.
+/// Sets the variables of the request in the environment of the base; what comes of it is bounded as
+/// a request is.
 fn environment_of(
     bundle: Option<&Arc<Bundle>>,
     variables: BTreeMap<String, Value>,
@@ -410,7 +362,8 @@ fn environment_of(
     Ok(environment)
 }
 
-/// Returns how much of the run outlives its worker. Agents below the run's own have some of its tools and no others.
+/// Returns how much of the run outlives its worker. Agents below the run's own have some of its
+/// tools and no others.
 fn durability_of(
     request: &RunRequest,
     agent: &AgentDefinition,
@@ -433,7 +386,8 @@ fn response_format_of(
     of_request.or_else(of_agent).or_else(of_session).unwrap_or_default()
 }
 
-/// Sets the pairs of the request in the metadata of the base, or of the agent for a new line of sessions; `null` removes one.
+/// Sets the pairs of the request in the metadata of the base, or of the agent for a new line of
+/// sessions; `null` removes one.
 fn session_metadata_of(
     bundle: Option<&Arc<Bundle>>,
     agent: &AgentDefinition,

@@ -7,22 +7,25 @@
 //! adds them again (`read.rs`).
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
 
-use super::active::Tenure;
+use super::active::HeldLease;
 use super::deliveries::deliveries_of;
-use super::execute::Performed;
 use super::export::Exported;
+use super::failure::Failure;
 use super::live::LiveEvents;
-use super::outcome::{Failure, Outcome};
+use super::outcome::{Outcome, Performed};
 use super::plan::RunPlan;
-use super::service::RunService;
+use super::tasks::RunTasks;
+use crate::ids::IdSource;
 use crate::record::{RunRecord, StepRecord};
-use crate::store::{Commit, CommitError, Published, Recorded, RunEnd, StoreError, ThreadMove};
+use crate::store::{Commit, CommitError, Published, Recorded, RunEnd, Sessions, Store, StoreError, ThreadMove};
 
-/// How long the end of a run is tried to be stored before it is given up, where nobody else would take the run over.
+/// How long the end of a run is tried to be stored before it is given up, where nobody else would
+/// take the run over.
 const RECORD_PATIENCE: Duration = Duration::from_mins(5);
 
 /// Where the end of a run is stored.
@@ -35,7 +38,22 @@ pub(super) enum Stored {
     Elsewhere,
 }
 
-impl RunService {
+/// Stores how runs end.
+#[derive(Debug)]
+pub struct Publisher {
+    /// Publishes bundles.
+    pub sessions: Arc<Sessions>,
+    /// Stores the records of runs without a session.
+    pub store: Arc<dyn Store>,
+    /// Makes the ids of webhook deliveries.
+    pub ids: Arc<dyn IdSource>,
+    /// Says when a record is not tried again.
+    pub tasks: RunTasks,
+    /// How long the commit of a light run is tried again while the store is unavailable.
+    pub commit_patience: Duration,
+}
+
+impl Publisher {
     /// Publishes the session with the run's record.
     pub(super) async fn publish(
         &self,
@@ -73,8 +91,8 @@ impl RunService {
 
     /// Stores the record of a run that published nothing.
     ///
-    /// A commit whose answer was lost may have taken effect after all. Then the store has a record of this run already, and that one is
-    /// the outcome: what callers are told is what is stored.
+    /// A commit whose answer was lost may have taken effect after all. Then the store has a record
+    /// of this run already, and that one is the outcome: callers read what is stored.
     pub(super) async fn store_outcome(&self, live: &LiveEvents, outcome: Outcome) -> Stored {
         if outcome.is_committed {
             return Stored::Here {
@@ -95,7 +113,7 @@ impl RunService {
             },
             Ok(Recorded::LeaseLost) => Stored::Elsewhere,
             Err(error) => {
-                warn_unstored(&outcome.record, &error);
+                warn_unstored(&error);
                 // Another worker finds out again how a run of the queue ends.
                 if live.active.lease().is_some() {
                     return Stored::Elsewhere;
@@ -108,9 +126,10 @@ impl RunService {
         }
     }
 
-    /// A run of the queue is another worker's affair once its lease is lost, and until then is this one's.
+    /// A run of the queue is another worker's affair once its lease is lost, and until then is this
+    /// one's.
     async fn record_patiently(&self, live: &LiveEvents, end: &RunEnd) -> Result<Recorded, StoreError> {
-        let insert = || self.ports.store.run_record(&live.active.tenant, end);
+        let insert = || self.store.run_record(&live.active.tenant, end);
         let is_retried =
             |error: &StoreError| error.is_transient() && live.active.lease().is_some() && !live.active.is_lost();
         insert.retry(backoff(RECORD_PATIENCE)).when(is_retried).await
@@ -119,8 +138,8 @@ impl RunService {
     async fn stored_outcome(&self, live: &LiveEvents, outcome: Outcome) -> Outcome {
         let (tenant, summary) = (&live.active.tenant, &outcome.record.summary);
         let found = tokio::try_join!(
-            self.ports.store.run_lookup(tenant, summary.run_id),
-            self.ports.store.session_lookup(tenant, summary.session_id),
+            self.store.run_lookup(tenant, summary.run_id),
+            self.store.session_lookup(tenant, summary.session_id),
         );
         match found {
             Ok((Some(record), head)) => {
@@ -131,7 +150,7 @@ impl RunService {
             }
             Ok((None, _)) => outcome,
             Err(error) => {
-                warn_unstored(&outcome.record, &error);
+                warn_unstored(&error);
                 outcome
             }
         }
@@ -140,12 +159,12 @@ impl RunService {
     /// Goes on trying to store the record; until then the board shows the run.
     pub(super) async fn store_record_later(&self, live: &LiveEvents, record: &RunRecord, steps: &[StepRecord]) {
         let end = self.run_end_of(live, record.clone(), steps.to_vec());
-        let insert = || self.ports.store.run_record(&live.active.tenant, &end);
+        let insert = || self.store.run_record(&live.active.tenant, &end);
         let retried = insert.retry(backoff(RECORD_PATIENCE)).when(StoreError::is_transient);
         tokio::select! {
-            () = self.cancellation.cancelled() => tracing::error!(run_id = %record.summary.run_id, "a run's record is lost at shutdown"),
+            () = self.tasks.cancellation.cancelled() => tracing::error!("a run's record is lost at shutdown"),
             stored = retried => if let Err(error) = stored {
-                tracing::error!(run_id = %record.summary.run_id, error = &error as &dyn Error, "a run's record is given up");
+                tracing::error!(error = &error as &dyn Error, "a run's record is given up");
             }
         }
     }
@@ -157,42 +176,43 @@ impl RunService {
     }
 
     fn run_end_of(&self, live: &LiveEvents, record: RunRecord, steps: Vec<StepRecord>) -> RunEnd {
-        if let Some(tenure) = &live.active.tenure {
-            tenure.ending();
+        if let Some(held) = &live.active.held_lease {
+            held.ending();
         }
         RunEnd {
-            deliveries: deliveries_of(
-                &live.active.tenant,
-                live.active.webhook.as_ref(),
-                &record,
-                &*self.ports.ids,
-            ),
+            deliveries: deliveries_of(&live.active.tenant, live.active.webhook.as_ref(), &record, &*self.ids),
             record,
             steps,
             lease: live.active.lease().cloned(),
-            events: live.active.tenure.as_ref().map(Tenure::unkept).unwrap_or_default(),
-            applied: live.active.inbox.untold(),
+            events: live
+                .active
+                .held_lease
+                .as_ref()
+                .map(HeldLease::unpersisted)
+                .unwrap_or_default(),
+            applied: live.active.inbox.unacknowledged(),
         }
     }
 
-    /// The work is done and paid for: a store that is away for a moment must not lose it. A repeated commit is safe.
+    /// The work is done and paid for: a store that is away for a moment must not lose it. A
+    /// repeated commit is safe.
     ///
-    /// A caller that goes away while it is tried again wants no session any more, and a run that another worker has is that one's.
+    /// A caller that goes away while it is tried again wants no session any more, and a run that
+    /// another worker has is that one's.
     async fn commit_patiently(&self, commit: &Commit, live: &LiveEvents) -> Result<Published, CommitError> {
         let active = &live.active;
-        let attempt = || self.ports.sessions.commit(commit);
+        let attempt = || self.sessions.commit(commit);
         let is_transient = |error: &CommitError| {
             let passes = matches!(error, CommitError::Store(error) if error.is_transient());
             passes && !active.cancellation.is_cancelled() && !active.is_lost()
         };
         let patience = match active.lease() {
             Some(_) => RECORD_PATIENCE,
-            None => self.settings.commit_patience,
+            None => self.commit_patience,
         };
         let retried = attempt.retry(backoff(patience)).when(is_transient);
         let retried = retried.notify(|error, _| {
-            let run_id = live.summary().run_id;
-            tracing::debug!(%run_id, error = error as &dyn Error, "a session is committed later");
+            tracing::debug!(error = error as &dyn Error, "a session is committed later");
         });
         retried.await
     }
@@ -200,7 +220,7 @@ impl RunService {
 
 /// A thread is moved from where the run began.
 fn thread_move(plan: &RunPlan, live: &LiveEvents) -> Option<ThreadMove> {
-    let moves = live.active.tenure.as_ref().is_some_and(|tenure| tenure.moves_thread);
+    let moves = live.active.held_lease.as_ref().is_some_and(|held| held.moves_thread);
     let name = plan.request.thread.clone().filter(|_| moves)?;
     Some(ThreadMove {
         name,
@@ -217,8 +237,8 @@ fn backoff(patience: Duration) -> ExponentialBuilder {
         .with_total_delay(Some(patience))
 }
 
-/// The session holds the messages already, and those of subagents theirs. What an agent that failed has said, or those below it, is in
-/// no session.
+/// The session holds the messages already, and those of subagents theirs. What an agent that failed
+/// has said, or those below it, is in no session.
 fn without_messages(mut steps: Vec<StepRecord>) -> Vec<StepRecord> {
     for step in &mut steps {
         step.messages = Vec::new();
@@ -229,6 +249,6 @@ fn without_messages(mut steps: Vec<StepRecord>) -> Vec<StepRecord> {
     steps
 }
 
-fn warn_unstored(record: &RunRecord, error: &StoreError) {
-    tracing::warn!(run_id = %record.summary.run_id, error = error as &dyn Error, "a run's record can't be stored yet");
+fn warn_unstored(error: &StoreError) {
+    tracing::warn!(error = error as &dyn Error, "a run's record can't be stored yet");
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use governor::clock::{Clock as _, DefaultClock};
@@ -11,7 +12,7 @@ use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
-use super::service::RunService;
+use crate::board::Board;
 use crate::limits::{Limits, RateStanding, RequestRate};
 use crate::tenant::TenantId;
 
@@ -20,15 +21,45 @@ const SWEEP_EVERY: u32 = 10_000;
 
 type Limiter = RateLimiter<TenantId, HashMapStateStore<TenantId>, DefaultClock, StateInformationMiddleware>;
 
+/// Counts the requests of tenants.
+#[derive(Debug)]
+pub struct RequestRates {
+    limits: Arc<Limits>,
+    board: Arc<dyn Board>,
+    /// Counts while the board does not.
+    here: Rates,
+}
+
 /// Counts the requests of this process.
-pub(super) struct Rates {
+struct Rates {
     limiters: BTreeMap<RequestRate, Limiter>,
     requests: AtomicU32,
 }
 
+impl RequestRates {
+    /// Counts by the limits of tenants.
+    pub fn new(limits: Arc<Limits>, board: Arc<dyn Board>) -> Self {
+        Self {
+            here: Rates::new(&limits),
+            limits,
+            board,
+        }
+    }
+
+    /// Counts a request of the tenant, and returns where it stands; `None` where it may make any
+    /// number.
+    pub async fn take(&self, tenant: &TenantId) -> Option<RateStanding> {
+        let rate = self.limits.of(tenant).requests?;
+        match self.board.rate_take(tenant, rate).await {
+            Some(standing) => Some(standing),
+            None => self.here.take(tenant, rate),
+        }
+    }
+}
+
 impl Rates {
     /// Counts for all rates that there are.
-    pub(super) fn new(limits: &Limits) -> Self {
+    fn new(limits: &Limits) -> Self {
         let limiter = |rate: RequestRate| {
             let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
             (rate, RateLimiter::hashmap(quota).with_middleware())
@@ -62,16 +93,5 @@ impl Rates {
 impl fmt::Debug for Rates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.limiters.keys()).finish()
-    }
-}
-
-impl RunService {
-    /// Counts a request of the tenant, and returns where it stands; `None` where it may make any number.
-    pub async fn take_request(&self, tenant: &TenantId) -> Option<RateStanding> {
-        let rate = self.ports.limits.of(tenant).requests?;
-        match self.ports.board.rate_take(tenant, rate).await {
-            Some(standing) => Some(standing),
-            None => self.rates.take(tenant, rate),
-        }
     }
 }

@@ -6,31 +6,66 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
+use super::active::ActiveRuns;
 use super::error::Refusal;
-use super::service::RunService;
-use crate::board::BoardFuture;
+use super::shared_looks::{self, SharedLooks};
+use super::tasks::RunTasks;
+use crate::board::{Board, BoardFuture};
+use crate::fair_share::FairShare;
 use crate::ids::{RunId, SessionId};
 use crate::json::{is_same, json_length};
 use crate::off_thread::off_thread;
 use crate::record::{RunRecord, RunStatus, RunSummary, StepRecord};
-use crate::store::{Page, RunFilter, StoreError};
+use crate::store::{Page, RunFilter, Store, StoreError};
 use crate::tenant::TenantId;
 
-/// How long a run that has begun in another process may take to reach the shared board. Its caller may know of it before the
-/// board does.
+/// How long a run that has begun in another process may take to reach the shared board. Its caller
+/// may know of it before the board does.
 pub(super) const ON_ITS_WAY: Duration = Duration::from_secs(1);
 
-impl RunService {
-    /// Reads a run, live or ended. One that is unknown may have begun elsewhere just now, so it is waited for where a board is
-    /// shared. That costs nobody else anything, and the id has no say in it: callers make ids up.
+/// What a look at a run has seen.
+pub(super) type Look = Result<Option<Arc<RunRecord>>, Arc<StoreError>>;
+
+/// Reads runs.
+#[derive(Debug)]
+pub struct RunReader {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) board: Arc<dyn Board>,
+    /// The runs at work here.
+    pub(super) active: Arc<ActiveRuns>,
+    /// Says when this process closes.
+    pub(super) tasks: RunTasks,
+    /// Bounds the looks that go on at once.
+    pub(super) at_once: Arc<FairShare>,
+    /// What those have seen who wait for a change of a run.
+    pub(super) looks: SharedLooks<(TenantId, RunId), Look>,
+}
+
+impl RunReader {
+    /// Reads runs of the store, of the board and of this process.
+    pub fn new(store: Arc<dyn Store>, board: Arc<dyn Board>, active: Arc<ActiveRuns>, tasks: RunTasks) -> Self {
+        let at_once = FairShare::new(shared_looks::AT_ONCE);
+        Self {
+            store,
+            board,
+            active,
+            tasks,
+            looks: SharedLooks::new(&at_once),
+            at_once,
+        }
+    }
+
+    /// Reads a run, live or ended. One that is unknown may have begun elsewhere just now, so it is
+    /// waited for where a board is shared. That costs nobody else anything, and the id has no say
+    /// in it: callers make ids up.
     pub async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
         let found = self.find_run(tenant, run_id).await?;
-        if found.is_some() || !self.ports.board.is_shared() {
+        if found.is_some() || !self.board.is_shared() {
             return Ok(found);
         }
-        let shown = self.ports.board.run_change(tenant, run_id);
+        let shown = self.board.run_change(tenant, run_id);
         if let Some(found) = self.find_run(tenant, run_id).await? {
             return Ok(Some(found));
         }
@@ -42,16 +77,32 @@ impl RunService {
     /// Reads a run as it is known now.
     pub(super) async fn find_run(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
         let is_here = self.active.find(tenant, run_id).is_some();
-        if is_here && let Some(live) = shown(self.ports.board.run_lookup(tenant, run_id)).await {
+        if is_here && let Some(live) = shown(self.board.run_lookup(tenant, run_id)).await {
             return Ok(Some(live.record()));
         }
         // What is stored of an end is the truth, whatever another process still shows.
-        let stored = self.ports.store.run_lookup(tenant, run_id).await?;
+        let stored = self.store.run_lookup(tenant, run_id).await?;
         if stored.as_ref().is_some_and(|run| run.summary.status.is_terminal()) {
             return Ok(stored);
         }
-        let live = shown(self.ports.board.run_lookup(tenant, run_id)).await;
+        let live = shown(self.board.run_lookup(tenant, run_id)).await;
         Ok(live.map(|live| live.record()).or(stored))
+    }
+
+    /// Reads a run as it stands. All who ask at the same time share one look.
+    pub(super) async fn run_look(
+        &self,
+        tenant: &TenantId,
+        run_id: RunId,
+    ) -> Result<Option<Arc<RunRecord>>, StoreError> {
+        let place = self.looks.place((tenant.clone(), run_id));
+        let seen = place.see(tenant, Instant::now(), self.look_at(tenant, run_id)).await;
+        seen.value.map_err(|error| StoreError::shared(&error))
+    }
+
+    pub(super) async fn look_at(&self, tenant: &TenantId, run_id: RunId) -> Look {
+        let run = self.find_run(tenant, run_id).await.map_err(Arc::new)?;
+        Ok(run.map(Arc::new))
     }
 
     /// Lists runs, live and ended, newest first.
@@ -61,8 +112,8 @@ impl RunService {
         filter: &RunFilter,
         page: Page<RunId>,
     ) -> Result<Vec<RunSummary>, StoreError> {
-        let live = shown(self.ports.board.run_list(tenant)).await;
-        let mut runs = self.ports.store.run_list(tenant, filter, page).await?;
+        let live = shown(self.board.run_list(tenant)).await;
+        let mut runs = self.store.run_list(tenant, filter, page).await?;
         let on_page = |run: &RunSummary| page.before.is_none_or(|before| run.run_id < before) && matches(filter, run);
         let shown = live.iter().map(|live| &live.summary).filter(|run| on_page(run));
         runs.extend(shown.cloned());
@@ -85,13 +136,13 @@ impl RunService {
             return Ok(None);
         };
         // A run that has ended may be on its way to the store, and is on the board until then.
-        let live = shown(self.ports.board.run_lookup(tenant, run_id)).await;
+        let live = shown(self.board.run_lookup(tenant, run_id)).await;
         if let Some(live) = live.filter(|live| live.summary.status == run.summary.status) {
             let copy = move || live.steps.iter().map(|step| (**step).clone()).collect();
             // How many bytes they have would take as long to find out.
             return Ok(Some(off_thread(tenant, copy).await));
         }
-        let mut steps = self.ports.store.step_list(tenant, run_id).await?.unwrap_or_default();
+        let mut steps = self.store.step_list(tenant, run_id).await?.unwrap_or_default();
         if run.summary.status.has_session() {
             self.fill_messages(tenant, run.summary.session_id, &mut steps).await?;
         }
@@ -100,8 +151,8 @@ impl RunService {
 
     /// Returns about how many bytes its completed steps have as JSON, with their messages.
     pub async fn steps_size(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError> {
-        let stored = self.ports.store.steps_size(tenant, run_id).await?;
-        let live = shown(self.ports.board.run_lookup(tenant, run_id)).await;
+        let stored = self.store.steps_size(tenant, run_id).await?;
+        let live = shown(self.board.run_lookup(tenant, run_id)).await;
         let Some(live) = live.filter(|live| !live.steps.is_empty()) else {
             return Ok(stored);
         };
@@ -115,15 +166,16 @@ impl RunService {
         tenant: &TenantId,
         session_id: SessionId,
     ) -> Result<Option<RunSummary>, StoreError> {
-        if let Some(run_id) = shown(self.ports.board.run_lookup_by_session(tenant, session_id)).await
+        if let Some(run_id) = shown(self.board.run_lookup_by_session(tenant, session_id)).await
             && let Some(run) = self.find_run(tenant, run_id).await?
         {
             return Ok(Some(run.summary));
         }
-        self.ports.store.run_lookup_by_session(tenant, session_id).await
+        self.store.run_lookup_by_session(tenant, session_id).await
     }
 
-    /// Says why a session is not there: a run has reserved its id, or the id leads nowhere, or it is a run's.
+    /// Says why a session is not there: a run has reserved its id, or the id leads nowhere, or it
+    /// is a run's.
     pub async fn absent_session(&self, tenant: &TenantId, session_id: SessionId) -> Refusal {
         let absent = async {
             if let Some(run) = self.reserving_run(tenant, session_id).await? {
@@ -133,7 +185,8 @@ impl RunService {
                     run_status: run.status,
                 });
             }
-            // Its output may be large, so it is read as for those who wait: once for all who ask at the same time.
+            // Its output may be large, so it is read as for those who wait: once for all who ask at
+            // the same time.
             let run_id = RunId::from_uuid(session_id.as_uuid());
             let run = self.run_look(tenant, run_id).await?;
             let of_run = run.map(|run| run.summary.session_id);
@@ -145,7 +198,7 @@ impl RunService {
     /// Says that a run is not there, and whether its id is a session's.
     pub async fn absent_run(&self, tenant: &TenantId, run_id: RunId) -> Refusal {
         let session_id = SessionId::from_uuid(run_id.as_uuid());
-        match self.ports.store.session_lookup(tenant, session_id).await {
+        match self.store.session_lookup(tenant, session_id).await {
             Ok(session) => Refusal::UnknownRun {
                 run_id,
                 session: session.map(Box::new),
@@ -154,7 +207,8 @@ impl RunService {
         }
     }
 
-    /// Puts the messages that the session holds back into the steps that made them, and into those of its subagents from theirs.
+    /// Puts the messages that the session holds back into the steps that made them, and into those
+    /// of its subagents from theirs.
     fn fill_messages<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -162,7 +216,7 @@ impl RunService {
         steps: &'a mut [StepRecord],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            let found = self.ports.store.new_message_list(tenant, session_id).await?;
+            let found = self.store.new_message_list(tenant, session_id).await?;
             let messages = found.unwrap_or_default();
             for step in steps {
                 let of_step = messages

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use super::read::shown;
-use super::service::RunService;
+use super::tasks::RunTasks;
+use crate::board::Board;
 use crate::ids::{RunId, SessionId};
-use crate::store::{SessionRemoval, StoreError};
+use crate::store::{SessionRemoval, Sessions, StoreError};
 use crate::tenant::TenantId;
 
 const OPERATION: &str = "remove sessions";
@@ -22,33 +23,45 @@ pub enum Removal {
     NotFound,
     /// Other sessions continue it.
     HasDescendants,
-    /// A thread or a run needs it, or one of those that would go with it: this run, where it is known.
+    /// A thread or a run needs it, or one of those that would go with it: this run, where it is
+    /// known.
     InUse(Option<RunId>),
 }
 
-impl RunService {
-    /// Removes a session, whatever its age, with its subagents' sessions and, if wanted, all that continues it. A caller that leaves while it
-    /// waits for its turn has removed nothing.
-    pub async fn session_remove(
+/// Removes sessions.
+#[derive(Debug)]
+pub struct SessionRemover {
+    /// Removes them from the store and its cache.
+    pub sessions: Arc<Sessions>,
+    /// Knows which ones light runs continue.
+    pub board: Arc<dyn Board>,
+    /// Where removals go on after their callers have gone.
+    pub tasks: RunTasks,
+}
+
+impl SessionRemover {
+    /// Removes a session, whatever its age, with its subagents' sessions and, if wanted, all that
+    /// continues it. A caller that leaves while it waits for its turn has removed nothing.
+    pub async fn remove(
         &self,
         tenant: &TenantId,
         session_id: SessionId,
         descendants: bool,
     ) -> Result<Removal, StoreError> {
         // The turn may take long, so live runs are read after it.
-        let turn = self.ports.sessions.removal_turn(tenant).await;
-        let live = shown(self.ports.board.run_list(tenant)).await;
+        let turn = self.sessions.removal_turn(tenant).await;
+        let live = shown(self.board.run_list(tenant)).await;
         let user = live
             .iter()
             .find(|live| live.summary.base_session_id == Some(session_id));
         if let Some(user) = user {
             return Ok(Removal::InUse(Some(user.summary.run_id)));
         }
-        let (sessions, owner) = (Arc::clone(&self.ports.sessions), tenant.clone());
+        let (sessions, owner) = (Arc::clone(&self.sessions), tenant.clone());
         // No caller cancels it: the transaction goes on without its caller, and so its turn lasts.
         let work = async move { sessions.remove(turn, &owner, session_id, descendants).await };
-        let removing = self.cancellation.clone().run_until_cancelled_owned(work);
-        let removed = self.tasks.spawn(removing).await;
+        let removing = self.tasks.cancellation.clone().run_until_cancelled_owned(work);
+        let removed = self.tasks.runs.spawn(removing).await;
         let removed = removed.map_err(|error| StoreError::Failed {
             operation: OPERATION,
             source: error.into(),

@@ -26,7 +26,8 @@ pub struct RunRequest {
     pub input: Vec<InputMessage>,
     /// How the caller follows the run.
     pub mode: RunMode,
-    /// How much of the run outlives its worker; by default the agent's. Of a run that was accepted, what is in force.
+    /// How much of the run outlives its worker; by default the agent's. Of a run that was accepted,
+    /// what is in force.
     pub durability: Option<DurabilityChoice>,
     /// Among the runs of a tenant, those of a higher priority leave the queue first.
     pub priority: i16,
@@ -34,7 +35,7 @@ pub struct RunRequest {
     pub thread: Option<ThreadName>,
     /// What to do when the thread has another active run.
     pub if_busy: IfBusy,
-    /// Who hears how the run ends; by default the agent's.
+    /// The webhook that receives the run's end; by default the agent's.
     pub webhook: Option<RunWebhook>,
     /// The caller's name for the request, by which a repeated one is known.
     pub idempotency: Option<RequestKey>,
@@ -58,6 +59,8 @@ pub struct RunRequest {
     pub limits: RunLimits,
     /// Which events the run emits beside its own.
     pub events: EventOptions,
+    /// The id of the HTTP request, for the log.
+    pub request_id: Option<String>,
 }
 
 /// Which events a run emits beside its own.

@@ -7,8 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep_until};
 
-use super::read::ON_ITS_WAY;
-use super::service::RunService;
+use super::read::{ON_ITS_WAY, RunReader};
 use crate::ids::RunId;
 use crate::record::RunRecord;
 use crate::store::StoreError;
@@ -17,10 +16,7 @@ use crate::tenant::TenantId;
 /// How long a sign is waited for before there is a look without one.
 const POLL: Duration = Duration::from_secs(1);
 
-/// What a look at a run has seen.
-pub(super) type Look = Result<Option<Arc<RunRecord>>, Arc<StoreError>>;
-
-impl RunService {
+impl RunReader {
     /// Reads a run; where it has not ended, waits for a change of its status, at most so long and until the service closes.
     pub async fn run_wait(
         &self,
@@ -29,10 +25,10 @@ impl RunService {
         wait: Duration,
     ) -> Result<Option<Arc<RunRecord>>, StoreError> {
         let until = Instant::now() + wait;
-        let place = self.waiting_looks.place((tenant.clone(), run_id));
+        let place = self.looks.place((tenant.clone(), run_id));
         let (mut shown, mut after, mut unknown_until) = (None, None, None);
         loop {
-            let change = self.ports.board.run_change(tenant, run_id);
+            let change = self.board.run_change(tenant, run_id);
             let now = Instant::now();
             let seen = place
                 .see(tenant, after.unwrap_or(now), self.look_at(tenant, run_id))
@@ -45,7 +41,7 @@ impl RunService {
                     ON_ITS_WAY.min(wait)
                 };
                 let on_its_way = *unknown_until.get_or_insert(seen.at + patience);
-                if !self.ports.board.is_shared() || Instant::now() >= on_its_way {
+                if !self.board.is_shared() || Instant::now() >= on_its_way {
                     return Ok(None);
                 }
                 tokio::select! {
@@ -57,7 +53,7 @@ impl RunService {
             };
             let status = run.summary.status;
             let has_changed = shown.is_some_and(|shown| shown != status);
-            if status.is_terminal() || has_changed || now >= until || self.closing.is_cancelled() {
+            if status.is_terminal() || has_changed || now >= until || self.tasks.closing.is_cancelled() {
                 return Ok(Some(run));
             }
             shown = Some(status);
@@ -65,30 +61,19 @@ impl RunService {
             after = tokio::select! {
                 () = change => None,
                 () = sleep_until(until) => None,
-                () = self.closing.cancelled() => None,
+                () = self.tasks.closing.cancelled() => None,
                 () = sleep_until(seen.at + POLL) => Some(seen.at),
             };
         }
     }
 
-    /// Reads a run as it stands. All who ask at the same time share one look.
-    pub(super) async fn run_look(
-        &self,
-        tenant: &TenantId,
-        run_id: RunId,
-    ) -> Result<Option<Arc<RunRecord>>, StoreError> {
-        let place = self.waiting_looks.place((tenant.clone(), run_id));
-        let seen = place.see(tenant, Instant::now(), self.look_at(tenant, run_id)).await;
-        seen.value.map_err(|error| StoreError::shared(&error))
-    }
-
     /// Waits for the end of a run. Returns the run as it stands when this process ends and lets go of it, and `None` when it is gone
     /// without an end.
     pub(super) async fn end_of(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Arc<RunRecord>>, StoreError> {
-        let place = self.waiting_looks.place((tenant.clone(), run_id));
+        let place = self.looks.place((tenant.clone(), run_id));
         let mut after = None;
         loop {
-            let change = self.ports.board.run_change(tenant, run_id);
+            let change = self.board.run_change(tenant, run_id);
             // Before the look, which so finds an end that came before.
             let is_let_go = self.has_let_go(tenant, run_id);
             let now = Instant::now();
@@ -109,21 +94,17 @@ impl RunService {
         }
     }
 
-    async fn look_at(&self, tenant: &TenantId, run_id: RunId) -> Look {
-        let run = self.find_run(tenant, run_id).await.map_err(Arc::new)?;
-        Ok(run.map(Arc::new))
-    }
-
     /// Tells whether those who follow the run have to go on elsewhere: this process ends, and does not work on it.
     pub(super) fn has_let_go(&self, tenant: &TenantId, run_id: RunId) -> bool {
-        self.ended.is_cancelled() || self.closing.is_cancelled() && self.active.find(tenant, run_id).is_none()
+        self.tasks.ended.is_cancelled()
+            || self.tasks.closing.is_cancelled() && self.active.find(tenant, run_id).is_none()
     }
 
     /// Waits until that may have come about.
     pub(super) async fn let_go(&self, tenant: &TenantId, run_id: RunId) {
         match self.active.find(tenant, run_id) {
-            Some(_) => self.ended.cancelled().await,
-            None => self.closing.cancelled().await,
+            Some(_) => self.tasks.ended.cancelled().await,
+            None => self.tasks.closing.cancelled().await,
         }
     }
 }

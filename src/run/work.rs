@@ -3,19 +3,28 @@
 //! The run's own agent and each subagent have one. `RunService::agent_loop` makes the loop of both.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
+use super::failure::Failure;
 use super::subagents::{Children, Slot, Team};
 use crate::agent::drivers::ModelChain;
 use crate::agent::state::AgentState;
 use crate::agent::{
-    AgentDefinition, AnswerShapes, CallSeed, EventSink, ExecutionControl, HookConfig, Inbox, JournalEntry, Journals,
-    Recorder,
+    AgentDefinition, AgentLoop, AnswerShapes, CallSeed, EventSink, ExecutionControl, HookConfig, Inbox, JournalEntry,
+    Journals, Recorder,
 };
 use crate::ids::SessionId;
 use crate::json::Value;
 use crate::session::Hash;
 use crate::tenant::TenantId;
+
+/// Makes the loops of executions. The loop of an agent makes those of the agents below it by the
+/// same one.
+pub(super) trait LoopFactory: fmt::Debug + Send + Sync {
+    /// Makes the loop of an execution.
+    fn agent_loop(self: Arc<Self>, work: &Arc<Work>) -> Result<AgentLoop, Failure>;
+}
 
 /// An execution that is to begin.
 #[derive(Debug)]
@@ -40,9 +49,9 @@ pub(super) struct Work {
     pub(super) step_ceiling: Option<u32>,
     /// Bounds it.
     pub(super) control: Arc<ExecutionControl>,
-    /// Hears of everything.
+    /// Receives all events.
     pub(super) events: Arc<dyn EventSink>,
-    /// Hears of what happens in the executions below, where the caller wants that.
+    /// Receives the events of the executions below, if the caller wants them.
     pub(super) relay: Option<Arc<dyn EventSink>>,
     /// How many levels it is below the run's own agent.
     pub(super) depth: u32,
@@ -50,7 +59,7 @@ pub(super) struct Work {
     pub(super) variables: Arc<BTreeMap<String, Value>>,
     /// The agents that may work below it.
     pub(super) team: Arc<Team>,
-    /// Its place among the agents at work.
+    /// Its slot among the agents at work.
     pub(super) slot: Slot,
     /// The sessions that agents below it have made.
     pub(super) children: Children,
@@ -74,7 +83,8 @@ pub(super) struct WorkJournal {
 }
 
 impl WorkJournal {
-    /// Returns where an agent below is recorded: in a scope of its own, after the state that its entries amount to.
+    /// Returns where an agent below is recorded: in a scope of its own, after the state that its
+    /// entries amount to.
     pub(super) fn for_subagent(&self, scope: &str, begun: AgentState, first: Option<JournalEntry>) -> Self {
         let recorder = self.recorder.for_subagent(self.journals.scope(scope), begun);
         let recorder = match first {

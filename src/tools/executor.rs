@@ -10,12 +10,11 @@ use futures_util::future::BoxFuture;
 
 use super::arguments::{ArgumentsError, parse_arguments};
 use super::output::capped;
-use super::registry::RegisteredTool;
-use crate::agent::ports::{ToolContext, ToolExecutor, ToolOutput, ToolSpec};
+use crate::agent::ports::{Tool, ToolContext, ToolExecutor, ToolOutput, ToolSpec};
 use crate::agent::state::{AgentError, ErrorKind, ToolExecution, ToolTrace, ToolVerdict};
 use crate::clock::Clock;
 use crate::ids::{IdSource, ToolExecutionId};
-use crate::json::Value;
+use crate::json::{JsonSchema, Value};
 use crate::message::{ContentPart, ToolCall};
 
 /// The longest message of a recorded error, in bytes.
@@ -43,6 +42,13 @@ impl Default for ToolSettings {
             max_output_bytes: 64 * 1024,
         }
     }
+}
+
+/// A tool with the schema of its arguments.
+#[derive(Debug)]
+pub(super) struct RegisteredTool {
+    pub(super) tool: Arc<dyn Tool>,
+    pub(super) schema: JsonSchema,
 }
 
 /// Executes calls of chosen tools.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::executor::{CheckedExecutor, ToolSettings};
+use super::executor::{CheckedExecutor, RegisteredTool, ToolSettings};
 use crate::agent::ports::{Tool, ToolCatalog, ToolExecutor, ToolSetError, ToolSpec, UnknownTool};
 use crate::clock::Clock;
 use crate::ids::IdSource;
@@ -20,13 +20,6 @@ pub struct ToolRegistry {
     settings: ToolSettings,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-}
-
-/// A tool with the schema of its arguments.
-#[derive(Debug)]
-pub(super) struct RegisteredTool {
-    pub(super) tool: Arc<dyn Tool>,
-    pub(super) schema: JsonSchema,
 }
 
 /// A tool that can't be registered.

@@ -9,6 +9,7 @@ use super::exchange::Exchange;
 use super::ports::DriverPorts;
 use super::step::{call_id, carry_out, end, end_unprepared, finish, prepare_shape};
 use crate::agent::progress::PendingStep;
+use crate::agent::run_error::RunErrorCode;
 use crate::agent::script::ScriptStep;
 use crate::agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, FinishReason, ModelResponse, StopReason, StopSignal,
@@ -60,7 +61,7 @@ impl ScriptedDriver {
             signal: None,
             error: script.error.as_ref().map(|error| AgentError {
                 kind: error.kind,
-                code: "scripted_error".to_owned(),
+                code: RunErrorCode::ScriptedError.into(),
                 message: error.message.clone(),
                 source_name: Some(SCRIPT.to_owned()),
             }),
@@ -105,7 +106,7 @@ impl ScriptedDriver {
         );
         step.errors = step.errors.with_error(AgentError {
             kind: ErrorKind::Unknown,
-            code: "script_ended".to_owned(),
+            code: RunErrorCode::ScriptEnded.into(),
             message: message.clone(),
             source_name: Some(SCRIPT.to_owned()),
         });

@@ -13,6 +13,7 @@ use crate::agent::hooks::HookFailure;
 use crate::agent::ports::{ModelRequest, ToolContext};
 use crate::agent::progress::PendingStep;
 use crate::agent::prompt::{is_template, render_prompt};
+use crate::agent::run_error::RunErrorCode;
 use crate::agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, FinishReason, Messages, StopReason, StopSignal, ToolExecution,
 };
@@ -22,12 +23,6 @@ use crate::message::{ContentPart, Message, Role, ToolCall, joined_text};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::off_thread::off_thread;
 
-/// The error code of a completion that does not fit its format.
-const ANSWER_INVALID: &str = "answer_invalid";
-/// The error code of a completion that ended too early to fit its format.
-const ANSWER_INCOMPLETE: &str = "answer_incomplete";
-/// The error code of an unusable response format.
-const SHAPE_INVALID: &str = "response_format_invalid";
 /// Names the driver as the source of stop signals.
 const DRIVER: &str = "driver";
 
@@ -35,7 +30,7 @@ const DRIVER: &str = "driver";
 #[derive(Debug)]
 pub(super) struct Fault {
     /// The code of the error.
-    pub(super) code: &'static str,
+    pub(super) code: RunErrorCode,
     /// What is wrong, for people.
     pub(super) message: String,
     /// What is wrong and what to do, for the model.
@@ -241,7 +236,7 @@ pub(super) async fn prepare_shape(ports: &DriverPorts, state: &AgentState) -> Re
             .shapes
             .shape(&ports.tenant, &state.context().response_format)
             .await;
-        shape.map_err(|error| validation_error(SHAPE_INVALID, error.to_string()))
+        shape.map_err(|error| validation_error(RunErrorCode::ResponseFormatInvalid, error.to_string()))
     };
     uncut(ports, state, shape).await
 }
@@ -289,8 +284,8 @@ fn tool_choice(
     if let ToolChoice::Tool(name) = &choice
         && !ports.tools.specs().iter().any(|tool| tool.name == *name)
     {
-        let message = format!("the tool_choice names {name:?}, which is no tool of the agent");
-        return Err(validation_error("unknown_tool_choice", message));
+        let message = format!("the model shall call {name:?}, which is no tool of the agent");
+        return Err(validation_error(RunErrorCode::UnknownToolChoice, message));
     }
     let has_failed = |step: &AgentStep| !step.has_tool_calls() && !step.errors.is_empty();
     if choice.forces_a_call() && !state.steps().all(has_failed) {
@@ -309,7 +304,7 @@ async fn system_prompt(ports: &DriverPorts, state: &AgentState) -> Result<Arc<st
     let rendered = off_thread(&ports.tenant, move || render_prompt(&prompt, &variables, &metadata)).await;
     rendered
         .map(Arc::from)
-        .map_err(|error| validation_error("prompt_not_rendered", error.to_string()))
+        .map_err(|error| validation_error(RunErrorCode::PromptNotRendered, error.to_string()))
 }
 
 /// Returns the id of a call that the model gave none.
@@ -318,9 +313,9 @@ pub(super) fn call_id(step_id: StepId, index: usize) -> String {
     format!("call_{}_{index}", step_id.as_uuid().simple())
 }
 
-/// Returns whether an error of the step has the code.
-pub(super) fn has_error(step: &AgentStep, code: &str) -> bool {
-    step.errors.iter().any(|error| error.code == code)
+/// Tells whether an error of the step has the code.
+pub(super) fn has_error(step: &AgentStep, code: RunErrorCode) -> bool {
+    step.errors.iter().any(|error| error.code == code.as_str())
 }
 
 /// A refusal of the model or its provider is final. A completion that ended too early can't be
@@ -354,15 +349,18 @@ async fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape:
     };
     if let Some(cause) = ended_by {
         return Verdict::Refused(Fault {
-            code: ANSWER_INCOMPLETE,
+            code: RunErrorCode::AnswerIncomplete,
             message: format!("the answer was cut by {cause} and does not fit its shape: {misfit}"),
             advice: String::new(),
             is_correctable: false,
         });
     }
-    let corrected = state.steps().filter(|step| has_error(step, ANSWER_INVALID)).count();
+    let corrected = state
+        .steps()
+        .filter(|step| has_error(step, RunErrorCode::AnswerInvalid))
+        .count();
     Verdict::Refused(Fault {
-        code: ANSWER_INVALID,
+        code: RunErrorCode::AnswerInvalid,
         message: format!("the answer does not fit its shape: {misfit}"),
         advice: format!("Your answer does not fit its shape: {misfit}. Give the whole answer again, corrected."),
         is_correctable: corrected < ports.max_corrections as usize,
@@ -393,11 +391,11 @@ fn tool_message(ports: &DriverPorts, step: &AgentStep) -> Arc<Message> {
     Arc::new(ports.message(Role::Tool, results.collect()))
 }
 
-/// Makes the error of a request that can't be made, or of an unusable completion.
-pub(super) fn validation_error(code: &str, message: String) -> AgentError {
+/// Makes the error of a request that can't be made, or of an answer that can't be used.
+pub(super) fn validation_error(code: RunErrorCode, message: String) -> AgentError {
     AgentError {
         kind: ErrorKind::Validation,
-        code: code.to_owned(),
+        code: code.into(),
         message,
         source_name: None,
     }

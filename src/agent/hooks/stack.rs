@@ -10,6 +10,7 @@ use super::context::{HookContext, HookPoint};
 use super::permissions::{HookField, changed_fields, is_permitted};
 use super::{Hook, HookError};
 use crate::agent::events::{AgentEvent, EventSink, StatePart};
+use crate::agent::run_error::RunErrorCode;
 use crate::agent::state::{AgentError, AgentState, ErrorKind, StopReason, StopSignal};
 use crate::clock::Timestamp;
 use crate::usage::Usage;
@@ -138,7 +139,7 @@ impl HookFailure {
     pub fn to_agent_error(&self) -> AgentError {
         AgentError {
             kind: ErrorKind::Hook,
-            code: "hook_failed".to_owned(),
+            code: RunErrorCode::HookFailed.into(),
             message: self.to_string(),
             source_name: Some(self.hook.clone()),
         }

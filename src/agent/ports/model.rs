@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::stream::BoxStream;
 
 use super::tool::ToolSpec;
+use crate::agent::run_error::RunErrorCode;
 use crate::agent::state::{AgentError, ErrorKind, Messages, ModelResponse};
 use crate::json::{Object, Value};
 use crate::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
@@ -196,17 +197,21 @@ pub enum ModelErrorClass {
 impl ModelErrorClass {
     /// Returns the stable code that callers see.
     pub fn code(self) -> &'static str {
+        self.run_error().as_str()
+    }
+
+    fn run_error(self) -> RunErrorCode {
         match self {
-            Self::Auth => "model_auth",
-            Self::RateLimit => "model_rate_limited",
-            Self::Overload => "model_overloaded",
-            Self::Context => "model_context_exceeded",
-            Self::Invalid => "model_request_refused",
-            Self::Server => "model_server_error",
-            Self::Network => "model_unreachable",
-            Self::Timeout => "model_timeout",
-            Self::Truncated => "model_answer_truncated",
-            Self::Protocol => "model_protocol_error",
+            Self::Auth => RunErrorCode::ModelAuth,
+            Self::RateLimit => RunErrorCode::ModelRateLimited,
+            Self::Overload => RunErrorCode::ModelOverloaded,
+            Self::Context => RunErrorCode::ModelContextExceeded,
+            Self::Invalid => RunErrorCode::ModelRequestRefused,
+            Self::Server => RunErrorCode::ModelServerError,
+            Self::Network => RunErrorCode::ModelUnreachable,
+            Self::Timeout => RunErrorCode::ModelTimeout,
+            Self::Truncated => RunErrorCode::ModelAnswerTruncated,
+            Self::Protocol => RunErrorCode::ModelProtocolError,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::http::problem::Problem;
 use crate::ids::RunId;
 use crate::message::Role;
 use crate::record::{MAX_MESSAGE_KEY_BYTES, RunControl, RunSummaryView, SteeringStatus};
-use crate::run::{ControlAnswer, InputMessage, RequestKey};
+use crate::run::{ControlOutcome, InputMessage, RequestKey};
 use crate::tenant::TenantId;
 
 /// A message to a run at work.
@@ -106,8 +106,8 @@ pub(in crate::http) async fn steer_run(
     let run_id: RunId = path.id("run_id")?;
     let (id, message) = body.into_message()?;
     let runs = &api.service.runs;
-    runs.check_key(&tenant, key.as_ref(), run_id.as_uuid()).await?;
-    let status = runs.steer(&tenant, run_id, id.clone(), message).await?;
+    runs.keys.check(&tenant, key.as_ref(), run_id.as_uuid()).await?;
+    let status = runs.controller.steer(&tenant, run_id, id.clone(), message).await?;
     Ok((steering_code(status), Json(SteeringView { id, status })))
 }
 
@@ -119,8 +119,8 @@ async fn control(
     control: RunControl,
 ) -> Result<(StatusCode, Json<RunSummaryView>), Problem> {
     let runs = &api.service.runs;
-    runs.check_key(tenant, key.as_ref(), run_id.as_uuid()).await?;
-    let ControlAnswer { run, came_too_late } = runs.control(tenant, run_id, control).await?;
+    runs.keys.check(tenant, key.as_ref(), run_id.as_uuid()).await?;
+    let ControlOutcome { run, came_too_late } = runs.controller.control(tenant, run_id, control).await?;
     let code = if came_too_late {
         StatusCode::OK
     } else {

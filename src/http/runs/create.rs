@@ -5,6 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use tracing::Span;
+use tracing::field::display;
 
 use super::event_forms::EventForm;
 use super::events;
@@ -15,12 +17,13 @@ use crate::http::Api;
 use crate::http::auth::{Caller, KeyLimits};
 use crate::http::codes::ProblemCode;
 use crate::http::idempotency::{KeyedBody, mark_replay};
+use crate::http::observe::StartedRun;
 use crate::http::parameters::QueryParameters;
 use crate::http::problem::Problem;
 use crate::limits::TenantShare;
 use crate::off_thread::by_size;
 use crate::record::{RunMode, RunRecord, RunView};
-use crate::run::RunHandle;
+use crate::run::{RunHandle, RunRequest};
 use crate::tenant::TenantId;
 
 /// Runs an agent.
@@ -48,15 +51,22 @@ pub(in crate::http) async fn create_run(
     KeyLimits(of_key): KeyLimits,
     query: QueryParameters,
     preference: Preference,
-    KeyedBody { key, body, bytes }: KeyedBody<CreateRun>,
+    KeyedBody {
+        key,
+        body,
+        bytes,
+        request_id,
+    }: KeyedBody<CreateRun>,
 ) -> Result<Response, Problem> {
     query.finish()?;
     let state = Arc::clone(&api);
     let decode = move || body.into_request(&state.limits, preference, key, of_key);
     let request = by_size(&tenant, bytes, decode).await?;
+    let request = RunRequest { request_id, ..request };
     let mode = request.mode;
-    let handle = api.service.runs.start(tenant.clone(), request).await?;
-    let is_replay = handle.is_replay;
+    let handle = api.service.runs.starter.start(tenant.clone(), request).await?;
+    let (run_id, is_replay) = (handle.run_id, handle.is_replay);
+    Span::current().record("run_id", display(run_id));
     // Those who repeat a request wait for its run, or follow it, as other readers do.
     let reads = match mode {
         RunMode::Sync => !handle.has_ended(),
@@ -69,6 +79,7 @@ pub(in crate::http) async fn create_run(
         RunMode::Async => accepted(&api, &tenant, handle.detach()).await.into_response(),
         RunMode::Stream => stream(&api, tenant, handle, reader),
     };
+    response.extensions_mut().insert(StartedRun(run_id));
     mark_replay(&mut response, is_replay);
     preference.mark(&mut response, mode);
     Ok(response)

@@ -46,7 +46,7 @@ pub(in crate::http) async fn follow_run(
     let after = last_read.or(asked).unwrap_or(0);
     let run_id = path.id("run_id")?;
     let reader = api.take_reader(&tenant)?;
-    let following = api.service.runs.follow(&tenant, run_id, after);
+    let following = api.service.runs.followers.follow(&tenant, run_id, after);
     let followed = within(api.limits.request_timeout, following).await??;
     let followed = found(&api, &tenant, run_id, followed).await?;
     if followed.is_over && last_read.is_some() {

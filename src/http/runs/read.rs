@@ -74,6 +74,7 @@ pub(in crate::http) async fn list_runs(
     let runs = api
         .service
         .runs
+        .reader
         .run_list(
             &tenant,
             &filter,
@@ -114,7 +115,7 @@ pub(in crate::http) async fn get_run(
 }
 
 async fn read(api: &Api, tenant: &TenantId, run_id: RunId, wait: Duration) -> Result<Arc<RunRecord>, Problem> {
-    let reading = api.service.runs.run_wait(tenant, run_id, wait);
+    let reading = api.service.runs.reader.run_wait(tenant, run_id, wait);
     let run = within(wait + api.limits.request_timeout, reading).await??;
     found(api, tenant, run_id, run).await
 }
@@ -172,9 +173,9 @@ pub(in crate::http) async fn list_steps(
     })?;
     query.finish()?;
     let run_id = path.id("run_id")?;
-    let bytes = api.service.runs.steps_size(&tenant, run_id).await?;
+    let bytes = api.service.runs.reader.steps_size(&tenant, run_id).await?;
     let room = api.in_flight.take_soon(&tenant, reading(bytes)).await?;
-    let steps = api.service.runs.step_list(&tenant, run_id).await?;
+    let steps = api.service.runs.reader.step_list(&tenant, run_id).await?;
     let steps = found(&api, &tenant, run_id, steps).await?;
     let rest: Vec<_> = (1..).zip(steps).skip(first.unwrap_or_default()).collect();
     let cursor = |(next, _): &(u64, StepRecord)| Cursor::Step(*next);
@@ -197,6 +198,6 @@ fn take_wait(query: &mut QueryParameters) -> Result<Duration, Problem> {
 pub(super) async fn found<T>(api: &Api, tenant: &TenantId, run_id: RunId, value: Option<T>) -> Result<T, Problem> {
     match value {
         Some(value) => Ok(value),
-        None => Err(api.service.runs.absent_run(tenant, run_id).await.into()),
+        None => Err(api.service.runs.reader.absent_run(tenant, run_id).await.into()),
     }
 }

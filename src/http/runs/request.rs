@@ -168,6 +168,7 @@ impl CreateRun {
             on_disconnect,
             idempotency: key,
             limits: of_key,
+            request_id: None,
         })
     }
 

@@ -30,7 +30,7 @@ pub(in crate::http) async fn delete_session(
     let descendants = query.parsed("descendants")?.unwrap_or(false);
     query.finish()?;
     let session_id = path.id("session_id")?;
-    let problem = match api.service.runs.session_remove(&tenant, session_id, descendants).await? {
+    let problem = match api.service.runs.remover.remove(&tenant, session_id, descendants).await? {
         Removal::Removed => return Ok(StatusCode::NO_CONTENT),
         Removal::NotFound => return found(&api, &tenant, session_id, None).await,
         Removal::HasDescendants => Problem::new(

@@ -39,12 +39,12 @@ pub(in crate::http) async fn import_session(
     State(api): State<Arc<Api>>,
     Caller(tenant): Caller,
     query: QueryParameters,
-    KeyedBody { key, body, bytes }: KeyedBody<ImportSession>,
+    KeyedBody { key, body, bytes, .. }: KeyedBody<ImportSession>,
 ) -> Result<Response, Problem> {
     query.finish()?;
     let state = Arc::clone(&api);
     let request = by_size(&tenant, bytes, move || body.into_request(&state.service, key)).await?;
-    let Imported { bundle, is_replay } = api.service.runs.import(tenant.clone(), request).await?;
+    let Imported { bundle, is_replay } = api.service.runs.importer.import(tenant.clone(), request).await?;
     let mut headers = etag::headers(bundle.head.root_hash);
     let location = format!("/v1/sessions/{}", bundle.head.session_id);
     headers.insert(

@@ -242,5 +242,5 @@ pub(super) async fn found<T>(
 
 /// Makes the problem of a session id that is reserved or leads nowhere.
 pub(in crate::http) async fn absent_session(api: &Api, tenant: &TenantId, session_id: SessionId) -> Problem {
-    api.service.runs.absent_session(tenant, session_id).await.into()
+    api.service.runs.reader.absent_session(tenant, session_id).await.into()
 }

@@ -12,8 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, SerdeJson, unique};
 
+use super::error::quoted;
 use super::measure::Measure;
-use super::quoted;
 use crate::json::{self, Value};
 
 /// How many bytes of text, or of memory, cost as much as one check.

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::error::{SchemaError, shortened};
 use super::held::Held;
-use super::{SchemaError, shortened};
 use crate::json::{Object, Value};
 
 /// The most parts of a schema that are schemas themselves.

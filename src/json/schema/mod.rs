@@ -5,6 +5,7 @@
 //! before it is compiled (`measure.rs`). A check counts what it reads of a value (`counted.rs`).
 
 mod counted;
+mod error;
 mod held;
 mod measure;
 
@@ -14,11 +15,11 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 
 use self::counted::{Allowance, Counted, CountedJson};
+pub use self::error::SchemaError;
+use self::error::{MAX_SCHEMA_BYTES, quoted, shortened};
 use self::measure::{Measure, measure};
 use super::Value;
 
-/// The largest schema, in bytes of its JSON.
-const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 /// The most memory that the patterns of a schema may compile to, in bytes, each to an equal share.
 const MAX_PATTERNS_SIZE: usize = 1024 * 1024;
 /// The most memory that one pattern may compile to, in bytes.
@@ -36,42 +37,12 @@ const MAX_MATCHED_BYTES: usize = 32 * 1024;
 const MAX_LEVELS: usize = 600;
 /// The most violations that are reported; more would not help.
 const MAX_VIOLATIONS: usize = 5;
-/// The longest description of a violation, in characters.
-const MAX_VIOLATION_LENGTH: usize = 300;
-/// How much of a value it quotes, in characters: the reason follows after it.
-const MAX_QUOTED_LENGTH: usize = 100;
 
 /// A compiled schema.
 #[derive(Debug)]
 pub struct JsonSchema {
     validator: Validator<CountedJson>,
     measure: Measure,
-}
-
-/// A schema that can't be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaError {
-    /// It is too large.
-    #[error("the schema has {bytes} bytes; the most are {MAX_SCHEMA_BYTES}")]
-    TooLarge {
-        /// Its size as JSON.
-        bytes: usize,
-    },
-    /// It would take too much to compile it or to check values by it.
-    #[error("the schema can't be used: {message}")]
-    TooMuch {
-        /// What is too much.
-        message: String,
-    },
-    /// It does not describe an object.
-    #[error("the schema must have \"type\": \"object\"")]
-    NotOfObject,
-    /// It is no valid schema, or it refers to what lies outside of it.
-    #[error("the schema is not valid: {message}")]
-    Invalid {
-        /// What is wrong.
-        message: String,
-    },
 }
 
 /// What of a value does not fit a schema, in words for the one who wrote the value.
@@ -229,21 +200,6 @@ fn described(error: &ValidationError<'_>, value: &Value) -> String {
         _ => error.masked_with(quoted).to_string(),
     };
     format!("{}: {}", shortened(location), shortened(&words))
-}
-
-fn shortened(text: &str) -> String {
-    cut(text, MAX_VIOLATION_LENGTH)
-}
-
-fn quoted(text: &str) -> String {
-    cut(text, MAX_QUOTED_LENGTH)
-}
-
-fn cut(text: &str, characters: usize) -> String {
-    match text.char_indices().nth(characters) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

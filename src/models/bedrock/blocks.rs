@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::conversation::Names;
 use super::media;
+use super::names::Names;
 use crate::json::RawJson;
 use crate::message::{ContentPart, Message, ReasoningPart, TextPart, ToolCall, ToolResult};
 use crate::models::names::{arguments, tool_name};

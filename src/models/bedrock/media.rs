@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::conversation::Names;
+use super::names::Names;
 use crate::json::Value;
 use crate::message::{ContentPart, DocumentPart, MediaSource};
 use crate::models::files::as_words;

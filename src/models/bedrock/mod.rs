@@ -10,6 +10,7 @@ mod conversation;
 mod decoder;
 mod frames;
 mod media;
+mod names;
 mod opaque;
 mod request;
 mod signature;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use reqwest::Url;
 
 use super::decoder::GeminiDecoder;
-use super::request::{GeminiDialect, encode_request};
+use super::generation::GeminiDialect;
+use super::request::encode_request;
 use crate::agent::ports::ModelRequest;
 use crate::ids::IdSource;
 use crate::models::address::{KeyHeader, Protocol, SettingsError};

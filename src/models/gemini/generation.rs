@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::request::GeminiDialect;
 use crate::agent::ports::ModelRequest;
 use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
@@ -18,8 +17,17 @@ const BUDGETS: [(&str, u64); 5] = [
     ("high", 24_576),
 ];
 
-/// Returns whether the model is older than Gemini 3: such models have budgets of thoughts in place
-/// of levels, can't keep to a shape while they may call tools, and want no signatures.
+/// How a server is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GeminiDialect {
+    /// The provider's configured name: what it gave goes back to it alone.
+    pub provider: String,
+    /// The most tokens that the server lets a request ask for, if it is known.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// Tells whether the model is older than Gemini 3: such models have budgets of thoughts in place of levels, can't keep to a shape while
+/// they may call tools, and want no signatures.
 pub(super) fn is_older(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     ["gemini-1", "gemini-2", "gemma"]

@@ -16,4 +16,5 @@ mod usage;
 
 pub(super) use self::client::client;
 pub use self::decoder::GeminiDecoder;
-pub use self::request::{GeminiDialect, encode_request};
+pub use self::generation::GeminiDialect;
+pub use self::request::encode_request;

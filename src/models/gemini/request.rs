@@ -7,23 +7,14 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::contents::{Content, Contents};
-use super::generation;
+use super::generation::{self, GeminiDialect};
 use super::parts::{self, Part};
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::ToolChoice;
 use crate::models::parameters::with_extra;
 
-/// How a server is spoken to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GeminiDialect {
-    /// The provider's configured name: what it gave goes back to it alone.
-    pub provider: String,
-    /// The most tokens that the server lets a request ask for, if it is known.
-    pub max_output_tokens: Option<u64>,
-}
-
-/// Encodes a request, without the model and the mode, which are in the address.
+/// Encodes a request, which says nothing of the model and of streams: the address does.
 pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8> {
     let messages = request.messages.iter().map(AsRef::as_ref);
     let wants_signatures = !generation::is_older(&request.model);

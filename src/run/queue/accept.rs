@@ -1,23 +1,26 @@
 //! Accepts a run into the queue. An accepted run survives the loss of this process.
 
-use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
-use super::request::AcceptedRequest;
+use super::attempt::Attempts;
+use super::leases::Leases;
 use crate::ids::RunId;
+use crate::limits::Limits;
 use crate::record::{RunMode, RunStatus};
+use crate::run::base::refuse_continued;
 use crate::run::error::Refusal;
-use crate::run::handle::{OnDeparture, RunHandle};
-use crate::run::plan::RunPlan;
+use crate::run::handle::{Callers, OnDeparture, RunHandle};
+use crate::run::idempotency::IdempotencyKeys;
+use crate::run::plan::{Planner, RunPlan};
 use crate::run::request::RequestKey;
-use crate::run::service::RunService;
+use crate::run::run_slots::{QueueSlots, RunSlot};
+use crate::run::tasks::RunTasks;
 use crate::store::{
-    ConflictPolicy, Enqueued, IfBusy, KnownRequest, Lease, LeaseTerms, LeasedRun, NewQueuedRun, StoreError,
-    StoredRequest,
+    ConflictPolicy, Enqueued, IfBusy, KnownRequest, Lease, LeasedRun, NewQueuedRun, Store, StoreError, StoredRequest,
 };
 use crate::tenant::TenantId;
 
@@ -26,45 +29,82 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// How long a count of the waiting runs is believed.
 const COUNT_AGE: Duration = Duration::from_millis(250);
 
-/// The number of waiting runs as it was counted last, and those that this process has added since.
-#[derive(Debug, Default)]
-pub(in crate::run) struct WaitingCount(Mutex<Option<(Instant, u64)>>);
+/// Accepts runs into the queue.
+#[derive(Debug)]
+pub struct RunQueue {
+    /// Reserves ids, and refuses what another run continues.
+    pub planner: Arc<Planner>,
+    /// Holds the queue.
+    pub store: Arc<dyn Store>,
+    /// Bounds the runs that wait.
+    pub length: QueueLength,
+    /// Slots for runs of the queue.
+    pub slots: Arc<QueueSlots>,
+    /// Says on which terms runs are leased.
+    pub leases: Arc<Leases>,
+    /// Knows repeated requests.
+    pub keys: Arc<IdempotencyKeys>,
+    /// Begins a run whose caller waits for it.
+    pub attempts: Arc<Attempts>,
+    /// Makes the handles of callers.
+    pub callers: Arc<Callers>,
+    /// What tenants may do at most.
+    pub limits: Arc<Limits>,
+    /// Where runs are accepted, also after their callers have gone.
+    pub tasks: RunTasks,
+    /// Whether a run of a higher priority goes before those of other tenants as well.
+    pub ranks_tenants: bool,
+}
 
-impl RunService {
-    /// Puts a run into the queue. A caller that waits for it has it begun at once where this process has a place for it.
+/// The number of waiting runs, bounded. It is counted now and then; the runs that this process adds
+/// count in between.
+#[derive(Debug)]
+pub struct QueueLength {
+    store: Arc<dyn Store>,
+    max: u32,
+    counted: Mutex<Option<(Instant, u64)>>,
+}
+
+impl RunQueue {
+    /// Puts a run into the queue. If its caller waits for it, it begins at once where this process
+    /// has a free slot.
     ///
-    /// A caller that goes away meanwhile gets what it would have got a moment later: its handle is dropped.
+    /// If the caller goes away meanwhile, the run is accepted all the same and its handle is
+    /// dropped.
     pub(in crate::run) async fn accept(self: &Arc<Self>, plan: RunPlan) -> Result<RunHandle, Refusal> {
-        let service = Arc::clone(self);
-        let accepting = self.tasks.spawn(Box::pin(service.accept_surely(plan)));
+        let queue = Arc::clone(self);
+        let accepting = self
+            .tasks
+            .runs
+            .spawn(Box::pin(queue.accept_surely(plan).in_current_span()));
         accepting.await.unwrap_or(Err(Refusal::ShuttingDown))
     }
 
     async fn accept_surely(self: Arc<Self>, plan: RunPlan) -> Result<RunHandle, Refusal> {
-        if self.closing.is_cancelled() {
+        if self.tasks.closing.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
-        self.refuse_full_queue().await?;
+        self.length.refuse_full().await?;
         if plan.request.conflict == ConflictPolicy::Reject {
-            self.refuse_continued(&plan.tenant, &plan.base).await?;
+            refuse_continued(&*self.store, &plan.tenant, &plan.base).await?;
         }
-        let place = self.place_for(&plan);
-        let status = if place.is_some() {
+        let slot = self.slot_for(&plan);
+        let status = if slot.is_some() {
             RunStatus::Running
         } else {
             RunStatus::Queued
         };
         let run = self.new_queued_run(&plan, status)?;
-        match self.ports.store.run_enqueue(&run).await? {
+        match self.store.run_enqueue(&run).await? {
             Enqueued::Accepted { lease, interrupted } => {
                 if lease.is_none() {
-                    self.waiting.add();
+                    self.length.add();
                 }
                 if let Some(interrupted) = interrupted {
-                    self.interrupt(&plan.tenant, interrupted);
+                    self.callers.controller.interrupt(&plan.tenant, interrupted);
                 }
-                let handle = self.handle(&plan.tenant, run.summary.clone(), departure(&plan));
-                self.begin_at_once(plan, run, lease.zip(place));
+                let handle = self.callers.handle(&plan.tenant, run.summary.clone(), departure(&plan));
+                self.begin_at_once(plan, run, lease.zip(slot));
                 Ok(handle)
             }
             Enqueued::Known(known) => {
@@ -83,50 +123,30 @@ impl RunService {
         }
     }
 
-    /// Returns a place for a run whose caller waits for it.
-    fn place_for(&self, plan: &RunPlan) -> Option<OwnedSemaphorePermit> {
+    /// Takes a slot for a run whose caller waits for it, if one is free.
+    fn slot_for(&self, plan: &RunPlan) -> Option<RunSlot> {
         let waits = plan.request.mode != RunMode::Async;
-        let place = waits.then(|| Arc::clone(&self.places).try_acquire_owned().ok());
-        place.flatten()
+        waits.then(|| self.slots.try_take()).flatten()
     }
 
     fn new_queued_run(&self, plan: &RunPlan, status: RunStatus) -> Result<NewQueuedRun, Refusal> {
-        let request = AcceptedRequest::of(plan).to_json();
+        let request = plan.accepted_request().to_json();
         let key = plan.request.idempotency.as_ref();
         Ok(NewQueuedRun {
             tenant: plan.tenant.clone(),
-            summary: self.begun_summary(plan, status),
+            summary: self.planner.begun_summary(plan, status),
             request: request.map_err(|error| Refusal::invalid("input", error.to_string()))?,
             priority: plan.request.priority,
-            level: if self.settings.queue.ranks_tenants {
-                plan.request.priority
-            } else {
-                0
-            },
-            max_waiting: self.ports.limits.of(&plan.tenant).queued_runs,
+            level: if self.ranks_tenants { plan.request.priority } else { 0 },
+            max_waiting: self.limits.of(&plan.tenant).queued_runs,
             if_busy: plan.request.if_busy,
-            idempotency: key.map(|key| self.stored_key(key)),
-            lease: (status == RunStatus::Running).then(|| self.lease_terms()),
+            idempotency: key.map(|key| self.keys.stored(key)),
+            lease: (status == RunStatus::Running).then(|| self.leases.terms()),
         })
     }
 
-    /// Returns the terms on which this process leases runs now.
-    pub(in crate::run) fn lease_terms(&self) -> LeaseTerms {
-        let now = self.lease_clock.now();
-        LeaseTerms {
-            worker: self.worker,
-            now,
-            until: now + self.settings.queue.lease,
-        }
-    }
-
-    fn begin_at_once(
-        self: &Arc<Self>,
-        plan: RunPlan,
-        run: NewQueuedRun,
-        leased: Option<(Lease, OwnedSemaphorePermit)>,
-    ) {
-        let (Some((lease, place)), Some(terms)) = (leased, run.lease) else {
+    fn begin_at_once(&self, plan: RunPlan, run: NewQueuedRun, leased: Option<(Lease, RunSlot)>) {
+        let (Some((lease, slot)), Some(terms)) = (leased, run.lease) else {
             return;
         };
         let leased = LeasedRun {
@@ -137,18 +157,19 @@ impl RunService {
             moves_thread: run.if_busy != IfBusy::Fork,
             is_taken_over: false,
         };
-        let attempt = Arc::clone(self).attempt(leased, terms.until, Some(Box::new(plan)), Some(place));
-        self.tasks.spawn(Box::pin(attempt));
+        let attempt = Arc::clone(&self.attempts).make(leased, terms.until, Some(Box::new(plan)), Some(slot));
+        self.tasks.runs.spawn(Box::pin(attempt));
     }
 
-    /// Finds the run of an earlier request with the key, before anything else is asked of a repeated one.
+    /// Finds the run of an earlier request with the key, before anything else is asked of a
+    /// repeated one.
     pub(in crate::run) async fn replay(
-        self: &Arc<Self>,
+        &self,
         tenant: &TenantId,
         key: &RequestKey,
     ) -> Result<Option<RunHandle>, Refusal> {
-        let now = self.lease_clock.now();
-        match self.ports.store.idempotency_lookup(tenant, &key.key, now).await? {
+        let now = self.leases.now();
+        match self.store.idempotency_lookup(tenant, &key.key, now).await? {
             Some(known) => self.known_run(tenant, Some(key), known).await.map(Some),
             None => Ok(None),
         }
@@ -156,7 +177,7 @@ impl RunService {
 
     /// Answers a repeated request with the run of the first one.
     async fn known_run(
-        self: &Arc<Self>,
+        &self,
         tenant: &TenantId,
         key: Option<&RequestKey>,
         known: KnownRequest,
@@ -165,50 +186,57 @@ impl RunService {
         if let Some(key) = key.filter(|key| key.digest != known.digest) {
             return Err(Refusal::OtherRequest { key: key.key.clone() });
         }
-        let run = self.run_wait(tenant, run_id, Duration::ZERO).await?;
+        let run = self.callers.reader.run_wait(tenant, run_id, Duration::ZERO).await?;
         let record = run.ok_or(Refusal::UnknownRun { run_id, session: None })?;
-        let handle = self.handle(tenant, record.summary.clone(), OnDeparture::GoOn);
+        let handle = self.callers.handle(tenant, record.summary.clone(), OnDeparture::GoOn);
         Ok(handle.replayed(record))
     }
+}
 
-    async fn refuse_full_queue(&self) -> Result<(), Refusal> {
-        let limit = self.settings.queue.max_waiting;
-        let waiting = match self.waiting.known() {
+impl QueueLength {
+    /// Bounds the runs that wait.
+    pub fn new(store: Arc<dyn Store>, max: u32) -> Self {
+        Self {
+            store,
+            max,
+            counted: Mutex::default(),
+        }
+    }
+
+    async fn refuse_full(&self) -> Result<(), Refusal> {
+        let waiting = match self.known() {
             Some(waiting) => waiting,
-            None => self.count_waiting().await?,
+            None => self.count().await?,
         };
-        if waiting < u64::from(limit) {
+        if waiting < u64::from(self.max) {
             return Ok(());
         }
         Err(Refusal::QueueFull {
-            limit,
+            limit: self.max,
             retry_after: RETRY_AFTER,
         })
     }
 
-    async fn count_waiting(&self) -> Result<u64, StoreError> {
-        let waiting = self.ports.store.queue_length(self.settings.queue.max_waiting).await?;
-        self.waiting.set(waiting);
+    async fn count(&self) -> Result<u64, StoreError> {
+        let waiting = self.store.queue_length(self.max).await?;
+        *self.counted() = Some((Instant::now(), waiting));
         Ok(waiting)
     }
-}
 
-impl WaitingCount {
     fn known(&self) -> Option<u64> {
-        let counted = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counted
-            .filter(|(at, _)| at.elapsed() < COUNT_AGE)
-            .map(|(_, waiting)| waiting)
-    }
-
-    fn set(&self, waiting: u64) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), waiting));
+        let counted = self.counted().filter(|(at, _)| at.elapsed() < COUNT_AGE);
+        counted.map(|(_, waiting)| waiting)
     }
 
     fn add(&self) {
-        if let Some((_, waiting)) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some((_, waiting)) = &mut *self.counted() {
             *waiting += 1;
         }
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Option<(Instant, u64)>> {
+        // Each change is a single assignment.
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,25 +6,32 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
+use super::leases::Leases;
+use super::progress::ProgressWriter;
+use super::renewal::LeaseRenewal;
 use super::request::AcceptedRequest;
 use crate::agent::RunWebhook;
-use crate::board::LiveRun;
-use crate::clock::Timestamp;
+use crate::board::{Board, LiveRun};
+use crate::clock::{Clock, Timestamp};
 use crate::ids::RunId;
 use crate::record::{RunControl, RunEvent};
-use crate::run::active::{ActiveRun, Tenure};
-use crate::run::admission::RunPlace;
+use crate::run::active::{ActiveRun, ActiveRuns, HeldLease};
+use crate::run::base::Base;
 use crate::run::error::Refusal;
-use crate::run::execute::Performed;
+use crate::run::executor::Executor;
+use crate::run::failure::Failure;
 use crate::run::live::LiveEvents;
-use crate::run::outcome::{Failure, Outcome, Spent};
-use crate::run::plan::{Base, RunPlan};
-use crate::run::service::RunService;
-use crate::store::{Lease, LeasedRun, StoreError, UNREADABLE_ATTEMPTS, UnreadableRequest};
+use crate::run::outcome::{Outcome, Performed, Spent};
+use crate::run::plan::{Planner, RunPlan};
+use crate::run::request::RunRequest;
+use crate::run::run_slots::RunSlot;
+use crate::run::span::{record_request, run_span};
+use crate::run::tasks::RunTasks;
+use crate::store::{Lease, LeasedRun, Store, StoreError, UNREADABLE_ATTEMPTS, UnreadableRequest};
 use crate::tenant::TenantId;
 
 /// The most events that are read at once.
@@ -32,30 +39,72 @@ const BATCH: u32 = 1_000;
 /// The fence of a run's first lease.
 const FIRST_FENCE: u64 = 1;
 
-impl RunService {
+/// Makes attempts at runs of the queue.
+#[derive(Debug)]
+pub struct Attempts {
+    /// Plans a run again as it was accepted.
+    pub planner: Arc<Planner>,
+    /// Executes it.
+    pub executor: Arc<Executor>,
+    /// Says on which terms runs are leased.
+    pub leases: Arc<Leases>,
+    /// Hands messages to runs.
+    pub renewal: Arc<LeaseRenewal>,
+    /// Persists what a run has done that is left.
+    pub progress: Arc<ProgressWriter>,
+    /// Holds the queue.
+    pub store: Arc<dyn Store>,
+    /// Shows live runs.
+    pub board: Arc<dyn Board>,
+    /// The runs at work here.
+    pub active: Arc<ActiveRuns>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Says when no run begins any more.
+    pub tasks: RunTasks,
+    /// How often a run is begun that its workers don't end, before it fails.
+    pub max_attempts: u32,
+}
+
+impl Attempts {
     /// Works on a run that is leased until then, until it has ended or is left to another worker.
-    pub(in crate::run) async fn attempt(
+    pub(in crate::run) async fn make(
         self: Arc<Self>,
         leased: LeasedRun,
         until: Timestamp,
         plan: Option<Box<RunPlan>>,
-        place: Option<OwnedSemaphorePermit>,
+        slot: Option<RunSlot>,
     ) {
-        // One that is cancelled has nothing left to do but to end.
-        if self.closing.is_cancelled() && leased.control != Some(RunControl::Cancel) {
+        let (lease, attempt) = (&leased.lease, leased.summary.attempts);
+        let span = run_span(&lease.tenant, lease.run_id, attempt, None);
+        self.attempt(leased, until, plan, slot).instrument(span).await;
+    }
+
+    async fn attempt(
+        &self,
+        leased: LeasedRun,
+        until: Timestamp,
+        plan: Option<Box<RunPlan>>,
+        mut slot: Option<RunSlot>,
+    ) {
+        // A cancelled run has only to end.
+        if self.tasks.closing.is_cancelled() && leased.control != Some(RunControl::Cancel) {
             return self.release(&leased.lease).await;
         }
         let planned = if let Some(plan) = plan {
             Ok(Planned::Before(plan))
         } else {
-            // Nobody watches the lease yet.
-            let expires = self.lease_clock.instant_of(until);
+            // The lease is not watched yet.
+            let expires = self.leases.instant_of(until);
             let reading = AcceptedRequest::read(&leased.lease.tenant, &leased.request);
             let Ok(accepted) = timeout_at(expires, reading).await else {
                 return self.release(&leased.lease).await;
             };
             accepted.map(|accepted| Planned::Now(Box::new(accepted)))
         };
+        if let Some(request_id) = planned.as_ref().ok().and_then(Planned::request_id) {
+            record_request(request_id);
+        }
         if let Err(error) = &planned
             && self.leaves_unreadable(&leased, error).await
         {
@@ -65,32 +114,41 @@ impl RunService {
         let live = match self.take_up(&leased, until, webhook).await {
             Ok(live) => Arc::new(live),
             Err(error) => {
-                tracing::warn!(run_id = %leased.lease.run_id, error = &error as &dyn Error, "a run can't be taken up");
+                tracing::warn!(error = &error as &dyn Error, "a run can't be taken up");
                 return self.let_go_of(&leased.lease).await;
             }
         };
         let performed = self.work_on(&leased, planned, &live).await;
-        self.conclude(&live, performed, place.map(RunPlace::from)).await;
+        if !self.executor.conclude(&live, performed, &mut slot).await {
+            self.leave(&live).await;
+        }
     }
 
-    /// Leaves a run to others whose request this process can't read: to a newer version as long as it takes, and otherwise for some attempts,
-    /// since what one version can't read another might. Whoever cancels such a run need not wait for one that can.
+    /// Leaves a run whose request this process can't read to other workers: to a newer version
+    /// without a limit, and otherwise for some attempts. A run that is cancelled is not left.
     async fn leaves_unreadable(&self, leased: &LeasedRun, error: &UnreadableRequest) -> bool {
         if leased.control == Some(RunControl::Cancel) {
             return false;
         }
-        let (run_id, attempts) = (leased.lease.run_id, leased.summary.attempts);
+        let attempts = leased.summary.attempts;
         if matches!(error, UnreadableRequest::Newer(_)) {
-            tracing::warn!(%run_id, error = error as &dyn Error, "a run is left to a newer version of agent-runtime");
-            let until = self.lease_terms().until;
-            if let Err(error) = self.ports.store.lease_defer(&leased.lease, until).await {
-                tracing::warn!(%run_id, error = &error as &dyn Error, "a run is left until its lease expires");
+            tracing::warn!(
+                error = error as &dyn Error,
+                "a run is left to a newer version of agent-runtime"
+            );
+            let until = self.leases.terms().until;
+            if let Err(error) = self.store.lease_defer(&leased.lease, until).await {
+                tracing::warn!(error = &error as &dyn Error, "a run is left until its lease expires");
             }
             return true;
         }
         let is_left = attempts < UNREADABLE_ATTEMPTS;
         if is_left {
-            tracing::warn!(%run_id, attempts, error = error as &dyn Error, "what was asked of a run can't be read; it is tried again");
+            tracing::warn!(
+                attempts,
+                error = error as &dyn Error,
+                "what was asked of a run can't be read; it is tried again"
+            );
         }
         is_left
     }
@@ -102,58 +160,73 @@ impl RunService {
         until: Timestamp,
         webhook: Option<RunWebhook>,
     ) -> Result<LiveEvents, StoreError> {
-        let expires = self.lease_clock.instant_of(until);
+        let expires = self.leases.instant_of(until);
         let lease = leased.lease.clone();
         let (tenant, run_id) = (lease.tenant.clone(), lease.run_id);
         if leased.is_taken_over {
-            tracing::warn!(%run_id, attempts = leased.summary.attempts, "a run is taken over: its worker gave no sign of life");
+            tracing::warn!(
+                attempts = leased.summary.attempts,
+                "a run is taken over: its worker did not renew the lease"
+            );
         }
         let run = LiveRun::begun(leased.summary.clone()).leased(lease.fence);
-        if let Err(error) = self.ports.board.run_open(&tenant, Arc::new(run.clone()), false).await {
-            tracing::warn!(%run_id, error = &error as &dyn Error, "a run begins without being shown on the board");
+        if let Err(error) = self.board.run_open(&tenant, Arc::new(run.clone()), false).await {
+            tracing::warn!(
+                error = &error as &dyn Error,
+                "a run begins without being shown on the board"
+            );
         }
-        let (last, unkept) = if lease.fence == FIRST_FENCE {
+        let (last, unpersisted) = if lease.fence == FIRST_FENCE {
             (0, Vec::new())
         } else {
-            // Nobody watches the lease yet.
+            // The lease is not watched yet.
             let earlier = timeout_at(expires, self.earlier_events(leased)).await;
             let earlier = earlier.unwrap_or_else(|elapsed| Err(StoreError::late("read earlier events", elapsed)));
-            earlier.inspect_err(|_| self.ports.board.run_release(&tenant, run_id))?
+            earlier.inspect_err(|_| self.board.run_release(&tenant, run_id))?
         };
-        let tenure = Tenure::new(
+        let held = HeldLease::new(
             lease,
             leased.moves_thread,
             expires,
-            unkept,
+            unpersisted,
             leased.summary.usage,
-            &self.handover,
+            &self.tasks.handover,
         );
-        let active = ActiveRun::new(tenant.clone(), run_id, &CancellationToken::new(), webhook, Some(tenure));
+        let active = ActiveRun::new(
+            tenant.clone(),
+            run_id,
+            &CancellationToken::new(),
+            webhook,
+            Some(held),
+            Span::current(),
+        );
         if let Some(control) = leased.control {
             active.control(control);
         }
         let at_work = self.active.add(&active);
-        let (board, clock) = (Arc::clone(&self.ports.board), Arc::clone(&self.ports.clock));
+        let (board, clock) = (Arc::clone(&self.board), Arc::clone(&self.clock));
         Ok(LiveEvents::new(active, at_work, run, board, clock).following(last, leased.is_taken_over))
     }
 
-    /// Returns the number of the last event that was told, and the events that only the board has.
+    /// Returns the number of the last event that was emitted, and the events that only the board
+    /// has.
     async fn earlier_events(&self, leased: &LeasedRun) -> Result<(u64, Vec<Arc<RunEvent>>), StoreError> {
         let (tenant, run_id) = (&leased.lease.tenant, leased.lease.run_id);
-        let mut last = self.ports.store.event_last(tenant, run_id).await?;
-        let mut unkept: Vec<Arc<RunEvent>> = Vec::new();
+        let mut last = self.store.event_last(tenant, run_id).await?;
+        let mut unpersisted: Vec<Arc<RunEvent>> = Vec::new();
         loop {
-            let shown = self.ports.board.event_read(tenant, run_id, last, BATCH as usize).await;
+            let shown = self.board.event_read(tenant, run_id, last, BATCH as usize).await;
             let shown = shown.unwrap_or_default();
             let Some(newest) = shown.last() else {
-                return Ok((last, unkept));
+                return Ok((last, unpersisted));
             };
             last = newest.sequence;
-            unkept.extend(shown);
+            unpersisted.extend(shown);
         }
     }
 
-    /// Counts what earlier workers have told of their steps: nobody goes on with them, and they were paid for all the same.
+    /// Counts the steps of earlier workers by their events. No attempt goes on with them, but they
+    /// cost money all the same.
     async fn spent_before(&self, leased: &LeasedRun) -> Spent {
         let (tenant, run_id) = (&leased.lease.tenant, leased.lease.run_id);
         let mut spent = Spent::default();
@@ -162,9 +235,12 @@ impl RunService {
         }
         let mut after = 0;
         loop {
-            let events = self.events_kept(tenant, run_id, after).await;
+            let events = self.earlier_events_after(tenant, run_id, after).await;
             let events = events.unwrap_or_else(|error| {
-                tracing::warn!(%run_id, error = &error as &dyn Error, "what earlier workers have spent can't be read");
+                tracing::warn!(
+                    error = &error as &dyn Error,
+                    "what earlier workers have spent can't be read"
+                );
                 Vec::new()
             });
             let Some(last) = events.last() else { return spent };
@@ -176,23 +252,23 @@ impl RunService {
     }
 
     /// Reads events of earlier workers: the newest of them may be on the board only.
-    async fn events_kept(
+    async fn earlier_events_after(
         &self,
         tenant: &TenantId,
         run_id: RunId,
         after: u64,
     ) -> Result<Vec<Arc<RunEvent>>, StoreError> {
-        let kept = self.ports.store.event_read(tenant, run_id, after, BATCH).await?;
-        if !kept.is_empty() {
-            return Ok(kept);
+        let persisted = self.store.event_read(tenant, run_id, after, BATCH).await?;
+        if !persisted.is_empty() {
+            return Ok(persisted);
         }
-        let shown = self.ports.board.event_read(tenant, run_id, after, BATCH as usize).await;
+        let shown = self.board.event_read(tenant, run_id, after, BATCH as usize).await;
         Ok(shown.unwrap_or_default())
     }
 
     /// Plans the run again, unless it was accepted here a moment ago, and performs it.
     async fn work_on(
-        self: &Arc<Self>,
+        &self,
         leased: &LeasedRun,
         planned: Result<Planned, UnreadableRequest>,
         live: &Arc<LiveEvents>,
@@ -206,7 +282,7 @@ impl RunService {
             Ok(planned) => planned,
             Err(error) => return failed(Failure::unusable(&error)),
         };
-        if leased.summary.attempts > self.settings.queue.max_attempts {
+        if leased.summary.attempts > self.max_attempts {
             // This worker does not begin it.
             let begun = leased.summary.attempts - 1;
             let exhausted = Outcome::failed(live, &Failure::exhausted(begun));
@@ -217,6 +293,7 @@ impl RunService {
         let plan = match planned {
             Planned::Before(plan) => plan,
             Planned::Now(accepted) => match self
+                .planner
                 .plan_again(
                     &leased.lease.tenant,
                     *accepted,
@@ -227,7 +304,7 @@ impl RunService {
             {
                 Ok(plan) => Box::new(plan),
                 Err(Refusal::Store(error)) if error.is_transient() => {
-                    tracing::warn!(run_id = %leased.lease.run_id, error = &error as &dyn Error, "a run can't be planned now");
+                    tracing::warn!(error = &error as &dyn Error, "a run can't be planned now");
                     return Performed::Left;
                 }
                 Err(refusal) => return failed(Failure::refused(&refusal)),
@@ -236,43 +313,43 @@ impl RunService {
         if let Base::Unreadable(_, error) = &plan.base
             && error.is_transient()
         {
-            tracing::warn!(run_id = %leased.lease.run_id, error = error as &dyn Error, "what a run continues can't be read now");
+            tracing::warn!(error = error as &dyn Error, "what a run continues can't be read now");
             return Performed::Left;
         }
-        self.hand_messages(std::slice::from_ref(&live.active)).await;
-        self.perform_safely(&plan, live).await
+        self.renewal.deliver_messages(std::slice::from_ref(&live.active)).await;
+        self.executor.perform_safely(&plan, live).await
     }
 
     /// Lets go of a run that this process does not end.
-    pub(in crate::run) async fn leave(&self, live: &LiveEvents) {
+    async fn leave(&self, live: &LiveEvents) {
         let active = &live.active;
         let now_here = self.active.find(&active.tenant, active.run_id);
         live.leave(now_here.is_some_and(|now_here| !Arc::ptr_eq(&now_here, active)));
         let Some(lease) = active.lease().filter(|_| !active.is_lost()) else {
             return;
         };
-        self.persist(active).await;
+        self.progress.persist(active).await;
         self.let_go_of(lease).await;
     }
 
-    /// When the process ends, another one may take the run at once; otherwise its lease expires, so that what can't be done is not tried
-    /// again and again without a pause.
+    /// When the process ends, another one may take the run at once; otherwise its lease expires, so
+    /// that what can't be done is not tried again and again without a pause.
     async fn let_go_of(&self, lease: &Lease) {
-        if self.closing.is_cancelled() {
+        if self.tasks.closing.is_cancelled() {
             self.release(lease).await;
         } else {
-            tracing::warn!(run_id = %lease.run_id, "a run is left until its lease expires");
+            tracing::warn!("a run is left until its lease expires");
         }
     }
 
     /// Gives a run back to the queue, as if it had not been leased.
     async fn release(&self, lease: &Lease) {
-        match self.ports.store.lease_release(lease).await {
-            Ok(true) => tracing::info!(run_id = %lease.run_id, "a run is handed back to the queue"),
-            Ok(false) => tracing::info!(run_id = %lease.run_id, "another worker has a run that was to be handed back"),
+        match self.store.lease_release(lease).await {
+            Ok(true) => tracing::info!("a run is handed back to the queue"),
+            Ok(false) => tracing::info!("another worker has a run that was to be handed back"),
             Err(error) => {
                 // It is taken over when the lease expires.
-                tracing::warn!(run_id = %lease.run_id, error = &error as &dyn Error, "a run can't be handed back");
+                tracing::warn!(error = &error as &dyn Error, "a run can't be handed back");
             }
         }
     }
@@ -288,10 +365,17 @@ enum Planned {
 
 impl Planned {
     fn webhook(&self) -> Option<RunWebhook> {
-        let request = match self {
+        self.request().webhook.clone()
+    }
+
+    fn request_id(&self) -> Option<&str> {
+        self.request().request_id.as_deref()
+    }
+
+    fn request(&self) -> &RunRequest {
+        match self {
             Self::Before(plan) => &plan.request,
             Self::Now(accepted) => &accepted.request,
-        };
-        request.webhook.clone()
+        }
     }
 }

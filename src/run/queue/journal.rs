@@ -1,5 +1,4 @@
-//! Persists the journal of a run's executions, under its lease. An execution waits until its
-//! entries are persisted.
+//! The journal of a run's executions, persisted under its lease. An entry that can't be persisted ends the execution.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -10,23 +9,23 @@ use backon::{ExponentialBuilder, Retryable as _};
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
-use super::keeper::persist_events;
+use super::progress::persist_events;
 use crate::agent::{Journal, JournalEntry, JournalError, Journals};
-use crate::run::active::{ActiveRun, Tenure};
+use crate::run::active::{ActiveRun, HeldLease};
 use crate::store::{JournalRecord, Store, StoreError};
 
-/// Keeps the entries of all executions of a run, in one order.
+/// Persists the entries of all executions of a run, in one order.
 #[derive(Debug)]
 pub(in crate::run) struct RunJournal {
     store: Arc<dyn Store>,
     active: Arc<ActiveRun>,
-    /// What an earlier worker has kept, by the execution.
+    /// The entries of earlier workers, by execution.
     earlier: BTreeMap<String, Vec<JournalEntry>>,
-    /// The number of the last entry; held while entries are kept.
+    /// The number of the last entry. Locked while entries are persisted.
     last: Arc<Mutex<u64>>,
 }
 
-/// Keeps the entries of one execution.
+/// Persists the entries of one execution.
 #[derive(Debug)]
 struct ScopedJournal {
     store: Arc<dyn Store>,
@@ -35,7 +34,7 @@ struct ScopedJournal {
     scope: String,
 }
 
-/// Reads what an earlier worker has kept, and goes on after it.
+/// Reads the entries of earlier workers, and goes on after them.
 pub(in crate::run) async fn read_journal(
     store: &Arc<dyn Store>,
     active: &Arc<ActiveRun>,
@@ -74,14 +73,14 @@ impl Journals for RunJournal {
 impl Journal for ScopedJournal {
     fn append(&self, entries: Vec<JournalEntry>) -> BoxFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
-            let tenure = self.active.tenure.as_ref().ok_or(JournalError::Superseded)?;
-            self.keep(tenure, entries).await
+            let held = self.active.held_lease.as_ref().ok_or(JournalError::Superseded)?;
+            self.persist(held, entries).await
         })
     }
 }
 
 impl ScopedJournal {
-    async fn keep(&self, tenure: &Tenure, entries: Vec<JournalEntry>) -> Result<(), JournalError> {
+    async fn persist(&self, held: &HeldLease, entries: Vec<JournalEntry>) -> Result<(), JournalError> {
         let mut last = self.last.lock().await;
         let numbered = entries.into_iter().zip(*last + 1..);
         let records: Vec<_> = numbered
@@ -94,10 +93,10 @@ impl ScopedJournal {
         let is_step = records
             .iter()
             .any(|record| matches!(record.entry, JournalEntry::Reached(_)));
-        if is_step && let Err(error) = persist_events(&*self.store, tenure).await {
+        if is_step && let Err(error) = persist_events(&*self.store, held).await {
             tracing::debug!(error = &error as &dyn Error, "events of a run are persisted later");
         }
-        let append = || self.store.journal_append(&tenure.lease, &records);
+        let append = || self.store.journal_append(&held.lease, &records);
         let is_retried = |error: &StoreError| error.is_transient() && !self.active.is_lost();
         match append.retry(backoff()).when(is_retried).await {
             Ok(true) => {
@@ -105,7 +104,7 @@ impl ScopedJournal {
                 Ok(())
             }
             Ok(false) => {
-                tenure.lose();
+                held.lose();
                 Err(JournalError::Superseded)
             }
             Err(_) if self.active.is_lost() => Err(JournalError::Superseded),

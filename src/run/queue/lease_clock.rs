@@ -1,4 +1,4 @@
-//! Database time, extrapolated with the monotonic clock between two reads. Leases expire by it.
+//! The time by which leases expire: database time, extrapolated with the monotonic clock between two reads.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,18 +9,18 @@ use tokio::time::Instant;
 use crate::clock::{Clock, Timestamp};
 use crate::store::{Store, StoreError};
 
-/// Tells the database's time. Replicas whose own clocks differ agree on it.
+/// Returns the database's time. Replicas whose own clocks differ agree on it.
 #[derive(Debug)]
-pub(in crate::run) struct LeaseClock {
-    /// Asked as long as the database's clock was never seen.
+pub(super) struct LeaseClock {
+    /// Read until the database's clock was read once.
     clock: Arc<dyn Clock>,
-    last: Mutex<Option<Look>>,
+    last: Mutex<Option<Reading>>,
 }
 
-/// A look at the database's clock.
+/// One read of the database's clock.
 #[derive(Debug, Clone, Copy)]
-struct Look {
-    /// What it showed, at some time between question and answer.
+struct Reading {
+    /// What it showed, at some time between request and response.
     time: Timestamp,
     asked: Instant,
     answered: Instant,
@@ -28,54 +28,56 @@ struct Look {
 
 impl LeaseClock {
     /// Begins with the time of this machine.
-    pub(in crate::run) fn new(clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
             last: Mutex::default(),
         }
     }
 
-    /// Returns the time. It is never ahead of the database's: what a look has shown is taken for the time of the answer.
-    pub(in crate::run) fn now(&self) -> Timestamp {
+    /// Returns the time. It is never ahead of the database's, since a reading counts as the time of
+    /// its response.
+    pub(super) fn now(&self) -> Timestamp {
         match self.last() {
-            Some(look) => look.time + microseconds(look.answered.elapsed()),
+            Some(reading) => reading.time + microseconds(reading.answered.elapsed()),
             None => self.clock.now(),
         }
     }
 
-    /// Returns when the database's clock may show that time at the earliest, as if a look had shown the time of the question.
-    pub(in crate::run) fn instant_of(&self, time: Timestamp) -> Instant {
+    /// Returns when the database's clock may show that time at the earliest, as if a reading were
+    /// the time of its request.
+    pub(super) fn instant_of(&self, time: Timestamp) -> Instant {
         let (shown, at) = match self.last() {
-            Some(look) => (look.time, look.asked),
+            Some(reading) => (reading.time, reading.asked),
             None => (self.clock.now(), Instant::now()),
         };
-        // What is past by the look is past.
+        // A time that had passed at the reading is past.
         at + (time - shown).to_std().unwrap_or_default()
     }
 
-    /// Looks at the database's clock.
-    pub(in crate::run) async fn adjust(&self, store: &dyn Store) -> Result<(), StoreError> {
+    /// Reads the database's clock.
+    pub(super) async fn adjust(&self, store: &dyn Store) -> Result<(), StoreError> {
         let asked = Instant::now();
         let time = store.lease_time().await?;
-        self.seen(time, asked);
+        self.record(time, asked);
         Ok(())
     }
 
-    /// Tells whether the last look at the database's clock is that long ago.
-    pub(in crate::run) fn is_older_than(&self, age: Duration) -> bool {
-        self.last().is_none_or(|look| look.answered.elapsed() >= age)
+    /// Tells whether the last reading is that old.
+    pub(super) fn is_older_than(&self, age: Duration) -> bool {
+        self.last().is_none_or(|reading| reading.answered.elapsed() >= age)
     }
 
-    fn seen(&self, time: Timestamp, asked: Instant) {
+    fn record(&self, time: Timestamp, asked: Instant) {
         let answered = Instant::now();
-        *self.guard() = Some(Look { time, asked, answered });
+        *self.guard() = Some(Reading { time, asked, answered });
     }
 
-    fn last(&self) -> Option<Look> {
+    fn last(&self) -> Option<Reading> {
         *self.guard()
     }
 
-    fn guard(&self) -> MutexGuard<'_, Option<Look>> {
+    fn guard(&self) -> MutexGuard<'_, Option<Reading>> {
         // The only change is an assignment.
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,12 +114,12 @@ mod tests {
         let machine = Arc::new(SetClock::default());
         let clock = LeaseClock::new(Arc::clone(&machine) as _);
         machine.0.store(100, Ordering::Relaxed);
-        assert_eq!(clock.now(), at(100), "before the first look");
+        assert_eq!(clock.now(), at(100), "before the first read");
         assert_eq!(clock.instant_of(at(103)), Instant::now() + Duration::from_secs(3));
 
         let asked = Instant::now();
         advance(Duration::from_secs(2)).await;
-        clock.seen(at(5_000), asked);
+        clock.record(at(5_000), asked);
         for set in [0, 9_000] {
             machine.0.store(set, Ordering::Relaxed);
             assert_eq!(clock.now(), at(5_000), "{set}");

@@ -1,26 +1,33 @@
-//! Runs that survive their connection and their worker: accepted into the queue, leased, renewed,
-//! released.
+//! Runs that outlive their connection and their worker: accepted into the queue, leased by a worker, renewed, handed back.
 //!
 //! ```text
-//! accept    accept.rs      one transaction: the record, the row in the queue, the idempotency key
-//! lease     worker.rs      leases runs while the worker has free slots
-//!           quarantine.rs  isolates suspected poison runs
-//! attempt   attempt.rs     one worker's work on one run: plan again ─ perform ─ conclude
-//! renew     keeper.rs      renews leases, and persists events, usage and applied messages
-//! journal   journal.rs     persists the steps of executions, under the lease
+//! accept    accept.rs    the run's record, its slot in the queue, its idempotency key: one transaction
+//! take      worker.rs    leases runs while there are slots for them; quarantine.rs isolates those that may be poison
+//! attempt   attempt.rs   one worker's work on one run: plan again ─ perform ─ conclude, as for every run
+//! renew     renewal.rs   renews leases and passes on what callers want, beside the work
+//! persist   progress.rs  persists events, usage and applied messages, beside the work
+//! journal   journal.rs   persists the steps of executions, under the lease
 //! ```
 
 mod accept;
-mod attempt;
-mod journal;
-mod keeper;
-mod lease_clock;
-mod quarantine;
-mod request;
 mod worker;
 
-pub(super) use self::accept::WaitingCount;
+mod attempt;
+mod journal;
+mod progress;
+mod renewal;
+
+mod lease_clock;
+mod leases;
+mod quarantine;
+mod request;
+
+pub use self::accept::{QueueLength, RunQueue};
+pub use self::attempt::Attempts;
 pub(super) use self::journal::read_journal;
-pub(super) use self::lease_clock::LeaseClock;
-pub(super) use self::quarantine::Quarantine;
+pub use self::leases::Leases;
+pub use self::progress::ProgressWriter;
+pub use self::quarantine::Quarantine;
+pub use self::renewal::LeaseRenewal;
 pub(super) use self::request::AcceptedRequest;
+pub use self::worker::QueueWorker;

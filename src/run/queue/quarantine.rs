@@ -1,22 +1,19 @@
-//! Isolates suspected poison runs: starts at most one of them at a time, so that it does not take
-//! other runs down.
-//!
-//! A run is suspected after two attempts that no worker finished. It counts as harmless once it has
-//! worked for a minute.
+//! Isolates runs that may be poison: one of them at a time is at work here, so a poison run does not take other runs down.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a run is kept apart: one that has worked for so long is most likely not what ended its workers, and others are waiting.
+/// How long a run is isolated. One that has worked for so long is most likely no poison, and others
+/// are waiting.
 const WATCHED: Duration = Duration::from_mins(1);
 
-/// The last such run that this process has begun.
+/// The suspect that this process has begun last.
 #[derive(Debug, Default)]
-pub(in crate::run) struct Quarantine(Mutex<Option<(Instant, Weak<Isolated>)>>);
+pub struct Quarantine(Mutex<Option<(Instant, Weak<Isolated>)>>);
 
-/// Kept as long as the run is at work.
+/// Held as long as the run is at work.
 #[derive(Debug)]
 pub(super) struct Isolated;
 

@@ -2,7 +2,6 @@
 
 use crate::message::Message;
 use crate::off_thread::by_size_of;
-use crate::run::plan::RunPlan;
 use crate::run::request::{EventOptions, OnDisconnect, RequestKey, RunRequest};
 use crate::store::{
     PinnedAgents, QueuedDisconnect, QueuedEventOptions, QueuedKey, QueuedRequest, QueuedRunRequest, StoredRequest,
@@ -22,19 +21,6 @@ pub(in crate::run) struct AcceptedRequest {
 }
 
 impl AcceptedRequest {
-    /// Returns what a plan was made of.
-    pub(in crate::run) fn of(plan: &RunPlan) -> Self {
-        Self {
-            request: plan.request.clone(),
-            input: plan.input.clone(),
-            pinned: PinnedAgents {
-                agent: Some(plan.agent_version),
-                agent_id: Some(plan.new_agent_id),
-                team: plan.team.versions(),
-            },
-        }
-    }
-
     /// Encodes the stored form.
     pub(in crate::run) fn to_json(&self) -> Result<String, serde_json::Error> {
         let Self { request, input, pinned } = self.clone();
@@ -80,6 +66,7 @@ impl From<RunRequest> for QueuedRunRequest {
             events: QueuedEventOptions {
                 subagents: asked.events.subagents,
             },
+            request_id: asked.request_id,
         }
     }
 }
@@ -112,6 +99,7 @@ impl From<QueuedRunRequest> for RunRequest {
             events: EventOptions {
                 subagents: stored.events.subagents,
             },
+            request_id: stored.request_id,
         }
     }
 }

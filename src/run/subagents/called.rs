@@ -1,4 +1,4 @@
-//! A tool call on which a subagent works: its events and its result.
+//! A call on which another agent works: its events and its result.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ pub(super) struct Called<'a> {
     pub(super) call_id: String,
     /// Its execution.
     pub(super) work: Arc<Work>,
-    /// What is told of it.
+    /// Its trace.
     pub(super) trace: Arc<Trace>,
 }
 
 impl Called<'_> {
-    /// Tells everybody that the other agent begins.
-    pub(super) fn tell_started(&self) {
+    /// Emits the event that the other agent begins.
+    pub(super) fn emit_started(&self) {
         self.above.events.emit(AgentEvent::SubagentStarted {
             step_number: self.step_number,
             call_id: self.call_id.clone(),
@@ -39,12 +39,12 @@ impl Called<'_> {
         });
     }
 
-    /// Answers the call. There is no state where the execution met a fault of ours.
+    /// Returns the result of the call. There is no state if the execution panicked.
     pub(super) fn end(self, state: Option<AgentState>) -> Result<ToolOutput, ToolError> {
         let name = &self.work.agent.name;
         let status = state.as_ref().and_then(AgentState::status);
         let status = status.unwrap_or(ExecutionStatus::Failed);
-        let trace = self.told(status, state.as_ref().and_then(AgentState::stop_reason));
+        let trace = self.emit_completed(status, state.as_ref().and_then(AgentState::stop_reason));
         match state {
             Some(state) if status.has_session() => {
                 let words = if status == ExecutionStatus::Completed {
@@ -52,7 +52,7 @@ impl Called<'_> {
                 } else {
                     task::stopped(name, &state)
                 };
-                self.keep(state);
+                self.add_session(state);
                 Ok(ToolOutput {
                     trace,
                     ..ToolOutput::text(words)
@@ -69,11 +69,11 @@ impl Called<'_> {
         }
     }
 
-    /// Tells of the end, and returns the trace.
-    fn told(&self, status: ExecutionStatus, stop_reason: Option<StopReason>) -> ToolTrace {
+    /// Emits the event that the other agent has ended, and returns the trace.
+    fn emit_completed(&self, status: ExecutionStatus, stop_reason: Option<StopReason>) -> ToolTrace {
         let usage = self.work.control.spent();
         let (agent, session_id) = (self.work.agent.name.clone(), self.work.session_id);
-        let subagent = self.trace.told().map(|(execution_id, steps)| SubagentExecution {
+        let subagent = self.trace.execution().map(|(execution_id, steps)| SubagentExecution {
             agent: agent.clone(),
             agent_id: self.agent_id,
             session_id,
@@ -101,7 +101,7 @@ impl Called<'_> {
     }
 
     /// Hands the session to the execution above, which publishes it with its own or drops it.
-    fn keep(&self, state: AgentState) {
+    fn add_session(&self, state: AgentState) {
         let child = ChildSession {
             session_id: self.work.session_id,
             subagent_of: self.above.session_id,

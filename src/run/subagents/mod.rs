@@ -16,7 +16,7 @@ mod tool;
 
 mod called;
 
-mod kept;
+mod journaled;
 mod task;
 
 mod children;
@@ -24,6 +24,9 @@ mod slots;
 mod trace;
 
 pub(super) use self::children::{ChildSession, Children};
-pub(super) use self::kept::restore_children;
+pub(super) use self::journaled::restore_children;
 pub(super) use self::slots::Slot;
-pub(super) use self::team::Team;
+pub use self::slots::SubagentSlots;
+pub(super) use self::team::{Team, TeamSearch};
+pub use self::tool::SubagentPorts;
+pub(super) use self::tool::subagent_tools;

@@ -13,8 +13,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::agent::Progress;
 use crate::agent::state::StepExecution;
 use crate::fair_share::{FairShare, Share};
-use crate::run::service::SubagentSettings;
+use crate::run::settings::SubagentSettings;
 use crate::tenant::TenantId;
+
+/// The slots that the agents below all runs of this process share.
+#[derive(Debug)]
+pub struct SubagentSlots {
+    settings: SubagentSettings,
+    of_process: Arc<FairShare>,
+}
 
 /// The slots of a run.
 #[derive(Debug)]
@@ -56,20 +63,30 @@ pub(super) struct NoneLeft {
     max: usize,
 }
 
-impl Slot {
-    /// Makes the slot of a run's own execution.
-    pub(in crate::run) fn of_root(settings: SubagentSettings, of_process: &Arc<FairShare>, tenant: &TenantId) -> Self {
-        let slots = Slots {
-            // One more works in the slot that the run's own execution lends.
-            of_run: Arc::new(Semaphore::new(settings.concurrency.saturating_sub(1))),
-            of_process: Arc::clone(of_process),
-            tenant: tenant.clone(),
-            begun: AtomicUsize::new(0),
-            max_begun: settings.max,
-        };
-        Self::new(Arc::new(slots), Held::OfRoot)
+impl SubagentSlots {
+    /// Makes as many slots as are configured.
+    pub fn new(settings: SubagentSettings) -> Self {
+        Self {
+            settings,
+            of_process: FairShare::new(settings.max_concurrent),
+        }
     }
 
+    /// Makes the slot of a run's own execution.
+    pub(in crate::run) fn root(&self, tenant: &TenantId) -> Slot {
+        let slots = Slots {
+            // One more works in the slot that the run's own execution lends.
+            of_run: Arc::new(Semaphore::new(self.settings.concurrency.saturating_sub(1))),
+            of_process: Arc::clone(&self.of_process),
+            tenant: tenant.clone(),
+            begun: AtomicUsize::new(0),
+            max_begun: self.settings.max,
+        };
+        Slot::new(Arc::new(slots), Held::OfRoot)
+    }
+}
+
+impl Slot {
     fn new(slots: Arc<Slots>, held: Held) -> Self {
         Self {
             slots,

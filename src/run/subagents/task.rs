@@ -8,7 +8,7 @@ use crate::agent::state::AgentState;
 use crate::agent::{AgentDefinition, SubagentConfig};
 use crate::json::Value;
 use crate::message::{Role, joined_text};
-use crate::run::outcome::execution_error;
+use crate::run::failure::execution_error;
 
 /// The arguments of a call.
 #[derive(Debug, Deserialize)]
@@ -36,7 +36,7 @@ impl Task {
     }
 }
 
-/// Returns what models are told of the tool.
+/// Returns the description of the tool for models.
 pub(super) fn spec_of(subagent: &SubagentConfig, agent: &AgentDefinition) -> ToolSpec {
     let of_agent = Some(&agent.description).filter(|description| !description.is_empty());
     let description = subagent.description.as_ref().or(of_agent).cloned();

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::agent::drivers::ModelChain;
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{AgentDefinition, SubagentConfig};
+use crate::run::agents::AgentDirectory;
 use crate::run::error::Refusal;
 use crate::run::limits::Allowance;
-use crate::run::models::check_prices;
-use crate::run::service::RunService;
+use crate::run::models::{ModelSelection, check_prices};
 use crate::session::Hash;
 use crate::store::PinnedAgents;
 use crate::tenant::TenantId;
@@ -32,7 +32,7 @@ pub(in crate::run) struct Member {
     pub(in crate::run) models: ModelChain,
 }
 
-/// A place below an agent. There are few that differ, however many ways lead through a team.
+/// A post below an agent. There are few that differ, however many ways lead through a team.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Post {
     /// Who is to fill it.
@@ -41,7 +41,7 @@ struct Post {
     above: String,
     /// How many levels may be below it, as far as those above say.
     depth_left: u32,
-    /// Whether an agent above it, or the place itself, has a limit of cost.
+    /// Whether an agent above it, or the post itself, has a limit of cost.
     is_cost_limited: bool,
 }
 
@@ -60,16 +60,27 @@ impl Team {
     }
 }
 
-impl RunService {
-    /// Finds everybody who may work below the agent. Each must exist, have its models, be allowed, and be priced where
-    /// money is limited.
-    pub(in crate::run) async fn gather_team(
+/// The search for everybody who may work below an agent.
+pub(in crate::run) struct TeamSearch<'a> {
+    /// Whose run it is.
+    pub(in crate::run) tenant: &'a TenantId,
+    /// Finds agents.
+    pub(in crate::run) agents: &'a AgentDirectory,
+    /// Finds models.
+    pub(in crate::run) models: &'a ModelSelection,
+    /// The versions of agents that the run was accepted with.
+    pub(in crate::run) pinned: &'a PinnedAgents,
+    /// What the run may do.
+    pub(in crate::run) allowance: &'a Allowance<'a>,
+}
+
+impl TeamSearch<'_> {
+    /// Finds everybody who may work below the agent. Each must exist, have its models, be allowed,
+    /// and be priced where money is limited.
+    pub(in crate::run) async fn gather(
         &self,
-        tenant: &TenantId,
         lead: &AgentDefinition,
         budget: &ExecutionBudget,
-        pinned: &PinnedAgents,
-        allowance: &Allowance<'_>,
     ) -> Result<Team, Refusal> {
         let mut team = Team::default();
         let mut filled = BTreeSet::new();
@@ -78,8 +89,8 @@ impl RunService {
             if !filled.insert(post.clone()) {
                 continue;
             }
-            let member = self.find_member(tenant, &mut team, &post, pinned).await?;
-            self.check_work(allowance, &member.agent, &member.models)?;
+            let member = self.find_member(&mut team, &post).await?;
+            self.models.check_work(self.allowance, &member.agent, &member.models)?;
             let is_cost_limited = post.is_cost_limited || member.agent.budget.max_cost.is_some();
             if is_cost_limited {
                 check_prices(&member.agent, &member.models)?;
@@ -90,13 +101,7 @@ impl RunService {
         Ok(team)
     }
 
-    async fn find_member(
-        &self,
-        tenant: &TenantId,
-        team: &mut Team,
-        post: &Post,
-        pinned: &PinnedAgents,
-    ) -> Result<Arc<Member>, Refusal> {
+    async fn find_member(&self, team: &mut Team, post: &Post) -> Result<Arc<Member>, Refusal> {
         if let Some(member) = team.member(&post.agent) {
             return Ok(Arc::clone(member));
         }
@@ -106,9 +111,9 @@ impl RunService {
                 format!("more than {MAX_MEMBERS} agents may work below it"),
             ));
         }
-        let found = match pinned.team.get(&post.agent) {
-            Some(version) => self.ports.agents.version(tenant, *version).await,
-            None => self.ports.agents.resolve(tenant, &post.agent).await,
+        let found = match self.pinned.team.get(&post.agent) {
+            Some(version) => self.agents.version(self.tenant, *version).await,
+            None => self.agents.resolve(self.tenant, &post.agent).await,
         };
         let found = found.map_err(|refusal| match refusal {
             Refusal::UnknownAgent { name, .. } => Refusal::UnknownSubagent {
@@ -118,7 +123,7 @@ impl RunService {
             other => other,
         })?;
         let member = Arc::new(Member {
-            models: self.choose_models(tenant, None, &found.definition)?,
+            models: self.models.choose(self.tenant, None, &found.definition)?,
             agent: found.definition,
             agent_version: found.version,
         });
@@ -127,7 +132,7 @@ impl RunService {
     }
 }
 
-/// Returns the places below an agent; none where no level is left.
+/// Returns the posts below an agent; none where no level is left.
 fn posts_below(agent: &AgentDefinition, depth_left: u32, is_cost_limited: bool) -> impl Iterator<Item = Post> {
     let below = depth_left.checked_sub(1);
     let subagents = agent.subagents.iter().filter(move |_| below.is_some());

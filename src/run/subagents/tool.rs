@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument as _;
 
 use super::called::Called;
 use super::children::Children;
-use super::kept::Kept;
+use super::journaled::JournaledSubagent;
 use super::restore_children;
 use super::slots::Slot;
 use super::task::{Task, spec_of};
@@ -17,16 +18,31 @@ use super::trace::{Relay, Trace};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::agent::state::{AgentState, ExecutionBudget};
 use crate::agent::{CallSeed, HookConfig, JournalEntry, PendingStep, Progress, SubagentConfig};
-use crate::ids::{AgentId, MessageId, SessionId};
+use crate::clock::Clock;
+use crate::ids::{AgentId, IdSource, MessageId, SessionId};
 use crate::json::Value;
 use crate::message::{Message, Role};
-use crate::run::service::RunService;
-use crate::run::work::{Work, WorkJournal};
+use crate::run::tasks::RunTasks;
+use crate::run::work::{LoopFactory, Work, WorkJournal};
+
+/// What executions below others are made with.
+#[derive(Debug, Clone)]
+pub struct SubagentPorts {
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Makes ids.
+    pub ids: Arc<dyn IdSource>,
+    /// Where executions go on.
+    pub tasks: RunTasks,
+    /// The limits that apply where no agent names one.
+    pub budget: ExecutionBudget,
+}
 
 /// Has another agent work on each call.
 #[derive(Debug)]
 pub(super) struct SubagentTool {
-    service: Arc<RunService>,
+    ports: SubagentPorts,
+    loops: Arc<dyn LoopFactory>,
     /// The execution that the other agent works for.
     above: Arc<Work>,
     subagent: SubagentConfig,
@@ -59,39 +75,42 @@ impl Begun {
     }
 }
 
-impl RunService {
-    /// Makes the tools by which an agent has others work for it; none where no level is left.
-    pub(in crate::run) fn subagent_tools(self: &Arc<Self>, work: &Arc<Work>) -> Vec<Arc<dyn Tool>> {
-        let subagents = work.agent.subagents.iter().filter(|_| work.depth_left > 0);
-        // The team was gathered for the same definitions, so that none of them is missing.
-        let found = subagents.filter_map(|subagent| Some((subagent, work.team.member(&subagent.agent)?)));
-        found
-            .map(|(subagent, member)| {
-                let tool: Arc<dyn Tool> = Arc::new(SubagentTool {
-                    service: Arc::clone(self),
-                    above: Arc::clone(work),
-                    subagent: subagent.clone(),
-                    member: Arc::clone(member),
-                    spec: spec_of(subagent, &member.agent),
-                });
-                tool
-            })
-            .collect()
-    }
+/// Makes the tools by which an agent has others work for it; none where no level is left.
+pub(in crate::run) fn subagent_tools(
+    ports: &SubagentPorts,
+    loops: &Arc<dyn LoopFactory>,
+    work: &Arc<Work>,
+) -> Vec<Arc<dyn Tool>> {
+    let subagents = work.agent.subagents.iter().filter(|_| work.depth_left > 0);
+    // The team was gathered for the same definitions, so that none of them is missing.
+    let found = subagents.filter_map(|subagent| Some((subagent, work.team.member(&subagent.agent)?)));
+    found
+        .map(|(subagent, member)| {
+            let tool: Arc<dyn Tool> = Arc::new(SubagentTool {
+                ports: ports.clone(),
+                loops: Arc::clone(loops),
+                above: Arc::clone(work),
+                subagent: subagent.clone(),
+                member: Arc::clone(member),
+                spec: spec_of(subagent, &member.agent),
+            });
+            tool
+        })
+        .collect()
 }
 
 impl SubagentTool {
     async fn perform(&self, task: Task, context: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let kept = self.kept(context)?;
+        let journaled = self.journaled(context)?;
         let slot = self.slot(context).await?;
         self.above
             .slot
             .count_one()
             .map_err(|left| ToolError::new(self.not_begun(&left.to_string())))?;
         let trace = Arc::new(Trace::new(self.relay(context)));
-        let (work, begun) = match kept {
+        let (work, begun) = match journaled {
             None => self.begin(task, context, slot, &trace),
-            Some(kept) => self.go_on(kept, context, slot, &trace)?,
+            Some(journaled) => self.go_on(journaled, context, slot, &trace)?,
         };
         let is_over = matches!(&begun, Begun::Again { state, .. } if !state.has_active_execution());
         let called = Called {
@@ -105,10 +124,10 @@ impl SubagentTool {
         if is_over {
             return called.end(Some(begun.into_state()));
         }
-        let agent_loop = self.service.agent_loop(&called.work);
+        let agent_loop = Arc::clone(&self.loops).agent_loop(&called.work);
         let agent_loop = agent_loop.map_err(|failure| ToolError::new(self.not_begun(&failure.into_error().message)))?;
         if matches!(begun, Begun::Anew { .. }) {
-            called.tell_started();
+            called.emit_started();
         }
         let working = Box::pin(async move {
             match begun {
@@ -116,8 +135,9 @@ impl SubagentTool {
                 Begun::Again { state, pending } => agent_loop.resume(state, pending.map(|pending| *pending)).await,
             }
         });
-        // A task of its own, so that levels of agents do not stand on one stack. It goes with the execution that waits for it.
-        let working = AbortOnDropHandle::new(self.service.tasks.spawn(working));
+        // A task of its own, so that levels of agents do not stand on one stack. It goes with the
+        // execution that waits for it.
+        let working = AbortOnDropHandle::new(self.ports.tasks.runs.spawn(working.in_current_span()));
         called.end(working.await.ok())
     }
 
@@ -143,25 +163,26 @@ impl SubagentTool {
         Err(ToolError::new(self.not_begun(&ended)))
     }
 
-    /// Returns what another process has kept of the call.
-    fn kept(&self, context: &ToolContext) -> Result<Option<Kept>, ToolError> {
+    /// Returns what an earlier attempt has journaled of the call.
+    fn journaled(&self, context: &ToolContext) -> Result<Option<JournaledSubagent>, ToolError> {
         let Some(journal) = &self.above.journal else {
             return Ok(None);
         };
-        Kept::read(journal.journals.entries(&context.idempotency_key))
+        JournaledSubagent::read(journal.journals.entries(&context.idempotency_key))
             .map_err(|gap| ToolError::new(self.not_begun(&format!("its progress can't be read: {gap}"))))
     }
 
     fn begin(&self, task: Task, context: &ToolContext, slot: Slot, trace: &Arc<Trace>) -> (Arc<Work>, Begun) {
         let state = self.begun_state(context);
-        let session_id = SessionId::generate(&*self.service.ports.ids);
+        let session_id = SessionId::generate(&*self.ports.ids);
         let journal = self.above.journal.as_ref().map(|above| {
             let begun = JournalEntry::SubagentBegun {
                 session_id,
                 agent_id: state.agent_id(),
                 agent_version: self.member.agent_version,
             };
-            // What the definition says of the state is recorded as well, so that nobody needs it to read the entries.
+            // What the definition says of the state is recorded as well, so that nobody needs it to
+            // read the entries.
             let empty = AgentState::new(state.agent_id(), state.created_at());
             above.for_subagent(&context.idempotency_key, empty, Some(begun))
         });
@@ -170,17 +191,18 @@ impl SubagentTool {
         (Arc::new(work), Begun::Anew { state, input })
     }
 
-    /// Goes on with an execution that another process has left: as the same agent, with what it has spent and made.
+    /// Goes on with an execution that another process has left: as the same agent, with what it has
+    /// spent and made.
     fn go_on(
         &self,
-        kept: Kept,
+        journaled: JournaledSubagent,
         context: &ToolContext,
         slot: Slot,
         trace: &Arc<Trace>,
     ) -> Result<(Arc<Work>, Begun), ToolError> {
-        let Kept {
+        let JournaledSubagent {
             session_id, progress, ..
-        } = kept;
+        } = journaled;
         let journal = self.above.journal.as_ref();
         let journal = journal.map(|above| above.for_subagent(&context.idempotency_key, progress.state.clone(), None));
         slot.count_ended(&progress);
@@ -195,7 +217,8 @@ impl SubagentTool {
         Ok((Arc::new(work), Begun::Again { state, pending }))
     }
 
-    /// Makes the execution: the tightest of all limits, the hooks of those above, and of their tools those it may have.
+    /// Makes the execution: the tightest of all limits, the hooks of those above, and of their
+    /// tools those it may have.
     fn work(
         &self,
         context: &ToolContext,
@@ -210,7 +233,7 @@ impl SubagentTool {
             max_steps: above.step_ceiling,
             ..ExecutionBudget::default()
         };
-        let budget = budget.or(&self.service.settings.budget).tightest(&ceiling);
+        let budget = budget.or(&self.ports.budget).tightest(&ceiling);
         let wanted = self.subagent.tools.as_ref().unwrap_or(&agent.tools);
         let tools = wanted.iter().filter(|tool| above.tools.contains(tool));
         Work {
@@ -240,7 +263,7 @@ impl SubagentTool {
 
     /// A new agent instance, which knows nothing but what its definition says.
     fn begun_state(&self, context: &ToolContext) -> AgentState {
-        let (ports, agent) = (&self.service.ports, &self.member.agent);
+        let (ports, agent) = (&self.ports, &self.member.agent);
         AgentState::new(AgentId::generate(&*ports.ids), ports.clock.now())
             .with_parent_agent_id(Some(context.agent_id))
             .with_metadata(agent.metadata.clone())
@@ -249,7 +272,7 @@ impl SubagentTool {
     }
 
     fn message(&self, task: Task) -> Message {
-        let ports = &self.service.ports;
+        let ports = &self.ports;
         let id = MessageId::generate(&*ports.ids);
         Message::text(id, Role::User, task.into_text(), ports.clock.now())
     }
@@ -283,7 +306,7 @@ impl Tool for SubagentTool {
         true
     }
 
-    /// The execution hears of the run's end itself; cut from outside, it would leave no trace.
+    /// The execution ends with the run by itself. Cut from outside, it would leave no trace.
     fn ends_by_itself(&self) -> bool {
         true
     }

@@ -1,5 +1,4 @@
-//! The trace of a subagent's execution: its steps. Its events are relayed if the caller asks for
-//! them.
+//! The trace of a subagent's execution: its steps, collected as they end. Its events are passed on if the caller wants them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +6,7 @@ use crate::agent::state::{AgentState, StepExecution};
 use crate::agent::{AgentEvent, EventSink};
 use crate::ids::{AgentId, ExecutionId};
 
-/// Keeps what is told of an execution, also when that meets a fault of ours and leaves no state behind.
+/// Collects the steps of an execution, also of one that panics and leaves no state behind.
 #[derive(Debug)]
 pub(super) struct Trace {
     traced: Mutex<Traced>,
@@ -44,12 +43,12 @@ impl Trace {
     }
 
     /// Returns the execution, if it has begun, and its archived steps.
-    pub(super) fn told(&self) -> Option<(ExecutionId, Vec<Arc<StepExecution>>)> {
+    pub(super) fn execution(&self) -> Option<(ExecutionId, Vec<Arc<StepExecution>>)> {
         let traced = self.traced();
         Some((traced.execution_id?, traced.steps.clone()))
     }
 
-    /// Begins with what another process was told.
+    /// Begins with the steps of an earlier attempt.
     pub(super) fn go_on(&self, state: &AgentState) {
         let Some(execution) = state.execution() else { return };
         *self.traced() = Traced {

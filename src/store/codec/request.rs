@@ -83,6 +83,9 @@ pub struct QueuedRunRequest {
     /// Which events the run emits beside its own.
     #[serde(default)]
     pub events: QueuedEventOptions,
+    /// The id of the HTTP request, for the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }
 
 /// An idempotency key and the hash of what its request asks.

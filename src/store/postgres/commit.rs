@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use sqlx::{FromRow, PgConnection, PgPool, Row as _};
+use tracing::Instrument as _;
 
 use super::PostgresStore;
 use super::timeouts::in_time;
@@ -62,7 +63,11 @@ impl SessionWriter for PostgresStore {
             });
             // No caller cancels it: a transaction that is cancelled as it begins would stay open on
             // its connection.
-            let (publications, published) = self.tasks.spawn(work).await.map_err(task_error(OPERATION))?;
+            let (publications, published) = self
+                .tasks
+                .spawn(work.in_current_span())
+                .await
+                .map_err(task_error(OPERATION))?;
             answer(self, publications, published).await
         })
     }

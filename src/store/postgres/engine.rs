@@ -7,6 +7,7 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use sqlx::Postgres;
 use tokio::sync::Semaphore;
+use tracing::Instrument as _;
 
 use super::queue::{run_insert, run_lease};
 use super::timeouts::{each_in_time, in_time};
@@ -131,7 +132,7 @@ impl Engine for PostgresStore {
         });
         // No caller cancels it: a transaction that is cancelled as it begins would stay open on its
         // connection.
-        let task = self.tasks.spawn(in_time(work));
+        let task = self.tasks.spawn(in_time(work).in_current_span());
         Box::pin(async move {
             task.await
                 .map_err(task_error(operation))?

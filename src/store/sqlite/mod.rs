@@ -17,6 +17,7 @@ use futures_util::future::BoxFuture;
 use sqlx::SqlitePool;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 pub(crate) use self::connect::missing_file;
 use self::file::StoreFile;
@@ -61,7 +62,10 @@ impl SqliteStore {
         E: From<StoreError> + Send + 'static,
     {
         self.file.check(operation)?;
-        self.tasks.spawn(work).await.map_err(task_error(operation))?
+        self.tasks
+            .spawn(work.in_current_span())
+            .await
+            .map_err(task_error(operation))?
     }
 }
 

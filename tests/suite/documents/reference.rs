@@ -302,7 +302,7 @@ fn the_codes_of_errors_in_runs_are_those_of_the_code() {
     let sources = [
         "src/tools/executor.rs",
         "src/agent/drivers/call_ends.rs",
-        "src/run/outcome.rs",
+        "src/run/failure.rs",
         "src/agent/agent_loop.rs",
         "src/agent/drivers/tool_calling.rs",
     ];

@@ -17,6 +17,7 @@ use crate::support::wait::until;
 
 on_every_store!(
     a_tenant_has_so_many_light_runs_at_work,
+    a_run_that_its_agent_queues_needs_no_light_slot,
     a_tenant_has_so_many_runs_in_the_queue,
     a_tenant_has_so_many_readers,
     a_tenant_makes_so_many_requests,
@@ -78,6 +79,31 @@ async fn a_tenant_has_so_many_light_runs_at_work(database: TestDatabase) {
     let (answers, ()) = tokio::join!(running, meanwhile);
     assert!(answers.iter().all(|answer| answer.status == StatusCode::OK));
     assert_eq!(post_as(&app, &own, &short).await.status, StatusCode::OK);
+    app.finish().await;
+}
+
+async fn a_run_that_its_agent_queues_needs_no_light_slot(database: TestDatabase) {
+    let settings = [("limits.each_tenant.light_runs", "1"), ("runs.max_concurrent", "1")];
+    let app = GatedApp::start(&database, &settings).await;
+    app.put_agent("durable", json!({"model": "mock/m", "durability": "step"}))
+        .await;
+    let held = request("sync", "wait", json!({}));
+    let running = app.post("/v1/runs", &held);
+    let meanwhile = async {
+        app.gate.until_waiting(1).await;
+        let light = app.post("/v1/runs", &request("sync", "hi", json!({}))).await;
+        assert_refused(&light, "too_many_runs");
+        // Nothing but the agent says that the run is queued.
+        let durable = request("sync", "hi", json!({"agent": "durable"}));
+        let run = app.post("/v1/runs", &durable).await.ok();
+        assert_eq!(
+            (&run["status"], &run["durability"]),
+            (&json!("completed"), &json!("step"))
+        );
+        app.gate.open(1);
+    };
+    let (answer, ()) = tokio::join!(running, meanwhile);
+    assert_eq!(answer.status, StatusCode::OK);
     app.finish().await;
 }
 

@@ -43,7 +43,7 @@ async fn bad_bodies_of_runs(service: &Service) {
         assert_eq!(given, pointer, "{shown}: {}", answer.text());
     }
     assert_nothing_was_written(service).await;
-    assert_eq!(service.app.runs.active_runs(), 0);
+    assert_eq!(service.app.runs.lifecycle.active_runs(), 0);
 }
 
 async fn bad_reads(service: &Service) {

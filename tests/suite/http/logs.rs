@@ -40,7 +40,7 @@ async fn each_request_has_one_line_without_what_was_sent() {
         let request = request.header(header::COOKIE, "cookie-secret");
         read(body.map_or(request.try_clone().unwrap(), |body| with_json(request, &body))).await
     };
-    send(Method::POST, "/v1/runs", Some(json!({"input": "body-secret"})))
+    let run = send(Method::POST, "/v1/runs", Some(json!({"input": "body-secret"})))
         .await
         .ok();
     send(Method::GET, "/v1/runs/path-secret?q=query-secret", None)
@@ -59,6 +59,7 @@ async fn each_request_has_one_line_without_what_was_sent() {
         line("request failed", "GET", "/v1/sessions", 500),
     ];
     expected[0]["tenant"] = json!("acme");
+    expected[0]["run_id"] = run["run_id"].clone();
     for (index, code) in [(1, "unknown_parameter"), (2, "internal_error")] {
         expected[index]["tenant"] = json!("acme");
         expected[index]["code"] = json!(code);

@@ -11,7 +11,7 @@ use super::service::Service;
 #[tokio::test]
 async fn a_service_that_shuts_down_takes_no_runs() {
     let service = Service::start().await;
-    service.app.runs.shut_down(Duration::ZERO).await;
+    service.app.runs.lifecycle.shut_down(Duration::ZERO).await;
     let answer = service.post("/v1/runs", &json!({"input": "hi"})).await;
     answer.assert_problem("shutting_down");
     assert_ne!(answer.header("retry-after"), "");

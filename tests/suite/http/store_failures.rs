@@ -52,7 +52,7 @@ async fn assert_all_fail(service: &Service, paths: &[&str], code: &str) {
 }
 
 async fn a_loop_that_panics_makes_the_process_unready(service: &Service) {
-    let supervisor = service.app.runs.supervisor().clone();
+    let supervisor = service.app.runs.lifecycle.supervisor.clone();
     let panicking = tokio::spawn(supervisor.keep("test", async || panic!("a test")));
     until("the panic goes unnoticed", async || {
         service.try_get("/readyz").await.status == 503

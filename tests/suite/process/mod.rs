@@ -13,6 +13,7 @@ mod farewells;
 mod handover;
 mod keys;
 mod late_leases;
+mod logs;
 mod looking;
 mod lost_events;
 #[cfg(target_os = "linux")]

@@ -205,7 +205,7 @@ impl TestApp {
 
     /// Waits until no run is at work.
     pub(crate) async fn until_idle(&self) {
-        until("runs go on", async || self.app.runs.active_runs() == 0).await;
+        until("runs go on", async || self.app.runs.lifecycle.active_runs() == 0).await;
     }
 
     /// Waits until the store has the run's record.
@@ -233,7 +233,7 @@ impl TestApp {
         self.stop();
         self.server.await.unwrap();
         self.app.close(GRACE).await;
-        assert_eq!(self.app.runs.active_runs(), 0);
+        assert_eq!(self.app.runs.lifecycle.active_runs(), 0);
     }
 }
 

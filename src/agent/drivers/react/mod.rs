@@ -29,14 +29,13 @@ use crate::agent::answer::AnswerShape;
 use crate::agent::events::AgentEvent;
 use crate::agent::ports::ModelRequest;
 use crate::agent::progress::PendingStep;
+use crate::agent::run_error::RunErrorCode;
 use crate::agent::state::{AgentError, AgentState, AgentStep, FinishReason, ModelResponse};
 use crate::ids::StepId;
 use crate::message::{ContentPart, ReasoningPart, ToolCall, joined_text};
 use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
 
-/// The error code of a completion that is no decision.
-const DECISION_MALFORMED: &str = "decision_malformed";
 /// How often in a row the model is asked to mend its decision.
 const MAX_CORRECTIONS: usize = 2;
 
@@ -145,10 +144,10 @@ impl ReactDriver {
         let in_a_row = completed
             .into_iter()
             .rev()
-            .take_while(|step| has_error(step, DECISION_MALFORMED))
+            .take_while(|step| has_error(step, RunErrorCode::DecisionMalformed))
             .count();
         let fault = Fault {
-            code: DECISION_MALFORMED,
+            code: RunErrorCode::DecisionMalformed,
             message: format!("the model's decision can't be read: {fault}"),
             advice: format!("{UNREADABLE}{fault}. Answer with exactly one JSON object as described above."),
             is_correctable: in_a_row < MAX_CORRECTIONS,
@@ -182,7 +181,7 @@ impl Driver for ReactDriver {
 fn in_words(request: ModelRequest, shape: &AnswerShape) -> Result<ModelRequest, AgentError> {
     if request.tool_choice != ToolChoice::Auto {
         let words = "only the driver tool_calling takes a tool_choice";
-        return Err(validation_error("unsupported_tool_choice", words.to_owned()));
+        return Err(validation_error(RunErrorCode::UnsupportedToolChoice, words.to_owned()));
     }
     Ok(ModelRequest {
         system: with_paragraph(&request.system, &instructions(&request.tools, &request.response_format)),

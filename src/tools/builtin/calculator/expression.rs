@@ -1,48 +1,12 @@
 //! Parses and evaluates expressions in one pass, by precedence climbing. Hostile input costs
 //! neither time nor stack.
 
+use super::error::{ExpressionError, MAX_DEPTH, MAX_LENGTH};
 use super::functions;
 use super::number::Number;
 
-/// The longest expression, in characters.
-const MAX_LENGTH: usize = 1_000;
-/// The deepest nesting of parentheses, calls, signs and powers.
-const MAX_DEPTH: usize = 64;
 /// A sign binds tighter than a product and looser than a power: -2^2 is -4.
 const SIGN: u8 = 3;
-
-/// An expression without a value, in words for the model.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ExpressionError {
-    #[error("the expression is empty")]
-    Empty,
-    #[error("the expression is too long; the most are {MAX_LENGTH} characters")]
-    TooLong,
-    #[error("the expression is nested too deeply; the most are {MAX_DEPTH} levels")]
-    TooDeep,
-    #[error("{found} at position {position} is not expected; {expected} is")]
-    Unexpected {
-        found: String,
-        position: usize,
-        expected: &'static str,
-    },
-    #[error("{0:?} is not a number")]
-    Number(String),
-    #[error("the name {0:?} is unknown; known are {names}", names = functions::NAMES)]
-    UnknownName(String),
-    #[error("{name} takes {wanted}, not {given}")]
-    ArgumentCount {
-        name: String,
-        wanted: &'static str,
-        given: usize,
-    },
-    #[error("division by zero")]
-    DivisionByZero,
-    #[error("the result is too large")]
-    TooLarge,
-    #[error("there is no real result, as for the root of a negative number or the logarithm of zero")]
-    NotReal,
-}
 
 type Result<T> = std::result::Result<T, ExpressionError>;
 
@@ -121,7 +85,10 @@ impl<'a> Reader<'a> {
     /// Reads a constant or a call.
     fn named(&mut self) -> Result<Number> {
         let name = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
-        let unknown = || ExpressionError::UnknownName(name.to_owned());
+        let unknown = || ExpressionError::UnknownName {
+            name: name.to_owned(),
+            known: functions::NAMES,
+        };
         if self.peek() != Some('(') {
             return functions::constant(name).ok_or_else(unknown);
         }

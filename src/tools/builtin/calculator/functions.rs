@@ -1,6 +1,6 @@
 //! Functions and constants of the calculator.
 
-use super::expression::ExpressionError;
+use super::error::ExpressionError;
 use super::number::Number;
 
 /// All names, for messages.

@@ -1,5 +1,6 @@
 //! `calculator`: exact arithmetic for models.
 
+mod error;
 mod expression;
 mod functions;
 mod number;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::expression::ExpressionError;
+use super::error::ExpressionError;
 
 /// Digits of a double that are shown. The last two are rounding noise, as in 0.1 + 0.2.
 const SHOWN_DIGITS: usize = 15;

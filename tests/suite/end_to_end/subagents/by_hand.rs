@@ -8,6 +8,7 @@ use agent_runtime::agent::RunWebhook;
 use agent_runtime::agent::hooks::{HookFactory, HookRegistry};
 use agent_runtime::agent::ports::{Model, ModelCatalog, ModelLookupError, WebhookFault, WebhookRules};
 use agent_runtime::agent::state::ExecutionBudget;
+use agent_runtime::app::{RunPorts, assemble_runs};
 use agent_runtime::board::InProcessBoard;
 use agent_runtime::clock::SystemClock;
 use agent_runtime::environment::InMemoryEnvironments;
@@ -19,7 +20,7 @@ use agent_runtime::model_ref::ModelRef;
 use agent_runtime::record::{RunMode, RunRecord, StepRecord};
 use agent_runtime::run::{
     AgentChecks, AgentDirectory, AgentSource, ConfiguredAgent, EventOptions, InputMessage, OnDisconnect, QueueSettings,
-    RunPorts, RunRequest, RunService, RunSettings, SubagentSettings,
+    RunRequest, RunSettings, Runs, SubagentSettings,
 };
 use agent_runtime::session::{Bundle, OverrideChanges};
 use agent_runtime::store::{self, ConflictPolicy, IfBusy, Sessions};
@@ -59,7 +60,7 @@ pub(super) async fn service(
     worker: &Arc<FakeModel>,
     hooks: impl HookFactory + 'static,
     agents: [Value; 2],
-) -> Arc<RunService> {
+) -> Runs {
     let cast = Cast(BTreeMap::from([
         ("lead", Arc::clone(lead)),
         ("worker", Arc::clone(worker)),
@@ -127,17 +128,17 @@ pub(super) async fn service(
             max_attempts: 1,
         },
     };
-    RunService::new(ports, settings)
+    assemble_runs(&ports, settings)
 }
 
 /// Runs the agent that leads, and returns the run's record and its steps.
-pub(super) async fn run(service: &Arc<RunService>) -> (RunRecord, Vec<StepRecord>) {
+pub(super) async fn run(service: &Runs) -> (RunRecord, Vec<StepRecord>) {
     let tenant = TenantId::anonymous();
-    let handle = service.start(tenant.clone(), request()).await.unwrap();
+    let handle = service.starter.start(tenant.clone(), request()).await.unwrap();
     let run_id = handle.run_id;
     let record = handle.result().await.unwrap();
     // The record may still be on its way to the store, and is on the board until then.
-    let steps = service.step_list(&tenant, run_id).await.unwrap().unwrap();
+    let steps = service.reader.step_list(&tenant, run_id).await.unwrap().unwrap();
     (Arc::unwrap_or_clone(record), steps)
 }
 
@@ -179,6 +180,7 @@ fn request() -> RunRequest {
         on_disconnect: OnDisconnect::Cancel,
         limits: RunLimits::default(),
         events: EventOptions::default(),
+        request_id: None,
     }
 }
 

@@ -61,7 +61,7 @@ async fn a_subagent_that_can_not_begin_is_a_tool_error() {
     );
     assert!(steps[0].tool_executions[0].subagent.is_none());
     assert!(worker.requests().is_empty());
-    service.shut_down(Duration::from_secs(1)).await;
+    service.lifecycle.shut_down(Duration::from_secs(1)).await;
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn a_subagent_that_breaks_off_is_a_tool_error_with_its_trace_and_usage() {
     );
     assert_eq!((subagent.steps.len(), subagent.usage.total_tokens), (1, 15));
     assert_eq!(subagent.steps[0].messages.len(), 2);
-    service.shut_down(Duration::from_secs(1)).await;
+    service.lifecycle.shut_down(Duration::from_secs(1)).await;
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn a_tool_ends_the_execution_that_called_it_and_none_above() {
         (subagent.status, subagent.stop_reason, subagent.steps.len()),
         (ExecutionStatus::Stopped, Some(StopReason::StopRequested), 1)
     );
-    service.shut_down(Duration::from_secs(1)).await;
+    service.lifecycle.shut_down(Duration::from_secs(1)).await;
 }
 
 #[tokio::test]
@@ -137,5 +137,5 @@ async fn a_run_that_a_tool_ends_is_stopped_and_publishes_its_session() {
         last.tool_results().next().unwrap().content[0].as_text(),
         Some("handed over")
     );
-    service.shut_down(Duration::from_secs(1)).await;
+    service.lifecycle.shut_down(Duration::from_secs(1)).await;
 }

@@ -143,5 +143,5 @@ async fn the_hooks_of_an_agent_are_in_force_for_its_subagents() {
         (joined_text(&result.content).as_str(), result.is_error),
         ("no sums here", true)
     );
-    service.shut_down(Duration::from_secs(1)).await;
+    service.lifecycle.shut_down(Duration::from_secs(1)).await;
 }

@@ -1,5 +1,4 @@
-//! Subagents from the journal of an earlier worker: the progress of active ones, and the sessions
-//! of ended ones.
+//! What an earlier attempt has journaled of subagents: where those at work stand, and the sessions of those that have ended.
 
 use super::children::{ChildSession, Children};
 use crate::agent::state::{AdditionGap, AgentState};
@@ -11,7 +10,7 @@ use crate::session::Hash;
 
 /// A subagent as its journal has it.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct JournaledSubagent {
     /// The session that it makes.
     pub(super) session_id: SessionId,
     /// The version of its definition.
@@ -20,7 +19,7 @@ pub(super) struct Kept {
     pub(super) progress: Progress,
 }
 
-impl Kept {
+impl JournaledSubagent {
     /// Reads the entries of a scope; none when the subagent has not come to its first step.
     pub(super) fn read(entries: Vec<JournalEntry>) -> Result<Option<Self>, AdditionGap> {
         let Some(JournalEntry::SubagentBegun {
@@ -41,7 +40,8 @@ impl Kept {
     }
 }
 
-/// Gives back the sessions of the agents that have ended below an execution, as if this process had made them.
+/// Gives back the sessions of the agents that have ended below an execution, as if this process had
+/// made them.
 pub(in crate::run) fn restore_children(above: &Work, progress: &Progress) -> Result<(), AdditionGap> {
     let Some(journal) = &above.journal else { return Ok(()) };
     restore_below(
@@ -66,16 +66,16 @@ fn restore_below(
             continue;
         };
         let scope = seed.key(step_number, place, &execution.call);
-        let kept = Kept::read(journals.entries(&scope))?.ok_or(AdditionGap::Call { place })?;
+        let journaled = JournaledSubagent::read(journals.entries(&scope))?.ok_or(AdditionGap::Call { place })?;
         let below = Children::default();
         let seed = CallSeed::of_call(&scope);
-        restore_below(journals, &seed, kept.session_id, &kept.progress, &below)?;
+        restore_below(journals, &seed, journaled.session_id, &journaled.progress, &below)?;
         let child = ChildSession {
-            session_id: kept.session_id,
+            session_id: journaled.session_id,
             subagent_of: above,
             agent: subagent.agent.clone(),
-            agent_version: kept.agent_version,
-            state: kept.progress.state,
+            agent_version: journaled.agent_version,
+            state: journaled.progress.state,
         };
         children.add(child, &below);
     }

@@ -1,0 +1,98 @@
+//! The loop of an execution: its driver, tools and hooks, as the agent names them.
+
+use std::sync::Arc;
+
+use super::failure::Failure;
+use super::subagents::{SubagentPorts, subagent_tools};
+use super::work::{LoopFactory, Work};
+use crate::agent::drivers::{Driver, DriverPorts, ReactDriver, ScriptedDriver, ToolCallingDriver};
+use crate::agent::hooks::{
+    BudgetGuard, CancellationHook, ErrorPolicyHook, ExecutionPorts, HookRegistry, HookStack, StackSlot,
+};
+use crate::agent::ports::ToolCatalog;
+use crate::agent::{AgentLoop, DriverKind, RequestRoom};
+
+/// Guards come before everything that an agent attaches, policies after it.
+const GUARD_PRIORITY: i32 = 1_000;
+const POLICY_PRIORITY: i32 = -1_000;
+
+/// Makes the loops of agents, and of those below them.
+#[derive(Debug)]
+pub struct AgentLoops {
+    /// Finds tools.
+    pub tools: Arc<dyn ToolCatalog>,
+    /// Makes the hooks that agents attach.
+    pub hooks: Arc<HookRegistry>,
+    /// The bytes that large requests to models share.
+    pub room: RequestRoom,
+    /// What executions below others are made with.
+    pub subagents: SubagentPorts,
+}
+
+impl LoopFactory for AgentLoops {
+    fn agent_loop(self: Arc<Self>, work: &Arc<Work>) -> Result<AgentLoop, Failure> {
+        let (agent, control, events) = (&work.agent, &work.control, &work.events);
+        let compiler = agent.compiler.compiler(agent.traces);
+        let stack = HookStack::default()
+            .with_events(Arc::clone(events))
+            .with_hook(GUARD_PRIORITY, Arc::new(CancellationHook::new(Arc::clone(control))))
+            .with_hook(GUARD_PRIORITY, Arc::new(BudgetGuard::new(Arc::clone(control))))
+            .with_hook(
+                POLICY_PRIORITY,
+                Arc::new(ErrorPolicyHook::new(
+                    agent.error_policy,
+                    Arc::clone(&self.subagents.clock),
+                )),
+            );
+        let execution = ExecutionPorts {
+            tenant: work.tenant.clone(),
+            models: work.models.clone(),
+            compiler: Arc::clone(&compiler),
+            control: Arc::clone(control),
+            ids: Arc::clone(&self.subagents.ids),
+            events: Arc::clone(events),
+            request_room: self.room.clone(),
+            stack: StackSlot::default(),
+        };
+        let hooks = self.hooks.attach(stack, &work.hooks, &execution);
+        let hooks = Arc::new(hooks.map_err(|error| Failure::hooks(&error))?);
+        execution.stack.fill(&hooks);
+        let loops = Arc::clone(&self) as Arc<dyn LoopFactory>;
+        let tools = self
+            .tools
+            .executor_with(&work.tools, subagent_tools(&self.subagents, &loops, work));
+        let ports = DriverPorts {
+            tenant: work.tenant.clone(),
+            models: work.models.clone(),
+            parameters: Arc::new(agent.parameters.clone()),
+            provider_tools: Arc::new(agent.provider_tools.clone()),
+            tools: tools.map_err(|error| Failure::tools(&error))?,
+            call_seed: work.call_seed.clone(),
+            journal: work.journal.as_ref().map(|journal| Arc::clone(&journal.recorder)),
+            parallel_tool_calls: agent.parallel_tool_calls,
+            shapes: Arc::clone(&work.shapes),
+            max_corrections: agent.max_corrections,
+            compiler,
+            hooks: Arc::clone(&hooks),
+            control: Arc::clone(control),
+            variables: Arc::clone(&work.variables),
+            ids: Arc::clone(&self.subagents.ids),
+            events: Arc::clone(events),
+        };
+        let driver: Box<dyn Driver> = match agent.driver {
+            DriverKind::ToolCalling => Box::new(ToolCallingDriver::new(ports)),
+            DriverKind::React => Box::new(ReactDriver::new(ports)),
+            DriverKind::Scripted => Box::new(ScriptedDriver::new(ports, agent.script.clone())),
+        };
+        let (ids, events) = (Arc::clone(&self.subagents.ids), Arc::clone(events));
+        let agent_loop = AgentLoop::new(driver, hooks, events, Arc::clone(control), ids);
+        let agent_loop = match &work.journal {
+            Some(journal) => agent_loop.with_journal(Arc::clone(&journal.recorder)),
+            None => agent_loop,
+        };
+        Ok(match &work.inbox {
+            Some(inbox) => agent_loop.with_inbox(Arc::clone(inbox)),
+            None => agent_loop,
+        })
+    }
+}

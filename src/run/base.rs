@@ -1,0 +1,54 @@
+//! What a run continues: a session, or nothing.
+
+use std::sync::Arc;
+
+use super::error::Refusal;
+use crate::ids::SessionId;
+use crate::session::Bundle;
+use crate::store::{Page, SessionFilter, Store, StoreError};
+use crate::tenant::TenantId;
+
+/// What a run continues.
+#[derive(Debug)]
+pub(super) enum Base {
+    /// Nothing: it begins a line of sessions.
+    None,
+    /// A session.
+    Bundle(Arc<Bundle>),
+    /// A session that exists, or may, and can't be read: the run begins and fails, so that its
+    /// failure has a record.
+    Unreadable(SessionId, StoreError),
+}
+
+impl Base {
+    /// Returns the session's id.
+    pub(super) fn session_id(&self) -> Option<SessionId> {
+        match self {
+            Self::None => None,
+            Self::Bundle(bundle) => Some(bundle.head.session_id),
+            Self::Unreadable(session_id, _) => Some(*session_id),
+        }
+    }
+
+    /// Returns the bundle.
+    pub(super) fn bundle(&self) -> Option<&Arc<Bundle>> {
+        match self {
+            Self::Bundle(bundle) => Some(bundle),
+            Self::None | Self::Unreadable(..) => None,
+        }
+    }
+}
+
+/// Refuses to continue a session that another one continues.
+pub(super) async fn refuse_continued(store: &dyn Store, tenant: &TenantId, base: &Base) -> Result<(), Refusal> {
+    let Some(parent) = base.session_id() else { return Ok(()) };
+    let filter = SessionFilter {
+        parent: Some(parent),
+        ..SessionFilter::default()
+    };
+    let first = Page { before: None, limit: 1 };
+    let children = store.session_list(tenant, &filter, first).await?;
+    children
+        .first()
+        .map_or(Ok(()), |child| Err(Refusal::Conflict { run_id: child.run_id }))
+}

@@ -1,0 +1,206 @@
+//! The executor: restores a planned run, runs its agent loop, exports and publishes what comes of
+//! it, and concludes it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use tokio::sync::Notify;
+
+use super::agent_loop::AgentLoops;
+use super::export::export;
+use super::failure::Failure;
+use super::live::LiveEvents;
+use super::outcome::{Outcome, Performed};
+use super::plan::RunPlan;
+use super::publish::{Publisher, Stored};
+use super::restore::{Restored, restore};
+use super::run_slots::RunSlot;
+use super::subagents::{Children, SubagentSlots, restore_children};
+use super::work::{LoopFactory as _, Work};
+use crate::agent::ports::EnvironmentRuntime;
+use crate::agent::{CallSeed, ExecutionControl, RecordSize};
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::ids::IdSource;
+use crate::record::{RunRecord, RunSummary};
+use crate::store::Store;
+use crate::tenant::TenantId;
+
+/// Executes planned runs.
+#[derive(Debug)]
+pub struct Executor {
+    /// Restores environments.
+    pub environments: Arc<dyn EnvironmentRuntime>,
+    /// Holds the journals of runs.
+    pub store: Arc<dyn Store>,
+    /// Makes the loops of agents.
+    pub loops: Arc<AgentLoops>,
+    /// Slots for subagents.
+    pub subagents: SubagentSlots,
+    /// Stores how runs end.
+    pub publisher: Publisher,
+    /// Shows live runs.
+    pub board: Arc<dyn Board>,
+    /// Notified when messages for webhooks were stored.
+    pub outbox: Arc<Notify>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Makes ids.
+    pub ids: Arc<dyn IdSource>,
+    /// The most bytes of the record of one run, its steps and those of its subagents.
+    pub max_record_bytes: u64,
+}
+
+impl Executor {
+    /// Performs the run; a fault of ours fails it.
+    pub(super) async fn perform_safely(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Performed {
+        let performed = AssertUnwindSafe(self.perform(plan, live)).catch_unwind().await;
+        performed.unwrap_or_else(|_| Performed::Ended(Outcome::failed(live, &Failure::panicked())))
+    }
+
+    /// Restores, runs the loop, exports and publishes.
+    async fn perform(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Performed {
+        let mut restored = match restore(&*self.environments, &self.store, plan, live).await {
+            Ok(restored) => restored,
+            Err(_) if live.active.is_lost() => return Performed::Left,
+            Err(failure) => return Performed::Ended(Outcome::failed(live, &failure)),
+        };
+        let work = Arc::new(self.work(plan, live, &mut restored));
+        let agent_loop = match Arc::clone(&self.loops).agent_loop(&work) {
+            Ok(agent_loop) => agent_loop,
+            Err(failure) => return Performed::Ended(Outcome::failed(live, &failure)),
+        };
+        let found = restored
+            .progress
+            .as_ref()
+            .map(|progress| restore_children(&work, progress));
+        if let Some(Err(error)) = found {
+            return Performed::Ended(Outcome::failed(live, &Failure::progress(&error)));
+        }
+        let mut running = Box::pin(async {
+            match restored.progress {
+                Some(progress) => agent_loop.resume(progress.state, progress.pending).await,
+                None => agent_loop.run(restored.state, plan.input.clone()).await,
+            }
+        });
+        let state = tokio::select! {
+            biased;
+            () = live.active.departed() => {
+                // Before the execution is dropped. It has not ended, so no event may say so.
+                live.leave(live.active.is_lost());
+                return Performed::Left;
+            }
+            state = &mut running => state,
+        };
+        let history = state.store().history();
+        let is_held = |id| history.iter().any(|message| message.id == id);
+        live.active.inbox.settle(is_held);
+        // A paused execution goes on elsewhere; one whose lease is lost may not publish what it
+        // has.
+        if state.has_active_execution() || live.active.is_lost() {
+            return Performed::Left;
+        }
+        let ended = Outcome::of_execution(live, &state);
+        if !ended.publishes(&live.active.cancellation) {
+            return Performed::Ended(ended.unpublished(&live.active.cancellation));
+        }
+        let children = work.children.take();
+        let (environment, summary) = (&*restored.environment, &ended.record.summary);
+        match export(&*self.ids, plan, summary, state, children, environment).await {
+            // Not held by the many runs that are still at work.
+            Ok(exported) => Box::pin(self.publisher.publish(plan, live, exported, ended)).await,
+            Err(failure) => Performed::Ended(ended.failing(&failure)),
+        }
+    }
+
+    /// Makes the work of the run's own agent, above which there is nobody.
+    fn work(&self, plan: &RunPlan, live: &Arc<LiveEvents>, restored: &mut Restored) -> Work {
+        let active = &live.active;
+        let control = ExecutionControl::new(
+            plan.budget.clone(),
+            active.cancellation.clone(),
+            Arc::clone(&self.clock),
+        )
+        .with_stop(active.stop.clone())
+        .with_pause(active.pause())
+        .with_spent(restored.reached, restored.lost)
+        .with_record(RecordSize::new(self.max_record_bytes));
+        let slot = self.subagents.root(&active.tenant);
+        if let Some(progress) = &restored.progress {
+            control.record().add_progress(progress);
+            slot.count_ended(progress);
+        }
+        let RunSummary {
+            run_id,
+            session_id,
+            started_at,
+            ..
+        } = live.summary();
+        let control = Arc::new(control.with_beginning(started_at.filter(|_| live.is_resumed())));
+        let _ = active.spending.set(Arc::clone(&control));
+        Work {
+            tenant: active.tenant.clone(),
+            agent: Arc::clone(&plan.agent),
+            agent_version: plan.agent_version,
+            models: plan.models.clone(),
+            tools: plan.tools.clone(),
+            hooks: plan.agent.hooks.clone(),
+            session_id,
+            depth_left: plan.agent.max_depth,
+            step_ceiling: plan.step_ceiling,
+            control,
+            events: Arc::clone(live) as _,
+            relay: plan.request.events.subagents.then(|| Arc::clone(live) as _),
+            depth: 0,
+            variables: restored.environment.variables(),
+            team: Arc::clone(&plan.team),
+            slot,
+            children: Children::default(),
+            shapes: Arc::clone(&plan.shapes),
+            call_seed: CallSeed::of_run(run_id),
+            journal: restored.journal.take(),
+            inbox: Some(Arc::clone(&active.inbox) as _),
+        }
+    }
+
+    /// Ends the run: in the store unless the commit has, on the board, for those who follow, for
+    /// the caller, and in the log. Returns `false` for a run that this process leaves to another
+    /// worker.
+    pub(super) async fn conclude(&self, live: &LiveEvents, performed: Performed, slot: &mut Option<RunSlot>) -> bool {
+        let stored = match performed {
+            Performed::Ended(outcome) => self.publisher.store_outcome(live, outcome).await,
+            Performed::Left => Stored::Elsewhere,
+        };
+        let Stored::Here { outcome, is_stored } = stored else {
+            return false;
+        };
+        let record = Arc::new(outcome.record);
+        log_end(&live.active.tenant, &record);
+        live.end(&record, slot.take());
+        if !is_stored {
+            self.publisher.store_record_later(live, &record, &outcome.steps).await;
+        }
+        if live.active.webhook.is_some() {
+            self.outbox.notify_one();
+        }
+        self.board.run_close(&live.active.tenant, record.summary.run_id);
+        true
+    }
+}
+
+fn log_end(tenant: &TenantId, record: &RunRecord) {
+    let summary = &record.summary;
+    tracing::info!(
+        run_id = %summary.run_id,
+        session_id = %summary.session_id,
+        %tenant,
+        agent = summary.agent,
+        model = %summary.model,
+        status = %summary.status,
+        steps = summary.step_count,
+        total_tokens = summary.usage.total_tokens,
+        error = summary.error.as_ref().map(|error| error.code.as_str()),
+        "run ended"
+    );
+}

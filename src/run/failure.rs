@@ -1,0 +1,232 @@
+//! How the parts of a run fail.
+
+use std::error::Error;
+
+use super::error::Refusal;
+use crate::agent::RunErrorCode;
+use crate::agent::hooks::HookConfigError;
+use crate::agent::ports::{EnvironmentError, ToolSetError};
+use crate::agent::state::{AgentError, AgentState, ErrorKind, StopSignal};
+use crate::ids::RunId;
+use crate::record::{RunError, RunPhase};
+use crate::session::PartTooLarge;
+use crate::store::{CommitError, StoreError};
+
+/// The error that ended a failed execution: the newest one that its deciding signal speaks of. A
+/// signal that speaks of none, such as a webhook's, speaks for itself; errors that the execution
+/// went on after are not why it failed.
+pub(super) fn execution_error(state: &AgentState) -> RunError {
+    let signal = state.stop_signal();
+    let is_told = |error: &&AgentError| {
+        let is_of_hook = |signal: &StopSignal| error.kind == ErrorKind::Hook && error.source_name == signal.source;
+        signal.is_some_and(|signal| error.message == signal.message || is_of_hook(signal))
+    };
+    let errors = state.errors();
+    let error = errors.iter().filter(is_told).last();
+    let code = error.map_or(RunErrorCode::ExecutionFailed.as_str(), |error| error.code.as_str());
+    let message = error
+        .map(|error| &error.message)
+        .or(signal.map(|signal| &signal.message));
+    RunError {
+        code: code.to_owned(),
+        message: message.map_or_else(|| "the execution failed".to_owned(), Clone::clone),
+        phase: RunPhase::Execute,
+        conflicting_run_id: None,
+    }
+}
+
+/// A part of a run that failed. The caller reads the error; the operator's side is logged when the
+/// failure is made.
+#[derive(Debug)]
+pub(super) struct Failure {
+    error: RunError,
+}
+
+impl Failure {
+    /// The base session can't be read.
+    pub(super) fn load(error: &StoreError) -> Self {
+        let (code, message) = match error {
+            StoreError::Unavailable { .. } => (
+                RunErrorCode::StoreUnavailable,
+                "the base session can't be loaded: the store is unavailable",
+            ),
+            StoreError::Corrupt { .. } => (
+                RunErrorCode::SessionUnreadable,
+                "the base session can't be loaded: what is stored of it can't be read",
+            ),
+            StoreError::Failed { .. } | StoreError::Schema { .. } => {
+                (RunErrorCode::StoreFailed, "the base session can't be loaded")
+            }
+        };
+        Self::logged(RunPhase::Load, code, message, error)
+    }
+
+    /// The environment can't be restored.
+    pub(super) fn restore(error: &EnvironmentError) -> Self {
+        Self::logged(
+            RunPhase::Load,
+            RunErrorCode::EnvironmentNotRestored,
+            error.to_string(),
+            error,
+        )
+    }
+
+    /// A hook of the agent can't be made any more.
+    pub(super) fn hooks(error: &HookConfigError) -> Self {
+        Self::logged(RunPhase::Load, RunErrorCode::HooksNotMade, error.to_string(), error)
+    }
+
+    /// The agent's tools can't be made.
+    pub(super) fn tools(error: &ToolSetError) -> Self {
+        Self::logged(RunPhase::Load, RunErrorCode::ToolsNotMade, error.to_string(), error)
+    }
+
+    /// What a run of the queue was accepted with can't be found again.
+    pub(super) fn refused(refusal: &Refusal) -> Self {
+        // It was there when the run was accepted.
+        if let Refusal::UnknownSession { .. } | Refusal::SessionNotCommitted { .. } = refusal {
+            return Self::base_removed(
+                RunPhase::Load,
+                "the session that the run continues was removed before it began",
+            );
+        }
+        if let Refusal::SessionTooLarge(error) = refusal {
+            return Self::too_large(RunPhase::Load, error);
+        }
+        Self::logged(
+            RunPhase::Load,
+            RunErrorCode::RequestUnusable,
+            refusal.to_string(),
+            refusal,
+        )
+    }
+
+    /// What was asked of a run of the queue can't be read.
+    pub(super) fn unusable(error: &(dyn Error + 'static)) -> Self {
+        let message = "what was asked of the run can't be read";
+        Self::logged(RunPhase::Load, RunErrorCode::RequestUnusable, message, error)
+    }
+
+    /// The stored progress of the run can't be read.
+    pub(super) fn progress(error: &(dyn Error + 'static)) -> Self {
+        let message = "the stored progress of the run can't be read";
+        Self::logged(RunPhase::Load, RunErrorCode::ProgressUnreadable, message, error)
+    }
+
+    /// The run is poison: as many workers as are allowed have begun it, and none has ended it.
+    pub(super) fn exhausted(attempts: u32) -> Self {
+        let message = format!("{attempts} workers have begun the run, and none has ended it");
+        tracing::error!(attempts, "a poison run fails: no worker has ended it");
+        Self {
+            error: RunError {
+                code: RunErrorCode::AttemptsExhausted.into(),
+                message,
+                phase: RunPhase::Execute,
+                conflicting_run_id: None,
+            },
+        }
+    }
+
+    /// The environment can't be exported.
+    pub(super) fn export(error: &EnvironmentError) -> Self {
+        Self::logged(
+            RunPhase::Commit,
+            RunErrorCode::EnvironmentNotExported,
+            error.to_string(),
+            error,
+        )
+    }
+
+    /// The session can't be published.
+    pub(super) fn commit(error: &CommitError) -> Self {
+        let (code, message) = match error {
+            CommitError::Conflict { run_id } => return Self::conflict(*run_id),
+            CommitError::Store(StoreError::Unavailable { .. }) => (
+                RunErrorCode::StoreUnavailable,
+                "the store is unavailable, so the session is most likely not published; read the run once the store is back",
+            ),
+            CommitError::ThreadMoved => return Self::thread_moved(),
+            CommitError::TooLarge(error) => return Self::too_large(RunPhase::Commit, error),
+            CommitError::MissingBase => {
+                let message = "a session that the run continues was removed while it worked";
+                return Self::base_removed(RunPhase::Commit, message);
+            }
+            CommitError::Exists | CommitError::LeaseLost | CommitError::Store(_) => {
+                (RunErrorCode::StoreFailed, "the session can't be published")
+            }
+        };
+        Self::logged(RunPhase::Commit, code, message, error)
+    }
+
+    /// The session would be larger than allowed.
+    fn too_large(phase: RunPhase, error: &PartTooLarge) -> Self {
+        Self::logged(phase, RunErrorCode::SessionTooLarge, error.to_string(), error)
+    }
+
+    /// The run's task met a fault of ours.
+    pub(super) fn panicked() -> Self {
+        let message = "the service met an internal error".to_owned();
+        let error = RunError {
+            code: RunErrorCode::InternalError.into(),
+            message,
+            phase: RunPhase::Execute,
+            conflicting_run_id: None,
+        };
+        Self { error }
+    }
+
+    /// Returns what the caller reads.
+    pub(super) fn to_error(&self) -> RunError {
+        self.error.clone()
+    }
+
+    /// Returns what the caller reads.
+    pub(super) fn into_error(self) -> RunError {
+        self.error
+    }
+
+    fn thread_moved() -> Self {
+        let error = RunError {
+            code: RunErrorCode::ThreadMoved.into(),
+            message: "the thread was moved elsewhere while the run worked".to_owned(),
+            phase: RunPhase::Commit,
+            conflicting_run_id: None,
+        };
+        Self { error }
+    }
+
+    fn base_removed(phase: RunPhase, message: &str) -> Self {
+        let error = RunError {
+            code: RunErrorCode::BaseSessionRemoved.into(),
+            message: message.to_owned(),
+            phase,
+            conflicting_run_id: None,
+        };
+        Self { error }
+    }
+
+    fn conflict(run_id: Option<RunId>) -> Self {
+        let message = "another run has continued the base session first".to_owned();
+        let code = RunErrorCode::BaseSessionConflict.into();
+        Self {
+            error: RunError {
+                code,
+                message,
+                phase: RunPhase::Commit,
+                conflicting_run_id: run_id,
+            },
+        }
+    }
+
+    fn logged(phase: RunPhase, code: RunErrorCode, message: impl Into<String>, error: &(dyn Error + 'static)) -> Self {
+        tracing::error!(%phase, code = code.as_str(), error, "a run fails");
+        Self {
+            error: RunError {
+                code: code.into(),
+                message: message.into(),
+                phase,
+                conflicting_run_id: None,
+            },
+        }
+    }
+}

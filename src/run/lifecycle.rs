@@ -1,0 +1,110 @@
+//! Begins the work on runs in this process, and ends it in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::control::RunController;
+use super::queue::{LeaseRenewal, ProgressWriter, QueueWorker};
+use super::run_slots::{LightSlots, QueueSlots};
+use super::tasks::RunTasks;
+use crate::store::StoreError;
+use crate::supervision::Supervisor;
+
+/// How long runs that are cancelled at shutdown may take to store their records.
+const LAST_RECORDS: Duration = Duration::from_secs(5);
+
+/// The loops that serve runs, and the shutdown.
+#[derive(Debug)]
+pub struct RunLifecycle {
+    /// What is ended.
+    pub tasks: RunTasks,
+    /// Watches the loops of this process.
+    pub supervisor: Supervisor,
+    /// Slots for runs that live in this process only.
+    pub light_slots: Arc<LightSlots>,
+    /// Slots for runs of the queue.
+    pub queue_slots: Arc<QueueSlots>,
+    /// Receives signals.
+    pub controller: Arc<RunController>,
+    /// Renews leases.
+    pub renewal: Arc<LeaseRenewal>,
+    /// Persists progress.
+    pub progress: Arc<ProgressWriter>,
+    /// Leases runs.
+    pub worker: Arc<QueueWorker>,
+}
+
+impl RunLifecycle {
+    /// Begins to work: receives signals, renews leases and, if it has slots for them, takes runs
+    /// from the queue.
+    pub fn begin(&self) {
+        self.supervise("receive signals", &self.controller, RunController::receive_signals);
+        self.supervise("renew leases", &self.renewal, LeaseRenewal::renew_leases);
+        self.supervise("watch leases", &self.renewal, LeaseRenewal::watch_leases);
+        self.supervise("persist progress", &self.progress, ProgressWriter::persist_progress);
+        if self.takes_runs() {
+            self.supervise("lease runs", &self.worker, QueueWorker::take_runs);
+        }
+    }
+
+    /// Sets the clock by which leases and keys expire to the database's time. A process that takes
+    /// no runs from the queue does so only once.
+    pub async fn set_clock(&self) -> Result<(), StoreError> {
+        self.renewal.leases.set_clock().await
+    }
+
+    fn supervise<P, L>(&self, name: &'static str, part: &Arc<P>, work: fn(Arc<P>) -> L)
+    where
+        P: Send + Sync + 'static,
+        L: Future<Output = ()> + Send + 'static,
+    {
+        let part = Arc::clone(part);
+        let keeping = self.supervisor.clone().keep(name, move || work(Arc::clone(&part)));
+        self.tasks.background.spawn(keeping);
+    }
+
+    /// Tells whether this process works on runs of the queue.
+    pub fn takes_runs(&self) -> bool {
+        self.queue_slots.exist()
+    }
+
+    /// Returns the number of runs that are at work.
+    pub fn active_runs(&self) -> usize {
+        self.light_slots.taken() + self.queue_slots.taken()
+    }
+
+    /// Takes no more runs and lets those at work finish within the grace; what was leased and has
+    /// not begun is handed back. In the middle of it, runs of the queue that persist their steps
+    /// are handed back after the step that they are in; at its end all runs of the queue are handed
+    /// back, and the others cancelled.
+    pub async fn shut_down(&self, grace: Duration) {
+        let tasks = &self.tasks;
+        self.light_slots.close();
+        self.queue_slots.close();
+        tasks.closing.cancel();
+        tasks.runs.close();
+        if timeout(grace / 2, tasks.runs.wait()).await.is_err() {
+            tasks.handover.pause.cancel();
+            if timeout(grace / 2, tasks.runs.wait()).await.is_err() {
+                self.cut_runs().await;
+            }
+        }
+        tasks.ended.cancel();
+        tasks.background.close();
+        if timeout(LAST_RECORDS, tasks.background.wait()).await.is_err() {
+            tracing::error!("what serves runs did not end");
+        }
+    }
+
+    async fn cut_runs(&self) {
+        let runs = self.active_runs();
+        tracing::warn!(runs, "handing back and cancelling runs that outlast the shutdown grace");
+        self.tasks.cancellation.cancel();
+        self.tasks.handover.departure.cancel();
+        if timeout(LAST_RECORDS, self.tasks.runs.wait()).await.is_err() {
+            tracing::error!(runs = self.active_runs(), "runs did not end when they were cancelled");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The terms on which this process leases runs, and the time by which leases expire.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::lease_clock::LeaseClock;
+use crate::clock::{Clock, Timestamp};
+use crate::ids::{IdSource, WorkerId};
+use crate::store::{LeaseTerms, Store, StoreError};
+
+/// The leases of this process.
+#[derive(Debug)]
+pub struct Leases {
+    store: Arc<dyn Store>,
+    clock: LeaseClock,
+    /// Names this process in the queue.
+    worker: WorkerId,
+    /// How long a lease lasts that is not renewed.
+    duration: Duration,
+}
+
+impl Leases {
+    /// Begins with the time of this machine.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: &dyn IdSource, duration: Duration) -> Self {
+        Self {
+            store,
+            clock: LeaseClock::new(clock),
+            worker: WorkerId::generate(ids),
+            duration,
+        }
+    }
+
+    /// Returns the database's time.
+    pub(in crate::run) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Returns when the database's clock may show that time at the earliest.
+    pub(in crate::run) fn instant_of(&self, time: Timestamp) -> Instant {
+        self.clock.instant_of(time)
+    }
+
+    /// Returns how long a lease lasts that is not renewed.
+    pub(super) fn duration(&self) -> Duration {
+        self.duration
+    }
+
+    /// Returns the terms on which this process leases runs now.
+    pub(in crate::run) fn terms(&self) -> LeaseTerms {
+        let now = self.now();
+        LeaseTerms {
+            worker: self.worker,
+            now,
+            until: now + self.duration,
+        }
+    }
+
+    /// Returns how long an operation on leases may take before it is tried again. A connection may
+    /// have gone silent that nobody has closed.
+    pub(in crate::run) fn patience(&self) -> Duration {
+        self.duration / 3
+    }
+
+    /// Bounds an operation of the store by that time. An operation that timed out may have taken
+    /// effect.
+    pub(super) async fn in_time<T>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let done = timeout(self.patience(), work).await;
+        done.unwrap_or_else(|elapsed| Err(StoreError::late(operation, elapsed)))
+    }
+
+    /// Sets the clock to the database's time.
+    pub(in crate::run) async fn set_clock(&self) -> Result<(), StoreError> {
+        self.clock.adjust(&*self.store).await
+    }
+
+    /// Reads the database's clock. If that fails, the next renewal of leases reads it again.
+    pub(in crate::run) async fn read_time(&self) {
+        // What comes after it has its own chance, on another connection.
+        match timeout(self.patience() / 2, self.set_clock()).await {
+            Ok(Ok(())) => (),
+            Ok(Err(error)) => {
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "the database clock can't be read"
+                );
+            }
+            Err(_) => tracing::debug!("reading the database clock timed out"),
+        }
+    }
+
+    /// Reads the database's clock unless it was read a moment ago.
+    pub(super) async fn read_time_again(&self) {
+        if self.clock.is_older_than(self.patience()) {
+            self.read_time().await;
+        }
+    }
+}

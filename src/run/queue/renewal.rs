@@ -1,0 +1,170 @@
+//! Beside the work: renews the leases of this process, and passes on to its runs what their callers
+//! want.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use tokio::time::{Instant, Interval, timeout};
+use tracing::Instrument as _;
+
+use super::leases::Leases;
+use super::progress::ticks;
+use crate::record::SteeringStatus;
+use crate::run::active::{ActiveRun, ActiveRuns};
+use crate::run::tasks::RunTasks;
+use crate::store::{Outage, RenewedLease, Store, StoreError};
+
+/// The longest time between two checks of the leases.
+const PERIOD: Duration = Duration::from_secs(1);
+/// For how many runs messages are read at the same time.
+const AT_ONCE: usize = 8;
+
+/// Renews the leases of this process.
+#[derive(Debug)]
+pub struct LeaseRenewal {
+    /// Holds the leases, and the messages to runs.
+    pub store: Arc<dyn Store>,
+    /// Says on which terms leases are renewed.
+    pub leases: Arc<Leases>,
+    /// The runs at work here.
+    pub active: Arc<ActiveRuns>,
+    /// Where short work goes on; says when all ends.
+    pub tasks: RunTasks,
+}
+
+impl LeaseRenewal {
+    /// Renews each lease when a third of it has passed, and retries soon, until the last run has
+    /// ended. It waits for nothing else, since a lease that is renewed late is lost.
+    pub(in crate::run) async fn renew_leases(self: Arc<Self>) {
+        let period = self.leases.duration() / 3;
+        let mut ticks = ticks(PERIOD.min(period / 4));
+        let mut outage = Outage::default();
+        while self.next_tick(&mut ticks).await {
+            let due = Instant::now() + 2 * period;
+            let mut runs = self.active.leased();
+            // Others take over what this process has let go of.
+            runs.retain(|run| !run.is_lost() && run.held_lease.as_ref().is_some_and(|held| held.has_expired(due)));
+            if !runs.is_empty() {
+                let with_messages = self.renew(&runs).await;
+                outage.note("leases are not renewed", &with_messages);
+                let with_messages = with_messages.unwrap_or_default();
+                if !with_messages.is_empty() {
+                    let renewal = Arc::clone(&self);
+                    let delivering = async move { renewal.deliver_messages(&with_messages).await };
+                    self.tasks.background.spawn(delivering);
+                }
+            }
+        }
+    }
+
+    /// Lets go of runs whose leases are about to expire, until the last run has ended. It waits for
+    /// the clock alone, so a worker has left a run before another one takes it over.
+    pub(in crate::run) async fn watch_leases(self: Arc<Self>) {
+        let period = PERIOD.min(self.leases.duration() / 10);
+        let mut ticks = ticks(period);
+        while self.next_tick(&mut ticks).await {
+            let next = Instant::now() + period;
+            for run in self.active.leased().iter().filter(|run| !run.is_lost()) {
+                if let Some(held) = &run.held_lease
+                    && held.has_expired(next)
+                {
+                    run.span
+                        .in_scope(|| tracing::warn!("a run is left: its lease could not be renewed"));
+                    held.lose();
+                }
+            }
+        }
+    }
+
+    async fn next_tick(&self, ticks: &mut Interval) -> bool {
+        tokio::select! {
+            () = self.tasks.ended.cancelled() => false,
+            _ = ticks.tick() => true,
+        }
+    }
+
+    /// Renews the leases of runs at work, and stops or cancels runs as their callers want. Lets go
+    /// of runs whose leases are lost. Returns the runs that have new messages.
+    pub(in crate::run) async fn renew(&self, runs: &[Arc<ActiveRun>]) -> Result<Vec<Arc<ActiveRun>>, StoreError> {
+        let leases: Vec<_> = runs.iter().filter_map(|run| run.lease().cloned()).collect();
+        let renewing = async {
+            self.leases.read_time().await;
+            let until = self.leases.terms().until;
+            let renewed = self.store.lease_renew(&leases, until).await?;
+            Ok::<_, StoreError>((renewed, self.leases.instant_of(until)))
+        };
+        let (renewed, expires) = self.leases.in_time("renew leases", renewing).await?;
+        let renewed: HashMap<_, _> = renewed.iter().map(|renewed| (renewed.lease.run_id, renewed)).collect();
+        let mut with_messages = Vec::new();
+        for run in runs {
+            let renewed = renewed.get(&run.run_id).copied();
+            let renewed = renewed.filter(|renewed| Some(&renewed.lease) == run.lease());
+            note_renewal(run, renewed, expires);
+            with_messages.extend(renewed.filter(|renewed| renewed.has_messages).map(|_| Arc::clone(run)));
+        }
+        Ok(with_messages)
+    }
+
+    /// Delivers stored messages to runs. What can't be read now is read with the next renewal of
+    /// their leases.
+    pub(in crate::run) async fn deliver_messages(&self, runs: &[Arc<ActiveRun>]) {
+        let delivering = stream::iter(runs).for_each_concurrent(AT_ONCE, async |run| {
+            if let Err(error) = self.fetch_messages(run).instrument(run.span.clone()).await {
+                let _in_run = run.span.enter();
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "messages to a run are read later"
+                );
+            }
+        });
+        if timeout(self.leases.patience(), delivering).await.is_err() {
+            tracing::debug!("reading messages to runs timed out");
+        }
+    }
+
+    /// Delivers stored messages to a run: at first all of them, and then those that are not
+    /// applied.
+    async fn fetch_messages(&self, active: &ActiveRun) -> Result<(), StoreError> {
+        let (store, inbox) = (&self.store, &active.inbox);
+        let waiting = if inbox.is_filled() {
+            store.waiting_message_list(&active.tenant, active.run_id).await?
+        } else {
+            let messages = store.run_message_list(&active.tenant, active.run_id).await?;
+            // Applied ones are applied again where the run begins anew.
+            let waiting = messages
+                .into_iter()
+                .filter(|message| message.status != SteeringStatus::TooLate);
+            waiting.map(|message| message.message).collect()
+        };
+        for message in waiting {
+            // The store accepts no more messages than the inbox takes.
+            inbox.add(message);
+        }
+        inbox.filled();
+        Ok(())
+    }
+}
+
+/// Applies the result of a renewal to a run.
+fn note_renewal(run: &ActiveRun, renewed: Option<&RenewedLease>, expires: Instant) {
+    let Some(held) = &run.held_lease else { return };
+    let _in_run = run.span.enter();
+    let Some(renewed) = renewed else {
+        // A run that is ending has no lease either.
+        if !held.is_ending() {
+            tracing::warn!("another worker has taken a run over");
+            held.lose();
+        }
+        return;
+    };
+    if renewed.is_prolonged {
+        held.renewed(expires);
+    } else {
+        tracing::debug!("a lease is renewed later: its run is being changed");
+    }
+    if let Some(control) = renewed.control {
+        run.control(control);
+    }
+}
