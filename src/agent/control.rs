@@ -1,16 +1,10 @@
 //! Bounds an execution from outside its state: budgets, spending, the clock, and cancellation, stop
 //! and pause.
 //!
-//! *Spending* is counted in one ledger per execution, and in the ledgers of all executions above
-//! it, as each request ends. The limits before a step, the bound of each completion and the cut
-//! during it read the ledger. The usage in the state is what is recorded.
-//!
-//! *A stop* is a binding signal, like time that is spent. Running tools see it through the token in
-//! their context: a child of the cancellation, which the driver cancels when the stop arrives
-//! (`drivers/tool_use.rs`).
-//!
-//! *A pause* asks the loop to return between two steps, so that another process can resume the
-//! execution.
+//! Each execution has a ledger of what it and all below it spent. Limits read the ledger before a
+//! step and during it; the usage in the state is what is recorded. A *stop* binds like time that is
+//! spent; tools see it through their token (`drivers/tool_use.rs`). A *pause* asks the loop to
+//! return between two steps, so that another process can resume the execution.
 
 use std::iter;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -43,7 +43,7 @@ run_error_codes! {
     ResponseFormatInvalid = "response_format_invalid", "a hook set a response format that can't be used";
     AnswerInvalid = "answer_invalid", "the output does not fit the `response_format`, also after `max_corrections` corrections";
     AnswerIncomplete = "answer_incomplete", "its limit of tokens or the provider cut the output before it fitted the `response_format`";
-    DecisionMalformed = "decision_malformed", "three completions in a row were not a decision of the ReAct driver";
+    DecisionMalformed = "decision_malformed", "three completions in a row were not a decision of the driver `react`";
     ScriptedError = "scripted_error", "the script of the agent has this error";
     ScriptEnded = "script_ended", "the script of the agent has no step left";
     HookFailed = "hook_failed", "a hook of the agent failed, for example a webhook that did not reply";

@@ -14,18 +14,16 @@ use super::environment::{self, UnreadVariable};
 use super::error::{ConfigError, Fault};
 use super::explanation::Explanation;
 use super::limits;
-use super::overrides;
+use super::overrides::split_key;
 use super::prices;
 use super::providers::{self, ProviderKind};
+use super::schema::DEFAULTS;
 use super::secrets::{read_secret, secret_variable};
 use super::settings::{KeyPath, Origin, Settings, dotted};
 use super::sources::Sources;
-use super::toml_layer::read_document;
+use super::toml_layer::{read_document, read_text};
 use super::webhooks;
 use crate::spelling::nearest;
-
-/// The lowest layer: every key with its default and its meaning.
-pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 
 /// The default paths of the configuration file.
 const FILE_NAMES: [&str; 2] = ["agent-runtime.toml", "config/agent-runtime.toml"];
@@ -77,7 +75,9 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
         read_file(path, &mut settings)?;
     }
     environment::apply(&sources.environment, &mut settings)?;
-    overrides::apply(&sources.overrides, &mut settings)?;
+    for (key, value) in &sources.overrides {
+        read_text(split_key(key)?, value, &Origin::CommandLine, &mut settings)?;
+    }
 
     let mut config = deserialize(&settings)?;
     check(&config).map_err(|fault| invalid(&fault.path, &settings, fault.problem))?;

@@ -1,8 +1,7 @@
 //! Overrides from the command line: `section.key=value`.
 
 use super::error::ConfigError;
-use super::settings::{KeyPath, Origin, Settings};
-use super::toml_layer::read_text;
+use super::settings::KeyPath;
 
 /// Splits `section.key=value` as given to `--set`.
 pub fn parse_override(text: &str) -> Result<(String, String), ConfigError> {
@@ -11,13 +10,6 @@ pub fn parse_override(text: &str) -> Result<(String, String), ConfigError> {
     let (key, value) = (key.trim(), value.get(1..).unwrap_or_default().trim());
     split_key(key)?;
     Ok((key.to_owned(), value.to_owned()))
-}
-
-pub(super) fn apply(overrides: &[(String, String)], settings: &mut Settings) -> Result<(), ConfigError> {
-    for (key, value) in overrides {
-        read_text(split_key(key)?, value, &Origin::CommandLine, settings)?;
-    }
-    Ok(())
 }
 
 /// Splits a dotted key; a name with dots is quoted, as in `prices."openai/gpt-4.1".input`.

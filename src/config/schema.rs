@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::loader::DEFAULTS;
 use super::overrides::split_key;
 use super::settings::{KeyPath, dotted};
 use crate::spelling::nearest;
+
+/// The lowest layer: every key with its default and its meaning.
+pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 
 /// Replaces the names of a table that the operator chooses.
 pub(super) const ANY: &str = "NAME";

@@ -222,11 +222,7 @@ impl Planner {
         let response_format = response_format_of(bundle, &agent.definition, request.response_format.clone());
         let shapes = Arc::new(AnswerShapes::default());
         shapes.shape(tenant, &response_format).await?;
-        let input = match input {
-            Input::Asked(input) => input_messages(input, &*self.ids, self.clock.now())?,
-            Input::Accepted(input) => input,
-        };
-        let input = self.check_room(tenant, bundle, input).await?;
+        let input = self.check_room(tenant, bundle, self.messages_of(input)?).await?;
         let webhook = request.webhook.take().or_else(|| agent.definition.webhook.clone());
         Ok(RunPlan {
             tenant: tenant.clone(),
@@ -281,6 +277,13 @@ impl Planner {
             created_at: now,
             started_at: is_running.then_some(now),
             completed_at: None,
+        }
+    }
+
+    fn messages_of(&self, input: Input) -> Result<Vec<Message>, Refusal> {
+        match input {
+            Input::Asked(input) => input_messages(input, &*self.ids, self.clock.now()),
+            Input::Accepted(messages) => Ok(messages),
         }
     }
 

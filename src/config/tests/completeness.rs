@@ -6,7 +6,7 @@ use serde::Deserialize as _;
 use toml::{Table, Value};
 
 use crate::config::Config;
-use crate::config::loader::DEFAULTS;
+use crate::config::schema::DEFAULTS;
 use crate::config::schema::{ANY, Shape, keys_below, known_keys, shape, shown_keys};
 use crate::config::settings::{KeyPath, dotted};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret as _;
 
 use super::{environment, file};
-use crate::config::loader::DEFAULTS;
+use crate::config::schema::DEFAULTS;
 use crate::config::*;
 
 #[test]
