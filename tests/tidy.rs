@@ -103,7 +103,6 @@ const MAY_HAVE_CIRCLES: &[(&str, &str)] = &[
     ),
     ("src/board", "to be mended"),
     ("src/http", "to be mended"),
-    ("src/store", "to be mended"),
 ];
 
 #[test]
