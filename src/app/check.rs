@@ -14,7 +14,7 @@ use super::agent_files::AgentFiles;
 use super::extensions::Extensions;
 use super::ingredients::Ingredients;
 use super::{require_keys_beyond_loopback, settings};
-use crate::board::RedisBoard;
+use crate::board::Board;
 use crate::config::{Config, Loaded, Origin};
 use crate::http::with_causes;
 use crate::run::{ConfiguredAgent, suggestion};
@@ -111,7 +111,7 @@ fn check_agents(
 async fn check_board(config: &Config) -> anyhow::Result<()> {
     let settings = settings::redis_board(config)?;
     let Some(url) = &config.board.url else { return Ok(()) };
-    let tried = RedisBoard::check(url.expose(), settings).await;
+    let tried = Board::check(url.expose(), settings).await;
     tried.with_context(|| format!("can't use the board {url}"))
 }
 

@@ -19,7 +19,7 @@ pub use self::check::{Finding, check};
 pub use self::extensions::Extensions;
 use self::ingredients::Ingredients;
 pub use self::runs::{RunPorts, assemble_runs};
-use crate::board::{Board, InProcessBoard, RedisBoard};
+use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::environment::InMemoryEnvironments;
@@ -48,7 +48,7 @@ pub struct App {
     /// Reads and writes everything.
     pub store: Arc<dyn Store>,
     /// Shows live runs.
-    pub board: Arc<dyn Board>,
+    pub board: Arc<Board>,
     limits: Arc<Limits>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -236,18 +236,18 @@ pub fn sweeper(store: Arc<dyn Store>, config: &Config) -> Sweeper {
     Sweeper::new(store, settings::retention(config))
 }
 
-async fn open_board(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Arc<dyn Board>> {
+async fn open_board(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Arc<Board>> {
     Ok(match open_shared_board(config, supervisor).await? {
         Some(board) => Arc::new(board),
-        None => Arc::new(InProcessBoard::new(settings::board(config))),
+        None => Arc::new(Board::new(settings::board(config))),
     })
 }
 
 /// Opens the board that replicas share, if one is configured.
-pub async fn open_shared_board(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Option<RedisBoard>> {
+pub async fn open_shared_board(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Option<Board>> {
     let Some(url) = &config.board.url else {
         return Ok(None);
     };
-    let board = RedisBoard::open(url.expose(), settings::redis_board(config)?, supervisor).await;
+    let board = Board::open(url.expose(), settings::redis_board(config)?, supervisor).await;
     Ok(Some(board.with_context(|| format!("can't use the board {url}"))?))
 }

@@ -29,7 +29,7 @@ pub struct RunPorts {
     /// Reads and writes everything else.
     pub store: Arc<dyn Store>,
     /// Shows live runs.
-    pub board: Arc<dyn Board>,
+    pub board: Arc<Board>,
     /// Finds agents.
     pub agents: Arc<AgentDirectory>,
     /// Finds models.
@@ -144,6 +144,7 @@ impl Shared {
                 store: Arc::clone(store),
                 leases: Arc::clone(&leases),
                 active: Arc::clone(&active),
+                board: Arc::clone(&ports.board),
                 tasks: tasks.clone(),
             }),
             light_slots: Arc::new(LightSlots::new(settings.max_concurrent, &ports.limits)),

@@ -9,7 +9,7 @@ use secrecy::ExposeSecret as _;
 
 use crate::agent::ports::StructuredOutput;
 use crate::agent::state::ExecutionBudget;
-use crate::board::{BoardSettings, RedisBoardSettings};
+use crate::board::{BoardSettings, RedisSettings};
 use crate::config::{self, ALL_TENANTS, Config, PriorityScope, Role};
 use crate::http::HttpLimits;
 use crate::models::{
@@ -40,15 +40,15 @@ pub(super) fn board(config: &Config) -> BoardSettings {
     }
 }
 
-pub(super) fn redis_board(config: &Config) -> anyhow::Result<RedisBoardSettings> {
+pub(super) fn redis_board(config: &Config) -> anyhow::Result<RedisSettings> {
     let read = |path: &PathBuf| {
         let ca = fs::read(path);
         ca.with_context(|| format!("can't read `board.ca_file` {}", path.display()))
     };
-    Ok(RedisBoardSettings {
+    Ok(RedisSettings {
         ca: config.board.ca_file.as_ref().map(read).transpose()?,
         board: board(config),
-        ..RedisBoardSettings::default()
+        ..RedisSettings::default()
     })
 }
 

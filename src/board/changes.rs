@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::shards::Sharded;
 use crate::ids::RunId;
 
-/// Those who wait.
+/// The waiters of all runs.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     runs: Sharded<HashMap<RunId, Waiting>>,
@@ -23,7 +23,7 @@ struct Waiting {
     count: usize,
 }
 
-/// One who waits.
+/// A waiter, counted until it is dropped.
 #[derive(Debug)]
 struct Waiter {
     changes: Arc<Changes>,
@@ -41,7 +41,7 @@ impl Changes {
         let mut runs = self.runs.of(run_id);
         let waiting = runs.entry(run_id).or_default();
         waiting.count += 1;
-        // It hears of changes from here on, polled or not.
+        // Changes count from here on, polled or not.
         let changed = Arc::clone(&waiting.notify).notified_owned();
         Box::pin(async move {
             let _waiter = waiter;
@@ -49,9 +49,9 @@ impl Changes {
         })
     }
 
-    /// Wakes those who wait for the run.
-    pub(super) fn tell(&self, run_id: RunId) {
-        // Whoever begins to wait later sees the change itself.
+    /// Wakes the waiters of the run.
+    pub(super) fn notify(&self, run_id: RunId) {
+        // A later waiter reads the change itself.
         if self.waiting.load(Ordering::SeqCst) > 0
             && let Some(waiting) = self.runs.of(run_id).get(&run_id)
         {
@@ -59,8 +59,8 @@ impl Changes {
         }
     }
 
-    /// Wakes all who wait.
-    pub(super) fn tell_all(&self) {
+    /// Wakes all waiters.
+    pub(super) fn notify_all(&self) {
         for runs in self.runs.all() {
             for waiting in runs.values() {
                 waiting.notify.notify_waiters();

@@ -26,7 +26,8 @@ pub struct LiveRun {
     /// Its completed steps.
     #[serde(default)]
     pub steps: Vec<Arc<StepRecord>>,
-    /// The number of the lease under which it is at work, which grows with each worker; 0 for a run that was never in the queue.
+    /// The number of the lease under which it is at work, which grows with each worker; 0 for a run
+    /// that was never in the queue.
     #[serde(default)]
     pub fence: u64,
 }

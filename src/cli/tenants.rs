@@ -8,7 +8,7 @@ use clap::Subcommand;
 use super::output::{print_line, print_note};
 use super::store;
 use crate::app;
-use crate::board::{Board as _, RedisBoard};
+use crate::board::Board;
 use crate::config::Config;
 use crate::store::Store;
 use crate::supervision::Supervisor;
@@ -44,7 +44,7 @@ pub(super) async fn manage(config: Config, command: TenantsCommand) -> anyhow::R
     done
 }
 
-async fn delete(store: &dyn Store, board: Option<&RedisBoard>, tenant: &TenantId, yes: bool) -> anyhow::Result<()> {
+async fn delete(store: &dyn Store, board: Option<&Board>, tenant: &TenantId, yes: bool) -> anyhow::Result<()> {
     require_other_keys(store, tenant).await?;
     if !yes {
         confirm(tenant)?;
@@ -69,7 +69,7 @@ async fn delete(store: &dyn Store, board: Option<&RedisBoard>, tenant: &TenantId
     Ok(())
 }
 
-async fn delete_shared(board: &RedisBoard, tenant: &TenantId) -> anyhow::Result<u64> {
+async fn delete_shared(board: &Board, tenant: &TenantId) -> anyhow::Result<u64> {
     let keys = board.tenant_remove(tenant).await.context(
         "nothing is removed from Redis: its data of the tenant expires after `board.event_retention`, or repeat the command when it is back",
     )?;

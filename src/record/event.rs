@@ -103,11 +103,6 @@ impl RunEventPayload {
         self.record().is_some()
     }
 
-    /// Tells whether it is one of the last events of a run, which its record and its session say as well.
-    pub fn is_of_end(&self) -> bool {
-        self.is_terminal() || matches!(self, Self::SessionCommitted { .. })
-    }
-
     /// Returns the name of the event.
     pub fn name(&self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! Runs at work in this process. Each has a control handle, by which others stop, cancel or steer it.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::time::Instant;
@@ -53,6 +53,8 @@ pub(super) struct HeldLease {
     expires: Mutex<Instant>,
     /// Events that are not persisted yet.
     unpersisted: Mutex<Vec<Arc<RunEvent>>>,
+    /// The number of the last event that is persisted.
+    persisted: AtomicU64,
     /// The usage that was persisted last.
     persisted_usage: Mutex<Usage>,
 }
@@ -153,12 +155,12 @@ impl HeldLease {
         lease: Lease,
         moves_thread: bool,
         expires: Instant,
-        unpersisted: Vec<Arc<RunEvent>>,
         persisted_usage: Usage,
         all: &Handover,
     ) -> Self {
         Self {
-            unpersisted: Mutex::new(unpersisted),
+            unpersisted: Mutex::default(),
+            persisted: AtomicU64::default(),
             persisted_usage: Mutex::new(persisted_usage),
             lease,
             moves_thread,
@@ -211,11 +213,12 @@ impl HeldLease {
     /// Notes that the events up to this number are persisted.
     pub(super) fn persisted_up_to(&self, last: u64) {
         self.events().retain(|event| event.sequence > last);
+        self.persisted.store(last, Ordering::Release);
     }
 
-    /// Tells whether the event of this number is persisted.
-    pub(super) fn is_persisted(&self, sequence: u64) -> bool {
-        self.events().first().is_none_or(|first| sequence < first.sequence)
+    /// Returns the number of the last event of this attempt that is persisted; 0 when none is.
+    pub(super) fn persisted(&self) -> u64 {
+        self.persisted.load(Ordering::Acquire)
     }
 
     /// Returns the usage that was persisted last.

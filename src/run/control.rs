@@ -1,8 +1,8 @@
 //! Stops, cancels and steers runs, in whichever process they are active.
 //!
-//! For a run of the queue the store holds the request. The board signals that there is one, and the
-//! next renewal of the lease reads it if the signal is lost. A run that lives in one process only
-//! receives the request itself over the board.
+//! For a run of the queue the store holds the request. A control message over the board says that
+//! there is one, and the next renewal of the lease reads it if the message is lost. A run that
+//! lives in one process only receives the request itself over the board.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::queue::{Attempts, LeaseRenewal, Leases};
 use super::read::RunReader;
 use super::request::InputMessage;
 use super::tasks::RunTasks;
-use crate::board::{AddressedSignal, Board, RunSignal};
+use crate::board::{AddressedMessage, Board, ControlMessage};
 use crate::clock::Clock;
 use crate::ids::{MessageId, RunId};
 use crate::message::{Message, MessageTags};
@@ -24,7 +24,7 @@ use crate::record::{RunControl, RunRecord, RunSummary, SteeringMessage, Steering
 use crate::store::{MessagePut, Store, StoreError};
 use crate::tenant::TenantId;
 
-/// The most runs that wait to be read after a signal. Others are read when their leases are
+/// The most runs that wait to be read after a message. Others are read when their leases are
 /// renewed.
 const MAX_PENDING: usize = 1_024;
 
@@ -42,8 +42,8 @@ pub struct ControlOutcome {
 pub struct RunController {
     /// Holds what callers want of runs of the queue.
     pub store: Arc<dyn Store>,
-    /// Sends signals to other processes, and receives theirs.
-    pub board: Arc<dyn Board>,
+    /// Sends control messages to other processes, and receives theirs.
+    pub board: Arc<Board>,
     /// The runs at work here.
     pub active: Arc<ActiveRuns>,
     /// Shows how runs stand.
@@ -78,7 +78,7 @@ impl RunController {
             // Nobody else has to know.
         } else if self.store.run_control(tenant, run_id, control).await? {
             self.end_waiting(tenant, run_id).await?;
-            self.signal(tenant, run_id, RunSignal::Look).await;
+            self.send(tenant, run_id, ControlMessage::Refresh).await;
         } else {
             let run = self.known(tenant, run_id).await?;
             if run.summary.status.is_terminal() {
@@ -88,7 +88,7 @@ impl RunController {
                     came_too_late: !is_here,
                 });
             }
-            if !self.signal(tenant, run_id, RunSignal::Control(control)).await {
+            if !self.send(tenant, run_id, ControlMessage::Control(control)).await {
                 return Err(Refusal::Unreachable { run_id });
             }
         }
@@ -117,7 +117,7 @@ impl RunController {
         }
         match self.store.message_insert(tenant, run_id, &message).await? {
             MessagePut::Known(status) => {
-                self.signal(tenant, run_id, RunSignal::Look).await;
+                self.send(tenant, run_id, ControlMessage::Refresh).await;
                 return Ok(status);
             }
             MessagePut::Full => return Err(Refusal::TooMuchSaid { run_id }),
@@ -127,7 +127,10 @@ impl RunController {
         if run.summary.status.is_terminal() {
             return self.late_status(tenant, &run.summary, message.message.id).await;
         }
-        if self.signal(tenant, run_id, RunSignal::Message(Box::new(message))).await {
+        if self
+            .send(tenant, run_id, ControlMessage::Message(Box::new(message)))
+            .await
+        {
             Ok(SteeringStatus::Received)
         } else {
             Err(Refusal::Unreachable { run_id })
@@ -135,7 +138,7 @@ impl RunController {
     }
 
     /// Ends a run that another one interrupts. The store holds the request to stop it. A run that
-    /// waits ends at once, and one at work when the signal arrives. The caller does not wait for
+    /// waits ends at once, and one at work when the message arrives. The caller does not wait for
     /// that.
     pub(super) fn interrupt(self: &Arc<Self>, tenant: &TenantId, run_id: RunId) {
         let (controller, tenant) = (Arc::clone(self), tenant.clone());
@@ -144,7 +147,7 @@ impl RunController {
                 // A worker ends it when its turn comes.
                 tracing::debug!(%run_id, error = &error as &dyn std::error::Error, "an interrupted run ends later");
             }
-            controller.signal(&tenant, run_id, RunSignal::Look).await;
+            controller.send(&tenant, run_id, ControlMessage::Refresh).await;
         });
     }
 
@@ -174,14 +177,14 @@ impl RunController {
         leasing.await.unwrap_or(Ok(()))
     }
 
-    /// Receives the signals of other processes until the service ends. Signals that need no store
-    /// do not wait for it.
-    pub(super) async fn receive_signals(self: Arc<Self>) {
-        let mut signals = self.board.signals();
+    /// Receives the control messages of other processes until the service ends. Messages that need
+    /// no store do not wait for it.
+    pub(super) async fn receive_messages(self: Arc<Self>) {
+        let mut messages = self.board.control_messages();
         let (pending, mut signalled) = mpsc::channel(MAX_PENDING);
         let receiving = async {
-            while let Some(signal) = signals.next().await {
-                if let Some(active) = self.receive(signal) {
+            while let Some(message) = messages.next().await {
+                if let Some(active) = self.receive(message) {
                     // Where there is no room, the renewal of its lease comes to it.
                     let _ = pending.try_send(active);
                 }
@@ -202,12 +205,12 @@ impl RunController {
     }
 
     /// Returns the run if more is to be read of it in the store.
-    fn receive(&self, (tenant, run_id, signal): AddressedSignal) -> Option<Arc<ActiveRun>> {
+    fn receive(&self, (tenant, run_id, message): AddressedMessage) -> Option<Arc<ActiveRun>> {
         let active = self.active.find(&tenant, run_id)?;
-        match signal {
-            RunSignal::Look => return active.lease().is_some().then_some(active),
-            RunSignal::Control(control) => active.control(control),
-            RunSignal::Message(message) => {
+        match message {
+            ControlMessage::Refresh => return active.lease().is_some().then_some(active),
+            ControlMessage::Control(control) => active.control(control),
+            ControlMessage::Message(message) => {
                 if active.inbox.add(*message).is_none() {
                     tracing::warn!(%run_id, "a message to a run is dropped: it has as many as it takes");
                 }
@@ -234,19 +237,16 @@ impl RunController {
         }
     }
 
-    /// Sends a signal to the process that executes a run. Tells whether any process received it.
-    async fn signal(&self, tenant: &TenantId, run_id: RunId, signal: RunSignal) -> bool {
+    /// Sends a control message to the process that executes a run. Returns whether any process
+    /// received it.
+    async fn send(&self, tenant: &TenantId, run_id: RunId, message: ControlMessage) -> bool {
         if self.active.find(tenant, run_id).is_some() {
-            if let Some(active) = self.receive((tenant.clone(), run_id, signal)) {
+            if let Some(active) = self.receive((tenant.clone(), run_id, message)) {
                 self.read_requests(&mut vec![active]).await;
             }
             return true;
         }
-        let sent = self.board.signal_send(tenant, run_id, signal).await;
-        sent.unwrap_or_else(|error| {
-            tracing::debug!(%run_id, error = &error as &dyn std::error::Error, "a signal is not sent");
-            false
-        })
+        self.board.control_send(tenant, run_id, message).await
     }
 
     async fn known(&self, tenant: &TenantId, run_id: RunId) -> Result<RunRecord, Refusal> {

@@ -49,7 +49,7 @@ pub struct RunStarter {
     /// Knows which sessions are continued.
     pub store: Arc<dyn Store>,
     /// Shows live runs.
-    pub board: Arc<dyn Board>,
+    pub board: Arc<Board>,
     /// The runs at work here.
     pub active: Arc<ActiveRuns>,
     /// Tells the time.
@@ -92,13 +92,8 @@ impl RunStarter {
         let summary = self.planner.begun_summary(plan, RunStatus::Running);
         let run = LiveRun::begun(summary.clone());
         let opening = self.board.run_open(&plan.tenant, Arc::new(run.clone()), exclusive);
-        match opening.await {
-            Ok(Ok(())) => (),
-            Ok(Err(rival)) => return Err(Refusal::Conflict { run_id: Some(rival) }),
-            Err(error) => tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "a run begins without being shown on the board"
-            ),
+        if let Err(rival) = opening.await {
+            return Err(Refusal::Conflict { run_id: Some(rival) });
         }
         let request_id = plan.request.request_id.as_deref();
         let active = ActiveRun::new(
@@ -122,7 +117,7 @@ impl RunStarter {
     /// Runs the plan to its end: exactly one terminal event and one result, whatever happens.
     async fn execute(self: Arc<Self>, plan: RunPlan, live: LiveEvents, slot: RunSlot) {
         let (live, mut slot) = (Arc::new(live), Some(slot));
-        live.tell_started();
+        live.emit_started();
         let performed = self.executor.perform_safely(&plan, &live).await;
         // Only a run of the queue can be left to another worker.
         self.executor.conclude(&live, performed, &mut slot).await;

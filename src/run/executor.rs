@@ -41,7 +41,7 @@ pub struct Executor {
     /// Stores how runs end.
     pub publisher: Publisher,
     /// Shows live runs.
-    pub board: Arc<dyn Board>,
+    pub board: Arc<Board>,
     /// Notified when messages for webhooks were stored.
     pub outbox: Arc<Notify>,
     /// Tells the time.

@@ -1,4 +1,4 @@
-//! What somebody who follows a run is told.
+//! What a follower of a run passes on.
 
 use std::sync::Arc;
 
@@ -12,14 +12,13 @@ pub(super) const UNKNOWN: &str =
     "nothing is known of the run: the process that works on it is gone, or can't be reached";
 pub(super) const SHUTTING_DOWN: &str = "this replica is shutting down: another one has what follows";
 
-/// What somebody who follows a run is told.
+/// What a follower passes on.
 #[derive(Debug, Clone)]
 pub enum Followed {
     /// The next event. After the terminal one the stream ends.
     Event(Arc<RunEvent>),
-    /// What follows is no longer kept for a reader who is so far behind, can't be read now, or is
-    /// another process's to tell, since this one ends. The stream ends; whoever comes back may go
-    /// on after the last event that it has.
+    /// The reader is dropped, and the stream ends. A reader that comes back may go on after the
+    /// last event that it has.
     Dropped {
         /// Why: one of [`DROP_REASONS`].
         reason: &'static str,

@@ -40,7 +40,11 @@ impl RunLifecycle {
     /// Begins to work: receives signals, renews leases and, if it has slots for them, takes runs
     /// from the queue.
     pub fn begin(&self) {
-        self.supervise("receive signals", &self.controller, RunController::receive_signals);
+        self.supervise(
+            "receive control messages",
+            &self.controller,
+            RunController::receive_messages,
+        );
         self.supervise("renew leases", &self.renewal, LeaseRenewal::renew_leases);
         self.supervise("watch leases", &self.renewal, LeaseRenewal::watch_leases);
         self.supervise("persist progress", &self.progress, ProgressWriter::persist_progress);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use super::active::{ActiveGuard, ActiveRun};
+use super::end_events::EndEvents;
 use super::failure::Failure;
 use super::run_slots::RunSlot;
 use crate::agent::state::{AgentState, StepExecution};
@@ -16,14 +17,14 @@ use crate::record::{RunEvent, RunEventPayload, RunRecord, RunStatus, RunSummary,
 use crate::session::SessionHead;
 use crate::usage::Usage;
 
-/// Hears everything that happens to one run.
+/// Receives everything that happens to one run.
 #[derive(Debug)]
 pub(super) struct LiveEvents {
-    /// The reins of the run.
+    /// The control handle of the run.
     pub(super) active: Arc<ActiveRun>,
     /// Keeps it among the runs at work.
     _at_work: ActiveGuard,
-    board: Arc<dyn Board>,
+    board: Arc<Board>,
     clock: Arc<dyn Clock>,
     state: Mutex<LiveState>,
 }
@@ -33,7 +34,11 @@ struct LiveState {
     run: LiveRun,
     /// The number of the last event.
     sequence: u64,
-    /// Whether an earlier worker has told events, or has died before any of them was shared.
+    /// Whether nothing is emitted any more but the last events.
+    is_ending: bool,
+    /// The session that is published.
+    session: Option<SessionHead>,
+    /// Whether there was an earlier attempt, whose events may be lost.
     is_resumed: bool,
     /// What the steps have used that are archived.
     of_steps: Usage,
@@ -48,12 +53,14 @@ impl LiveEvents {
         active: Arc<ActiveRun>,
         at_work: ActiveGuard,
         run: LiveRun,
-        board: Arc<dyn Board>,
+        board: Arc<Board>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let state = Mutex::new(LiveState {
             run,
             sequence: 0,
+            is_ending: false,
+            session: None,
             is_resumed: false,
             of_steps: Usage::NOTHING,
             result: None,
@@ -68,14 +75,15 @@ impl LiveEvents {
         }
     }
 
-    /// Tells the result to whoever waits at the other end.
+    /// Sends the result to the caller that waits at the other end.
     #[must_use]
     pub(super) fn with_result(self, result: oneshot::Sender<Arc<RunRecord>>) -> Self {
         self.state().result = Some(result);
         self
     }
 
-    /// Goes on after the events of an earlier worker. Those of one that was taken over may be lost, and still have been read.
+    /// Goes on after the events of an earlier attempt. Those of one that was taken over may be
+    /// lost, and still have been read.
     #[must_use]
     pub(super) fn following(self, last: u64, is_taken_over: bool) -> Self {
         {
@@ -86,12 +94,13 @@ impl LiveEvents {
         self
     }
 
-    /// Tells whether an earlier worker has begun the run.
+    /// Returns whether an earlier worker has begun the run.
     pub(super) fn is_resumed(&self) -> bool {
         self.state().is_resumed
     }
 
-    /// Counts what earlier attempts have spent, where this one goes on with a part of it. Returns the rest, which is lost.
+    /// Counts what earlier attempts have spent, where this one goes on with a part of it. Returns
+    /// the rest, which is lost.
     pub(super) fn count_lost(&self, reached: Usage) -> Usage {
         let mut state = self.state();
         let lost = state.run.summary.usage.since(reached);
@@ -100,7 +109,8 @@ impl LiveEvents {
         lost
     }
 
-    /// Returns what earlier attempts have spent and this one, whose work has begun, does not go on with. It gets less as subagents go on.
+    /// Returns what earlier attempts have spent and this one, whose work has begun, does not go on
+    /// with. It gets less as subagents go on.
     pub(super) fn lost(&self) -> Usage {
         let control = self.active.spending.get();
         control.map_or(Usage::NOTHING, |control| control.lost())
@@ -112,15 +122,15 @@ impl LiveEvents {
         control.map_or(Usage::NOTHING, |control| control.spent())
     }
 
-    /// Tells that the run begins, unless that was told already.
-    pub(super) fn tell_started(&self) {
+    /// Emits that the run begins, unless an earlier attempt has.
+    pub(super) fn emit_started(&self) {
         if self.state().sequence == 0 {
-            self.tell(RunEventPayload::Started(Box::new(self.summary())));
+            self.emit_next(RunEventPayload::Started(Box::new(self.summary())));
         }
     }
 
-    /// Tells that the run goes on, after what an earlier worker has completed.
-    pub(super) fn tell_resumed(&self, reached: Option<&AgentState>) {
+    /// Emits that the run goes on, after what an earlier worker has completed.
+    pub(super) fn emit_resumed(&self, reached: Option<&AgentState>) {
         let steps = reached
             .and_then(AgentState::execution)
             .map(|execution| &execution.step_executions);
@@ -128,7 +138,7 @@ impl LiveEvents {
             self.restore_steps(steps);
         }
         let attempts = self.summary().attempts;
-        self.tell(RunEventPayload::Resumed {
+        self.emit_next(RunEventPayload::Resumed {
             attempts,
             step_count: steps.map_or(0, |steps| steps.len() as u64),
         });
@@ -160,42 +170,40 @@ impl LiveEvents {
         self.clock.now()
     }
 
-    /// Returns the number that the last event will have if the run ends now.
-    pub(super) fn final_count(&self, has_session: bool) -> u64 {
-        self.state().sequence + if has_session { 2 } else { 1 }
-    }
-
-    /// Tells whoever follows the run what happened.
-    pub(super) fn tell(&self, payload: RunEventPayload) {
-        self.tell_at(self.clock.now(), payload);
-    }
-
-    fn tell_at(&self, time: Timestamp, payload: RunEventPayload) {
+    /// Returns the number of the terminal event of a run that ends so, for its record. From now on
+    /// only the last events are emitted.
+    pub(super) fn last_number(&self, status: RunStatus) -> u64 {
         let mut state = self.state();
-        // What another worker has begun is that one's to tell.
-        if state.is_over || self.active.is_lost() {
+        state.is_ending = true;
+        state.sequence + EndEvents::count(status)
+    }
+
+    /// Notes the session that is published.
+    pub(super) fn published(&self, session: &SessionHead) {
+        self.state().session = Some(session.clone());
+    }
+
+    fn emit_next(&self, payload: RunEventPayload) {
+        let mut state = self.state();
+        // What happens after another worker has begun is for that one to emit.
+        if state.is_over || state.is_ending || self.active.is_lost() {
             return;
         }
         state.sequence += 1;
         let event = Arc::new(RunEvent {
             sequence: state.sequence,
             run_id: state.run.summary.run_id,
-            time,
+            time: self.clock.now(),
             payload,
         });
-        // The last events are made again from the record and the session whenever they are needed.
-        if let Some(held) = self.active.held_lease.as_ref().filter(|_| !event.payload.is_of_end()) {
+        if let Some(held) = &self.active.held_lease {
             held.emitted(Arc::clone(&event));
         }
         self.board.event_append(&self.active.tenant, event);
     }
 
-    /// Tells that the session is published. Like the run's end it has the time that is stored, so that it reads the same for ever.
-    pub(super) fn tell_committed(&self, head: &SessionHead) {
-        self.tell_at(head.created_at, RunEventPayload::committed(head));
-    }
-
-    /// Tells everybody how the run ended: the board, then those who follow, then, when the run's slot is free again, the caller.
+    /// Ends the run for everybody: on the board, for its readers, then, when its slot is free
+    /// again, for the caller.
     pub(super) fn end(&self, record: &Arc<RunRecord>, slot: Option<RunSlot>) {
         self.active.inbox.close();
         {
@@ -205,9 +213,11 @@ impl LiveEvents {
             state.run.value.clone_from(&record.value);
             state.run.stop_signal.clone_from(&record.stop_signal);
             self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
+            state.is_over = true;
+            for event in EndEvents::new(record, state.session.as_ref()).after(0) {
+                self.board.event_append(&self.active.tenant, event);
+            }
         }
-        self.tell_at(record.summary.ended_at(), RunEventPayload::terminal(Arc::clone(record)));
-        self.state().is_over = true;
         drop(slot);
         if let Some(result) = self.state().result.take() {
             // The caller may have gone away; the record is stored all the same.
@@ -215,8 +225,8 @@ impl LiveEvents {
         }
     }
 
-    /// Leaves the run to another worker: nothing more is told of it here. Another attempt of this very process has its place on the board.
-    /// May be repeated.
+    /// Leaves the run to another worker: nothing more of it is emitted here. Where another attempt
+    /// of this very process has it already, the board shows that one. May be repeated.
     pub(super) fn leave(&self, is_here_again: bool) {
         let was_over = std::mem::replace(&mut self.state().is_over, true);
         if !was_over && !is_here_again {
@@ -244,7 +254,7 @@ impl LiveState {
 
 impl EventSink for LiveEvents {
     fn emit(&self, event: AgentEvent) {
-        self.tell(RunEventPayload::Agent(event));
+        self.emit_next(RunEventPayload::Agent(event));
     }
 
     fn step_recorded(&self, step_number: usize, step: &Arc<StepExecution>) {
@@ -258,7 +268,8 @@ impl EventSink for LiveEvents {
     }
 }
 
-/// A run whose task was lost to a fault of ours ends all the same; a queued one goes to another worker when its lease expires.
+/// A run whose task was lost to a fault of ours ends all the same; a queued one goes to another
+/// worker when its lease expires.
 impl Drop for LiveEvents {
     fn drop(&mut self) {
         if self.state().is_over {
@@ -271,7 +282,7 @@ impl Drop for LiveEvents {
         summary.status = RunStatus::Failed;
         summary.error = Some(Failure::panicked().into_error());
         summary.end(self.clock.now());
-        summary.event_count = self.final_count(false);
+        summary.event_count = self.last_number(summary.status);
         let run_id = summary.run_id;
         self.end(
             &Arc::new(RunRecord {

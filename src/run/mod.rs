@@ -38,11 +38,12 @@ mod queue;
 mod control;
 mod handle;
 
+mod end_events;
+mod event_sources;
 mod follow;
 mod followed;
 mod read;
-mod run_end;
-mod shared_looks;
+mod shared_reads;
 mod wait;
 
 mod agent_checks;

@@ -76,7 +76,7 @@ impl Publisher {
         let cancellation = &live.active.cancellation;
         match self.commit_patiently(&commit, live).await {
             Ok(published) => {
-                live.tell_committed(&published.bundle.head);
+                live.published(&published.bundle.head);
                 Performed::Ended(ended.with_thread_moved(published.thread_moved).committed())
             }
             Err(CommitError::LeaseLost) => Performed::Left,
@@ -144,7 +144,7 @@ impl Publisher {
         match found {
             Ok((Some(record), head)) => {
                 if let Some(head) = &head {
-                    live.tell_committed(head);
+                    live.published(head);
                 }
                 outcome.with_record(record).committed()
             }
@@ -171,7 +171,7 @@ impl Publisher {
 
     /// Makes what is stored of the end of a run.
     fn run_end(&self, live: &LiveEvents, mut record: RunRecord, steps: Vec<StepRecord>) -> RunEnd {
-        record.summary.event_count = live.final_count(record.summary.status.has_session());
+        record.summary.event_count = live.last_number(record.summary.status);
         self.run_end_of(live, record, steps)
     }
 

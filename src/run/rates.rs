@@ -25,7 +25,7 @@ type Limiter = RateLimiter<TenantId, HashMapStateStore<TenantId>, DefaultClock, 
 #[derive(Debug)]
 pub struct RequestRates {
     limits: Arc<Limits>,
-    board: Arc<dyn Board>,
+    board: Arc<Board>,
     /// Counts while the board does not.
     here: Rates,
 }
@@ -38,7 +38,7 @@ struct Rates {
 
 impl RequestRates {
     /// Counts by the limits of tenants.
-    pub fn new(limits: Arc<Limits>, board: Arc<dyn Board>) -> Self {
+    pub fn new(limits: Arc<Limits>, board: Arc<Board>) -> Self {
         Self {
             here: Rates::new(&limits),
             limits,

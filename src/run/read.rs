@@ -1,7 +1,5 @@
-//! Reads runs: live ones from the board, ended ones from the store. An unavailable board hides live
-//! runs only.
+//! Reads runs: live ones from the board, ended ones from the store.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +8,9 @@ use tokio::time::{Instant, timeout};
 
 use super::active::ActiveRuns;
 use super::error::Refusal;
-use super::shared_looks::{self, SharedLooks};
+use super::shared_reads::{self, RunReading, SharedReads};
 use super::tasks::RunTasks;
-use crate::board::{Board, BoardFuture};
+use crate::board::Board;
 use crate::fair_share::FairShare;
 use crate::ids::{RunId, SessionId};
 use crate::json::{is_same, json_length};
@@ -25,34 +23,31 @@ use crate::tenant::TenantId;
 /// may know of it before the board does.
 pub(super) const ON_ITS_WAY: Duration = Duration::from_secs(1);
 
-/// What a look at a run has seen.
-pub(super) type Look = Result<Option<Arc<RunRecord>>, Arc<StoreError>>;
-
 /// Reads runs.
 #[derive(Debug)]
 pub struct RunReader {
     pub(super) store: Arc<dyn Store>,
-    pub(super) board: Arc<dyn Board>,
+    pub(super) board: Arc<Board>,
     /// The runs at work here.
     pub(super) active: Arc<ActiveRuns>,
     /// Says when this process closes.
     pub(super) tasks: RunTasks,
-    /// Bounds the looks that go on at once.
+    /// Bounds the shared reads that go on at once.
     pub(super) at_once: Arc<FairShare>,
-    /// What those have seen who wait for a change of a run.
-    pub(super) looks: SharedLooks<(TenantId, RunId), Look>,
+    /// Reads of runs, shared by all who wait for a change of the same one.
+    pub(super) reads: SharedReads<(TenantId, RunId), RunReading>,
 }
 
 impl RunReader {
     /// Reads runs of the store, of the board and of this process.
-    pub fn new(store: Arc<dyn Store>, board: Arc<dyn Board>, active: Arc<ActiveRuns>, tasks: RunTasks) -> Self {
-        let at_once = FairShare::new(shared_looks::AT_ONCE);
+    pub fn new(store: Arc<dyn Store>, board: Arc<Board>, active: Arc<ActiveRuns>, tasks: RunTasks) -> Self {
+        let at_once = FairShare::new(shared_reads::AT_ONCE);
         Self {
             store,
             board,
             active,
             tasks,
-            looks: SharedLooks::new(&at_once),
+            reads: SharedReads::new(&at_once),
             at_once,
         }
     }
@@ -65,11 +60,11 @@ impl RunReader {
         if found.is_some() || !self.board.is_shared() {
             return Ok(found);
         }
-        let shown = self.board.run_change(tenant, run_id);
+        let shown = self.board.run_change(run_id);
         if let Some(found) = self.find_run(tenant, run_id).await? {
             return Ok(Some(found));
         }
-        // Whichever comes first: the next look is at the run itself.
+        // Whichever comes first: the next read is of the run itself.
         let _ = timeout(ON_ITS_WAY, shown).await;
         self.find_run(tenant, run_id).await
     }
@@ -77,7 +72,7 @@ impl RunReader {
     /// Reads a run as it is known now.
     pub(super) async fn find_run(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
         let is_here = self.active.find(tenant, run_id).is_some();
-        if is_here && let Some(live) = shown(self.board.run_lookup(tenant, run_id)).await {
+        if is_here && let Some(live) = self.board.run_lookup(tenant, run_id).await {
             return Ok(Some(live.record()));
         }
         // What is stored of an end is the truth, whatever another process still shows.
@@ -85,22 +80,24 @@ impl RunReader {
         if stored.as_ref().is_some_and(|run| run.summary.status.is_terminal()) {
             return Ok(stored);
         }
-        let live = shown(self.board.run_lookup(tenant, run_id)).await;
+        let live = self.board.run_lookup(tenant, run_id).await;
         Ok(live.map(|live| live.record()).or(stored))
     }
 
-    /// Reads a run as it stands. All who ask at the same time share one look.
+    /// Reads a run as it stands. All who ask at the same time share one read.
     pub(super) async fn run_look(
         &self,
         tenant: &TenantId,
         run_id: RunId,
     ) -> Result<Option<Arc<RunRecord>>, StoreError> {
-        let place = self.looks.place((tenant.clone(), run_id));
-        let seen = place.see(tenant, Instant::now(), self.look_at(tenant, run_id)).await;
-        seen.value.map_err(|error| StoreError::shared(&error))
+        let slot = self.reads.slot((tenant.clone(), run_id));
+        let read = slot
+            .read(tenant, Instant::now(), self.read_shared(tenant, run_id))
+            .await;
+        read.value.map_err(|error| StoreError::shared(&error))
     }
 
-    pub(super) async fn look_at(&self, tenant: &TenantId, run_id: RunId) -> Look {
+    pub(super) async fn read_shared(&self, tenant: &TenantId, run_id: RunId) -> RunReading {
         let run = self.find_run(tenant, run_id).await.map_err(Arc::new)?;
         Ok(run.map(Arc::new))
     }
@@ -112,7 +109,7 @@ impl RunReader {
         filter: &RunFilter,
         page: Page<RunId>,
     ) -> Result<Vec<RunSummary>, StoreError> {
-        let live = shown(self.board.run_list(tenant)).await;
+        let live = self.board.run_list(tenant).await;
         let mut runs = self.store.run_list(tenant, filter, page).await?;
         let on_page = |run: &RunSummary| page.before.is_none_or(|before| run.run_id < before) && matches(filter, run);
         let shown = live.iter().map(|live| &live.summary).filter(|run| on_page(run));
@@ -136,7 +133,7 @@ impl RunReader {
             return Ok(None);
         };
         // A run that has ended may be on its way to the store, and is on the board until then.
-        let live = shown(self.board.run_lookup(tenant, run_id)).await;
+        let live = self.board.run_lookup(tenant, run_id).await;
         if let Some(live) = live.filter(|live| live.summary.status == run.summary.status) {
             let copy = move || live.steps.iter().map(|step| (**step).clone()).collect();
             // How many bytes they have would take as long to find out.
@@ -152,7 +149,7 @@ impl RunReader {
     /// Returns about how many bytes its completed steps have as JSON, with their messages.
     pub async fn steps_size(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError> {
         let stored = self.store.steps_size(tenant, run_id).await?;
-        let live = shown(self.board.run_lookup(tenant, run_id)).await;
+        let live = self.board.run_lookup(tenant, run_id).await;
         let Some(live) = live.filter(|live| !live.steps.is_empty()) else {
             return Ok(stored);
         };
@@ -166,7 +163,7 @@ impl RunReader {
         tenant: &TenantId,
         session_id: SessionId,
     ) -> Result<Option<RunSummary>, StoreError> {
-        if let Some(run_id) = shown(self.board.run_lookup_by_session(tenant, session_id)).await
+        if let Some(run_id) = self.board.run_lookup_by_session(tenant, session_id).await
             && let Some(run) = self.find_run(tenant, run_id).await?
         {
             return Ok(Some(run.summary));
@@ -250,12 +247,4 @@ fn matches(filter: &RunFilter, run: &RunSummary) -> bool {
             .is_none_or(|base| run.base_session_id == Some(base))
         && filter.created.from.is_none_or(|from| run.created_at >= from)
         && filter.created.until.is_none_or(|until| run.created_at < until)
-}
-
-/// Returns what the board shows, or nothing when it is away.
-pub(super) async fn shown<T: Default>(reading: BoardFuture<'_, T>) -> T {
-    reading.await.unwrap_or_else(|error| {
-        tracing::warn!(error = &error as &dyn Error, "live runs are not shown");
-        T::default()
-    })
 }

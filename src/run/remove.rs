@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use super::read::shown;
 use super::tasks::RunTasks;
 use crate::board::Board;
 use crate::ids::{RunId, SessionId};
@@ -34,7 +33,7 @@ pub struct SessionRemover {
     /// Removes them from the store and its cache.
     pub sessions: Arc<Sessions>,
     /// Knows which ones light runs continue.
-    pub board: Arc<dyn Board>,
+    pub board: Arc<Board>,
     /// Where removals go on after their callers have gone.
     pub tasks: RunTasks,
 }
@@ -50,7 +49,7 @@ impl SessionRemover {
     ) -> Result<Removal, StoreError> {
         // The turn may take long, so live runs are read after it.
         let turn = self.sessions.removal_turn(tenant).await;
-        let live = shown(self.board.run_list(tenant)).await;
+        let live = self.board.run_list(tenant).await;
         let user = live
             .iter()
             .find(|live| live.summary.base_session_id == Some(session_id));

@@ -56,7 +56,7 @@ pub(super) async fn restore(
     let lost = live.count_lost(reached);
     // A worker that died early may have persisted steps and no event.
     if live.is_resumed() || progress.is_some() {
-        live.tell_resumed(progress.as_ref().map(|progress| &progress.state));
+        live.emit_resumed(progress.as_ref().map(|progress| &progress.state));
     }
     Ok(Restored {
         state,

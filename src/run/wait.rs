@@ -13,11 +13,12 @@ use crate::record::RunRecord;
 use crate::store::StoreError;
 use crate::tenant::TenantId;
 
-/// How long a sign is waited for before there is a look without one.
+/// How long a notification is waited for before the run is read without one.
 const POLL: Duration = Duration::from_secs(1);
 
 impl RunReader {
-    /// Reads a run; where it has not ended, waits for a change of its status, at most so long and until the service closes.
+    /// Reads a run; where it has not ended, waits for a change of its status, at most so long and
+    /// until the service closes.
     pub async fn run_wait(
         &self,
         tenant: &TenantId,
@@ -25,22 +26,23 @@ impl RunReader {
         wait: Duration,
     ) -> Result<Option<Arc<RunRecord>>, StoreError> {
         let until = Instant::now() + wait;
-        let place = self.looks.place((tenant.clone(), run_id));
+        let slot = self.reads.slot((tenant.clone(), run_id));
         let (mut shown, mut after, mut unknown_until) = (None, None, None);
         loop {
-            let change = self.board.run_change(tenant, run_id);
+            let change = self.board.run_change(run_id);
             let now = Instant::now();
-            let seen = place
-                .see(tenant, after.unwrap_or(now), self.look_at(tenant, run_id))
+            let read = slot
+                .read(tenant, after.unwrap_or(now), self.read_shared(tenant, run_id))
                 .await;
-            let Some(run) = seen.value.map_err(|error| StoreError::shared(&error))? else {
-                // It may have begun elsewhere just now. Nobody else waits for this: the look is over.
+            let Some(run) = read.value.map_err(|error| StoreError::shared(&error))? else {
+                // It may have begun elsewhere just now. Nobody else waits for this: the read is
+                // over.
                 let patience = if wait.is_zero() {
                     ON_ITS_WAY
                 } else {
                     ON_ITS_WAY.min(wait)
                 };
-                let on_its_way = *unknown_until.get_or_insert(seen.at + patience);
+                let on_its_way = *unknown_until.get_or_insert(read.at + patience);
                 if !self.board.is_shared() || Instant::now() >= on_its_way {
                     return Ok(None);
                 }
@@ -57,30 +59,31 @@ impl RunReader {
                 return Ok(Some(run));
             }
             shown = Some(status);
-            // Whichever comes first: nothing is missed, since the next look is at the run itself. Without a sign another's look will do.
+            // Whichever comes first: the next read is of the run itself. Without a notification
+            // another caller's read will do.
             after = tokio::select! {
                 () = change => None,
                 () = sleep_until(until) => None,
                 () = self.tasks.closing.cancelled() => None,
-                () = sleep_until(seen.at + POLL) => Some(seen.at),
+                () = sleep_until(read.at + POLL) => Some(read.at),
             };
         }
     }
 
-    /// Waits for the end of a run. Returns the run as it stands when this process ends and lets go of it, and `None` when it is gone
-    /// without an end.
+    /// Waits for the end of a run. Returns the run as it stands when this process ends and lets go
+    /// of it, and `None` when it is gone without an end.
     pub(super) async fn end_of(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Arc<RunRecord>>, StoreError> {
-        let place = self.looks.place((tenant.clone(), run_id));
+        let slot = self.reads.slot((tenant.clone(), run_id));
         let mut after = None;
         loop {
-            let change = self.board.run_change(tenant, run_id);
-            // Before the look, which so finds an end that came before.
+            let change = self.board.run_change(run_id);
+            // Before the read, which so finds an end that came before.
             let is_let_go = self.has_let_go(tenant, run_id);
             let now = Instant::now();
-            let seen = place
-                .see(tenant, after.unwrap_or(now), self.look_at(tenant, run_id))
+            let read = slot
+                .read(tenant, after.unwrap_or(now), self.read_shared(tenant, run_id))
                 .await;
-            let change = match seen.value {
+            let change = match read.value {
                 Ok(Some(run)) if !run.summary.status.is_terminal() && !is_let_go => change,
                 // The run goes on without the store for a while, and so does its caller.
                 Err(error) if error.is_transient() && !is_let_go => pending().boxed(),
@@ -89,18 +92,19 @@ impl RunReader {
             after = tokio::select! {
                 () = change => None,
                 () = self.let_go(tenant, run_id) => None,
-                () = sleep_until(seen.at + POLL) => Some(seen.at),
+                () = sleep_until(read.at + POLL) => Some(read.at),
             };
         }
     }
 
-    /// Tells whether those who follow the run have to go on elsewhere: this process ends, and does not work on it.
+    /// Returns whether readers of the run have to go on elsewhere: this process ends, and does not
+    /// work on it.
     pub(super) fn has_let_go(&self, tenant: &TenantId, run_id: RunId) -> bool {
         self.tasks.ended.is_cancelled()
             || self.tasks.closing.is_cancelled() && self.active.find(tenant, run_id).is_none()
     }
 
-    /// Waits until that may have come about.
+    /// Waits until that may be so.
     pub(super) async fn let_go(&self, tenant: &TenantId, run_id: RunId) {
         match self.active.find(tenant, run_id) {
             Some(_) => self.tasks.ended.cancelled().await,

@@ -1,4 +1,4 @@
-//! The retained events of one run: from some event to the last, without gaps.
+//! The retained events of one attempt at a run: from some event to the last, without gaps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,57 +8,50 @@ use tokio::time::Instant;
 use crate::record::{RunEvent, event_weight};
 use crate::tenant::TenantId;
 
-/// How many events most runs tell at least.
+/// How many events most runs emit at least.
 const USUAL_EVENTS: usize = 16;
 
-/// The events of one run.
+/// The fence of the first attempt at a queued run. Its events begin with the number 1, as those of
+/// a light run do.
+const FIRST_ATTEMPT: u64 = 1;
+
+/// The events of one attempt at a run.
 #[derive(Debug)]
 pub(super) struct RunLog {
     pub(super) tenant: TenantId,
-    /// Which attempt at the run this process has made; a later one, wherever it is, tells the truth.
+    /// The fence of the attempt; 0 for a run that was never in the queue.
     pub(super) attempt: u64,
-    pub(super) state: LogState,
+    /// When the attempt ended; none while it is at work.
+    pub(super) ended_at: Option<Instant>,
     pub(super) weight: usize,
+    /// The number of the last event that readers may have. A later attempt would find it, so it is
+    /// never contradicted.
+    pub(super) durable: u64,
+    /// The number of the last event that the server of a shared board has; 0 when it has to be sent
+    /// all of them.
+    pub(super) shared: u64,
     events: VecDeque<Arc<RunEvent>>,
 }
 
-/// Whether more events are to come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LogState {
-    /// The run is at work here.
-    Live,
-    /// The run has ended.
-    Ended(Instant),
-    /// Another process works on the run, and knows better.
-    Released(Instant),
-}
-
-impl LogState {
-    /// Returns since when the log only waits to be forgotten.
-    pub(super) fn closed_at(self) -> Option<Instant> {
-        match self {
-            Self::Live => None,
-            Self::Ended(at) | Self::Released(at) => Some(at),
-        }
-    }
-}
-
 impl RunLog {
-    pub(super) fn new(tenant: TenantId) -> Self {
+    pub(super) fn new(tenant: TenantId, attempt: u64, durable: u64) -> Self {
         Self {
             tenant,
-            attempt: 0,
-            state: LogState::Live,
+            attempt,
+            ended_at: None,
             weight: 0,
+            durable,
+            shared: 0,
             events: VecDeque::with_capacity(USUAL_EVENTS),
         }
     }
 
-    /// Adds an event, and forgets the oldest beyond the bound. Tells whether it is new: one that is known already changes nothing.
+    /// Adds an event, and drops the oldest beyond the bound. Returns whether it is new: a known one
+    /// changes nothing.
     pub(super) fn append(&mut self, event: Arc<RunEvent>, max_bytes: usize) -> bool {
         match self.last() {
             Some(last) if event.sequence <= last => return false,
-            // What is between is not known, so what is before can't be kept.
+            // What is between is not known, so what is before can't be retained.
             Some(last) if event.sequence != last + 1 => self.clear(),
             _ => {}
         }
@@ -68,7 +61,7 @@ impl RunLog {
         true
     }
 
-    /// Forgets the oldest events beyond the bound, but not the last one.
+    /// Drops the oldest events beyond the bound, but not the last one.
     pub(super) fn trim(&mut self, max_bytes: usize) {
         while self.weight > max_bytes
             && self.events.len() > 1
@@ -78,18 +71,29 @@ impl RunLog {
         }
     }
 
-    /// Returns the events that follow on the one with the number `after`; `None` where the next one is not kept and is not the one to come.
+    /// Returns the durable events after the one with the number `after`. They are empty where the
+    /// next one is still to come, and `None` where another source has to be asked.
     pub(super) fn read(&self, after: u64, limit: usize) -> Option<Vec<Arc<RunEvent>>> {
+        let Some(mut events) = self.range(after, limit) else {
+            let is_first_to_come = after == 0 && self.attempt <= FIRST_ATTEMPT && self.events.is_empty();
+            return (is_first_to_come && self.ended_at.is_none()).then(Vec::new);
+        };
+        events.truncate(events.partition_point(|event| event.sequence <= self.durable));
+        (!events.is_empty() || self.ended_at.is_none()).then_some(events)
+    }
+
+    /// Returns the events after the one with the number `after`, durable or not; `None` where they
+    /// are not here.
+    pub(super) fn range(&self, after: u64, limit: usize) -> Option<Vec<Arc<RunEvent>>> {
         let (first, last) = (self.first()?, self.last()?);
         if after > last {
             return None;
         }
-        let skipped = (after + 1).checked_sub(first)?;
-        let skipped = usize::try_from(skipped).ok()?;
+        let skipped = usize::try_from((after + 1).checked_sub(first)?).ok()?;
         Some(self.events.range(skipped..).take(limit).map(Arc::clone).collect())
     }
 
-    /// Returns the number of the first event that is kept.
+    /// Returns the number of the first event that is here.
     pub(super) fn first(&self) -> Option<u64> {
         self.events.front().map(|event| event.sequence)
     }

@@ -1,9 +1,13 @@
 //! The events of this process's runs, in memory.
 //!
-//! A run that grows beyond its bound loses its oldest events. All live runs share another bound.
-//! Events of ended runs are retained for a time, as long as all of them fit.
+//! There is one log for each run: that of its newest attempt here. A run that grows beyond its
+//! bound loses its oldest events. All live runs share another bound. Events of ended runs are
+//! retained for a time, as long as all of them fit. Thousands of runs pass each second, so no run
+//! has a task or a timer.
 //!
-//! Thousands of runs pass each second, so no run has a task or a timer.
+//! Readers get the *durable* events only. Those of a light run, and all on a board that no other
+//! process shares, are durable at once. Those of a queued run on a shared board are durable once
+//! the server or the store has them.
 
 mod log;
 
@@ -14,14 +18,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::log::{LogState, RunLog};
+use self::log::RunLog;
 use super::settings::BoardSettings;
 use super::shards::Sharded;
 use crate::ids::RunId;
 use crate::record::RunEvent;
 use crate::tenant::TenantId;
 
-/// The logs of all runs. A run's id is unique among all tenants; its tenant is checked all the same.
+/// The logs of all runs. A run's id is unique among all tenants; its tenant is checked all the
+/// same.
 #[derive(Debug)]
 pub(super) struct EventLogs {
     settings: BoardSettings,
@@ -29,13 +34,14 @@ pub(super) struct EventLogs {
     closed: Mutex<ClosedLogs>,
     /// What the logs of runs at work weigh.
     live_weight: AtomicUsize,
-    /// Above which weight the next room is made. Each log keeps its last event, so that what is left may be more than the bound.
+    /// The weight above which the oldest events are shed next. Each log retains its last event, so
+    /// the rest may exceed the bound.
     shed_above: AtomicUsize,
-    /// Held by the one who makes room.
+    /// Held while events are shed.
     shedding: Mutex<()>,
 }
 
-/// The logs that wait to be forgotten, in the order in which they were closed.
+/// The logs that wait to be dropped, in the order in which they ended.
 #[derive(Debug, Default)]
 struct ClosedLogs {
     queue: VecDeque<ClosedLog>,
@@ -49,31 +55,22 @@ struct ClosedLog {
     weight: usize,
 }
 
-/// What this process holds of a run's events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct HeldLog {
-    /// Whether another process works on the run.
-    pub(super) is_released: bool,
-    /// Which attempt at the run told them.
+/// Events to send to the server of a shared board.
+#[derive(Debug)]
+pub(super) struct Unshared {
+    /// The fence of the attempt that has emitted them.
     pub(super) attempt: u64,
+    /// Whether the server has none of this attempt's events, as far as is known: these are all that
+    /// are left.
+    pub(super) is_anew: bool,
     /// The number of the first.
     pub(super) first: u64,
-    /// The number of the last.
-    pub(super) last: u64,
-}
-
-/// What a log has for a reader.
-#[derive(Debug, PartialEq)]
-pub(super) enum LogReading {
-    /// All that there is: this process tells the run's events.
-    Known(Vec<Arc<RunEvent>>),
-    /// What was known before another process went on with the run.
-    Released(Vec<Arc<RunEvent>>),
-    /// What the reader wants is not here.
-    Missing,
+    /// The first of them, in order; none when the server is only to be compared.
+    pub(super) events: Vec<Arc<RunEvent>>,
 }
 
 impl EventLogs {
+    /// Makes logs of which everything is durable at once.
     pub(super) fn new(settings: BoardSettings) -> Self {
         Self {
             settings,
@@ -85,33 +82,35 @@ impl EventLogs {
         }
     }
 
-    /// Begins the log of a run, or goes on with one that was closed.
-    pub(super) fn open(&self, tenant: &TenantId, run_id: RunId, attempt: u64) {
-        let mut logs = self.logs.of(run_id);
-        let log = logs.entry(run_id).or_insert_with(|| RunLog::new(tenant.clone()));
-        log.attempt = attempt;
-        if log.state.closed_at().is_some() {
-            log.state = LogState::Live;
-            self.weigh(0, log.weight);
-        }
+    /// Begins the log of an attempt at a run, and drops that of an earlier one. Its events are
+    /// durable at once, or once they are [shared](Self::shared) or [persisted](Self::persisted).
+    pub(super) fn open(&self, tenant: &TenantId, run_id: RunId, attempt: u64, is_durable_at_once: bool) {
+        let durable = if is_durable_at_once { u64::MAX } else { 0 };
+        let log = RunLog::new(tenant.clone(), attempt, durable);
+        let earlier = self.logs.of(run_id).insert(run_id, log);
+        self.uncount(earlier);
     }
 
-    /// Adds an event to a log that was opened. Tells whether it is new.
+    /// Adds an event to a log that was opened. Returns whether it is new.
     pub(super) fn append(&self, tenant: &TenantId, event: Arc<RunEvent>) -> bool {
         let run_id = event.run_id;
         let is_last = event.payload.is_terminal();
         let mut logs = self.logs.of(run_id);
-        // Whoever has nothing to say any more may not know it yet.
-        let log = logs.get_mut(&run_id).filter(|log| log.tenant == *tenant);
-        let Some(log) = log.filter(|log| !matches!(log.state, LogState::Released(_))) else {
+        // Nothing follows on the end of a run but its last event.
+        let is_expected = |log: &&mut RunLog| log.tenant == *tenant && (log.ended_at.is_none() || is_last);
+        let Some(log) = logs.get_mut(&run_id).filter(is_expected) else {
             return false;
         };
         let before = log.weight;
         if !log.append(event, self.settings.max_run_event_bytes) {
             return false;
         }
-        if log.state == LogState::Live {
+        if log.ended_at.is_none() {
             self.weigh(before, log.weight);
+        }
+        if is_last {
+            // The end of a run of the queue is emitted when the store has it and all before it.
+            log.durable = u64::MAX;
         }
         drop(logs);
         if is_last {
@@ -123,97 +122,116 @@ impl EventLogs {
         true
     }
 
-    /// Ends the log of a run, which is kept for a while.
-    pub(super) fn end(&self, run_id: RunId) {
-        self.close(run_id, LogState::Ended);
+    /// Notes that the store has the events up to this number. Returns whether readers may have more
+    /// than before.
+    pub(super) fn persisted(&self, run_id: RunId, last: u64) -> bool {
+        let mut logs = self.logs.of(run_id);
+        let log = logs.get_mut(&run_id).filter(|log| log.durable < last);
+        log.map(|log| log.durable = last).is_some()
     }
 
-    /// Closes the log of a run that another process works on.
-    pub(super) fn release(&self, run_id: RunId) {
-        self.close(run_id, LogState::Released);
-    }
-
-    /// Forgets a log at once.
-    pub(super) fn forget(&self, run_id: RunId) {
-        let forgotten = self.logs.of(run_id).remove(&run_id);
-        if let Some(log) = forgotten.filter(|log| log.state == LogState::Live) {
-            self.weigh(log.weight, 0);
-        }
-    }
-
-    /// Reads events after the one with the number `after`.
-    pub(super) fn read(&self, tenant: &TenantId, run_id: RunId, after: u64, limit: usize) -> LogReading {
-        let logs = self.logs.of(run_id);
-        let Some(log) = logs.get(&run_id).filter(|log| self.is_readable(log, tenant)) else {
-            return LogReading::Missing;
-        };
-        match (log.read(after, limit), log.state) {
-            (None, _) => LogReading::Missing,
-            (Some(events), LogState::Released(_)) => LogReading::Released(events),
-            (Some(events), LogState::Live | LogState::Ended(_)) => LogReading::Known(events),
-        }
-    }
-
-    /// Returns what is held of a run.
-    pub(super) fn held(&self, tenant: &TenantId, run_id: RunId) -> Option<HeldLog> {
-        let logs = self.logs.of(run_id);
-        let log = logs.get(&run_id).filter(|log| self.is_readable(log, tenant))?;
-        Some(HeldLog {
-            is_released: matches!(log.state, LogState::Released(_)),
-            attempt: log.attempt,
-            first: log.first()?,
-            last: log.last()?,
+    /// Notes that the server of a shared board has the events of an attempt up to this number.
+    /// Returns whether there are more.
+    pub(super) fn shared(&self, run_id: RunId, attempt: u64, last: u64) -> bool {
+        let mut logs = self.logs.of(run_id);
+        let log = logs.get_mut(&run_id).filter(|log| log.attempt == attempt);
+        log.is_some_and(|log| {
+            log.shared = last;
+            log.durable = log.durable.max(last);
+            log.last().is_some_and(|newest| last < newest)
         })
     }
 
-    /// Lists the runs that [`Self::held`] finds.
-    pub(super) fn all_held(&self) -> Vec<(TenantId, RunId)> {
-        let mut all = Vec::new();
-        for logs in self.logs.all() {
-            let held = logs.iter().filter(|(_, log)| {
-                self.is_readable(log, &log.tenant)
-                    && !matches!(log.state, LogState::Released(_))
-                    && log.last().is_some()
-            });
-            all.extend(held.map(|(run_id, log)| (log.tenant.clone(), *run_id)));
-        }
-        all
+    /// Returns what the server of a shared board is to be sent next of a run; `None` when nothing
+    /// is retained of it.
+    pub(super) fn unshared(&self, tenant: &TenantId, run_id: RunId, limit: usize) -> Option<Unshared> {
+        let logs = self.logs.of(run_id);
+        let log = logs.get(&run_id).filter(|log| self.is_readable(log, tenant))?;
+        let (first, last) = (log.first()?, log.last()?);
+        // What the server lacks may be dropped here: then it begins anew, too.
+        let is_anew = log.shared + 1 < first || log.shared == 0;
+        let first = if is_anew { first } else { log.shared.min(last) + 1 };
+        Some(Unshared {
+            attempt: log.attempt,
+            is_anew,
+            first,
+            events: log.range(first - 1, limit)?,
+        })
     }
 
-    /// Tells whether anything of the run is kept.
-    pub(super) fn is_kept(&self, run_id: RunId) -> bool {
-        self.logs.of(run_id).contains_key(&run_id)
-    }
-
-    fn is_readable(&self, log: &RunLog, tenant: &TenantId) -> bool {
-        let expired = |at: Instant| at.elapsed() >= self.settings.event_retention;
-        log.tenant == *tenant && !log.state.closed_at().is_some_and(expired)
-    }
-
-    fn close(&self, run_id: RunId, state: fn(Instant) -> LogState) {
+    /// Ends the log of a run, which is retained for a while.
+    pub(super) fn end(&self, run_id: RunId) {
         let at = Instant::now();
         let mut logs = self.logs.of(run_id);
-        let Some(log) = logs.get_mut(&run_id) else { return };
-        match log.state {
-            // Its terminal event has ended it.
-            LogState::Ended(_) => return,
-            LogState::Live => self.weigh(log.weight, 0),
-            LogState::Released(_) => {}
-        }
+        let Some(log) = logs.get_mut(&run_id).filter(|log| log.ended_at.is_none()) else {
+            return;
+        };
+        self.weigh(log.weight, 0);
         if log.last().is_none() {
             logs.remove(&run_id);
             return;
         }
-        log.state = state(at);
+        log.ended_at = Some(at);
         let weight = log.weight;
         drop(logs);
-        let forgotten = self.closed().add(ClosedLog { run_id, at, weight }, self.settings);
-        for ClosedLog { run_id, at, .. } in forgotten {
+        let dropped = self.closed().add(ClosedLog { run_id, at, weight }, self.settings);
+        for ClosedLog { run_id, at, .. } in dropped {
             let mut logs = self.logs.of(run_id);
-            // A log that was opened again, or closed again, has another time.
-            if logs.get(&run_id).is_some_and(|log| log.state.closed_at() == Some(at)) {
+            // A log that was opened since has another time.
+            if logs.get(&run_id).is_some_and(|log| log.ended_at == Some(at)) {
                 logs.remove(&run_id);
             }
+        }
+    }
+
+    /// Drops a log at once.
+    pub(super) fn forget(&self, run_id: RunId) {
+        let dropped = self.logs.of(run_id).remove(&run_id);
+        self.uncount(dropped);
+    }
+
+    /// Reads events after the one with the number `after`. They are empty where the next one is
+    /// emitted here and still to come, and `None` where another source has to be asked.
+    pub(super) fn read(
+        &self,
+        tenant: &TenantId,
+        run_id: RunId,
+        after: u64,
+        limit: usize,
+    ) -> Option<Vec<Arc<RunEvent>>> {
+        let logs = self.logs.of(run_id);
+        let log = logs.get(&run_id).filter(|log| self.is_readable(log, tenant))?;
+        log.read(after, limit)
+    }
+
+    /// Returns the number of the last event, durable or not; `None` when nothing is retained of the
+    /// run.
+    pub(super) fn last(&self, tenant: &TenantId, run_id: RunId) -> Option<u64> {
+        let logs = self.logs.of(run_id);
+        logs.get(&run_id).filter(|log| self.is_readable(log, tenant))?.last()
+    }
+
+    /// Lists the runs of which events are retained.
+    pub(super) fn all(&self) -> Vec<(TenantId, RunId)> {
+        let mut all = Vec::new();
+        for logs in self.logs.all() {
+            let readable = logs
+                .iter()
+                .filter(|(_, log)| self.is_readable(log, &log.tenant) && log.last().is_some());
+            all.extend(readable.map(|(run_id, log)| (log.tenant.clone(), *run_id)));
+        }
+        all
+    }
+
+    fn is_readable(&self, log: &RunLog, tenant: &TenantId) -> bool {
+        let is_expired = |at: Instant| at.elapsed() >= self.settings.event_retention;
+        log.tenant == *tenant && !log.ended_at.is_some_and(is_expired)
+    }
+
+    /// Takes a log that is gone out of the count of live ones.
+    fn uncount(&self, dropped: Option<RunLog>) {
+        if let Some(log) = dropped.filter(|log| log.ended_at.is_none()) {
+            self.weigh(log.weight, 0);
         }
     }
 
@@ -229,8 +247,8 @@ impl EventLogs {
         }
     }
 
-    /// Takes the oldest events from the live logs that have most, until an eighth of the room is free: looking through all logs then
-    /// costs little for each event.
+    /// Drops the oldest events of the live logs that have most, until an eighth of the room is
+    /// free. So going through all logs costs little for each event.
     fn shed(&self) {
         let Ok(_one_at_a_time) = self.shedding.try_lock() else {
             return;
@@ -239,12 +257,12 @@ impl EventLogs {
         let room = max - max / 8;
         let mut weights = Vec::new();
         for logs in self.logs.all() {
-            let live = logs.values().filter(|log| log.state == LogState::Live);
+            let live = logs.values().filter(|log| log.ended_at.is_none());
             weights.extend(live.map(|log| log.weight));
         }
         let most = fair_level(&mut weights, room);
         for mut logs in self.logs.all() {
-            let too_heavy = |log: &&mut RunLog| log.state == LogState::Live && log.weight > most;
+            let too_heavy = |log: &&mut RunLog| log.ended_at.is_none() && log.weight > most;
             for log in logs.values_mut().filter(too_heavy) {
                 let before = log.weight;
                 log.trim(most);
@@ -262,24 +280,25 @@ impl EventLogs {
 }
 
 impl ClosedLogs {
-    /// Adds a log, and takes out those that shall be forgotten.
+    /// Adds a log, and takes out those that are to be dropped.
     fn add(&mut self, log: ClosedLog, settings: BoardSettings) -> Vec<ClosedLog> {
         let now = log.at;
         self.weight += log.weight;
         self.queue.push_back(log);
-        let mut forgotten = Vec::new();
+        let mut dropped = Vec::new();
         while let Some(oldest) = self.queue.front()
             && (self.weight > settings.max_ended_event_bytes || is_over(oldest.at, now, settings.event_retention))
             && let Some(oldest) = self.queue.pop_front()
         {
             self.weight -= oldest.weight;
-            forgotten.push(oldest);
+            dropped.push(oldest);
         }
-        forgotten
+        dropped
     }
 }
 
-/// Finds the bound that makes the weights fit into the room when those above are cut to it, and no others are.
+/// Finds the bound that makes the weights fit into the room when those above are cut to it, and no
+/// others are.
 fn fair_level(weights: &mut [usize], room: usize) -> usize {
     weights.sort_unstable();
     let (mut left, mut count) = (room, weights.len());

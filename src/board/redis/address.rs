@@ -5,7 +5,7 @@ use redis::{ConnectionInfo, IntoConnectionInfo as _, RedisError};
 
 /// Where a server, or several that act as one, are found.
 pub(super) enum Address {
-    /// At one place.
+    /// At one host.
     One(ConnectionInfo),
     /// Where Sentinels say.
     Sentinel {
@@ -13,7 +13,7 @@ pub(super) enum Address {
         sentinels: Vec<ConnectionInfo>,
         /// The name that the Sentinels know the server by.
         master: String,
-        /// How one logs in at the server itself, and its database; the place is without meaning.
+        /// How one logs in at the server itself, and its database; the host is without meaning.
         server: ConnectionInfo,
     },
     /// In a cluster that these nodes are part of.
@@ -68,10 +68,10 @@ impl Address {
             return Err(AddressError::Master);
         }
         let logs_in = sentinel_credentials(query)?;
-        let sentinels = places(hosts, SENTINEL_PORT)?;
+        let sentinels = hosts_with_port(hosts, SENTINEL_PORT)?;
         let sentinels = sentinels
             .iter()
-            .map(|place| info(&format!("{scheme}://{logs_in}{place}")));
+            .map(|host| info(&format!("{scheme}://{logs_in}{host}")));
         let first = "unknown:6379";
         Ok(Self::Sentinel {
             sentinels: sentinels.collect::<Result<_, _>>()?,
@@ -93,10 +93,10 @@ impl Address {
         if !query.is_empty() {
             return Err(AddressError::Parameter);
         }
-        let nodes = places(hosts, SERVER_PORT)?;
+        let nodes = hosts_with_port(hosts, SERVER_PORT)?;
         let nodes = nodes
             .iter()
-            .map(|place| info(&format!("{scheme}://{credentials}{place}")));
+            .map(|host| info(&format!("{scheme}://{credentials}{host}")));
         Ok(Self::Cluster(nodes.collect::<Result<_, _>>()?))
     }
 }
@@ -114,8 +114,8 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn split(rest: &'a str) -> Self {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (credentials, place) = rest.split_at(rest.rfind('@').map_or(0, |at| at + 1));
-        let (hosts, path) = place.split_once('/').unwrap_or((place, ""));
+        let (credentials, rest) = rest.split_at(rest.rfind('@').map_or(0, |at| at + 1));
+        let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
         Self {
             credentials,
             hosts,
@@ -126,14 +126,14 @@ impl<'a> Parts<'a> {
 }
 
 /// Lists hosts with their ports.
-fn places(hosts: &str, port: u16) -> Result<Vec<String>, AddressError> {
-    let place = |host: &str| match host.rsplit_once(':') {
+fn hosts_with_port(hosts: &str, port: u16) -> Result<Vec<String>, AddressError> {
+    let with_port = |host: &str| match host.rsplit_once(':') {
         _ if host.is_empty() => Err(AddressError::Host),
         // The colons of an address in brackets are not before a port.
         Some((_, after)) if !after.ends_with(']') => Ok(host.to_owned()),
         _ => Ok(format!("{host}:{port}")),
     };
-    hosts.split(',').map(place).collect()
+    hosts.split(',').map(with_port).collect()
 }
 
 /// Returns how one logs in at the Sentinels, as it stands in a URL.
@@ -165,13 +165,13 @@ mod tests {
     use super::*;
 
     fn show(info: &ConnectionInfo) -> String {
-        let place = match info.addr() {
+        let host = match info.addr() {
             ConnectionAddr::Tcp(host, port) => format!("{host}:{port}"),
             ConnectionAddr::TcpTls { host, port, .. } => format!("tls {host}:{port}"),
             other => format!("{other:?}"),
         };
         let login = info.redis_settings();
-        format!("{:?} {:?} {place} {}", login.username(), login.password(), login.db())
+        format!("{:?} {:?} {host} {}", login.username(), login.password(), login.db())
     }
 
     fn parse(url: &str) -> String {

@@ -20,35 +20,23 @@ use redis::{Cmd, cmd};
 
 use super::request::Request;
 use super::stored::StoredRun;
+use crate::board::events::Unshared;
 use crate::ids::{RunId, SessionId};
 use crate::record::RunSummary;
 use crate::tenant::TenantId;
 
 const SHOW: &str = concat!(include_str!("index.lua"), include_str!("show.lua"));
-const KEEP: &str = concat!(include_str!("index.lua"), include_str!("keep.lua"));
+const REFRESH: &str = concat!(include_str!("index.lua"), include_str!("refresh.lua"));
 const APPEND: &str = include_str!("append.lua");
 const REMOVE: &str = include_str!("remove.lua");
 
-/// The most events of a run that the server keeps, about.
+/// The most events of a run that the server retains, about.
 const MAX_EVENTS: usize = 10_000;
 
-/// The channel on which processes hear of which runs there is news.
+/// The channel of the ids of runs that have changed.
 pub(super) const CHANGES_CHANNEL: &str = "{agent-runtime}:changes";
-/// The channel on which processes hear signals to runs.
-pub(super) const SIGNALS_CHANNEL: &str = "{agent-runtime}:signals";
-
-/// Events to add to the stream of a run.
-#[derive(Debug)]
-pub(super) struct Append<'a> {
-    /// Which attempt at the run told them.
-    pub(super) attempt: u64,
-    /// The number of the first.
-    pub(super) first: u64,
-    /// Whether what is on the server is given up.
-    pub(super) anew: bool,
-    /// The events in their order.
-    pub(super) events: &'a [Vec<u8>],
-}
+/// The channel of control messages to runs.
+pub(super) const CONTROL_CHANNEL: &str = "{agent-runtime}:signals";
 
 /// The keys of one run.
 #[derive(Debug, Clone)]
@@ -87,9 +75,10 @@ impl RunKeys {
         command
     }
 
-    /// Returns the command that keeps the run shown; it answers whether the run was still there.
-    pub(super) fn keep(&self, expiry: Duration) -> Cmd {
-        self.script(KEEP, self.base.as_deref().filter(|_| !self.ended), expiry)
+    /// Returns the command that renews the expiry of the run; it answers whether the run was still
+    /// there.
+    pub(super) fn refresh(&self, expiry: Duration) -> Cmd {
+        self.script(REFRESH, self.base.as_deref().filter(|_| !self.ended), expiry)
     }
 
     /// Adds the commands that take the run off; their answers are ignored.
@@ -111,23 +100,20 @@ impl RunKeys {
     }
 }
 
-/// Returns the command that adds events to the stream of a run; it answers the number of the stream's last event, or -1 when a
+/// Returns the command that adds the first of some events, encoded, to the stream of a run. It
+/// answers the number of the stream's last event, 0 when all has to be sent anew, or -1 when a
 /// later attempt at the run has begun.
-pub(super) fn append(tenant: &TenantId, run_id: RunId, events: &Append<'_>, retention: Duration) -> Cmd {
+pub(super) fn append(
+    tenant: &TenantId,
+    run_id: RunId,
+    events: &Unshared,
+    encoded: &[Vec<u8>],
+    retention: Duration,
+) -> Cmd {
     let mut command = cmd("EVAL");
     command.arg(APPEND).arg(1).arg(events_key(tenant, run_id));
     command.arg(events.attempt).arg(milliseconds(retention)).arg(MAX_EVENTS);
-    command.arg(events.first).arg(u8::from(events.anew));
-    for event in events.events {
-        command.arg(event);
-    }
-    command
-}
-
-/// Returns the command that keeps the stream of a run for another while; it answers whether there was one.
-pub(super) fn keep_events(tenant: &TenantId, run_id: RunId, retention: Duration) -> Cmd {
-    let mut command = cmd("PEXPIRE");
-    command.arg(events_key(tenant, run_id)).arg(milliseconds(retention));
+    command.arg(events.first).arg(u8::from(events.is_anew)).arg(encoded);
     command
 }
 
@@ -150,7 +136,8 @@ pub(super) fn last_event(tenant: &TenantId, run_id: RunId) -> Cmd {
     command
 }
 
-/// Returns the command that removes some keys of a tenant; it answers where the next one begins, `0` at the end, and how many are gone.
+/// Returns the command that removes some keys of a tenant; it answers where the next one begins,
+/// `0` at the end, and how many are gone.
 pub(super) fn remove_some(tenant: &TenantId, from: &str) -> Cmd {
     let mut command = cmd("EVAL");
     command.arg(REMOVE).arg(1).arg(index_key(tenant));
@@ -159,7 +146,7 @@ pub(super) fn remove_some(tenant: &TenantId, from: &str) -> Cmd {
     command
 }
 
-/// Returns the command that tells who listens; it answers how many there are.
+/// Returns the command that publishes a message; it answers how many subscribers there are.
 pub(super) fn publish(channel: &str, message: &[u8]) -> Cmd {
     let mut command = cmd("PUBLISH");
     command.arg(channel).arg(message);

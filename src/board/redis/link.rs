@@ -23,9 +23,9 @@ pub(super) struct Link {
     connection: Mutex<Option<Connection>>,
     /// Even while the server is there, odd in an outage; it only grows.
     epoch: AtomicU64,
-    /// Told of the beginning of an outage.
+    /// Notified when an outage begins.
     lost: Arc<Notify>,
-    /// Told of the end of an outage.
+    /// Notified when an outage ends.
     restored: Notify,
 }
 
@@ -72,7 +72,8 @@ impl Link {
         }
     }
 
-    /// Returns the number of outages begun and ended, by which [`Link::lose`] tells an old failure from a new one.
+    /// Returns the number of outages begun and ended, by which [`Link::lose`] distinguishes an old
+    /// failure from a new one.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
@@ -87,7 +88,7 @@ impl Link {
         self.restored.notified().await;
     }
 
-    /// Tells whether there is an outage.
+    /// Returns whether there is an outage.
     pub(super) fn is_lost(&self) -> bool {
         is_outage(self.epoch())
     }
@@ -105,7 +106,8 @@ impl Link {
         answer
     }
 
-    /// Sends a request even in an outage, whose end it may prove. The answers of all commands make the value.
+    /// Sends a request even in an outage, whose end it may prove. The answers of all commands make
+    /// the value.
     pub(super) async fn attempt<T: FromRedisValue>(&self, request: &Request) -> Result<T, LinkError> {
         let mut connection = self.connection().clone().ok_or(LinkError::Away)?;
         let answers = timeout(self.timeout, connection.send(request)).await??;
@@ -127,22 +129,22 @@ impl Link {
         Ok(())
     }
 
-    /// Replaces the connection if the server answers on a new one: an old one may hang without an error, or lead to a server that
-    /// is no longer the one to ask.
+    /// Replaces the connection if the server answers on a new one: an old one may hang without an
+    /// error, or lead to a server that is no longer the one to ask.
     pub(super) async fn reconnect(&self) -> Result<(), LinkError> {
         let connection = self.servers.connect().await?;
         *self.connection() = Some(connection);
         Ok(())
     }
 
-    /// Opens a connection that hears channels; requests never wait for it.
+    /// Opens a connection that subscribes to channels; requests never wait for it.
     pub(super) async fn subscribe(&self, channels: &[&str]) -> Result<PubSub, LinkError> {
         self.servers.subscribe(channels).await
     }
 
-    /// Tells whether the answer to a publication counts all who hear it.
-    pub(super) fn counts_hearers(&self) -> bool {
-        self.servers.counts_hearers()
+    /// Returns whether the answer to a publication counts all subscribers.
+    pub(super) fn counts_subscribers(&self) -> bool {
+        self.servers.counts_subscribers()
     }
 
     /// Returns how long a request may wait.

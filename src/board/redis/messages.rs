@@ -1,4 +1,4 @@
-//! The messages on the channels: which runs have news, and signals to runs.
+//! The messages on the channels: which runs have changed, and control messages to runs.
 //!
 //! A process also receives its own messages, and recognises them by their origin. Messages can be
 //! lost, so their readers also poll.
@@ -7,8 +7,8 @@ use redis::Cmd;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::keys::{CHANGES_CHANNEL, SIGNALS_CHANNEL, publish};
-use crate::board::{AddressedSignal, RunSignal};
+use super::keys::{CHANGES_CHANNEL, CONTROL_CHANNEL, publish};
+use crate::board::{AddressedMessage, ControlMessage};
 use crate::ids::{IdSource as _, RunId, UuidV7Source};
 use crate::tenant::TenantId;
 
@@ -19,21 +19,22 @@ const ID_BYTES: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Origin(Uuid);
 
-/// What another process tells.
+/// A message of another process.
 #[derive(Debug, PartialEq)]
-pub(super) enum News {
-    /// There is something new of these runs.
+pub(super) enum Notification {
+    /// These runs have changed.
     Changes(Vec<RunId>),
-    /// A signal.
-    Signal(AddressedSignal),
+    /// A control message to a run.
+    Control(AddressedMessage),
 }
 
 #[derive(Serialize, Deserialize)]
-struct SignalMessage {
+struct Envelope {
     origin: Uuid,
     tenant: TenantId,
     run_id: RunId,
-    signal: RunSignal,
+    #[serde(rename = "signal")]
+    message: ControlMessage,
 }
 
 impl Origin {
@@ -41,38 +42,38 @@ impl Origin {
         Self(UuidV7Source.next_uuid())
     }
 
-    /// Returns the command that tells of which runs there is news.
-    pub(super) fn tell_changes(self, runs: &[RunId]) -> Cmd {
+    /// Returns the command that publishes which runs have changed.
+    pub(super) fn publish_changes(self, runs: &[RunId]) -> Cmd {
         let ids = runs.iter().map(|run_id| run_id.as_uuid());
         let ids = std::iter::once(self.0).chain(ids);
         let message: Vec<u8> = ids.flat_map(Uuid::into_bytes).collect();
         publish(CHANGES_CHANNEL, &message)
     }
 
-    /// Returns the command that tells a signal.
-    pub(super) fn tell_signal(self, signal: AddressedSignal) -> Result<Cmd, serde_json::Error> {
-        let (tenant, run_id, signal) = signal;
-        let message = SignalMessage {
+    /// Returns the command that publishes a control message.
+    pub(super) fn publish_control(self, message: AddressedMessage) -> Result<Cmd, serde_json::Error> {
+        let (tenant, run_id, message) = message;
+        let envelope = Envelope {
             origin: self.0,
             tenant,
             run_id,
-            signal,
+            message,
         };
-        Ok(publish(SIGNALS_CHANNEL, &serde_json::to_vec(&message)?))
+        Ok(publish(CONTROL_CHANNEL, &serde_json::to_vec(&envelope)?))
     }
 
     /// Reads a message; none when it is this process's own, or one that this version can't read.
-    pub(super) fn hear(self, channel: &str, message: &[u8]) -> Option<News> {
-        if channel == SIGNALS_CHANNEL {
-            let heard: SignalMessage = serde_json::from_slice(message).ok()?;
-            let signal = (heard.tenant, heard.run_id, heard.signal);
-            return (heard.origin != self.0).then_some(News::Signal(signal));
+    pub(super) fn read(self, channel: &str, message: &[u8]) -> Option<Notification> {
+        if channel == CONTROL_CHANNEL {
+            let read: Envelope = serde_json::from_slice(message).ok()?;
+            let message = (read.tenant, read.run_id, read.message);
+            return (read.origin != self.0).then_some(Notification::Control(message));
         }
         let mut ids = message
             .chunks_exact(ID_BYTES)
             .filter_map(|id| Uuid::from_slice(id).ok());
         let origin = ids.next()?;
-        (origin != self.0).then(|| News::Changes(ids.map(RunId::from_uuid).collect()))
+        (origin != self.0).then(|| Notification::Changes(ids.map(RunId::from_uuid).collect()))
     }
 }
 
@@ -92,30 +93,42 @@ mod tests {
     }
 
     #[test]
-    fn others_hear_what_a_process_tells_and_it_does_not_hear_itself() {
+    fn others_read_what_a_process_publishes_and_it_skips_its_own_messages() {
         let (here, there) = (Origin::new(), Origin::new());
         let run_id = RunId::generate(&UuidV7Source);
-        let signal = ("acme".parse().unwrap(), run_id, RunSignal::Look);
-        for (command, news) in [
-            (here.tell_changes(&[run_id]), News::Changes(vec![run_id])),
-            (here.tell_signal(signal.clone()).unwrap(), News::Signal(signal)),
+        let control = ("acme".parse().unwrap(), run_id, ControlMessage::Refresh);
+        for (command, notification) in [
+            (here.publish_changes(&[run_id]), Notification::Changes(vec![run_id])),
+            (
+                here.publish_control(control.clone()).unwrap(),
+                Notification::Control(control),
+            ),
         ] {
             let (channel, message) = message(&command);
-            assert_eq!(there.hear(&channel, &message), Some(news));
-            assert_eq!(here.hear(&channel, &message), None);
+            assert_eq!(there.read(&channel, &message), Some(notification));
+            assert_eq!(here.read(&channel, &message), None);
         }
     }
 
     #[test]
-    fn what_is_no_message_is_not_heard() {
+    fn the_form_of_a_control_message_is_that_of_earlier_versions() {
+        let run_id = RunId::generate(&UuidV7Source);
+        let control = ("acme".parse().unwrap(), run_id, ControlMessage::Refresh);
+        let (_, message) = message(&Origin::new().publish_control(control).unwrap());
+        let message: serde_json::Value = serde_json::from_slice(&message).unwrap();
+        assert_eq!(message["signal"], serde_json::json!({"kind": "look"}));
+    }
+
+    #[test]
+    fn what_is_no_message_is_skipped() {
         let here = Origin::new();
         for (channel, message) in [
-            (SIGNALS_CHANNEL, &b"{}"[..]),
-            (SIGNALS_CHANNEL, b"\xff"),
+            (CONTROL_CHANNEL, &b"{}"[..]),
+            (CONTROL_CHANNEL, b"\xff"),
             (CHANGES_CHANNEL, b""),
             (CHANGES_CHANNEL, b"short"),
         ] {
-            assert_eq!(here.hear(channel, message), None);
+            assert_eq!(here.read(channel, message), None);
         }
     }
 }

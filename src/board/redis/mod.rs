@@ -1,18 +1,23 @@
-//! The board of several replicas: shares live runs over Redis.
+//! What replicas share over Redis: live runs, their events, control messages, counts of requests.
 //!
 //! What this process knows of its own runs is authoritative and is read first. Redis adds the runs
 //! of other replicas. While Redis is down, runs of other replicas are invisible, but nothing fails
 //! and nothing waits long. The commit then decides between two replicas that work on one base. The
-//! runs of a killed replica expire with its heartbeats.
+//! runs of a killed replica expire.
 //!
-//! No other module uses Redis, and Redis is never the only copy of anything.
+//! Nothing here repairs what Redis lost. After an outage, or when a stream lacks events, the writer
+//! sends anew what this process has in memory. Readers find everything else in the store. No other
+//! module uses Redis, and Redis is never the only copy of anything.
 //!
 //! | looking for | go to |
 //! |---|---|
-//! | what this process writes | `queue.rs`, `writer.rs`, `streams.rs`, `keys.rs`, `stored.rs` |
+//! | what this process writes | `queue.rs`, `writer.rs`, `events.rs`, `keys.rs`, `stored.rs` |
 //! | what it reads of other processes | `events.rs`, `subscription.rs`, `messages.rs` |
 //! | the server and its outages | `address.rs`, `servers.rs`, `link.rs`, `request.rs` |
 //! | rates of requests | `rates.rs`, `rate.lua` |
+//!
+//! What is long here has a reason. There are three kinds of servers, an outage costs a caller one
+//! timeout at most, and neither a run nor its events wait for a write.
 
 mod address;
 mod events;
@@ -24,200 +29,180 @@ mod rates;
 mod request;
 mod servers;
 mod stored;
-mod streams;
 mod subscription;
 mod writer;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::BoxStream;
 use redis::Cmd;
-use tokio::sync::oneshot;
-use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use self::keys::{index_key, remove_some, run_key, session_key};
 use self::link::{Link, LinkError};
 use self::messages::Origin;
-use self::queue::{Opening, Queue};
+use self::queue::Queue;
 use self::request::Request;
 use self::servers::Servers;
-use self::stored::Encoder;
-use self::streams::Streams;
 use self::subscription::Subscription;
 use self::writer::Writer;
-use super::events::LogReading;
-use super::settings::BoardSettings;
-use super::{AddressedSignal, Board, BoardError, BoardFuture, InProcessBoard, LiveRun, RunSignal};
+use super::local::LocalBoard;
+use super::settings::RedisSettings;
+use super::{AddressedMessage, BoardError, LiveRun};
 use crate::ids::{RunId, SessionId};
 use crate::limits::{RateStanding, RequestRate};
 use crate::record::RunEvent;
 use crate::supervision::Supervisor;
 use crate::tenant::TenantId;
 
-/// How a board uses its server.
-#[derive(Debug, Clone)]
-pub struct RedisBoardSettings {
-    /// How long a run is shown after the last sign of life of its process, which gives three in this time.
-    pub expiry: Duration,
-    /// How long a request may wait for the server.
-    pub timeout: Duration,
-    /// The certificate authorities (PEM) that are trusted instead of the public ones.
-    pub ca: Option<Vec<u8>>,
-    /// How much is kept of what runs tell.
-    pub board: BoardSettings,
-}
-
-/// Shares live runs over Redis.
+/// The part of a board that processes share.
 #[derive(Debug)]
-pub struct RedisBoard {
-    local: Arc<InProcessBoard>,
+pub(super) struct SharedBoard {
+    local: Arc<LocalBoard>,
     queue: Arc<Queue>,
+    writer: Arc<Writer>,
     link: Arc<Link>,
-    streams: Arc<Streams>,
     origin: Origin,
-    /// Whether this process is among those who hear signals.
-    is_heard: Arc<AtomicBool>,
-    timeout: Duration,
+    /// Whether this process is among the subscribers.
+    is_subscribed: Arc<AtomicBool>,
     tasks: TaskTracker,
     end: CancellationToken,
     _end_on_drop: DropGuard,
 }
 
-/// A run whose place on the server is taken off again unless it begins.
+/// A run that the server may show already, and is to forget again unless the run begins.
 #[derive(Debug)]
-struct Claim<'a> {
+struct Opening<'a> {
     queue: &'a Queue,
     tenant: &'a TenantId,
     run: Option<Arc<LiveRun>>,
-    answer: oneshot::Receiver<Result<(), RunId>>,
 }
 
 type Parts = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-impl Default for RedisBoardSettings {
-    fn default() -> Self {
-        Self {
-            expiry: Duration::from_secs(30),
-            timeout: Duration::from_millis(500),
-            ca: None,
-            board: BoardSettings::default(),
-        }
-    }
-}
-
-impl RedisBoard {
-    /// Opens a board on a `redis://` URL, `rediss://` for TLS; `redis+sentinel://HOST,HOST/MASTER` and `redis+cluster://HOST,HOST`
-    /// name several hosts. Fails for a malformed URL or authority only: a server that is away is tried again.
-    pub async fn open(url: &str, settings: RedisBoardSettings, supervisor: &Supervisor) -> Result<Self, BoardError> {
-        let local = Arc::new(InProcessBoard::new(settings.board));
+impl SharedBoard {
+    /// Opens what is shared by way of a URL. A server that is away is tried again.
+    pub(super) async fn open(
+        url: &str,
+        settings: RedisSettings,
+        supervisor: &Supervisor,
+        local: &Arc<LocalBoard>,
+    ) -> Result<Self, BoardError> {
         let queue = Arc::<Queue>::default();
         let servers = Servers::new(url, settings.ca.as_deref(), settings.timeout)?;
         let link = Arc::new(Link::new(servers, settings.timeout, Arc::clone(&queue.wake)));
         if let Err(error) = link.reconnect().await {
             link.lose(link.epoch(), &error);
         }
-        let (origin, is_heard) = (Origin::new(), Arc::<AtomicBool>::default());
+        let (origin, is_subscribed) = (Origin::new(), Arc::<AtomicBool>::default());
         let end = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let streams = Arc::new(Streams::new(Arc::clone(&local), settings.board.event_retention));
         let writer = Arc::new(Writer {
-            local: Arc::clone(&local),
+            local: Arc::clone(local),
             queue: Arc::clone(&queue),
             link: Arc::clone(&link),
-            encoder: Encoder::default(),
-            streams: Arc::clone(&streams),
             origin,
             expiry: settings.expiry,
             event_retention: settings.board.event_retention,
             end: end.clone(),
         });
-        let writing = move || Arc::clone(&writer).run();
+        let writing = Arc::clone(&writer);
+        let writing = move || Arc::clone(&writing).run();
         tasks.spawn(supervisor.clone().keep("write to the board", writing));
         let subscription = Arc::new(Subscription {
-            local: Arc::clone(&local),
+            local: Arc::clone(local),
             link: Arc::clone(&link),
             origin,
-            is_heard: Arc::clone(&is_heard),
+            is_subscribed: Arc::clone(&is_subscribed),
             pulse: settings.expiry / 3,
             end: end.clone(),
         });
-        let hearing = move || Arc::clone(&subscription).run();
-        tasks.spawn(supervisor.clone().keep("hear the board", hearing));
+        let receiving = move || Arc::clone(&subscription).run();
+        tasks.spawn(supervisor.clone().keep("hear the board", receiving));
         Ok(Self {
-            local,
+            local: Arc::clone(local),
             queue,
+            writer,
             link,
-            streams,
             origin,
-            is_heard,
-            timeout: settings.timeout,
+            is_subscribed,
             tasks,
             _end_on_drop: end.clone().drop_guard(),
             end,
         })
     }
 
-    /// Tells whether a board could be opened there and the server answers now, within a few times the time limit.
-    pub async fn check(url: &str, settings: RedisBoardSettings) -> Result<(), BoardError> {
+    /// Checks that the server answers now.
+    pub(super) async fn check(url: &str, settings: RedisSettings) -> Result<(), BoardError> {
         let servers = Servers::new(url, settings.ca.as_deref(), settings.timeout)?;
         let connected = servers.connect().await;
-        connected.map(drop).map_err(|error| BoardError {
-            operation: "connect to its server",
-            source: error.into(),
-        })
+        connected.map(drop).map_err(failed("connect to its server"))
     }
 
-    async fn open_run(&self, tenant: &TenantId, run: Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
+    /// Shows a run that begins, here and, as soon as possible, on the server.
+    pub(super) async fn run_open(&self, tenant: &TenantId, run: Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
         if exclusive && let Some(rival) = self.local.rival(tenant, &run) {
             return Err(rival);
         }
-        let mut claim = self.claim(tenant, &run, exclusive);
-        let answer = timeout(self.timeout, &mut claim.answer).await;
-        let shown = match answer {
-            Ok(Ok(Err(rival))) => {
-                claim.run = None;
-                return Err(rival);
-            }
-            Ok(Ok(Ok(()))) => true,
-            Ok(Err(_)) | Err(_) => false,
-        };
         let run_id = run.summary.run_id;
-        self.local.open(tenant, run, exclusive)?;
-        claim.run = None;
-        if !shown {
+        let mut opening = Opening {
+            queue: &self.queue,
+            tenant,
+            run: Some(Arc::clone(&run)),
+        };
+        // Before the request, since a run of this process may end while the server answers.
+        let own = if exclusive {
+            self.own_runs(tenant)
+        } else {
+            BTreeSet::new()
+        };
+        let shown = self.writer.show(tenant, &run, exclusive).await;
+        if let Ok(Some(rival)) = shown
+            && !own.contains(&rival)
+            && !self.own_runs(tenant).contains(&rival)
+        {
+            opening.run = None;
+            return Err(rival);
+        }
+        // Another attempt at a queued run must find what readers were shown.
+        let is_durable_at_once = run.fence == 0;
+        self.local.open(tenant, run, exclusive, is_durable_at_once)?;
+        opening.run = None;
+        if !matches!(shown, Ok(None)) {
             self.queue.show(tenant, run_id);
         }
         Ok(())
     }
 
-    fn claim<'a>(&'a self, tenant: &'a TenantId, run: &Arc<LiveRun>, exclusive: bool) -> Claim<'a> {
-        let (sender, answer) = oneshot::channel();
-        // In an outage the sender is dropped here, and the answer is known to be missing.
-        if !self.link.is_lost() {
-            self.queue.open(Opening {
-                tenant: tenant.clone(),
-                run: Arc::clone(run),
-                exclusive,
-                answer: sender,
-            });
-        }
-        Claim {
-            queue: &self.queue,
-            tenant,
-            run: Some(Arc::clone(run)),
-            answer,
-        }
+    /// Lists the runs of this process that the server may show. This process knows better than the
+    /// server whether they are at work.
+    fn own_runs(&self, tenant: &TenantId) -> BTreeSet<RunId> {
+        // In this order, since a run that ends moves from the first to the second.
+        let live = self.local.list(tenant);
+        let mut own = self.queue.ended(tenant);
+        own.extend(live.iter().map(|run| run.summary.run_id));
+        own
     }
 
-    async fn lookup(&self, tenant: &TenantId, run_id: RunId) -> Option<Arc<LiveRun>> {
-        if let Some(run) = self.local.lookup(tenant, run_id) {
-            return Some(run);
-        }
+    /// Has the server show where a run stands.
+    pub(super) fn run_update(&self, tenant: &TenantId, run_id: RunId) {
+        self.queue.show(tenant, run_id);
+    }
+
+    /// Has the server forget a run.
+    pub(super) fn run_close(&self, tenant: &TenantId, run: &LiveRun) {
+        self.queue.remove(tenant, run);
+    }
+
+    /// Has the events of a run sent to the server.
+    pub(super) fn event_append(&self, tenant: &TenantId, run_id: RunId) {
+        self.queue.share((tenant.clone(), run_id));
+    }
+
+    /// Finds a live run of another process.
+    pub(super) async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Option<Arc<LiveRun>> {
         if self.queue.ended(tenant).contains(&run_id) {
             return None;
         }
@@ -226,56 +211,27 @@ impl RedisBoard {
         stored::decode(summary.as_deref(), work.as_deref()).map(Arc::new)
     }
 
-    async fn lookup_by_session(&self, tenant: &TenantId, session_id: SessionId) -> Option<RunId> {
-        if let Some(run_id) = self.local.lookup_by_session(tenant, session_id) {
-            return Some(run_id);
-        }
+    /// Finds the live run of another process that has reserved the session id.
+    pub(super) async fn run_lookup_by_session(&self, tenant: &TenantId, session_id: SessionId) -> Option<RunId> {
         let ended = self.queue.ended(tenant);
         let request = Request::of(tenant, Cmd::get(session_key(tenant, session_id)));
         let (run_id,): (Option<String>,) = self.link.send(&request).await.ok()?;
         run_id?.parse().ok().filter(|run_id| !ended.contains(run_id))
     }
 
-    async fn list(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {
+    /// Lists the live runs that the server shows, without their steps and output.
+    pub(super) async fn run_list(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {
         let ended = self.queue.ended(tenant);
-        let mut runs = self.list_shared(tenant).await;
-        runs.retain(|run| !ended.contains(&run.summary.run_id));
-        // Own runs come first, and so win over what the server has of them.
-        runs.splice(0..0, self.local.list(tenant));
-        runs.sort_by_key(|run| std::cmp::Reverse(run.summary.run_id));
-        runs.dedup_by_key(|run| run.summary.run_id);
-        runs
-    }
-
-    /// Removes all that the server holds of a tenant; returns the number of keys. What processes at work hold they write again.
-    pub async fn tenant_remove(&self, tenant: &TenantId) -> Result<u64, BoardError> {
-        let (mut from, mut removed) = ("0".to_owned(), 0);
-        loop {
-            let request = Request::of(tenant, remove_some(tenant, &from));
-            let answer: Result<((String, u64),), _> = self.link.send(&request).await;
-            let ((next, gone),) = answer.map_err(|error| BoardError {
-                operation: "remove a tenant",
-                source: error.into(),
-            })?;
-            removed += gone;
-            if next == "0" {
-                return Ok(removed);
-            }
-            from = next;
-        }
-    }
-
-    async fn list_shared(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {
         let request = Request::of(tenant, Cmd::zrange(index_key(tenant), 0, -1));
         let ids: Result<(Vec<String>,), _> = self.link.send(&request).await;
         let (ids,) = ids.unwrap_or_default();
-        let ids: Vec<RunId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
-        if ids.is_empty() {
-            return Vec::new();
-        }
+        let ids = ids.iter().filter_map(|id| id.parse().ok());
         let mut request = Request::default();
-        for run_id in ids {
+        for run_id in ids.filter(|run_id| !ended.contains(run_id)) {
             request.add(tenant, Cmd::hget(run_key(tenant, run_id), "summary"));
+        }
+        if request.is_empty() {
+            return Vec::new();
         }
         let summaries: Vec<Option<Vec<u8>>> = self.link.send(&request).await.unwrap_or_default();
         let readable = summaries
@@ -284,167 +240,76 @@ impl RedisBoard {
         readable.map(Arc::new).collect()
     }
 
-    async fn read_events(
+    /// Reads events that other processes share.
+    pub(super) async fn event_read(
         &self,
         tenant: &TenantId,
         run_id: RunId,
         after: u64,
         limit: usize,
     ) -> Result<Vec<Arc<RunEvent>>, BoardError> {
-        let known = match self.local.events.read(tenant, run_id, after, limit) {
-            LogReading::Known(events) => return Ok(events),
-            LogReading::Released(events) => events,
-            LogReading::Missing => Vec::new(),
-        };
-        match events::read(&self.link, tenant, run_id, after, limit).await {
-            Ok(events) if events.is_empty() => Ok(known),
-            Ok(events) => Ok(events),
-            Err(_) if !known.is_empty() => Ok(known),
-            Err(error) => Err(unread(error)),
-        }
+        let events = events::read(&self.link, tenant, run_id, after, limit).await;
+        events.map_err(failed("read events"))
     }
 
-    async fn last_event(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, BoardError> {
-        let known = match self.local.events.held(tenant, run_id) {
-            Some(held) if !held.is_released => return Ok(held.last),
-            Some(held) => held.last,
-            None => 0,
-        };
-        match events::last(&self.link, tenant, run_id).await {
-            // What was told here last may still be on its way.
-            Ok(last) => Ok(last.max(known)),
-            Err(_) if known > 0 => Ok(known),
-            Err(error) => Err(unread(error)),
-        }
+    /// Returns the number of the last event that is shared.
+    pub(super) async fn event_last(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, BoardError> {
+        let last = events::last(&self.link, tenant, run_id).await;
+        last.map_err(failed("read events"))
     }
 
-    async fn send_signal(&self, signal: AddressedSignal) -> bool {
-        let (tenant, run_id, _) = &signal;
-        let is_here = self.local.lookup(tenant, *run_id).is_some();
-        let published = self.origin.tell_signal(signal.clone());
-        if self.local.signals.send(signal) && is_here {
-            return true;
-        }
-        let Ok(published) = published else { return false };
+    /// Publishes a control message. Returns whether another process received it.
+    pub(super) async fn control_send(&self, message: AddressedMessage) -> bool {
+        let Ok(published) = self.origin.publish_control(message) else {
+            return false;
+        };
         let mut request = Request::default();
         request.publish(published);
-        let own = u64::from(self.is_heard.load(Ordering::SeqCst));
-        let hearers: Result<(u64,), _> = self.link.send(&request).await;
-        hearers.is_ok_and(|(hearers,)| hearers > own || !self.link.counts_hearers())
-    }
-}
-
-fn unread(error: LinkError) -> BoardError {
-    BoardError {
-        operation: "read events",
-        source: error.into(),
-    }
-}
-
-impl Board for RedisBoard {
-    fn is_shared(&self) -> bool {
-        true
+        let own = u64::from(self.is_subscribed.load(Ordering::SeqCst));
+        let subscribers: Result<(u64,), _> = self.link.send(&request).await;
+        subscribers.is_ok_and(|(subscribers,)| subscribers > own || !self.link.counts_subscribers())
     }
 
-    fn run_open<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        run: Arc<LiveRun>,
-        exclusive: bool,
-    ) -> BoardFuture<'a, Result<(), RunId>> {
-        Box::pin(async move { Ok(self.open_run(tenant, run, exclusive).await) })
+    /// Counts a request of a tenant.
+    pub(super) async fn rate_take(&self, tenant: &TenantId, rate: RequestRate) -> Option<RateStanding> {
+        rates::take(&self.link, tenant, rate).await
     }
 
-    fn run_update(&self, tenant: &TenantId, run: Arc<LiveRun>) {
-        let run_id = run.summary.run_id;
-        self.local.update(tenant, run);
-        self.queue.show(tenant, run_id);
-    }
-
-    fn run_close(&self, tenant: &TenantId, run_id: RunId) {
-        if let Some(run) = self.local.close(tenant, run_id) {
-            self.queue.remove(tenant, &run);
+    /// Removes all that the server has of a tenant; returns the number of keys.
+    pub(super) async fn tenant_remove(&self, tenant: &TenantId) -> Result<u64, BoardError> {
+        let (mut from, mut removed) = ("0".to_owned(), 0);
+        loop {
+            let request = Request::of(tenant, remove_some(tenant, &from));
+            let answer: Result<((String, u64),), _> = self.link.send(&request).await;
+            let ((next, gone),) = answer.map_err(failed("remove a tenant"))?;
+            removed += gone;
+            if next == "0" {
+                return Ok(removed);
+            }
+            from = next;
         }
     }
 
-    fn run_release(&self, tenant: &TenantId, run_id: RunId) {
-        self.local.release(tenant, run_id);
-    }
-
-    fn run_lookup<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> BoardFuture<'a, Option<Arc<LiveRun>>> {
-        Box::pin(async move { Ok(self.lookup(tenant, run_id).await) })
-    }
-
-    fn run_lookup_by_session<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        session_id: SessionId,
-    ) -> BoardFuture<'a, Option<RunId>> {
-        Box::pin(async move { Ok(self.lookup_by_session(tenant, session_id).await) })
-    }
-
-    fn run_list<'a>(&'a self, tenant: &'a TenantId) -> BoardFuture<'a, Vec<Arc<LiveRun>>> {
-        Box::pin(async move { Ok(self.list(tenant).await) })
-    }
-
-    fn event_append(&self, tenant: &TenantId, event: Arc<RunEvent>) {
-        let run_id = event.run_id;
-        if self.local.events.append(tenant, event) {
-            self.local.changes.tell(run_id);
-            self.queue.tell((tenant.clone(), run_id));
-        }
-    }
-
-    fn event_read<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        run_id: RunId,
-        after: u64,
-        limit: usize,
-    ) -> BoardFuture<'a, Vec<Arc<RunEvent>>> {
-        Box::pin(self.read_events(tenant, run_id, after, limit))
-    }
-
-    fn event_last<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> BoardFuture<'a, u64> {
-        Box::pin(self.last_event(tenant, run_id))
-    }
-
-    fn event_shared(&self, _: &TenantId, run_id: RunId) -> u64 {
-        self.streams.shared(run_id)
-    }
-
-    fn run_change(&self, _: &TenantId, run_id: RunId) -> BoxFuture<'static, ()> {
-        self.local.changes.wait(run_id)
-    }
-
-    fn signal_send<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, signal: RunSignal) -> BoardFuture<'a, bool> {
-        let signal = (tenant.clone(), run_id, signal);
-        Box::pin(async move { Ok(self.send_signal(signal).await) })
-    }
-
-    fn signals(&self) -> BoxStream<'static, AddressedSignal> {
-        self.local.signals.hear()
-    }
-
-    fn rate_take<'a>(&'a self, tenant: &'a TenantId, rate: RequestRate) -> BoxFuture<'a, Option<RateStanding>> {
-        Box::pin(rates::take(&self.link, tenant, rate))
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            self.end.cancel();
-            self.tasks.close();
-            self.tasks.wait().await;
-        })
+    /// Sends what is left to send, and ends.
+    pub(super) async fn close(&self) {
+        self.end.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 }
 
-impl Drop for Claim<'_> {
+impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        // First, so that the writer either has asked already or never asks: what it has asked is taken back after.
-        self.answer.close();
+        // What was sent before is sent before this, on the same connection.
         if let Some(run) = self.run.take() {
             self.queue.remove(self.tenant, &run);
         }
+    }
+}
+
+fn failed(operation: &'static str) -> impl Fn(LinkError) -> BoardError {
+    move |error| BoardError {
+        operation,
+        source: error.into(),
     }
 }

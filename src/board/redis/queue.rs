@@ -1,19 +1,19 @@
-//! The writer's work: the newest change of each run, runs with new events, and runs that ask to
-//! begin. Adding to it never waits.
+//! The writer's work: the newest change of each run, and runs with events to share. Adding to it
+//! never waits.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 use super::keys::RunKeys;
 use crate::board::LiveRun;
 use crate::ids::RunId;
 use crate::tenant::TenantId;
 
-/// The most runs whose changes wait. What is beyond is dropped: the regular refresh shows a live run, and one that has ended
-/// is forgotten by itself.
+/// The most runs whose changes wait. What is beyond is dropped: the regular refresh shows a live
+/// run, and one that has ended expires by itself.
 const MAX_CHANGES: usize = 10_000;
 
 /// Names a run.
@@ -29,14 +29,13 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct QueueState {
     changes: BTreeMap<RunName, Change>,
-    /// Runs whose events the server doesn't have, as far as is known. Those are held elsewhere.
-    told: BTreeSet<RunName>,
-    openings: Vec<Opening>,
+    /// Runs with events that the server lacks, as far as is known. Their logs have the events.
+    unshared: BTreeSet<RunName>,
     /// Runs that have ended here and are still shown by the server.
     ended: BTreeSet<RunName>,
 }
 
-/// What the server has to learn of a run.
+/// What the server has to be sent of a run.
 #[derive(Debug, Clone)]
 pub(super) enum Change {
     /// Where it stands when the change is written.
@@ -45,31 +44,21 @@ pub(super) enum Change {
     Remove(Box<RunKeys>),
 }
 
-/// A run that asks to begin.
-#[derive(Debug)]
-pub(super) struct Opening {
-    pub(super) tenant: TenantId,
-    pub(super) run: Arc<LiveRun>,
-    pub(super) exclusive: bool,
-    pub(super) answer: oneshot::Sender<Result<(), RunId>>,
-}
-
 /// The next things to do, changes first.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) changes: Vec<(RunName, Change)>,
-    pub(super) told: Vec<RunName>,
-    pub(super) openings: Vec<Opening>,
+    pub(super) unshared: Vec<RunName>,
 }
 
 impl Queue {
-    /// Asks that the server shows where a run stands.
+    /// Has the server show where a run stands.
     pub(super) fn show(&self, tenant: &TenantId, run_id: RunId) {
         self.state().add((tenant.clone(), run_id), Change::Show);
         self.wake.notify_one();
     }
 
-    /// Asks that the server shows many runs; doesn't wake the writer.
+    /// Has the server show many runs; doesn't wake the writer.
     pub(super) fn show_all(&self, runs: impl IntoIterator<Item = RunName>) {
         let mut state = self.state();
         for run in runs {
@@ -77,18 +66,18 @@ impl Queue {
         }
     }
 
-    /// Asks that the server is sent the events of a run.
-    pub(super) fn tell(&self, run: RunName) {
-        self.state().told.insert(run);
+    /// Has the events of a run sent to the server.
+    pub(super) fn share(&self, run: RunName) {
+        self.state().unshared.insert(run);
         self.wake.notify_one();
     }
 
-    /// Asks that the server is sent the events of many runs; doesn't wake the writer.
-    pub(super) fn tell_all(&self, runs: impl IntoIterator<Item = RunName>) {
-        self.state().told.extend(runs);
+    /// Has the events of many runs sent to the server; doesn't wake the writer.
+    pub(super) fn share_all(&self, runs: impl IntoIterator<Item = RunName>) {
+        self.state().unshared.extend(runs);
     }
 
-    /// Asks that the server forgets a run.
+    /// Has the server forget a run.
     pub(super) fn remove(&self, tenant: &TenantId, run: &LiveRun) {
         let keys = Box::new(RunKeys::new(tenant, &run.summary));
         let name = (tenant.clone(), run.summary.run_id);
@@ -97,12 +86,6 @@ impl Queue {
             state.ended.insert(name);
         }
         drop(state);
-        self.wake.notify_one();
-    }
-
-    /// Asks whether a run may begin. The answer fails when the server can't be asked.
-    pub(super) fn open(&self, opening: Opening) {
-        self.state().openings.push(opening);
         self.wake.notify_one();
     }
 
@@ -122,16 +105,10 @@ impl Queue {
         {
             batch.changes.push(change);
         }
-        while batch.told.len() < limit
-            && let Some(run) = state.told.pop_first()
+        while batch.unshared.len() < limit
+            && let Some(run) = state.unshared.pop_first()
         {
-            batch.told.push(run);
-        }
-        // A run begins after all earlier changes, so that it doesn't lose to one that has ended.
-        if state.changes.is_empty() {
-            batch.openings = std::mem::take(&mut state.openings);
-            // Nobody waits for these any more.
-            batch.openings.retain(|opening| !opening.answer.is_closed());
+            batch.unshared.push(run);
         }
         batch
     }
@@ -154,11 +131,6 @@ impl Queue {
         }
     }
 
-    /// Gives up all runs that ask to begin.
-    pub(super) fn refuse_openings(&self) {
-        self.state().openings.clear();
-    }
-
     fn state(&self) -> MutexGuard<'_, QueueState> {
         // Whatever a panic elsewhere left undone is repaired by the regular refresh.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -170,14 +142,14 @@ impl QueueState {
         let full = self.changes.len() >= MAX_CHANGES;
         match self.changes.entry(run) {
             Entry::Vacant(_) if full => false,
-            Entry::Vacant(place) => {
-                place.insert(change);
+            Entry::Vacant(entry) => {
+                entry.insert(change);
                 true
             }
-            // A run ends once: whoever still asks to show it asks too late.
-            Entry::Occupied(mut place) => {
-                if matches!(place.get(), Change::Show) {
-                    place.insert(change);
+            // A run ends once, and is not shown afterwards.
+            Entry::Occupied(mut entry) => {
+                if matches!(entry.get(), Change::Show) {
+                    entry.insert(change);
                 }
                 true
             }
@@ -186,8 +158,8 @@ impl QueueState {
 }
 
 impl Batch {
-    /// Tells whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     pub(super) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.told.is_empty() && self.openings.is_empty()
+        self.changes.is_empty() && self.unshared.is_empty()
     }
 }

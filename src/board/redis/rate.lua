@@ -1,5 +1,5 @@
--- Counts a request against a rate (GCRA), by the time of the server.
--- Returns whether it is allowed (1), how many more are now, and otherwise the microseconds until one is.
+-- Counts a request against a rate (GCRA), by the time of the server. Returns whether it is allowed
+-- (1), how many more are now, and otherwise the microseconds until one is.
 -- KEYS: the time at which all that was allowed would be due
 -- ARGV: microseconds between two requests, requests at once
 local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])

@@ -13,7 +13,7 @@ pub(super) struct Request {
     commands: Vec<(Option<TenantId>, Cmd)>,
 }
 
-/// Commands that one node executes, with their places in the request.
+/// Commands that one node executes, with their positions in the request.
 type Part = (Pipeline, Vec<usize>);
 
 impl Request {
@@ -56,10 +56,10 @@ impl Request {
     /// Returns the commands of each tenant, and the publications.
     pub(super) fn by_slot(&self) -> (Vec<Part>, Option<Part>) {
         let mut parts: BTreeMap<Option<&TenantId>, Part> = BTreeMap::new();
-        for (place, (tenant, command)) in self.commands.iter().enumerate() {
-            let (pipeline, places) = parts.entry(tenant.as_ref()).or_default();
+        for (position, (tenant, command)) in self.commands.iter().enumerate() {
+            let (pipeline, positions) = parts.entry(tenant.as_ref()).or_default();
             pipeline.add_command(command.clone());
-            places.push(place);
+            positions.push(position);
         }
         let publications = parts.remove(&None);
         (parts.into_values().collect(), publications)

@@ -40,7 +40,8 @@ pub(super) enum Connection {
 }
 
 impl Servers {
-    /// Reads a URL, and the certificate authorities (PEM) that are trusted instead of the public ones.
+    /// Reads a URL, and the certificate authorities (PEM) that are trusted instead of the public
+    /// ones.
     pub(super) fn new(url: &str, ca: Option<&[u8]>, timeout: Duration) -> Result<Self, BoardError> {
         let address = Address::parse(url).map_err(|error: AddressError| BoardError {
             operation: "read its URL",
@@ -57,7 +58,8 @@ impl Servers {
         Ok(Self { kind, timeout })
     }
 
-    /// Connects, and proves that the server answers. Takes several round trips, and so may take a multiple of the time limit.
+    /// Connects, and proves that the server answers. Takes several round trips, and so may take a
+    /// multiple of the time limit.
     pub(super) async fn connect(&self) -> Result<Connection, LinkError> {
         let mut connection = match &self.kind {
             Kind::One(client) => self.connect_one(client)?,
@@ -71,21 +73,21 @@ impl Servers {
         Ok(connection)
     }
 
-    /// Opens a connection that hears channels.
+    /// Opens a connection that subscribes to channels.
     pub(super) async fn subscribe(&self, channels: &[&str]) -> Result<PubSub, LinkError> {
         match &self.kind {
             Kind::One(client) => self.subscribe_one(client, channels).await,
             Kind::Sentinel(sentinel) => self.subscribe_one(&self.master(sentinel).await?, channels).await,
             Kind::Cluster { nodes, .. } => {
-                let mut heard = Err(LinkError::Away);
-                // Each node passes on what is told to any.
+                let mut subscribed = Err(LinkError::Away);
+                // Each node passes on what is published at any.
                 for node in nodes {
-                    heard = self.subscribe_one(node, channels).await;
-                    if heard.is_ok() {
+                    subscribed = self.subscribe_one(node, channels).await;
+                    if subscribed.is_ok() {
                         break;
                     }
                 }
-                heard
+                subscribed
             }
         }
     }
@@ -93,14 +95,15 @@ impl Servers {
     /// Returns the request that proves that the server is there, and is still the one to ask.
     pub(super) fn pulse(&self) -> Request {
         let mut pulse = Request::default();
-        // A server that Sentinels have replaced answers as a replica, for which others don't listen.
+        // A server that Sentinels have replaced answers as a replica, for which others don't
+        // listen.
         let is_named = matches!(self.kind, Kind::Sentinel(_));
         pulse.publish(redis::cmd(if is_named { "ROLE" } else { "PING" }));
         pulse
     }
 
-    /// Tells whether the answer to a publication counts all who hear it.
-    pub(super) fn counts_hearers(&self) -> bool {
+    /// Returns whether the answer to a publication counts all subscribers.
+    pub(super) fn counts_subscribers(&self) -> bool {
         !matches!(self.kind, Kind::Cluster { .. })
     }
 
@@ -171,8 +174,8 @@ fn sentinel_client(
     server: &ConnectionInfo,
     certificates: Option<TlsCertificates>,
 ) -> Result<SentinelClient, RedisError> {
-    let places = sentinels.iter().map(|sentinel| sentinel.addr().clone());
-    let mut builder = SentinelClientBuilder::new(places, master, SentinelServerType::Master)?;
+    let hosts = sentinels.iter().map(|sentinel| sentinel.addr().clone());
+    let mut builder = SentinelClientBuilder::new(hosts, master, SentinelServerType::Master)?;
     let login = server.redis_settings();
     builder = builder.set_client_to_redis_db(login.db());
     if let Some(username) = login.username() {
@@ -201,14 +204,15 @@ fn sentinel_client(
 }
 
 impl Connection {
-    /// Sends a request, and returns an answer for each command. Commands of one tenant are executed in their order, and those of
-    /// none after all others.
+    /// Sends a request, and returns an answer for each command. Commands of one tenant are executed
+    /// in their order, and those of none after all others.
     pub(super) async fn send(&mut self, request: &Request) -> Result<Vec<Value>, RedisError> {
         match self {
             Self::One(connection) => {
                 let pipeline = request.pipeline();
                 match pipeline.query_async(connection).await {
-                    // An idle connection that the server has closed is no outage. All requests may be sent twice.
+                    // An idle connection that the server has closed is no outage. All requests may
+                    // be sent twice.
                     Err(error) if error.is_unrecoverable_error() => pipeline.query_async(connection).await,
                     answers => answers,
                 }
@@ -228,19 +232,21 @@ impl Connection {
 
 /// Sends each tenant's commands to the node that has its keys.
 async fn send_by_slot(connection: &ClusterConnection, request: &Request) -> Result<Vec<Value>, RedisError> {
-    let send = |pipeline: Pipeline, places: Vec<usize>| async move {
+    let send = |pipeline: Pipeline, positions: Vec<usize>| async move {
         let answers: Vec<Value> = pipeline.query_async(&mut connection.clone()).await?;
-        Ok::<_, RedisError>(places.into_iter().zip(answers))
+        Ok::<_, RedisError>(positions.into_iter().zip(answers))
     };
     let (of_tenants, of_none) = request.by_slot();
     let mut answers = vec![Value::Nil; request.len()];
-    let of_tenants = of_tenants.into_iter().map(|(pipeline, places)| send(pipeline, places));
-    for (place, answer) in try_join_all(of_tenants).await?.into_iter().flatten() {
-        answers[place] = answer;
+    let of_tenants = of_tenants
+        .into_iter()
+        .map(|(pipeline, positions)| send(pipeline, positions));
+    for (position, answer) in try_join_all(of_tenants).await?.into_iter().flatten() {
+        answers[position] = answer;
     }
-    if let Some((pipeline, places)) = of_none {
-        for (place, answer) in send(pipeline, places).await? {
-            answers[place] = answer;
+    if let Some((pipeline, positions)) = of_none {
+        for (position, answer) in send(pipeline, positions).await? {
+            answers[position] = answer;
         }
     }
     Ok(answers)

@@ -1,6 +1,8 @@
--- Shows a run. With the claim "exclusive", returns the id of another run of the same base instead, if there is one.
+-- Shows a run. With the claim "exclusive", returns the id of another run of the same base instead,
+-- if there is one.
 -- KEYS: all runs, the run, its session, the runs of its base (absent when it has none)
--- ARGV: run id, expiry in ms, claim ("exclusive", "shared", or "none" once the run has ended), summary, work
+-- ARGV: run id, expiry in ms, claim ("exclusive", "shared", or "none" once the run has ended),
+-- summary, work
 local base = KEYS[4]
 if base and ARGV[3] == 'exclusive' then
   redis.call('ZREMRANGEBYSCORE', base, '-inf', now)

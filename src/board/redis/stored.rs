@@ -1,36 +1,28 @@
 //! The stored forms of live runs and events: versioned JSON. A run has two parts, so that lists do
 //! not read payloads.
 
-use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::queue::RunName;
 use crate::board::LiveRun;
 use crate::json::Value;
 use crate::message::Message;
 use crate::record::{RunEvent, RunSummary, StepRecord};
-use crate::tenant::TenantId;
 
 /// The version that this code writes, and the newest that it reads.
 const VERSION: u32 = 1;
 
-/// The most bytes of a run's steps and output that are shared; beyond, other replicas see its summary only. A larger value
-/// could outlast the time limit of each write, and so keep all runs from being shared.
+/// The most bytes of a run's steps and output that are shared; beyond, other replicas see its
+/// summary only. A larger value could outlast the time limit of each write, and so prevent all runs
+/// from being shared.
 const MAX_WORK_BYTES: usize = 1 << 20;
 
 /// The most bytes of an event that is shared.
 const MAX_EVENT_BYTES: usize = 1 << 20;
-
-/// Encodes runs, and remembers those that are too large, so that no step is encoded once more for nothing.
-#[derive(Debug, Default)]
-pub(super) struct Encoder {
-    too_large: Mutex<BTreeSet<RunName>>,
-}
 
 /// A live run as it is stored.
 #[derive(Debug)]
@@ -67,51 +59,28 @@ struct Work {
     steps: Vec<Arc<StepRecord>>,
 }
 
-impl Encoder {
-    /// Encodes a run; `None`, with a line in the log, when that is impossible.
-    pub(super) fn encode(&self, tenant: &TenantId, run: &LiveRun) -> Option<StoredRun> {
-        self.try_encode(tenant, run)
-            .inspect_err(|error| {
-                tracing::debug!(error = error as &dyn std::error::Error, "a live run can't be shared");
-            })
-            .ok()
-    }
-
-    /// Forgets the runs that have ended.
-    pub(super) fn retain(&self, is_live: impl Fn(&RunName) -> bool) {
-        self.too_large().retain(is_live);
-    }
-
-    fn try_encode(&self, tenant: &TenantId, run: &LiveRun) -> Result<StoredRun, serde_json::Error> {
-        let summary = write(&run.summary, usize::MAX)?.unwrap_or_default();
-        let name = (tenant.clone(), run.summary.run_id);
-        // Runs only grow.
-        if self.too_large().contains(&name) {
-            let work = Vec::new();
-            return Ok(StoredRun { summary, work });
-        }
-        let work = WorkWriting {
-            output: &run.output,
-            value: &run.value,
-            steps: &run.steps,
-        };
-        let work = write(work, MAX_WORK_BYTES)?;
-        if work.is_none() {
-            tracing::debug!(run_id = %run.summary.run_id, "the steps of a live run are too large to be shared");
-            self.too_large().insert(name);
-        }
-        Ok(StoredRun {
-            summary,
+/// Encodes a run; `None`, with a line in the log, when that is impossible.
+pub(super) fn encode(run: &LiveRun) -> Option<StoredRun> {
+    let work = WorkWriting {
+        output: &run.output,
+        value: &run.value,
+        steps: &run.steps,
+    };
+    let written = write(&run.summary, usize::MAX).and_then(|summary| Ok((summary, write(work, MAX_WORK_BYTES)?)));
+    match written {
+        Ok((summary, work)) => Some(StoredRun {
+            summary: summary.unwrap_or_default(),
             work: work.unwrap_or_default(),
-        })
-    }
-
-    fn too_large(&self) -> MutexGuard<'_, BTreeSet<RunName>> {
-        self.too_large.lock().unwrap_or_else(PoisonError::into_inner)
+        }),
+        Err(error) => {
+            tracing::debug!(error = &error as &dyn std::error::Error, "a live run can't be shared");
+            None
+        }
     }
 }
 
-/// Decodes a run without its steps and output; none when there is nothing, or nothing that this version can read.
+/// Decodes a run without its steps and output; none when there is nothing, or nothing that this
+/// version can read.
 pub(super) fn decode_summary(summary: Option<&[u8]>) -> Option<LiveRun> {
     read::<RunSummary>(summary?).map(LiveRun::begun)
 }
@@ -129,7 +98,8 @@ pub(super) fn decode(summary: Option<&[u8]>, work: Option<&[u8]>) -> Option<Live
     })
 }
 
-/// Encodes an event. One that is too large to be shared, or can't be, is empty: its place is taken, and readers end before it.
+/// Encodes an event. One that is too large to be shared, or can't be, is empty: its number is
+/// taken, and readers end before it.
 pub(super) fn encode_event(event: &RunEvent) -> Vec<u8> {
     let written = write(event, MAX_EVENT_BYTES).unwrap_or_else(|error| {
         tracing::debug!(error = &error as &dyn std::error::Error, "an event can't be shared");
@@ -249,20 +219,11 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_of_a_run_that_was_too_large_are_not_looked_at_again() {
-        let tenant: TenantId = "acme".parse().unwrap();
+    fn a_run_is_shared_without_its_steps_where_they_are_too_large() {
         let (small, large) = (run_of(&["hi"]), run_of(&["hi", &"x".repeat(MAX_WORK_BYTES)]));
-        let encoder = Encoder::default();
         let decoded = |stored: StoredRun| decode(Some(&stored.summary), Some(&stored.work)).unwrap();
-        assert_eq!(decoded(encoder.encode(&tenant, &small).unwrap()), small);
-        assert_eq!(
-            decoded(encoder.encode(&tenant, &large).unwrap()),
-            LiveRun::begun(large.summary.clone())
-        );
-        // No run shrinks; that this one is not shared whole shows that it wasn't looked at.
-        assert!(encoder.encode(&tenant, &small).unwrap().work.is_empty());
-        encoder.retain(|_| false);
-        assert_eq!(decoded(encoder.encode(&tenant, &small).unwrap()), small);
+        assert_eq!(decoded(encode(&small).unwrap()), small);
+        assert_eq!(decoded(encode(&large).unwrap()), LiveRun::begun(large.summary.clone()));
     }
 
     #[test]

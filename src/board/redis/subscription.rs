@@ -13,47 +13,47 @@ use redis::aio::PubSub;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::keys::{CHANGES_CHANNEL, SIGNALS_CHANNEL};
+use super::keys::{CHANGES_CHANNEL, CONTROL_CHANNEL};
 use super::link::Link;
-use super::messages::{News, Origin};
-use crate::board::InProcessBoard;
+use super::messages::{Notification, Origin};
+use crate::board::local::LocalBoard;
 
-/// How long to wait between tries to hear again: at first, and at most.
+/// How long to wait between tries to subscribe again: at first, and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// After so many failures in a row, while requests succeed, it is told.
+/// After so many failures in a row, while requests succeed, they are logged.
 const MANY_FAILURES: u32 = 5;
 
-/// Hears of runs of other processes.
+/// Receives what other processes publish.
 #[derive(Debug)]
 pub(super) struct Subscription {
-    pub(super) local: Arc<InProcessBoard>,
+    pub(super) local: Arc<LocalBoard>,
     pub(super) link: Arc<Link>,
     pub(super) origin: Origin,
-    /// Whether this process is among those who hear.
-    pub(super) is_heard: Arc<AtomicBool>,
+    /// Whether this process is among the subscribers.
+    pub(super) is_subscribed: Arc<AtomicBool>,
     /// How often the connection is asked whether it still lives.
     pub(super) pulse: Duration,
     pub(super) end: CancellationToken,
 }
 
 impl Subscription {
-    /// Hears until the end.
+    /// Receives until the end.
     pub(super) async fn run(self: Arc<Self>) {
         let end = self.end.clone();
-        end.run_until_cancelled(self.hear_always()).await;
+        end.run_until_cancelled(self.receive_always()).await;
     }
 
-    async fn hear_always(&self) {
+    async fn receive_always(&self) {
         let (mut pause, mut failures) = (PAUSES.0, 0);
         loop {
             let outages = self.link.outages();
-            match self.link.subscribe(&[CHANGES_CHANNEL, SIGNALS_CHANNEL]).await {
+            match self.link.subscribe(&[CHANGES_CHANNEL, CONTROL_CHANNEL]).await {
                 Ok(subscription) => {
                     (pause, failures) = (PAUSES.0, 0);
-                    self.is_heard.store(true, Ordering::SeqCst);
-                    self.local.changes.tell_all();
-                    self.hear(subscription, outages).await;
-                    self.is_heard.store(false, Ordering::SeqCst);
+                    self.is_subscribed.store(true, Ordering::SeqCst);
+                    self.local.changes.notify_all();
+                    self.receive(subscription, outages).await;
+                    self.is_subscribed.store(false, Ordering::SeqCst);
                 }
                 Err(error) => {
                     failures += 1;
@@ -70,8 +70,8 @@ impl Subscription {
         }
     }
 
-    /// Hears until the connection is dead, or may lead to a server that is no longer the one.
-    async fn hear(&self, subscription: PubSub, outages: u64) {
+    /// Receives until the connection is dead, or may lead to a server that is no longer the one.
+    async fn receive(&self, subscription: PubSub, outages: u64) {
         let (mut sink, mut messages) = subscription.split();
         let mut pulse = interval(self.pulse.max(Duration::from_millis(1)));
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -97,15 +97,15 @@ impl Subscription {
     fn take(&self, message: &Msg) {
         match self
             .origin
-            .hear(message.get_channel_name(), message.get_payload_bytes())
+            .read(message.get_channel_name(), message.get_payload_bytes())
         {
-            Some(News::Changes(runs)) => {
+            Some(Notification::Changes(runs)) => {
                 for run_id in runs {
-                    self.local.changes.tell(run_id);
+                    self.local.changes.notify(run_id);
                 }
             }
-            Some(News::Signal(signal)) => {
-                self.local.signals.send(signal);
+            Some(Notification::Control(message)) => {
+                self.local.control.send(message);
             }
             None => {}
         }

@@ -1,9 +1,10 @@
-//! The only task that writes to the server: shows this process's runs, refreshes them, and detects
-//! the end of an outage.
+//! The only task that writes to the server: shows this process's runs, refreshes them, shares their
+//! events, and detects the end of an outage.
 //!
 //! A run never waits for the writer. An update puts the run's name into the queue (`queue.rs`), and
 //! the writer reads the current state from memory when it gets there. So an outage only queues
-//! names, and what is written after it is current.
+//! names, and what is written after it is current. Only a run that begins writes by itself, so that
+//! other processes know it as soon as its caller does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +13,17 @@ use redis::{Value, from_redis_value};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::keys::{self, RunKeys};
+use super::events::{self, Append};
+use super::keys::RunKeys;
 use super::link::{Link, LinkError};
 use super::messages::Origin;
-use super::queue::{Batch, Change, Opening, Queue, RunName};
+use super::queue::{Batch, Change, Queue, RunName};
 use super::request::Request;
-use super::stored::Encoder;
-use super::streams::{Sent, Streams};
-use crate::board::InProcessBoard;
+use super::stored;
+use crate::board::LiveRun;
+use crate::board::local::LocalBoard;
 use crate::ids::RunId;
+use crate::tenant::TenantId;
 
 /// The most changes of one request.
 const MAX_BATCH: usize = 64;
@@ -32,23 +35,15 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 /// Writes to the server.
 #[derive(Debug)]
 pub(super) struct Writer {
-    pub(super) local: Arc<InProcessBoard>,
+    pub(super) local: Arc<LocalBoard>,
     pub(super) queue: Arc<Queue>,
     pub(super) link: Arc<Link>,
-    pub(super) encoder: Encoder,
-    pub(super) streams: Arc<Streams>,
     pub(super) origin: Origin,
-    /// How long a run is shown after the last sign of life.
+    /// How long a run is shown after the last refresh.
     pub(super) expiry: Duration,
-    /// How long the events of a run are kept after the last sign of life.
+    /// How long the events of a run are retained after the last refresh.
     pub(super) event_retention: Duration,
     pub(super) end: CancellationToken,
-}
-
-/// What of a run is kept for another while.
-enum Kept {
-    Run,
-    Events,
 }
 
 /// What one request writes.
@@ -57,26 +52,26 @@ struct Round {
     request: Request,
     /// How many of the changes are in it.
     changes: usize,
-    /// How many of the runs that have told events are in it.
-    told: usize,
-    /// The appends, with their places in the request.
-    sent: Vec<(usize, Sent)>,
-    /// The runs of which it has news.
-    news: Vec<RunId>,
+    /// How many of the runs with events to share are in it.
+    unshared: usize,
+    /// The appends, with their positions in the request.
+    appends: Vec<(usize, Append)>,
+    /// The runs that it changes.
+    changed: Vec<RunId>,
     bytes: usize,
 }
 
 impl Writer {
     /// Writes until the end, then writes what is left.
     pub(super) async fn run(self: Arc<Self>) {
-        // If this is begun again, what was on its way is lost. Live runs are shown anew; those that had ended expire on the server.
+        // If this is begun again, what was on its way is lost. Live runs are shown anew; those that
+        // had ended expire on the server.
         self.show_everything();
         let mut refresh = interval((self.expiry / 3).max(Duration::from_millis(1)));
         refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut pause = PAUSES.0;
         while !self.end.is_cancelled() {
             if self.link.is_lost() {
-                self.queue.refuse_openings();
                 let recovered = self.end.run_until_cancelled(self.recover()).await;
                 if let Some(Ok(())) = recovered {
                     pause = PAUSES.0;
@@ -90,16 +85,36 @@ impl Writer {
             let _ = tokio::select! {
                 () = self.end.cancelled() => break,
                 () = self.queue.wake.notified() => self.flush().await,
-                _ = refresh.tick() => self.keep().await,
+                _ = refresh.tick() => self.refresh().await,
             };
         }
         if !self.link.is_lost() {
             let _ = self.flush().await;
         }
-        self.queue.refuse_openings();
     }
 
-    /// Ends an outage, if the server takes all that it has missed. It may have lost everything, so each run is shown again.
+    /// Shows a run that begins, at once. Returns the id of a rival instead, where there is one and
+    /// the run is exclusive.
+    pub(super) async fn show(
+        &self,
+        tenant: &TenantId,
+        run: &LiveRun,
+        exclusive: bool,
+    ) -> Result<Option<RunId>, LinkError> {
+        let mut request = Request::default();
+        if let Some(stored) = stored::encode(run) {
+            let keys = RunKeys::new(tenant, &run.summary);
+            request.add(tenant, keys.show(&stored, self.expiry, exclusive));
+        }
+        request.publish(self.origin.publish_changes(&[run.summary.run_id]));
+        let answers: Vec<Value> = self.link.send(&request).await?;
+        let rival = answers.into_iter().next().map(from_redis_value::<Option<String>>);
+        let rival = rival.and_then(Result::unwrap_or_default);
+        Ok(rival.and_then(|rival| rival.parse().ok()))
+    }
+
+    /// Ends an outage, if the server takes all that it has missed. It may have lost everything, so
+    /// each run is shown again.
     async fn recover(&self) -> Result<(), LinkError> {
         self.link.reconnect().await?;
         self.show_everything();
@@ -113,35 +128,24 @@ impl Writer {
         let live = self.local.all();
         self.queue
             .show_all(live.into_iter().map(|(tenant, run)| (tenant, run.summary.run_id)));
-        self.queue.tell_all(self.local.events.all_held());
+        self.queue.share_all(self.local.events.all());
     }
 
-    /// Renews the expiry of each run; also tells in time that an idle connection is dead.
-    async fn keep(&self) -> Result<(), LinkError> {
+    /// Renews the expiry of each run and of its events; also notices in time that an idle
+    /// connection is dead.
+    async fn refresh(&self) -> Result<(), LinkError> {
         self.link.pulse().await?;
-        self.encoder
-            .retain(|(tenant, run_id)| self.local.lookup(tenant, *run_id).is_some());
-        self.streams.sweep();
         for runs in self.local.all().chunks(MAX_BATCH) {
             let mut request = Request::default();
-            let mut kept = Vec::with_capacity(2 * runs.len());
             for (tenant, run) in runs {
-                let run_id = run.summary.run_id;
-                let name = || (tenant.clone(), run_id);
-                request.add(tenant, RunKeys::new(tenant, &run.summary).keep(self.expiry));
-                kept.push((name(), Kept::Run));
-                if self.local.events.held(tenant, run_id).is_some() {
-                    request.add(tenant, keys::keep_events(tenant, run_id, self.event_retention));
-                    kept.push((name(), Kept::Events));
-                }
+                request.add(tenant, RunKeys::new(tenant, &run.summary).refresh(self.expiry));
             }
             let found: Vec<bool> = self.link.send(&request).await?;
-            for ((run, part), _) in kept.into_iter().zip(found).filter(|(_, found)| !found) {
-                match part {
-                    Kept::Run => self.queue.show_all([run]),
-                    Kept::Events => self.queue.tell_all([run]),
-                }
-            }
+            let names = runs.iter().map(|(tenant, run)| (tenant.clone(), run.summary.run_id));
+            let gone = names.clone().zip(found).filter(|(_, found)| !found);
+            self.queue.show_all(gone.map(|(run, _)| run));
+            // An append without events renews the stream, and compares it with the log.
+            self.queue.share_all(names);
         }
         self.flush().await
     }
@@ -169,37 +173,36 @@ impl Writer {
     async fn write(&self, batch: Batch) -> Result<(), LinkError> {
         let Batch {
             mut changes,
-            mut told,
-            openings,
+            mut unshared,
         } = batch;
-        while !changes.is_empty() || !told.is_empty() {
-            let round = self.round(&changes, &told);
+        while !changes.is_empty() || !unshared.is_empty() {
+            let round = self.round(&changes, &unshared);
             let answers = match self.send(&round).await {
                 Ok(answers) => answers,
                 Err(error) => {
                     self.queue.put_back(changes);
-                    self.queue.tell_all(told);
+                    self.queue.share_all(unshared);
                     return Err(error);
                 }
             };
             let rest = changes.split_off(round.changes);
             self.queue.done(&changes);
             changes = rest;
-            told.drain(..round.told);
+            unshared.drain(..round.unshared);
             let mut has_lost = false;
-            for (place, sent) in &round.sent {
-                let Some(last) = answers.get(*place) else { continue };
-                let answered = self.streams.answered(sent, *last);
-                has_lost |= answered.has_lost;
-                if answered.is_behind {
-                    told.push(sent.run.clone());
+            for (position, append) in &round.appends {
+                let Some(answer) = answers.get(*position) else { continue };
+                let appended = events::note(&self.local, append, *answer);
+                has_lost |= appended.has_lost;
+                if appended.is_behind {
+                    unshared.push(append.run.clone());
                 }
             }
             if has_lost {
                 self.show_everything();
             }
         }
-        self.ask(openings).await
+        Ok(())
     }
 
     /// Sends a round, and returns the answers as numbers; what is no number is 0.
@@ -214,34 +217,8 @@ impl Writer {
         Ok(numbers.collect())
     }
 
-    /// Asks for the runs that want to begin.
-    async fn ask(&self, openings: Vec<Opening>) -> Result<(), LinkError> {
-        let mut request = Request::default();
-        let (mut asked, mut news) = (Vec::with_capacity(openings.len()), Vec::new());
-        for opening in openings {
-            if let Some(stored) = self.encoder.encode(&opening.tenant, &opening.run) {
-                let keys = RunKeys::new(&opening.tenant, &opening.run.summary);
-                request.add(&opening.tenant, keys.show(&stored, self.expiry, opening.exclusive));
-                news.push(opening.run.summary.run_id);
-                asked.push(opening.answer);
-            }
-        }
-        if asked.is_empty() {
-            return Ok(());
-        }
-        request.publish(self.origin.tell_changes(&news));
-        let rivals: Vec<Value> = self.link.attempt(&request).await?;
-        for (answer, rival) in asked.into_iter().zip(rivals) {
-            let rival: Option<String> = from_redis_value(rival).unwrap_or_default();
-            let rival = rival.and_then(|rival| rival.parse().ok());
-            // Whoever stopped waiting takes the run off again.
-            let _ = answer.send(rival.map_or(Ok(()), Err));
-        }
-        Ok(())
-    }
-
     /// Makes a request of the first changes and of events.
-    fn round(&self, changes: &[(RunName, Change)], told: &[RunName]) -> Round {
+    fn round(&self, changes: &[(RunName, Change)], unshared: &[RunName]) -> Round {
         let mut round = Round::default();
         for (run, change) in changes {
             round.add_change(self, run, change);
@@ -249,15 +226,15 @@ impl Writer {
                 break;
             }
         }
-        for run in told {
+        for run in unshared {
             if round.bytes >= BATCH_BYTES {
                 break;
             }
             round.add_events(self, run);
         }
-        if !round.news.is_empty() {
-            let news = self.origin.tell_changes(&round.news);
-            round.request.publish(news);
+        if !round.changed.is_empty() {
+            let changes = self.origin.publish_changes(&round.changed);
+            round.request.publish(changes);
         }
         round
     }
@@ -272,7 +249,7 @@ impl Round {
             // A run that has ended since has its own change.
             Change::Show => {
                 if let Some(run) = writer.local.lookup(tenant, *run_id)
-                    && let Some(stored) = writer.encoder.encode(tenant, &run)
+                    && let Some(stored) = stored::encode(&run)
                 {
                     self.bytes += stored.summary.len() + stored.work.len();
                     let keys = RunKeys::new(tenant, &run.summary);
@@ -280,16 +257,16 @@ impl Round {
                 }
             }
         }
-        self.news.push(*run_id);
+        self.changed.push(*run_id);
     }
 
     fn add_events(&mut self, writer: &Writer, run: &RunName) {
-        self.told += 1;
-        if let Some((sent, command, bytes)) = writer.streams.next(run) {
+        self.unshared += 1;
+        if let Some((append, command, bytes)) = events::next_append(&writer.local.events, run, writer.event_retention) {
             self.bytes += bytes;
-            self.sent.push((self.request.len(), sent));
+            self.appends.push((self.request.len(), append));
             self.request.add(&run.0, command);
-            self.news.push(run.1);
+            self.changed.push(run.1);
         }
     }
 }

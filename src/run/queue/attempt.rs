@@ -17,8 +17,7 @@ use super::request::AcceptedRequest;
 use crate::agent::RunWebhook;
 use crate::board::{Board, LiveRun};
 use crate::clock::{Clock, Timestamp};
-use crate::ids::RunId;
-use crate::record::{RunControl, RunEvent};
+use crate::record::RunControl;
 use crate::run::active::{ActiveRun, ActiveRuns, HeldLease};
 use crate::run::base::Base;
 use crate::run::error::Refusal;
@@ -32,7 +31,6 @@ use crate::run::run_slots::RunSlot;
 use crate::run::span::{record_request, run_span};
 use crate::run::tasks::RunTasks;
 use crate::store::{Lease, LeasedRun, Store, StoreError, UNREADABLE_ATTEMPTS, UnreadableRequest};
-use crate::tenant::TenantId;
 
 /// The most events that are read at once.
 const BATCH: u32 = 1_000;
@@ -55,7 +53,7 @@ pub struct Attempts {
     /// Holds the queue.
     pub store: Arc<dyn Store>,
     /// Shows live runs.
-    pub board: Arc<dyn Board>,
+    pub board: Arc<Board>,
     /// The runs at work here.
     pub active: Arc<ActiveRuns>,
     /// Tells the time.
@@ -169,26 +167,18 @@ impl Attempts {
                 "a run is taken over: its worker did not renew the lease"
             );
         }
-        let run = LiveRun::begun(leased.summary.clone()).leased(lease.fence);
-        if let Err(error) = self.board.run_open(&tenant, Arc::new(run.clone()), false).await {
-            tracing::warn!(
-                error = &error as &dyn Error,
-                "a run begins without being shown on the board"
-            );
-        }
-        let (last, unpersisted) = if lease.fence == FIRST_FENCE {
-            (0, Vec::new())
+        let last = if lease.fence == FIRST_FENCE {
+            0
         } else {
             // The lease is not watched yet.
-            let earlier = timeout_at(expires, self.earlier_events(leased)).await;
-            let earlier = earlier.unwrap_or_else(|elapsed| Err(StoreError::late("read earlier events", elapsed)));
-            earlier.inspect_err(|_| self.board.run_release(&tenant, run_id))?
+            let earlier = timeout_at(expires, self.persist_earlier_events(leased)).await;
+            earlier.unwrap_or_else(|elapsed| Err(StoreError::late("persist earlier events", elapsed)))?
         };
+        let run = LiveRun::begun(leased.summary.clone()).leased(lease.fence);
         let held = HeldLease::new(
             lease,
             leased.moves_thread,
             expires,
-            unpersisted,
             leased.summary.usage,
             &self.tasks.handover,
         );
@@ -204,24 +194,28 @@ impl Attempts {
             active.control(control);
         }
         let at_work = self.active.add(&active);
+        // After an earlier attempt of this process has lost the run: what that one still emits
+        // does not belong into the log of this one.
+        let opening = self.board.run_open(&tenant, Arc::new(run.clone()), false);
+        // Only an exclusive run has rivals.
+        let _ = opening.await;
         let (board, clock) = (Arc::clone(&self.board), Arc::clone(&self.clock));
         Ok(LiveEvents::new(active, at_work, run, board, clock).following(last, leased.is_taken_over))
     }
 
-    /// Returns the number of the last event that was emitted, and the events that only the board
-    /// has.
-    async fn earlier_events(&self, leased: &LeasedRun) -> Result<(u64, Vec<Arc<RunEvent>>), StoreError> {
+    /// Persists the events of earlier attempts that only the board has, and returns the number of
+    /// the last event. Readers may know those, and this attempt shares its own only.
+    async fn persist_earlier_events(&self, leased: &LeasedRun) -> Result<u64, StoreError> {
         let (tenant, run_id) = (&leased.lease.tenant, leased.lease.run_id);
         let mut last = self.store.event_last(tenant, run_id).await?;
-        let mut unpersisted: Vec<Arc<RunEvent>> = Vec::new();
         loop {
-            let shown = self.board.event_read(tenant, run_id, last, BATCH as usize).await;
-            let shown = shown.unwrap_or_default();
-            let Some(newest) = shown.last() else {
-                return Ok((last, unpersisted));
+            let events = self.board.event_read(tenant, run_id, last, BATCH as usize).await;
+            let events = events.unwrap_or_default();
+            let Some(newest) = events.last() else {
+                return Ok(last);
             };
             last = newest.sequence;
-            unpersisted.extend(shown);
+            self.store.event_append(&leased.lease, &events).await?;
         }
     }
 
@@ -235,7 +229,7 @@ impl Attempts {
         }
         let mut after = 0;
         loop {
-            let events = self.earlier_events_after(tenant, run_id, after).await;
+            let events = self.store.event_read(tenant, run_id, after, BATCH).await;
             let events = events.unwrap_or_else(|error| {
                 tracing::warn!(
                     error = &error as &dyn Error,
@@ -251,21 +245,6 @@ impl Attempts {
         }
     }
 
-    /// Reads events of earlier workers: the newest of them may be on the board only.
-    async fn earlier_events_after(
-        &self,
-        tenant: &TenantId,
-        run_id: RunId,
-        after: u64,
-    ) -> Result<Vec<Arc<RunEvent>>, StoreError> {
-        let persisted = self.store.event_read(tenant, run_id, after, BATCH).await?;
-        if !persisted.is_empty() {
-            return Ok(persisted);
-        }
-        let shown = self.board.event_read(tenant, run_id, after, BATCH as usize).await;
-        Ok(shown.unwrap_or_default())
-    }
-
     /// Plans the run again, unless it was accepted here a moment ago, and performs it.
     async fn work_on(
         &self,
@@ -273,7 +252,7 @@ impl Attempts {
         planned: Result<Planned, UnreadableRequest>,
         live: &Arc<LiveEvents>,
     ) -> Performed {
-        live.tell_started();
+        live.emit_started();
         let failed = |failure: Failure| Performed::Ended(Outcome::failed(live, &failure));
         if leased.control == Some(RunControl::Cancel) {
             return Performed::Ended(Outcome::cancelled(live).after(&self.spent_before(leased).await));

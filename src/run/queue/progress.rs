@@ -10,6 +10,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::Instrument as _;
 
 use super::leases::Leases;
+use crate::board::Board;
 use crate::run::active::{ActiveRun, ActiveRuns, HeldLease};
 use crate::run::tasks::RunTasks;
 use crate::store::{Store, StoreError};
@@ -29,6 +30,8 @@ pub struct ProgressWriter {
     pub leases: Arc<Leases>,
     /// The runs at work here.
     pub active: Arc<ActiveRuns>,
+    /// Hears which events are persisted: its readers get those.
+    pub board: Arc<Board>,
     /// Says when the last run has ended.
     pub tasks: RunTasks,
 }
@@ -88,6 +91,7 @@ impl ProgressWriter {
             // know.
             self.persist_usage(run, held).await?;
             persist_events(&*self.store, held).await?;
+            self.board.event_persisted(run.run_id, held.persisted());
             self.persist_applied(run).await;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::board::{Board as _, BoardSettings, InProcessBoard, LiveRun};
+use agent_runtime::board::{Board, BoardSettings, LiveRun};
 use agent_runtime::record::event_weight;
 use agent_runtime::tenant::TenantId;
 use tokio::time::advance;
@@ -13,9 +13,9 @@ use super::{append, event, new_run, new_tenant, open, read, terminal};
 const RETENTION: Duration = Duration::from_mins(10);
 
 /// A board with room for so many events of a run, and of all ended runs.
-fn board(run_events: usize, ended_events: usize) -> InProcessBoard {
+fn board(run_events: usize, ended_events: usize) -> Board {
     let weight = event_weight(&event(&new_run(None), 1, "a").payload);
-    InProcessBoard::new(BoardSettings {
+    Board::new(BoardSettings {
         event_retention: RETENTION,
         max_run_event_bytes: run_events * weight,
         max_live_event_bytes: usize::MAX,
@@ -24,16 +24,16 @@ fn board(run_events: usize, ended_events: usize) -> InProcessBoard {
 }
 
 /// A board with room for so many events of all runs at work.
-fn board_of_live(live_events: usize) -> InProcessBoard {
+fn board_of_live(live_events: usize) -> Board {
     let weight = event_weight(&event(&new_run(None), 1, "a").payload);
-    InProcessBoard::new(BoardSettings {
+    Board::new(BoardSettings {
         max_live_event_bytes: live_events * weight,
         ..BoardSettings::default()
     })
 }
 
 /// Counts the events that are kept of a run.
-async fn count(board: &InProcessBoard, tenant: &TenantId, run: &LiveRun, last: u64) -> u64 {
+async fn count(board: &Board, tenant: &TenantId, run: &LiveRun, last: u64) -> u64 {
     for first in 1..=last {
         if !read(board, tenant, run, first - 1).await.is_empty() {
             return last + 1 - first;
@@ -43,7 +43,7 @@ async fn count(board: &InProcessBoard, tenant: &TenantId, run: &LiveRun, last: u
 }
 
 /// A run that has told two events and ended.
-async fn ended_run(board: &InProcessBoard, tenant: &TenantId) -> Arc<LiveRun> {
+async fn ended_run(board: &Board, tenant: &TenantId) -> Arc<LiveRun> {
     let run = new_run(None);
     open(board, tenant, &run, false).await.unwrap();
     append(board, tenant, &run, 1..=2, "a");
@@ -81,6 +81,7 @@ async fn a_run_that_goes_on_is_not_forgotten() {
     let (board, tenant, other) = (board(100, 4), new_tenant(), new_tenant());
     let run = ended_run(&board, &tenant).await;
     open(&board, &tenant, &run, false).await.unwrap();
+    append(&board, &tenant, &run, 1..=2, "a");
     for _ in 0..10 {
         advance(RETENTION).await;
         ended_run(&board, &other).await;

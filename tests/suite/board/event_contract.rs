@@ -1,8 +1,8 @@
-//! What every board promises of events, changes and signals, shown on each of them.
+//! What every board promises of events, changes and control messages, shown on each of them.
 
 use std::sync::Arc;
 
-use agent_runtime::board::{Board, RunSignal};
+use agent_runtime::board::{Board, ControlMessage, LiveRun};
 use agent_runtime::record::{RunControl, RunStatus};
 use futures_util::{FutureExt as _, StreamExt as _};
 
@@ -11,19 +11,19 @@ use super::{append, ended, event, new_run, new_tenant, open, read, terminal, unt
 contract! {
     events_are_read_in_order_from_any_point,
     a_tenant_reads_its_own_events_only,
-    a_run_that_was_not_opened_tells_nothing,
+    a_run_that_was_not_opened_emits_nothing,
     an_event_that_is_known_changes_nothing,
     what_follows_a_gap_begins_anew,
     events_are_read_after_the_end,
-    a_run_that_is_released_is_no_longer_shown_and_still_read,
-    a_run_that_comes_back_goes_on_with_its_events,
+    a_run_that_is_released_emits_nothing,
+    another_attempt_goes_on_after_the_events_before_it,
     a_change_counts_from_the_call_on,
     others_changes_wake_nobody,
     who_stops_waiting_leaves_the_others_waiting,
-    signals_reach_all_who_hear,
+    messages_reach_all_subscribers,
 }
 
-async fn events_are_read_in_order_from_any_point(board: &dyn Board) {
+async fn events_are_read_in_order_from_any_point(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     let run_id = run.summary.run_id;
     assert_eq!(read(board, &tenant, &run, 0).await, "");
@@ -46,7 +46,7 @@ async fn events_are_read_in_order_from_any_point(board: &dyn Board) {
     assert_eq!(two, [event(&run, 2, "a"), event(&run, 3, "a")]);
 }
 
-async fn a_tenant_reads_its_own_events_only(board: &dyn Board) {
+async fn a_tenant_reads_its_own_events_only(board: &Board) {
     let (tenant, other, run) = (new_tenant(), new_tenant(), new_run(None));
     open(board, &tenant, &run, false).await.unwrap();
     append(board, &tenant, &run, 1..=2, "a");
@@ -54,7 +54,7 @@ async fn a_tenant_reads_its_own_events_only(board: &dyn Board) {
     assert_eq!(board.event_last(&other, run.summary.run_id).await.unwrap(), 0);
 }
 
-async fn a_run_that_was_not_opened_tells_nothing(board: &dyn Board) {
+async fn a_run_that_was_not_opened_emits_nothing(board: &Board) {
     let (tenant, other, run) = (new_tenant(), new_tenant(), new_run(None));
     append(board, &tenant, &run, 1..=2, "a");
     assert_eq!(read(board, &tenant, &run, 0).await, "");
@@ -64,7 +64,7 @@ async fn a_run_that_was_not_opened_tells_nothing(board: &dyn Board) {
     assert_eq!(read(board, &other, &run, 0).await, "");
 }
 
-async fn an_event_that_is_known_changes_nothing(board: &dyn Board) {
+async fn an_event_that_is_known_changes_nothing(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     open(board, &tenant, &run, false).await.unwrap();
     append(board, &tenant, &run, 1..=3, "a");
@@ -72,7 +72,7 @@ async fn an_event_that_is_known_changes_nothing(board: &dyn Board) {
     assert_eq!(read(board, &tenant, &run, 0).await, "1a 2a 3a 4b");
 }
 
-async fn what_follows_a_gap_begins_anew(board: &dyn Board) {
+async fn what_follows_a_gap_begins_anew(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     open(board, &tenant, &run, false).await.unwrap();
     append(board, &tenant, &run, 1..=3, "a");
@@ -82,7 +82,7 @@ async fn what_follows_a_gap_begins_anew(board: &dyn Board) {
     assert_eq!(board.event_last(&tenant, run.summary.run_id).await.unwrap(), 7);
 }
 
-async fn events_are_read_after_the_end(board: &dyn Board) {
+async fn events_are_read_after_the_end(board: &Board) {
     for ends_first in [true, false] {
         let (tenant, run) = (new_tenant(), new_run(None));
         let run_id = run.summary.run_id;
@@ -101,33 +101,35 @@ async fn events_are_read_after_the_end(board: &dyn Board) {
     }
 }
 
-async fn a_run_that_is_released_is_no_longer_shown_and_still_read(board: &dyn Board) {
+async fn a_run_that_is_released_emits_nothing(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     open(board, &tenant, &run, false).await.unwrap();
     append(board, &tenant, &run, 1..=2, "a");
     board.run_release(&tenant, run.summary.run_id);
-    // What is told by one who has nothing to say any more is not believed.
+    // What an attempt emits that no longer has the run is not retained.
     append(board, &tenant, &run, 3..=3, "b");
-    until("1a 2a".to_owned(), async || read(board, &tenant, &run, 0).await).await;
-    assert_eq!(board.event_last(&tenant, run.summary.run_id).await.unwrap(), 2);
+    assert_eq!(read(board, &tenant, &run, 2).await, "");
+    assert!(board.event_last(&tenant, run.summary.run_id).await.unwrap() < 3);
 }
 
-async fn a_run_that_comes_back_goes_on_with_its_events(board: &dyn Board) {
+/// The events before it are in the store by then.
+async fn another_attempt_goes_on_after_the_events_before_it(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     open(board, &tenant, &run, false).await.unwrap();
     append(board, &tenant, &run, 1..=2, "a");
     board.run_release(&tenant, run.summary.run_id);
-    let mut next = (*run).clone();
-    next.fence += 1;
-    open(board, &tenant, &Arc::new(next), false).await.unwrap();
+    let next = Arc::new(LiveRun::clone(&run).leased(run.fence + 1));
+    open(board, &tenant, &next, false).await.unwrap();
     append(board, &tenant, &run, 3..=4, "b");
-    assert_eq!(read(board, &tenant, &run, 0).await, "1a 2a 3b 4b");
+    until("3b 4b".to_owned(), async || read(board, &tenant, &run, 2).await).await;
+    assert_eq!(read(board, &tenant, &run, 1).await, "");
+    assert_eq!(board.event_last(&tenant, run.summary.run_id).await.unwrap(), 4);
 }
 
-async fn a_change_counts_from_the_call_on(board: &dyn Board) {
+async fn a_change_counts_from_the_call_on(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     let run_id = run.summary.run_id;
-    let change = |board: &dyn Board| board.run_change(&tenant, run_id);
+    let change = |board: &Board| board.run_change(run_id);
     let opened = change(board);
     open(board, &tenant, &run, false).await.unwrap();
     opened.await;
@@ -142,47 +144,47 @@ async fn a_change_counts_from_the_call_on(board: &dyn Board) {
     assert_eq!(closed.now_or_never(), Some(()));
     let late = tokio::spawn(change(board));
     tokio::task::yield_now().await;
-    append(board, &tenant, &run, 2..=2, "a");
+    board.event_append(&tenant, terminal(&run, 2));
     late.await.unwrap();
 }
 
-async fn others_changes_wake_nobody(board: &dyn Board) {
+async fn others_changes_wake_nobody(board: &Board) {
     let (tenant, run, other) = (new_tenant(), new_run(None), new_run(None));
     for run in [&run, &other] {
         open(board, &tenant, run, false).await.unwrap();
     }
-    let mut change = board.run_change(&tenant, run.summary.run_id);
+    let mut change = board.run_change(run.summary.run_id);
     append(board, &tenant, &other, 1..=50, "a");
     assert_eq!((&mut change).now_or_never(), None);
     append(board, &tenant, &run, 1..=1, "a");
     assert_eq!(change.now_or_never(), Some(()));
 }
 
-async fn who_stops_waiting_leaves_the_others_waiting(board: &dyn Board) {
+async fn who_stops_waiting_leaves_the_others_waiting(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     open(board, &tenant, &run, false).await.unwrap();
-    let waits = board.run_change(&tenant, run.summary.run_id);
-    let never_polled = board.run_change(&tenant, run.summary.run_id);
-    let mut polled = board.run_change(&tenant, run.summary.run_id);
+    let waits = board.run_change(run.summary.run_id);
+    let never_polled = board.run_change(run.summary.run_id);
+    let mut polled = board.run_change(run.summary.run_id);
     let _ = (&mut polled).now_or_never();
     drop((never_polled, polled));
     append(board, &tenant, &run, 1..=1, "a");
     assert_eq!(waits.now_or_never(), Some(()));
 }
 
-async fn signals_reach_all_who_hear(board: &dyn Board) {
+async fn messages_reach_all_subscribers(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     let run_id = run.summary.run_id;
     open(board, &tenant, &run, false).await.unwrap();
-    let heard = (0..2).map(|_| board.signals()).collect::<Vec<_>>();
-    let sent = [RunSignal::Look, RunSignal::Control(RunControl::Stop)];
-    for signal in &sent {
-        assert!(board.signal_send(&tenant, run_id, signal.clone()).await.unwrap());
+    let received = (0..2).map(|_| board.control_messages()).collect::<Vec<_>>();
+    let sent = [ControlMessage::Refresh, ControlMessage::Control(RunControl::Stop)];
+    for message in &sent {
+        assert!(board.control_send(&tenant, run_id, message.clone()).await);
     }
-    for signals in heard {
-        // The shared server has signals of other tests as well.
-        let own = signals.filter(|(owner, _, _)| std::future::ready(*owner == tenant));
+    for messages in received {
+        // The shared server has messages of other tests as well.
+        let own = messages.filter(|(owner, _, _)| std::future::ready(*owner == tenant));
         let own: Vec<_> = own.take(2).collect().await;
-        assert_eq!(own, sent.clone().map(|signal| (tenant.clone(), run_id, signal)));
+        assert_eq!(own, sent.clone().map(|message| (tenant.clone(), run_id, message)));
     }
 }

@@ -1,10 +1,10 @@
-//! Events of replicas that share a server: seen by all, without gaps, whatever the server loses and whoever goes on
-//! with a run.
+//! Events of replicas that share a server: read by all, without gaps, whatever the server loses and whichever replica goes on with a
+//! run.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::board::{Board as _, BoardSettings, LiveRun, RedisBoard, RedisBoardSettings};
+use agent_runtime::board::{Board, BoardSettings, LiveRun, RedisSettings};
 use agent_runtime::record::RunStatus;
 use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
@@ -17,8 +17,8 @@ const EXPIRY: Duration = Duration::from_secs(30);
 
 pub(super) struct Replicas {
     pub(super) server: PrivateServer,
-    pub(super) here: RedisBoard,
-    pub(super) there: RedisBoard,
+    pub(super) here: Board,
+    pub(super) there: Board,
     pub(super) tenant: TenantId,
 }
 
@@ -34,14 +34,12 @@ pub(super) async fn replicas() -> Option<Replicas> {
     })
 }
 
-/// The same run in the hands of its next worker.
+/// The next attempt at a run.
 fn next_attempt(run: &LiveRun) -> Arc<LiveRun> {
-    let mut run = run.clone();
-    run.fence += 1;
-    Arc::new(run)
+    Arc::new(run.clone().leased(run.fence + 1))
 }
 
-async fn until_read(board: &RedisBoard, tenant: &TenantId, run: &LiveRun, wanted: &str) {
+async fn until_read(board: &Board, tenant: &TenantId, run: &LiveRun, wanted: &str) {
     let all = async || {
         let events = board.event_read(tenant, run.summary.run_id, 0, 1000).await;
         events.map_or_else(|_| "away".to_owned(), |events| super::show(&events))
@@ -49,18 +47,18 @@ async fn until_read(board: &RedisBoard, tenant: &TenantId, run: &LiveRun, wanted
     until(wanted.to_owned(), all).await;
 }
 
-pub(super) async fn close(boards: [&RedisBoard; 2]) {
+pub(super) async fn close(boards: [&Board; 2]) {
     for board in boards {
         board.close().await;
     }
 }
 
 /// Follows a run by its changes alone until its terminal event.
-async fn follow(board: &RedisBoard, tenant: &TenantId, run: &LiveRun) -> String {
+async fn follow(board: &Board, tenant: &TenantId, run: &LiveRun) -> String {
     let mut shown = Vec::new();
     let mut after = 0;
     loop {
-        let change = board.run_change(tenant, run.summary.run_id);
+        let change = board.run_change(run.summary.run_id);
         let events = board.event_read(tenant, run.summary.run_id, after, 7).await.unwrap();
         let Some(last) = events.last() else {
             change.await;
@@ -106,7 +104,7 @@ async fn another_replica_follows_a_run_by_its_changes() {
     close([&here, &there]).await;
 }
 
-async fn terminal_of(board: &RedisBoard, tenant: &TenantId, run: &LiveRun) -> Arc<agent_runtime::record::RunEvent> {
+async fn terminal_of(board: &Board, tenant: &TenantId, run: &LiveRun) -> Arc<agent_runtime::record::RunEvent> {
     let events = board.event_read(tenant, run.summary.run_id, 100, 1).await.unwrap();
     Arc::clone(&events[0])
 }
@@ -127,7 +125,7 @@ async fn another_replica_hears_where_a_run_stands() {
     for status in [RunStatus::Waiting, RunStatus::Completed] {
         let changed = async {
             loop {
-                let change = there.run_change(&tenant, run.summary.run_id);
+                let change = there.run_change(run.summary.run_id);
                 let seen = super::lookup(&there, &tenant, &run).await;
                 if seen.is_some_and(|seen| seen.summary.status == status) {
                     return;
@@ -159,17 +157,17 @@ async fn a_replica_that_takes_over_goes_on_with_the_stream() {
     let run = new_run(None);
     open(&here, &tenant, &run, false).await.unwrap();
     append(&here, &tenant, &run, 1..=3, "a");
+    until_read(&there, &tenant, &run, "1a 2a 3a").await;
     here.run_release(&tenant, run.summary.run_id);
-    let last = async || there.event_last(&tenant, run.summary.run_id).await.unwrap();
-    until(3, last).await;
+    // What it has shared is read until the next attempt emits more.
+    assert_eq!(read(&here, &tenant, &run, 0).await, "1a 2a 3a");
     let next = next_attempt(&run);
     open(&there, &tenant, &next, false).await.unwrap();
     append(&there, &tenant, &run, 4..=5, "b");
     there.event_append(&tenant, terminal(&run, 6));
     let third = board(&server.url(), EXPIRY).await;
     for replica in [&here, &there, &third] {
-        until_read(replica, &tenant, &run, "1a 2a 3a 4b 5b 6.").await;
-        assert_eq!(read(replica, &tenant, &run, 3).await, "4b 5b 6.");
+        until("4b 5b 6.".to_owned(), async || read(replica, &tenant, &run, 3).await).await;
         assert_eq!(replica.event_last(&tenant, run.summary.run_id).await.unwrap(), 6);
     }
     third.close().await;
@@ -177,7 +175,48 @@ async fn a_replica_that_takes_over_goes_on_with_the_stream() {
 }
 
 #[tokio::test]
-async fn what_a_replica_tells_that_was_taken_over_is_not_believed() {
+async fn readers_get_events_of_a_queued_run_that_others_would_find() {
+    let Some(Replicas {
+        mut server,
+        here,
+        there,
+        tenant,
+    }) = replicas().await
+    else {
+        return;
+    };
+    let run = next_attempt(&new_run(None));
+    let run_id = run.summary.run_id;
+    let read_here = async || read(&here, &tenant, &run, 0).await;
+    open(&here, &tenant, &run, false).await.unwrap();
+    append(&here, &tenant, &run, 1..=2, "a");
+    until("1a 2a".to_owned(), read_here).await;
+    assert_eq!(read(&there, &tenant, &run, 0).await, "1a 2a");
+
+    server.stop();
+    append(&here, &tenant, &run, 3..=6, "b");
+    assert_eq!(read_here().await, "1a 2a");
+    // The next one is emitted here, so no other source is asked for it.
+    assert_eq!(here.event_read_here(&tenant, run_id, 2, 10), Some(Vec::new()));
+    assert_eq!(here.event_read_here(&tenant, run_id, 7, 10), None);
+    let change = here.run_change(run_id);
+    here.event_persisted(run_id, 4);
+    change.await;
+    assert_eq!(read_here().await, "1a 2a 3b 4b");
+
+    server.restart();
+    until("1a 2a 3b 4b 5b 6b".to_owned(), read_here).await;
+    server.stop();
+    append(&here, &tenant, &run, 7..=7, "c");
+    assert_eq!(read(&here, &tenant, &run, 6).await, "");
+    // The end is emitted when the store has it and all before it.
+    here.event_append(&tenant, terminal(&run, 8));
+    assert_eq!(read(&here, &tenant, &run, 6).await, "7c 8.");
+    close([&here, &there]).await;
+}
+
+#[tokio::test]
+async fn an_attempt_that_was_taken_over_shares_nothing_more() {
     let Some(Replicas {
         server,
         here,
@@ -192,23 +231,24 @@ async fn what_a_replica_tells_that_was_taken_over_is_not_believed() {
     open(&here, &tenant, &run, false).await.unwrap();
     append(&here, &tenant, &run, 1..=5, "a");
     until_read(&third, &tenant, &run, "1a 2a 3a 4a 5a").await;
-    // The next worker knows of three events only.
+    // The next attempt knows of three events only.
     open(&there, &tenant, &next_attempt(&run), false).await.unwrap();
     append(&there, &tenant, &run, 4..=5, "b");
-    until_read(&third, &tenant, &run, "1a 2a 3a 4b 5b").await;
+    let read_on = async |replica: &Board| read(replica, &tenant, &run, 3).await;
+    until("4b 5b".to_owned(), async || read_on(&third).await).await;
     append(&here, &tenant, &run, 6..=7, "a");
-    // Once it has heard that it was taken over, it reads what is true.
-    until_read(&here, &tenant, &run, "1a 2a 3a 4b 5b").await;
+    // Once the server has refused that, the process reads the events of the next attempt.
+    until("4b 5b".to_owned(), async || read_on(&here).await).await;
     append(&there, &tenant, &run, 6..=6, "b");
     for replica in [&here, &there, &third] {
-        until("4b 5b 6b".to_owned(), async || read(replica, &tenant, &run, 3).await).await;
+        until("4b 5b 6b".to_owned(), async || read_on(replica).await).await;
     }
     third.close().await;
     close([&here, &there]).await;
 }
 
 #[tokio::test]
-async fn what_is_told_during_an_outage_is_read_after_it() {
+async fn what_is_emitted_during_an_outage_is_read_after_it() {
     let Some(Replicas {
         mut server,
         here,
@@ -325,20 +365,18 @@ async fn a_silent_run_is_sent_again_as_well() {
 }
 
 #[tokio::test]
-async fn a_run_that_told_more_than_is_held_goes_on_without_its_beginning() {
+async fn a_run_that_emitted_more_than_is_retained_goes_on_without_its_beginning() {
     let Some(mut server) = PrivateServer::start() else {
         return;
     };
-    let small = RedisBoardSettings {
+    let small = RedisSettings {
         board: BoardSettings {
             max_run_event_bytes: 5 * 520,
             ..BoardSettings::default()
         },
         ..settings(EXPIRY)
     };
-    let here = RedisBoard::open(&server.url(), small, &Supervisor::default())
-        .await
-        .unwrap();
+    let here = Board::open(&server.url(), small, &Supervisor::default()).await.unwrap();
     let there = board(&server.url(), EXPIRY).await;
     let (tenant, run) = (new_tenant(), new_run(None));
     open(&here, &tenant, &run, false).await.unwrap();
@@ -413,14 +451,14 @@ async fn a_reader_ends_before_an_event_that_it_can_not_have() {
 #[tokio::test]
 async fn streams_expire_and_live_ones_are_kept() {
     let Some(server) = PrivateServer::start() else { return };
-    let settings = RedisBoardSettings {
+    let settings = RedisSettings {
         board: BoardSettings {
             event_retention: Duration::from_secs(4),
             ..BoardSettings::default()
         },
         ..settings(Duration::from_secs(3))
     };
-    let here = RedisBoard::open(&server.url(), settings, &Supervisor::default())
+    let here = Board::open(&server.url(), settings, &Supervisor::default())
         .await
         .unwrap();
     let (tenant, live, over) = (new_tenant(), new_run(None), new_run(None));

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::board::{Board as _, LiveRun, RedisBoard, RedisBoardSettings, RunSignal};
+use agent_runtime::board::{Board, ControlMessage, LiveRun, RedisSettings};
 use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 
@@ -16,7 +16,7 @@ use crate::support::ports::free_port;
 const EXPIRY: Duration = Duration::from_secs(3);
 
 /// Shows that what one replica does is seen by the other: runs, rivals, events, signals.
-async fn check_sharing(here: &RedisBoard, there: &RedisBoard) {
+async fn check_sharing(here: &Board, there: &Board) {
     let (tenant, base) = (new_tenant(), new_session_id());
     let run = new_run(Some(base));
     open(here, &tenant, &run, true).await.unwrap();
@@ -29,8 +29,9 @@ async fn check_sharing(here: &RedisBoard, there: &RedisBoard) {
     until_seen(there, &tenant, &run).await;
     until_read(there, &tenant, &run, "1a 2a 3a").await;
     until(true, async || {
-        let sent = there.signal_send(&tenant, run.summary.run_id, RunSignal::Look).await;
-        sent.unwrap()
+        there
+            .control_send(&tenant, run.summary.run_id, ControlMessage::Refresh)
+            .await
     })
     .await;
     here.run_close(&tenant, run.summary.run_id);
@@ -39,11 +40,11 @@ async fn check_sharing(here: &RedisBoard, there: &RedisBoard) {
     assert_eq!(there.tenant_remove(&tenant).await.unwrap(), 1);
 }
 
-async fn until_seen(board: &RedisBoard, tenant: &TenantId, run: &Arc<LiveRun>) {
+async fn until_seen(board: &Board, tenant: &TenantId, run: &Arc<LiveRun>) {
     until(Some(Arc::clone(run)), async || lookup(board, tenant, run).await).await;
 }
 
-async fn until_read(board: &RedisBoard, tenant: &TenantId, run: &LiveRun, wanted: &str) {
+async fn until_read(board: &Board, tenant: &TenantId, run: &LiveRun, wanted: &str) {
     until(wanted.to_owned(), async || {
         let events = board.event_read(tenant, run.summary.run_id, 0, 100).await;
         events.map(|events| super::show(&events)).unwrap_or_default()
@@ -51,7 +52,7 @@ async fn until_read(board: &RedisBoard, tenant: &TenantId, run: &LiveRun, wanted
     .await;
 }
 
-async fn close(boards: [RedisBoard; 2]) {
+async fn close(boards: [Board; 2]) {
     for board in boards {
         board.close().await;
     }
@@ -101,8 +102,8 @@ mod tls {
         Some((server, tls_port))
     }
 
-    fn trusting(folder: &Path) -> RedisBoardSettings {
-        RedisBoardSettings {
+    fn trusting(folder: &Path) -> RedisSettings {
+        RedisSettings {
             ca: Some(std::fs::read(folder.join("ca.pem")).unwrap()),
             ..settings(EXPIRY)
         }
@@ -115,10 +116,10 @@ mod tls {
             return;
         };
         let url = format!("rediss://127.0.0.1:{port}/");
-        let here = RedisBoard::open(&url, trusting(folder.path()), &Supervisor::default())
+        let here = Board::open(&url, trusting(folder.path()), &Supervisor::default())
             .await
             .unwrap();
-        let there = RedisBoard::open(&url, trusting(folder.path()), &Supervisor::default())
+        let there = Board::open(&url, trusting(folder.path()), &Supervisor::default())
             .await
             .unwrap();
         check_sharing(&here, &there).await;
@@ -134,7 +135,7 @@ mod tls {
         make_certificates(other.path()).unwrap();
         let url = format!("rediss://127.0.0.1:{port}/");
         for settings in [trusting(other.path()), settings(EXPIRY)] {
-            let here = RedisBoard::open(&url, settings, &Supervisor::default()).await.unwrap();
+            let here = Board::open(&url, settings, &Supervisor::default()).await.unwrap();
             let (tenant, run) = (new_tenant(), new_run(None));
             open(&here, &tenant, &run, true).await.unwrap();
             append(&here, &tenant, &run, 1..=1, "a");
@@ -159,7 +160,7 @@ mod tls {
             "redis+sentinel://127.0.0.1:1/main",
             "redis+cluster://127.0.0.1:1",
         ] {
-            let error = RedisBoard::open(url, trusting(folder.path()), &Supervisor::default())
+            let error = Board::open(url, trusting(folder.path()), &Supervisor::default())
                 .await
                 .unwrap_err();
             assert_eq!(
@@ -168,12 +169,12 @@ mod tls {
                 "{url}"
             );
         }
-        let nonsense = RedisBoardSettings {
+        let nonsense = RedisSettings {
             ca: Some(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec()),
             ..settings(EXPIRY)
         };
         assert!(
-            RedisBoard::open("rediss://127.0.0.1:1/", nonsense, &Supervisor::default())
+            Board::open("rediss://127.0.0.1:1/", nonsense, &Supervisor::default())
                 .await
                 .is_err()
         );
@@ -258,8 +259,8 @@ mod sentinel {
         let (tenant, run) = (new_tenant(), new_run(None));
         open(&there, &tenant, &run, false).await.unwrap();
         until(true, async || {
-            let sent = here.signal_send(&tenant, run.summary.run_id, RunSignal::Look).await;
-            sent.unwrap()
+            here.control_send(&tenant, run.summary.run_id, ControlMessage::Refresh)
+                .await
         })
         .await;
         check_sharing(&here, &there).await;

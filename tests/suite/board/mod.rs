@@ -7,7 +7,7 @@ macro_rules! contract {
             $(
                 #[tokio::test]
                 async fn $promise() {
-                    super::$promise(&agent_runtime::board::InProcessBoard::default()).await;
+                    super::$promise(&agent_runtime::board::Board::default()).await;
                 }
             )+
         }
@@ -26,6 +26,7 @@ macro_rules! contract {
 }
 
 mod contract;
+mod control;
 mod event_bounds;
 mod event_contract;
 mod event_replicas;
@@ -35,7 +36,6 @@ mod rates;
 mod removal;
 mod replicas;
 pub(crate) mod server;
-mod signals;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -131,16 +131,16 @@ fn new_message(text: &str) -> Message {
     )
 }
 
-async fn lookup(board: &dyn Board, tenant: &TenantId, run: &LiveRun) -> Option<Arc<LiveRun>> {
-    board.run_lookup(tenant, run.summary.run_id).await.unwrap()
+async fn lookup(board: &Board, tenant: &TenantId, run: &LiveRun) -> Option<Arc<LiveRun>> {
+    board.run_lookup(tenant, run.summary.run_id).await
 }
 
-async fn open(board: &dyn Board, tenant: &TenantId, run: &Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
-    board.run_open(tenant, Arc::clone(run), exclusive).await.unwrap()
+async fn open(board: &Board, tenant: &TenantId, run: &Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
+    board.run_open(tenant, Arc::clone(run), exclusive).await
 }
 
-async fn listed(board: &dyn Board, tenant: &TenantId) -> Vec<RunId> {
-    let runs = board.run_list(tenant).await.unwrap();
+async fn listed(board: &Board, tenant: &TenantId) -> Vec<RunId> {
+    let runs = board.run_list(tenant).await;
     runs.iter().map(|run| run.summary.run_id).collect()
 }
 
@@ -171,14 +171,14 @@ fn terminal(run: &LiveRun, sequence: u64) -> Arc<RunEvent> {
 }
 
 /// Tells events that say the text.
-fn append(board: &dyn Board, tenant: &TenantId, run: &LiveRun, sequences: RangeInclusive<u64>, text: &str) {
+fn append(board: &Board, tenant: &TenantId, run: &LiveRun, sequences: RangeInclusive<u64>, text: &str) {
     for sequence in sequences {
         board.event_append(tenant, event(run, sequence, text));
     }
 }
 
 /// Reads all events after one: each as its number and the beginning of its text, the last one as `.`.
-async fn read(board: &dyn Board, tenant: &TenantId, run: &LiveRun, after: u64) -> String {
+async fn read(board: &Board, tenant: &TenantId, run: &LiveRun, after: u64) -> String {
     let read = board.event_read(tenant, run.summary.run_id, after, 1000).await.unwrap();
     show(&read)
 }

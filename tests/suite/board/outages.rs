@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_runtime::board::{Board as _, RedisBoard};
+use agent_runtime::board::Board;
 
 use super::server::{PrivateServer, TIMEOUT, board};
 use super::{listed, lookup, new_run, new_session_id, new_tenant, open, until, with_step};
@@ -24,7 +24,7 @@ async fn promptly<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Shows that a board works alone as the only board of a service does.
-async fn check_local_view(board: &RedisBoard) {
+async fn check_local_view(board: &Board) {
     let (tenant, base) = (new_tenant(), new_session_id());
     let (run, rival) = (new_run(Some(base)), new_run(Some(base)));
     assert_eq!(promptly(open(board, &tenant, &run, true)).await, Ok(()));
@@ -38,8 +38,8 @@ async fn check_local_view(board: &RedisBoard) {
     assert_eq!(promptly(lookup(board, &tenant, &rival)).await, None);
     let session_id = rival.summary.session_id;
     let reserved = promptly(board.run_lookup_by_session(&tenant, session_id)).await;
-    assert_eq!(reserved.unwrap(), None);
-    assert_eq!(promptly(board.run_list(&tenant)).await.unwrap(), [Arc::clone(&run)]);
+    assert_eq!(reserved, None);
+    assert_eq!(promptly(board.run_list(&tenant)).await, [Arc::clone(&run)]);
     board.run_close(&tenant, run.summary.run_id);
     assert_eq!(promptly(listed(board, &tenant)).await, []);
 }
@@ -159,7 +159,7 @@ async fn a_server_without_the_tls_that_is_asked_for_is_an_outage() {
 }
 
 #[tokio::test]
-async fn an_outage_is_told_once() {
+async fn an_outage_is_logged_once() {
     let Some(mut server) = PrivateServer::start() else {
         return;
     };

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-use agent_runtime::board::{Board as _, InProcessBoard};
+use agent_runtime::board::Board;
 use agent_runtime::limits::RequestRate;
 
 use super::new_tenant;
@@ -49,6 +49,6 @@ async fn replicas_count_the_requests_of_a_tenant_together() {
 
 #[tokio::test]
 async fn a_board_of_one_process_counts_nothing() {
-    let board = InProcessBoard::default();
+    let board = Board::default();
     assert_eq!(board.rate_take(&new_tenant(), rate(1, 1)).await, None);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::board::{Board as _, RedisBoard, RedisBoardSettings};
+use agent_runtime::board::{Board, RedisSettings};
 use agent_runtime::ids::RunId;
 use agent_runtime::record::RunStatus;
 use agent_runtime::supervision::Supervisor;
@@ -17,7 +17,7 @@ use super::{ended, listed, lookup, new_run, new_session_id, new_tenant, open, un
 /// Short, and still long enough for a busy machine to give three signs of life.
 const EXPIRY: Duration = Duration::from_secs(4);
 
-async fn replicas() -> Option<(RedisBoard, RedisBoard, TenantId)> {
+async fn replicas() -> Option<(Board, Board, TenantId)> {
     Some((shared_board().await?, shared_board().await?, new_tenant()))
 }
 
@@ -32,8 +32,8 @@ async fn a_replica_sees_the_runs_of_another() {
     // What has begun is seen at once.
     assert_eq!(lookup(&there, &tenant, &run).await, Some(Arc::clone(&run)));
     let reserved = there.run_lookup_by_session(&tenant, session_id).await;
-    assert_eq!(reserved.unwrap(), Some(run_id));
-    assert_eq!(there.run_list(&tenant).await.unwrap(), [Arc::clone(&run)]);
+    assert_eq!(reserved, Some(run_id));
+    assert_eq!(there.run_list(&tenant).await, [Arc::clone(&run)]);
 
     let stepped = with_step(&run, "one");
     here.run_update(&tenant, Arc::clone(&stepped));
@@ -42,13 +42,13 @@ async fn a_replica_sees_the_runs_of_another() {
     here.run_update(&tenant, Arc::clone(&ended));
     until(Some(Arc::clone(&ended)), async || lookup(&there, &tenant, &run).await).await;
     // Lists don't read payloads.
-    let summaries = there.run_list(&tenant).await.unwrap();
+    let summaries = there.run_list(&tenant).await;
     assert_eq!(summaries[0].summary, ended.summary);
 
     here.run_close(&tenant, run_id);
     until(None, async || lookup(&there, &tenant, &run).await).await;
     let reserved = there.run_lookup_by_session(&tenant, session_id).await;
-    assert_eq!(reserved.unwrap(), None);
+    assert_eq!(reserved, None);
     assert_eq!(listed(&there, &tenant).await, []);
     here.close().await;
     there.close().await;
@@ -81,7 +81,7 @@ async fn one_of_many_exclusive_runs_of_two_replicas_wins() {
         let base = new_session_id();
         let racers = (0..40).map(|index| {
             let (board, tenant, run) = (Arc::clone(&boards[index % 2]), tenant.clone(), new_run(Some(base)));
-            tokio::spawn(async move { (open(&*board, &tenant, &run, true).await, run.summary.run_id) })
+            tokio::spawn(async move { (open(&board, &tenant, &run, true).await, run.summary.run_id) })
         });
         let opened: Vec<_> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
         let winners: Vec<RunId> = opened
@@ -119,7 +119,7 @@ async fn a_run_whose_caller_left_before_it_began_leaves_nothing() {
     for polls in 0..3 {
         let run = new_run(Some(base));
         {
-            let mut opening = here.run_open(&tenant, Arc::clone(&run), true);
+            let mut opening = Box::pin(here.run_open(&tenant, Arc::clone(&run), true));
             for _ in 0..polls {
                 // The answer takes a round trip; giving way lets the question go out.
                 let _ = (&mut opening).now_or_never();
@@ -127,10 +127,9 @@ async fn a_run_whose_caller_left_before_it_began_leaves_nothing() {
             }
         }
         until(None, async || lookup(&there, &tenant, &run).await).await;
-        // What the same replica writes is in order, so this comes after whatever the first one left.
         let next = new_run(Some(base));
         assert_eq!(open(&here, &tenant, &next, true).await, Ok(()), "{polls}");
-        assert_eq!(listed(&there, &tenant).await, [next.summary.run_id]);
+        until(vec![next.summary.run_id], async || listed(&there, &tenant).await).await;
         here.run_close(&tenant, next.summary.run_id);
         until(vec![], async || listed(&there, &tenant).await).await;
     }
@@ -174,10 +173,7 @@ async fn the_runs_of_a_dead_replica_are_forgotten() {
     assert_eq!(open(&alive, &tenant, &heir, true).await, Err(lost.summary.run_id));
     until(Ok(()), async || open(&alive, &tenant, &heir, true).await).await;
     let session_id = lost.summary.session_id;
-    until(None, async || {
-        watcher.run_lookup_by_session(&tenant, session_id).await.unwrap()
-    })
-    .await;
+    until(None, async || watcher.run_lookup_by_session(&tenant, session_id).await).await;
     assert_eq!(lookup(&watcher, &tenant, &lost).await, None);
     assert_eq!(
         listed(&watcher, &tenant).await,
@@ -269,7 +265,7 @@ async fn steps_of_any_size_leave_the_board_working() {
 #[tokio::test]
 async fn a_malformed_url_is_an_error_without_its_password() {
     for url in ["", "redis//x", "http://h:1/", "redis://:hunter2@host:notaport/"] {
-        let error = RedisBoard::open(url, RedisBoardSettings::default(), &Supervisor::default())
+        let error = Board::open(url, RedisSettings::default(), &Supervisor::default())
             .await
             .unwrap_err();
         assert_eq!(error.to_string(), "the board is unavailable: read its URL");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use agent_runtime::board::{RedisBoard, RedisBoardSettings};
+use agent_runtime::board::{Board, RedisSettings};
 use agent_runtime::supervision::Supervisor;
 
 use crate::support::ports::free_port;
@@ -15,7 +15,7 @@ use crate::support::ports::free_port;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Opens a board on the shared server, or tells why the test is skipped.
-pub(super) async fn shared_board() -> Option<RedisBoard> {
+pub(super) async fn shared_board() -> Option<Board> {
     Some(board(&shared_url()?, Duration::from_secs(30)).await)
 }
 
@@ -25,18 +25,18 @@ pub(super) fn shared_url() -> Option<String> {
 }
 
 /// Opens a board whose runs expire after the given time.
-pub(super) async fn board(url: &str, expiry: Duration) -> RedisBoard {
-    RedisBoard::open(url, settings(expiry), &Supervisor::default())
+pub(super) async fn board(url: &str, expiry: Duration) -> Board {
+    Board::open(url, settings(expiry), &Supervisor::default())
         .await
         .unwrap()
 }
 
 /// Settings for a busy test machine.
-pub(super) fn settings(expiry: Duration) -> RedisBoardSettings {
-    RedisBoardSettings {
+pub(super) fn settings(expiry: Duration) -> RedisSettings {
+    RedisSettings {
         expiry,
         timeout: TIMEOUT,
-        ..RedisBoardSettings::default()
+        ..RedisSettings::default()
     }
 }
 

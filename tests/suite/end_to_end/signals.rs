@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_runtime::board::{Board as _, RedisBoard, RedisBoardSettings, RunSignal};
+use agent_runtime::board::{Board, ControlMessage, RedisSettings};
 use agent_runtime::record::RunControl;
 use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
@@ -23,7 +23,7 @@ async fn a_signal_does_not_wait_for_what_another_one_reads() {
     // A look is given up after a third of a lease, which is longer than anything here is waited for.
     let settings = [("board.url", &*server.url()), ("queue.lease", "3m")];
     let app = GatedApp::start(&database, &settings).await;
-    let other = RedisBoard::open(&server.url(), RedisBoardSettings::default(), &Supervisor::default())
+    let other = Board::open(&server.url(), RedisSettings::default(), &Supervisor::default())
         .await
         .unwrap();
     let tenant: TenantId = "default".parse().unwrap();
@@ -42,22 +42,17 @@ async fn a_signal_does_not_wait_for_what_another_one_reads() {
             .execute(&mut *locking)
             .await
             .unwrap();
-        let send = async |run, signal| {
-            other
-                .signal_send(&tenant, id(run).parse().unwrap(), signal)
-                .await
-                .unwrap()
-        };
-        until("nobody hears", async || send(&queued, RunSignal::Look).await).await;
+        let send = async |run, signal| other.control_send(&tenant, id(run).parse().unwrap(), signal).await;
+        until("nobody hears", async || send(&queued, ControlMessage::Refresh).await).await;
         // Redis keeps no signal for a process that connects anew.
         until("no look waits for the row", async || {
-            send(&queued, RunSignal::Look).await;
+            send(&queued, ControlMessage::Refresh).await;
             let waiting =
                 "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
             database.number(waiting).await > 0
         })
         .await;
-        assert!(send(light, RunSignal::Control(RunControl::Cancel)).await);
+        assert!(send(light, ControlMessage::Control(RunControl::Cancel)).await);
         locking
     };
     let (ended, locking) = tokio::time::timeout(Duration::from_secs(30), async { tokio::join!(light, signalling) })

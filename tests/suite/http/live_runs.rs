@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_runtime::board::{Board as _, RedisBoard, RedisBoardSettings};
+use agent_runtime::board::{Board, RedisSettings};
 use agent_runtime::ids::{RunId, UuidV7Source};
 use agent_runtime::store::Scope;
 use agent_runtime::supervision::Supervisor;
@@ -207,7 +207,7 @@ fn misses(server: &PrivateServer) -> u64 {
 async fn a_run_is_found_as_soon_as_its_caller_knows_it() {
     let Some(server) = PrivateServer::start() else { return };
     let service = Service::start_with(&[("board.url", &server.url())]).await;
-    let elsewhere = RedisBoard::open(&server.url(), RedisBoardSettings::default(), &Supervisor::default())
+    let elsewhere = Board::open(&server.url(), RedisSettings::default(), &Supervisor::default())
         .await
         .unwrap();
     for wait in ["", "?wait=1s"] {
@@ -218,7 +218,7 @@ async fn a_run_is_found_as_soon_as_its_caller_knows_it() {
             // The board of another process tells of it later than that process told its caller: after the service has looked for it in vain.
             until("nobody looks for the run", async || misses(&server) > before).await;
             let tenant = TenantId::anonymous();
-            elsewhere.run_open(&tenant, run, false).await.unwrap().unwrap();
+            elsewhere.run_open(&tenant, run, false).await.unwrap();
         };
         let (shown, ()) = tokio::join!(service.get(&path), showing);
         assert_eq!(shown["status"], "running");

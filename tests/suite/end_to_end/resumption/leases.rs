@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_runtime::board::{Board as _, RedisBoard, RedisBoardSettings};
+use agent_runtime::board::{Board, RedisSettings};
 use agent_runtime::json::Value;
 use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
@@ -197,7 +197,7 @@ async fn a_run_that_shall_end_is_not_taken_up_again(database: TestDatabase) {
 async fn steps_that_only_the_board_has_count_at_the_end(database: TestDatabase) {
     let Some(redis) = PrivateServer::start() else { return };
     let url: &'static str = redis.url().leak();
-    let board = RedisBoard::open(url, RedisBoardSettings::default(), &Supervisor::default())
+    let board = Board::open(url, RedisSettings::default(), &Supervisor::default())
         .await
         .unwrap();
     let world = World::new(database, |request| {

@@ -9,7 +9,7 @@ use agent_runtime::agent::hooks::{HookFactory, HookRegistry};
 use agent_runtime::agent::ports::{Model, ModelCatalog, ModelLookupError, WebhookFault, WebhookRules};
 use agent_runtime::agent::state::ExecutionBudget;
 use agent_runtime::app::{RunPorts, assemble_runs};
-use agent_runtime::board::InProcessBoard;
+use agent_runtime::board::Board;
 use agent_runtime::clock::SystemClock;
 use agent_runtime::environment::InMemoryEnvironments;
 use agent_runtime::ids::UuidV7Source;
@@ -93,7 +93,7 @@ pub(super) async fn service(
     let ports = RunPorts {
         sessions: Arc::new(Sessions::new(store.clone(), 1 << 20, Arc::new(SystemClock))),
         store,
-        board: Arc::new(InProcessBoard::default()),
+        board: Arc::new(Board::default()),
         agents: Arc::new(directory.unwrap()),
         models,
         tools,

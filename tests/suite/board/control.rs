@@ -1,8 +1,8 @@
-//! Signals of replicas that share a server: heard by all, once each, and again after an outage.
+//! Control messages of replicas that share a server: received by all, once each, and again after an outage.
 
 use std::time::Duration;
 
-use agent_runtime::board::{Board as _, LiveRun, RedisBoard, RunSignal};
+use agent_runtime::board::{Board, ControlMessage, LiveRun};
 use agent_runtime::record::RunControl;
 use agent_runtime::tenant::TenantId;
 use futures_util::StreamExt as _;
@@ -13,7 +13,7 @@ use super::server::TIMEOUT;
 use super::{append, new_run, open, until};
 
 #[tokio::test]
-async fn signals_reach_the_other_replicas_once_each() {
+async fn messages_reach_the_other_replicas_once_each() {
     let Some(Replicas {
         server: _server,
         here,
@@ -25,22 +25,22 @@ async fn signals_reach_the_other_replicas_once_each() {
     };
     let run = new_run(None);
     open(&there, &tenant, &run, false).await.unwrap();
-    let (mut heard_here, mut heard_there) = (here.signals(), there.signals());
+    let (mut heard_here, mut heard_there) = (here.control_messages(), there.control_messages());
     let run_id = run.summary.run_id;
     until_sent(&here, &tenant, &run).await;
-    let stop = RunSignal::Control(RunControl::Stop);
-    assert!(here.signal_send(&tenant, run_id, stop.clone()).await.unwrap());
+    let stop = ControlMessage::Control(RunControl::Stop);
+    assert!(here.control_send(&tenant, run_id, stop.clone()).await);
     for heard in [&mut heard_here, &mut heard_there] {
-        let controls = heard.filter(|(_, _, signal)| std::future::ready(*signal != RunSignal::Look));
+        let controls = heard.filter(|(_, _, signal)| std::future::ready(*signal != ControlMessage::Refresh));
         let first = timeout(Duration::from_secs(20), Box::pin(controls).next())
             .await
             .unwrap();
         assert_eq!(first, Some((tenant.clone(), run_id, stop.clone())));
     }
     // Each replica hears itself once, not from the server again.
-    let own = RunSignal::Control(RunControl::Cancel);
-    assert!(here.signal_send(&tenant, run_id, own.clone()).await.unwrap());
-    assert!(here.signal_send(&tenant, run_id, stop.clone()).await.unwrap());
+    let own = ControlMessage::Control(RunControl::Cancel);
+    assert!(here.control_send(&tenant, run_id, own.clone()).await);
+    assert!(here.control_send(&tenant, run_id, stop.clone()).await);
     for wanted in [own, stop] {
         let signal = timeout(Duration::from_secs(20), heard_there.next()).await.unwrap();
         assert_eq!(signal, Some((tenant.clone(), run_id, wanted.clone())));
@@ -49,22 +49,23 @@ async fn signals_reach_the_other_replicas_once_each() {
     }
     there.close().await;
     // Nobody is left who could run it.
-    let sent = async || here.signal_send(&tenant, run_id, RunSignal::Look).await.unwrap();
+    let sent = async || here.control_send(&tenant, run_id, ControlMessage::Refresh).await;
     until(false, sent).await;
     here.close().await;
 }
 
 /// Waits until another replica hears, which takes a moment from its start.
-async fn until_sent(board: &RedisBoard, tenant: &TenantId, run: &LiveRun) {
+async fn until_sent(board: &Board, tenant: &TenantId, run: &LiveRun) {
     until(true, async || {
-        let sent = board.signal_send(tenant, run.summary.run_id, RunSignal::Look).await;
-        sent.unwrap()
+        board
+            .control_send(tenant, run.summary.run_id, ControlMessage::Refresh)
+            .await
     })
     .await;
 }
 
 #[tokio::test]
-async fn changes_and_signals_are_heard_again_after_an_outage() {
+async fn changes_and_messages_are_received_again_after_an_outage() {
     let Some(Replicas {
         mut server,
         here,
@@ -79,19 +80,22 @@ async fn changes_and_signals_are_heard_again_after_an_outage() {
     open(&here, &tenant, &own, false).await.unwrap();
     until_sent(&here, &tenant, &run).await;
     server.stop();
-    let sent = here.signal_send(&tenant, run.summary.run_id, RunSignal::Look);
-    assert!(!timeout(TIMEOUT + Duration::from_secs(1), sent).await.unwrap().unwrap());
+    let sent = here.control_send(&tenant, run.summary.run_id, ControlMessage::Refresh);
+    assert!(!timeout(TIMEOUT + Duration::from_secs(1), sent).await.unwrap());
     // A run of this process is reached all the same.
-    let mut heard = here.signals();
+    let mut heard = here.control_messages();
     let run_id = own.summary.run_id;
-    assert!(here.signal_send(&tenant, run_id, RunSignal::Look).await.unwrap());
-    assert_eq!(heard.next().await, Some((tenant.clone(), run_id, RunSignal::Look)));
+    assert!(here.control_send(&tenant, run_id, ControlMessage::Refresh).await);
+    assert_eq!(
+        heard.next().await,
+        Some((tenant.clone(), run_id, ControlMessage::Refresh))
+    );
 
     server.restart();
     until_sent(&here, &tenant, &run).await;
     let followed = timeout(Duration::from_secs(20), async {
         loop {
-            let change = here.run_change(&tenant, run.summary.run_id);
+            let change = here.run_change(run.summary.run_id);
             let events = here.event_read(&tenant, run.summary.run_id, 0, 10).await;
             if events.is_ok_and(|events| !events.is_empty()) {
                 return;

@@ -1,0 +1,68 @@
+//! The last events of a run: `session.committed`, where it has a session, and the terminal event.
+//!
+//! They are made from the run's record and its session: by the worker that ends the run, and by
+//! readers for as long as the record exists. The record numbers them: the terminal event has the
+//! number `event_count`. So nothing has to store them, and they read the same for ever.
+
+use std::sync::Arc;
+
+use crate::record::{RunEvent, RunEventPayload, RunRecord, RunStatus};
+use crate::session::SessionHead;
+use crate::store::{Store, StoreError};
+use crate::tenant::TenantId;
+
+/// The last events of a run that has ended. They may be large, and all who read them share them.
+#[derive(Debug, Clone)]
+pub(super) struct EndEvents {
+    /// The publication of its session; none when it has no session, or when that was removed since.
+    committed: Option<Arc<RunEvent>>,
+    terminal: Arc<RunEvent>,
+    first: u64,
+}
+
+impl EndEvents {
+    /// Returns how many events a run has at its end that ends so.
+    pub(super) fn count(status: RunStatus) -> u64 {
+        if status.has_session() { 2 } else { 1 }
+    }
+
+    /// Makes them of the record of a run and its session.
+    pub(super) fn new(record: &Arc<RunRecord>, session: Option<&SessionHead>) -> Self {
+        let run = &record.summary;
+        let last = run.event_count.max(1);
+        let event = |sequence, time, payload| {
+            Arc::new(RunEvent {
+                sequence,
+                run_id: run.run_id,
+                time,
+                payload,
+            })
+        };
+        Self {
+            committed: session.map(|head| event(last - 1, head.created_at, RunEventPayload::committed(head))),
+            terminal: event(last, run.ended_at(), RunEventPayload::terminal(Arc::clone(record))),
+            first: (last + 1).saturating_sub(Self::count(run.status)).max(1),
+        }
+    }
+
+    /// Makes them of the record of a run, and reads its session.
+    pub(super) async fn read(store: &dyn Store, tenant: &TenantId, record: RunRecord) -> Result<Self, StoreError> {
+        let session = if record.summary.status.has_session() {
+            store.session_lookup(tenant, record.summary.session_id).await?
+        } else {
+            None
+        };
+        Ok(Self::new(&Arc::new(record), session.as_ref()))
+    }
+
+    /// Returns the number of the first of them.
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Returns those after the one with the number `after`, the terminal one always.
+    pub(super) fn after(self, after: u64) -> impl Iterator<Item = Arc<RunEvent>> {
+        let committed = self.committed.filter(|event| after < event.sequence);
+        committed.into_iter().chain([self.terminal])
+    }
+}

@@ -1,0 +1,141 @@
+//! Where the events of a run are read from, in this order:
+//!
+//! ```text
+//! memory   the log of this process, which works on the run or has   Board::event_read_here
+//! Redis    what other processes share of their runs                 BoardEvents
+//! store    the events of queued runs, a second after they happen    StoredEvents
+//! record   the last events of a run that has ended, for ever        EndEvents
+//! ```
+//!
+//! The first source that has the next event wins. No source repairs another one: where Redis is
+//! down or was emptied, the events come from the store, a little later. Sources agree, since no
+//! attempt at a queued run shows an event that a later attempt would not find. They disagree only
+//! after events were lost. Then what follows on the newest `run.resumed` counts.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::end_events::EndEvents;
+use crate::board::Board;
+use crate::ids::RunId;
+use crate::record::{RunEvent, RunEventPayload};
+use crate::store::{Store, StoreError};
+use crate::tenant::TenantId;
+
+/// The most events of one read.
+pub(super) const BATCH: u32 = 256;
+
+/// Events in their order.
+pub(super) type Events = Vec<Arc<RunEvent>>;
+
+/// A source of events of runs.
+pub(super) trait EventSource: Send + Sync {
+    /// Reads the events after the one with the number `after`, without a gap; none where this
+    /// source does not have the next one.
+    fn read<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, after: u64)
+    -> BoxFuture<'a, Result<Events, StoreError>>;
+
+    /// Returns the number of the last event, 0 where there is none; `None` while that can't be
+    /// known.
+    fn last<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> BoxFuture<'a, Result<Option<u64>, StoreError>>;
+}
+
+/// What the board has, of this process and of others. It has nothing while it is away.
+pub(super) struct BoardEvents<'s>(pub(super) &'s Board);
+
+/// What the store has.
+pub(super) struct StoredEvents<'s>(pub(super) &'s dyn Store);
+
+/// What a reader finds after the last event that it has.
+#[derive(Debug, Clone)]
+pub(super) enum Found {
+    /// The events that follow.
+    Events(Events),
+    /// Nothing yet.
+    Nothing,
+    /// Nothing but the last events of the run.
+    Ended(EndEvents),
+    /// Nothing, and the reader has events that were lost: this is the number of the newest
+    /// `run.resumed`.
+    Resumed(u64),
+    /// Nothing, and the reader names a number beyond this one, which is the last.
+    Ahead(u64),
+    /// The next event is not retained any more: only this process had it.
+    Gone,
+    /// No source knows the run.
+    Unknown,
+    /// The store can't be read.
+    Unreadable(Arc<StoreError>),
+}
+
+impl EventSource for BoardEvents<'_> {
+    fn read<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        run_id: RunId,
+        after: u64,
+    ) -> BoxFuture<'a, Result<Events, StoreError>> {
+        Box::pin(async move {
+            let events = self.0.event_read(tenant, run_id, after, BATCH as usize).await;
+            Ok(events.unwrap_or_default())
+        })
+    }
+
+    fn last<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> BoxFuture<'a, Result<Option<u64>, StoreError>> {
+        Box::pin(async move { Ok(self.0.event_last(tenant, run_id).await.ok()) })
+    }
+}
+
+impl EventSource for StoredEvents<'_> {
+    fn read<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        run_id: RunId,
+        after: u64,
+    ) -> BoxFuture<'a, Result<Events, StoreError>> {
+        self.0.event_read(tenant, run_id, after, BATCH)
+    }
+
+    fn last<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> BoxFuture<'a, Result<Option<u64>, StoreError>> {
+        Box::pin(async move { self.0.event_last(tenant, run_id).await.map(Some) })
+    }
+}
+
+/// Returns the number of the last event of any source; `None` while that can't be known.
+pub(super) async fn last_event(
+    sources: &[&dyn EventSource],
+    tenant: &TenantId,
+    run_id: RunId,
+) -> Result<Option<u64>, StoreError> {
+    let mut newest = 0;
+    for source in sources {
+        let Some(last) = source.last(tenant, run_id).await? else {
+            return Ok(None);
+        };
+        newest = newest.max(last);
+    }
+    Ok(Some(newest))
+}
+
+/// Finds the number of the newest `run.resumed` of any source.
+pub(super) async fn newest_resumption(
+    sources: &[&dyn EventSource],
+    tenant: &TenantId,
+    run_id: RunId,
+) -> Result<Option<u64>, StoreError> {
+    let (mut newest, mut after) = (None, 0);
+    'next: loop {
+        for source in sources {
+            let events = source.read(tenant, run_id, after).await?;
+            if let Some(last) = events.last() {
+                after = last.sequence;
+                let is_resumption = |event: &&Arc<RunEvent>| matches!(event.payload, RunEventPayload::Resumed { .. });
+                let resumed = events.iter().rfind(is_resumption);
+                newest = resumed.map(|event| event.sequence).or(newest);
+                continue 'next;
+            }
+        }
+        return Ok(newest);
+    }
+}

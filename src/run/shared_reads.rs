@@ -1,0 +1,212 @@
+//! Shares reads among those who follow or wait for the same run.
+//!
+//! A thousand readers of a silent run cost one read. At most 8 reads are in flight at once for all
+//! runs, so that the store and the board stay free for other work. Tenants share those fairly. A
+//! read never waits for a change.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::Mutex as TaskMutex;
+use tokio::time::Instant;
+
+use crate::fair_share::FairShare;
+use crate::record::RunRecord;
+use crate::store::StoreError;
+use crate::tenant::TenantId;
+
+/// The most reads at once.
+pub(super) const AT_ONCE: usize = 8;
+
+/// A run as it was read for all who wait for it.
+pub(super) type RunReading = Result<Option<Arc<RunRecord>>, Arc<StoreError>>;
+
+/// What was read, by what it is. Nothing is retained that nobody waits for.
+#[derive(Debug)]
+pub(super) struct SharedReads<K: Eq + Hash, V> {
+    slots: Arc<Slots<K, V>>,
+    at_once: Arc<FairShare>,
+}
+
+type Slots<K, V> = Mutex<HashMap<K, Weak<ReadSlot<K, V>>>>;
+
+/// The newest read of one thing, shared by all who hold the slot.
+#[derive(Debug)]
+pub(super) struct ReadSlot<K: Eq + Hash, V> {
+    key: K,
+    all: Arc<Slots<K, V>>,
+    at_once: Arc<FairShare>,
+    /// Locked during a read, so that callers that come meanwhile wait for it or for the next one.
+    newest: TaskMutex<Option<Read<V>>>,
+}
+
+/// What a read has found.
+#[derive(Debug, Clone)]
+pub(super) struct Read<V> {
+    /// When the read began.
+    pub(super) at: Instant,
+    pub(super) value: V,
+}
+
+impl<K: Clone + Eq + Hash, V: Clone> SharedReads<K, V> {
+    /// Makes reads of which only so many go on at once.
+    pub(super) fn new(at_once: &Arc<FairShare>) -> Self {
+        Self {
+            slots: Arc::default(),
+            at_once: Arc::clone(at_once),
+        }
+    }
+
+    /// Returns the slot of all who read this.
+    pub(super) fn slot(&self, key: K) -> Arc<ReadSlot<K, V>> {
+        let mut slots = lock(&self.slots);
+        if let Some(slot) = slots.get(&key).and_then(Weak::upgrade) {
+            return slot;
+        }
+        let slot = Arc::new(ReadSlot {
+            key: key.clone(),
+            all: Arc::clone(&self.slots),
+            at_once: Arc::clone(&self.at_once),
+            newest: TaskMutex::default(),
+        });
+        slots.insert(key, Arc::downgrade(&slot));
+        slot
+    }
+}
+
+impl<K: Eq + Hash, V: Clone> ReadSlot<K, V> {
+    /// Returns what a read found that began after the instant: another caller's, or this one.
+    pub(super) async fn read(&self, tenant: &TenantId, after: Instant, reading: impl Future<Output = V>) -> Read<V> {
+        let mut newest = self.newest.lock().await;
+        if let Some(newest) = newest.as_ref().filter(|newest| newest.at > after) {
+            return newest.clone();
+        }
+        let _permit = self.at_once.take(tenant, 1).await;
+        let at = Instant::now();
+        let value = reading.await;
+        newest.insert(Read { at, value }).clone()
+    }
+}
+
+impl<K: Eq + Hash, V> Drop for ReadSlot<K, V> {
+    fn drop(&mut self) {
+        let mut slots = lock(&self.all);
+        // There may be another one by now.
+        if slots.get(&self.key).is_some_and(|slot| slot.strong_count() == 0) {
+            slots.remove(&self.key);
+        }
+    }
+}
+
+fn lock<K, V>(slots: &Slots<K, V>) -> MutexGuard<'_, HashMap<K, Weak<ReadSlot<K, V>>>>
+where
+    K: Eq + Hash,
+{
+    // Each change is a single call of the map.
+    slots.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use futures_util::future::join_all;
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counts {
+        reads: AtomicUsize,
+        now: AtomicUsize,
+        most: AtomicUsize,
+    }
+
+    impl Counts {
+        /// A read that takes a second and finds how many there were.
+        async fn read(&self) -> usize {
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(now, Ordering::SeqCst);
+            sleep(Duration::from_secs(1)).await;
+            self.now.fetch_sub(1, Ordering::SeqCst);
+            self.reads.fetch_add(1, Ordering::SeqCst) + 1
+        }
+    }
+
+    fn tenant(number: usize) -> TenantId {
+        format!("tenant-{number}").parse().unwrap()
+    }
+
+    fn reads() -> SharedReads<usize, usize> {
+        SharedReads::new(&FairShare::new(AT_ONCE))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_who_read_the_same_share_a_read() {
+        let (reads, counts) = (reads(), Counts::default());
+        let asked = Instant::now();
+        advance(Duration::from_millis(1)).await;
+        let (slot, tenant) = (reads.slot(1), tenant(0));
+        let found = join_all((0..1_000).map(|_| slot.read(&tenant, asked, counts.read()))).await;
+        assert!(found.iter().all(|read| read.value == 1));
+        // What is older than wanted does not count.
+        let found = reads.slot(1).read(&tenant, found[0].at, counts.read()).await;
+        assert_eq!((found.value, counts.reads.into_inner()), (2, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_read_at_once() {
+        let (reads, counts) = (reads(), Counts::default());
+        let all = (0..100).map(async |key| {
+            reads
+                .slot(key)
+                .read(&tenant(key % 3), Instant::now(), counts.read())
+                .await
+        });
+        join_all(all).await;
+        let most = counts.most.into_inner();
+        assert_eq!(counts.reads.into_inner(), 100);
+        assert!((AT_ONCE / 2..=AT_ONCE).contains(&most), "{most}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_reads_of_one_tenant_do_not_delay_anothers() {
+        let (reads, counts) = (reads(), Counts::default());
+        let many = (1..1_000).map(async |key| reads.slot(key).read(&tenant(1), Instant::now(), counts.read()).await);
+        let begun = Instant::now();
+        let other = async {
+            tokio::task::yield_now().await;
+            reads.slot(0).read(&tenant(2), Instant::now(), counts.read()).await;
+            begun.elapsed()
+        };
+        tokio::select! {
+            elapsed = other => assert_eq!(elapsed, Duration::from_secs(1)),
+            _ = join_all(many) => panic!("the other tenant waits for all of them"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_that_is_given_up_is_made_by_the_next() {
+        let (reads, counts) = (reads(), Counts::default());
+        let slot = reads.slot(1);
+        let first = tokio::time::timeout(
+            Duration::from_millis(1),
+            slot.read(&tenant(0), Instant::now(), counts.read()),
+        )
+        .await;
+        assert!(first.is_err());
+        assert_eq!(slot.read(&tenant(0), Instant::now(), counts.read()).await.value, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_retained_that_nobody_waits_for() {
+        let reads = reads();
+        let (one, again) = (reads.slot(1), reads.slot(1));
+        drop(one);
+        assert_eq!(lock(&reads.slots).len(), 1);
+        drop(again);
+        assert_eq!(lock(&reads.slots).len(), 0);
+    }
+}
