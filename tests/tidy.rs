@@ -101,7 +101,6 @@ const MAY_HAVE_CIRCLES: &[(&str, &str)] = &[
         "src/record",
         "the record of a step holds those of subagents, which hold steps",
     ),
-    ("src/board", "to be mended"),
     ("src/http", "to be mended"),
 ];
 

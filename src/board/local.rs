@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::LiveRun;
 use super::changes::Changes;
 use super::control::ControlMessages;
 use super::events::EventLogs;
+use super::live_run::LiveRun;
 use super::settings::BoardSettings;
 use crate::ids::{RunId, SessionId};
 use crate::record::RunEvent;

@@ -16,6 +16,7 @@
 
 mod changes;
 mod control;
+mod error;
 mod events;
 mod live_run;
 mod local;
@@ -29,6 +30,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
 pub use self::control::{AddressedMessage, ControlMessage};
+pub use self::error::BoardError;
 pub use self::live_run::LiveRun;
 use self::local::LocalBoard;
 use self::redis::SharedBoard;
@@ -38,17 +40,6 @@ use crate::limits::{RateStanding, RequestRate};
 use crate::record::RunEvent;
 use crate::supervision::Supervisor;
 use crate::tenant::TenantId;
-
-/// A server of a board that can't be reached.
-#[derive(Debug, thiserror::Error)]
-#[error("the board is unavailable: {operation}")]
-pub struct BoardError {
-    /// What was tried.
-    pub operation: &'static str,
-    /// The driver's error.
-    #[source]
-    pub source: Box<dyn std::error::Error + Send + Sync>,
-}
 
 /// Shows live runs, retains what they emit, and passes control messages to them.
 #[derive(Debug)]

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use redis::Cmd;
 
-use super::link::{Link, LinkError};
+use super::link::Link;
+use super::link_error::LinkError;
 use super::queue::RunName;
 use super::request::Request;
 use super::{keys, stored};

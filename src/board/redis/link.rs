@@ -10,8 +10,9 @@ use std::time::Duration;
 use redis::aio::PubSub;
 use redis::{FromRedisValue, RedisError, Value, from_redis_value};
 use tokio::sync::Notify;
-use tokio::time::{error::Elapsed, timeout};
+use tokio::time::timeout;
 
+use super::link_error::LinkError;
 use super::request::Request;
 use super::servers::{Connection, Servers};
 
@@ -27,36 +28,6 @@ pub(super) struct Link {
     lost: Arc<Notify>,
     /// Notified when an outage ends.
     restored: Notify,
-}
-
-/// Why a request has no answer.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum LinkError {
-    #[error("the server did not answer in time")]
-    Timeout,
-    #[error("the request failed")]
-    Request(#[source] RedisError),
-    #[error("the server is known to be away")]
-    Away,
-    #[error("the server has become a replica")]
-    Replica,
-}
-
-impl From<Elapsed> for LinkError {
-    fn from(_: Elapsed) -> Self {
-        Self::Timeout
-    }
-}
-
-impl From<RedisError> for LinkError {
-    /// The client has a time limit of its own.
-    fn from(error: RedisError) -> Self {
-        if error.is_timeout() {
-            Self::Timeout
-        } else {
-            Self::Request(error)
-        }
-    }
 }
 
 impl Link {

@@ -13,9 +13,9 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::address::{Address, AddressError};
-use super::link::LinkError;
+use super::link_error::LinkError;
 use super::request::Request;
-use crate::board::BoardError;
+use crate::board::error::BoardError;
 
 /// Where to connect, and how.
 pub(super) struct Servers {

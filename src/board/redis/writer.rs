@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::events::{self, Append};
 use super::keys::RunKeys;
-use super::link::{Link, LinkError};
+use super::link::Link;
+use super::link_error::LinkError;
 use super::messages::Origin;
 use super::queue::{Batch, Change, Queue, RunName};
 use super::request::Request;

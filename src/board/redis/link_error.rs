@@ -1,0 +1,34 @@
+//! Why the server did not answer a request.
+
+use redis::RedisError;
+use tokio::time::error::Elapsed;
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LinkError {
+    #[error("the server did not answer in time")]
+    Timeout,
+    #[error("the request failed")]
+    Request(#[source] RedisError),
+    #[error("the server is known to be away")]
+    Away,
+    #[error("the server has become a replica")]
+    Replica,
+}
+
+impl From<Elapsed> for LinkError {
+    fn from(_: Elapsed) -> Self {
+        Self::Timeout
+    }
+}
+
+impl From<RedisError> for LinkError {
+    /// The client has a time limit of its own.
+    fn from(error: RedisError) -> Self {
+        if error.is_timeout() {
+            Self::Timeout
+        } else {
+            Self::Request(error)
+        }
+    }
+}
