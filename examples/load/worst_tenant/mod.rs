@@ -105,7 +105,7 @@ pub(crate) async fn measure(
                 "{} ({requests} requests of the other one, {successes} succeeded)",
                 words(&sample)
             ),
-            "p99 at most twice that alone on busy cores",
+            "p99 at most twice that alone",
             p99 <= 2 * undisturbed[&way.against],
         );
         progress(&format!("memory by now: {}", megabytes(service.memory()?.peak)));
@@ -119,10 +119,10 @@ pub(crate) async fn measure(
 }
 
 /// Measures the light tenant alone: on idle cores, and on cores that are kept busy. Returns the p99
-/// to compare with.
+/// on idle cores.
 ///
-/// That is the one beside threads that yield to all else. The kernel lets them delay nobody, so
-/// what they cost is what a busy machine costs: its clock, its caches, and the host that it shares.
+/// The kernel lets threads that yield to all else delay nobody. So what the light tenant loses
+/// beside them is what a busy machine costs: its caches, and the host that it shares.
 async fn measure_alone(light: &Caller, window: Duration, report: &mut Report) -> Result<HashMap<Light, Duration>> {
     let circumstances = [
         ("", None),
@@ -141,7 +141,7 @@ async fn measure_alone(light: &Caller, window: Duration, report: &mut Report) ->
                 format!("light tenant, {}: alone{words_after}", kind.name()),
                 words(&sample),
             );
-            if priority == Some(Priority::Yielding) {
+            if priority.is_none() {
                 undisturbed.insert(kind, sample.percentile(99));
             }
         }
