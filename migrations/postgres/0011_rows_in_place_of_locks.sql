@@ -3,8 +3,16 @@
 -- Replicas of the version before go on beside this one, with three limits. Their removals fail,
 -- since they would not see which states commits of this version use. A run that they accept on a
 -- thread fails with an internal error if a replica of this version accepts one on the same thread
--- at the same moment. And one that they accept at the moment in which a replica of this version
--- ends the thread's active run may wait until the next run of the thread ends.
+-- at the same moment. And one that they accept while a replica of this version ends the thread's
+-- active run waits until a replica of this version accepts a run on the thread.
+
+-- These wait for other transactions, so they come first: while they wait, nothing of the queue is
+-- locked.
+alter table removed_states rename to unused_states;
+-- A commit locks the row of a state that is there already: it names the state in an `on conflict`
+-- that updates no row.
+create or replace trigger states_are_immutable before update on states
+    for each row execute function refuse_update();
 
 -- Should several runs be active on a thread, all but the first wait for it.
 update run_queue set is_held = true
@@ -26,8 +34,3 @@ create table removal_turn (
     turn smallint not null primary key check (turn = 1)
 );
 insert into removal_turn (turn) values (1);
-alter table removed_states rename to unused_states;
--- A commit locks the row of a state that is there already: it names the state in an `on conflict`
--- that updates no row.
-create or replace trigger states_are_immutable before update on states
-    for each row execute function refuse_update();

@@ -79,6 +79,15 @@ pub(super) struct ActiveGuard {
     run: Arc<ActiveRun>,
 }
 
+impl ActiveGuard {
+    /// Tells whether another attempt at the same run works in this process now.
+    pub(super) fn is_displaced(&self) -> bool {
+        let runs = self.runs.runs();
+        let known = runs.get(&self.run.run_id);
+        known.is_some_and(|known| !Arc::ptr_eq(known, &self.run))
+    }
+}
+
 impl Drop for ActiveGuard {
     fn drop(&mut self) {
         let mut runs = self.runs.runs();

@@ -69,12 +69,20 @@ impl RunStarter {
         {
             return Ok(handle);
         }
+        let slot = (!request.asks_for_queue()).then(|| self.slots.take(&tenant));
+        let turn = match &slot {
+            // Only its plan tells whether its agent queues the run, which needs no slot then.
+            Some(Err(_)) => Some(self.slots.planning_turn(&tenant).await),
+            Some(Ok(_)) | None => None,
+        };
         // What planning takes is not held while the run is at work.
         let plan = Box::pin(self.planner.plan(&tenant, request)).await?;
+        drop(turn);
         if plan.is_queued() {
+            drop(slot);
             return self.queue.accept(plan).await;
         }
-        let slot = self.slots.take(&tenant)?;
+        let slot = slot.unwrap_or_else(|| self.slots.take(&tenant))?;
         let (handle, live) = self.open(&plan).await?;
         // What a task holds is copied each time that its stage changes.
         let span = live.active.span.clone();

@@ -88,7 +88,7 @@ impl Executor {
             biased;
             () = live.active.departed() => {
                 // Before the execution is dropped. It has not ended, so no event may say so.
-                live.leave(live.active.is_lost());
+                live.leave();
                 return Performed::Left;
             }
             state = &mut running => state,

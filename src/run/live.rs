@@ -23,7 +23,7 @@ pub(super) struct LiveEvents {
     /// The control handle of the run.
     pub(super) active: Arc<ActiveRun>,
     /// Keeps it among the runs at work.
-    _at_work: ActiveGuard,
+    at_work: ActiveGuard,
     board: Arc<Board>,
     clock: Arc<dyn Clock>,
     state: Mutex<LiveState>,
@@ -68,7 +68,7 @@ impl LiveEvents {
         });
         Self {
             active,
-            _at_work: at_work,
+            at_work,
             board,
             clock,
             state,
@@ -227,9 +227,9 @@ impl LiveEvents {
 
     /// Leaves the run to another worker: nothing more of it is emitted here. Where another attempt
     /// of this very process has it already, the board shows that one. May be repeated.
-    pub(super) fn leave(&self, is_here_again: bool) {
+    pub(super) fn leave(&self) {
         let was_over = std::mem::replace(&mut self.state().is_over, true);
-        if !was_over && !is_here_again {
+        if !was_over && !self.at_work.is_displaced() {
             self.board.run_release(&self.active.tenant, self.active.run_id);
         }
     }
@@ -276,7 +276,7 @@ impl Drop for LiveEvents {
             return;
         }
         if self.active.held_lease.is_some() {
-            return self.leave(self.active.is_lost());
+            return self.leave();
         }
         let mut summary = self.summary();
         summary.status = RunStatus::Failed;

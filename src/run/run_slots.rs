@@ -7,11 +7,14 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use super::error::Refusal;
+use crate::fair_share::{FairShare, Share};
 use crate::limits::{Limits, TenantShare, TenantShares};
 use crate::tenant::TenantId;
 
 /// When a refused caller may try again. Short, since slots become free all the time.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How many runs without a slot are planned at once.
+const MAX_PLANS: usize = 8;
 
 /// The slot of a run at work. It becomes free when this drops.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub struct LightSlots {
     permits: Arc<Semaphore>,
     /// The light runs of each tenant.
     shares: Arc<TenantShares>,
+    /// Turns to plan runs for which there is no slot.
+    planning: Arc<FairShare>,
     limits: Arc<Limits>,
     max: usize,
 }
@@ -44,6 +49,7 @@ impl LightSlots {
         Self {
             permits: Arc::new(Semaphore::new(max)),
             shares: Arc::default(),
+            planning: FairShare::new(MAX_PLANS),
             limits: Arc::clone(limits),
             max,
         }
@@ -70,6 +76,12 @@ impl LightSlots {
             _permit: permit,
             _share: Some(share),
         })
+    }
+
+    /// Waits for a turn to plan a run for which there is no slot: its agent may queue it. Tenants
+    /// share the turns, so a tenant that exceeds its limit loads few sessions at once.
+    pub(super) async fn planning_turn(&self, tenant: &TenantId) -> Share {
+        self.planning.take(tenant, 1).await
     }
 
     /// Returns the number of slots that are taken.

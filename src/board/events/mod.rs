@@ -184,6 +184,15 @@ impl EventLogs {
         }
     }
 
+    /// Drops the log of an attempt that was taken over, unless it is that of a newer attempt.
+    pub(super) fn taken_over(&self, run_id: RunId, attempt: u64) {
+        let mut logs = self.logs.of(run_id);
+        let is_newer = logs.get(&run_id).is_some_and(|log| log.attempt > attempt);
+        let dropped = if is_newer { None } else { logs.remove(&run_id) };
+        drop(logs);
+        self.uncount(dropped);
+    }
+
     /// Drops a log at once.
     pub(super) fn forget(&self, run_id: RunId) {
         let dropped = self.logs.of(run_id).remove(&run_id);

@@ -105,7 +105,7 @@ pub(super) fn note(local: &LocalBoard, append: &Append, answer: i64) -> Appended
     let run_id = append.run.1;
     let Ok(last) = u64::try_from(answer) else {
         // The attempt was taken over: what it emits since is not what happens.
-        local.events.forget(run_id);
+        local.events.taken_over(run_id, append.attempt);
         return Appended::default();
     };
     let is_behind = local.events.shared(run_id, append.attempt, last);

@@ -302,8 +302,7 @@ impl Attempts {
     /// Lets go of a run that this process does not end.
     async fn leave(&self, live: &LiveEvents) {
         let active = &live.active;
-        let now_here = self.active.find(&active.tenant, active.run_id);
-        live.leave(now_here.is_some_and(|now_here| !Arc::ptr_eq(&now_here, active)));
+        live.leave();
         let Some(lease) = active.lease().filter(|_| !active.is_lost()) else {
             return;
         };

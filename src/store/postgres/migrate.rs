@@ -30,8 +30,11 @@ pub(crate) async fn migrate(url: &str) -> Result<(), OpenError> {
 async fn migrate_on_conn(connection: &mut PgConnection) -> Result<(), StoreError> {
     let failed = store_error(OPERATION);
     let mut transaction = connection.begin().await.map_err(&failed)?;
-    // Suppresses the server's notice that a table exists already.
-    sqlx::query("select pg_advisory_xact_lock($1), set_config('client_min_messages', 'warning', true)")
+    // Suppresses the server's notice that a table exists already. A statement that waits for a
+    // table gives up, since all that use the tables before it would wait as well.
+    let begin = "select pg_advisory_xact_lock($1), set_config('client_min_messages', 'warning', true),
+        set_config('lock_timeout', '5s', true)";
+    sqlx::query(begin)
         .bind(LOCK)
         .execute(&mut *transaction)
         .await

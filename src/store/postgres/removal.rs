@@ -58,6 +58,6 @@ async fn run(
 
 async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query(PREPARE).execute(&mut *connection).await?;
-    sqlx::query(TURN).execute(connection).await?;
+    sqlx::query(TURN).fetch_one(connection).await?;
     Ok(())
 }

@@ -65,6 +65,9 @@ async fn a_worker_that_was_taken_over_publishes_nothing(database: TestDatabase) 
         assert_eq!(messages_of(&second, &run).await.len(), 2, "{durability}");
         first.until_idle().await;
         assert_eq!(first.shown(&run).await, ended, "{durability}");
+        // The worker that lost the run has let go of its events, too.
+        let events = first.events_after(&run, 0).await;
+        assert_eq!(events.last().unwrap()["type"], "run.completed", "{durability}");
         second.finish().await;
     }
     first.finish().await;
