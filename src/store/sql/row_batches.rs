@@ -29,8 +29,11 @@ use crate::tenant::TenantId;
 
 /// The most stored bytes of a read that wait to be decoded.
 const MAX_BUFFERED_BYTES: usize = 16 << 20;
-/// About how many bytes, uncompressed, one batch decodes.
-const BATCH_BYTES: u64 = 512 << 10;
+/// About how many bytes, uncompressed, the first batch decodes. Each further one decodes twice as
+/// many as the one before, so a few rows are decoded while more are read, too.
+const FIRST_BATCH_BYTES: u64 = 2 << 10;
+/// About how many bytes, uncompressed, one batch decodes at most.
+const MAX_BATCH_BYTES: u64 = 512 << 10;
 
 /// A result that is folded from the rows of a read, in any order.
 pub(super) trait RowFold: Default + Send + 'static {
@@ -98,17 +101,19 @@ async fn read(
     };
     let mut rows = engine.fetch(select);
     let mut batch = RowBatch::default();
+    let mut batch_bytes = FIRST_BATCH_BYTES;
     while let Some(row) = rows.try_next().await.map_err(stopped)? {
         let payload: PayloadRow<&[u8]> = row.read().map_err(stopped)?;
         batch.stored_bytes += payload.stored().bytes.len();
         batch.bytes += payload.stored().length();
         batch.rows.push(row);
-        if batch.bytes >= BATCH_BYTES {
+        if batch.bytes >= batch_bytes {
             let must_wait = buffer_space.available_permits() < batch.stored_bytes.min(MAX_BUFFERED_BYTES);
             if must_wait && turn.is_none() {
                 turn = Some(engine.waiting_reads().try_take(tenant, 1).ok_or(Stop::BufferFull)?);
             }
             send(take(&mut batch)).await;
+            batch_bytes = (batch_bytes * 2).min(MAX_BATCH_BYTES);
         }
     }
     // The connection goes back.
