@@ -6,9 +6,10 @@
 //! that does not fit, until as much as the total has passed it.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::tenant::TenantId;
@@ -57,7 +58,8 @@ struct Waiter {
     grant: oneshot::Sender<Share>,
 }
 
-/// A caller that waits. Declared before the receiver, so that it is dropped after it and finds the channel closed.
+/// A caller that waits. Declared before the receiver, so that it is dropped after it and finds the
+/// channel closed.
 struct Waiting<'a> {
     of: &'a Arc<FairShare>,
     tenant: &'a TenantId,
@@ -72,8 +74,8 @@ impl FairShare {
         })
     }
 
-    /// Waits until the tenant may take so much. More than half of the total counts as half, so that everything fits. An
-    /// amount of 0 is granted at once.
+    /// Waits until the tenant may take so much. More than half of the total counts as half, so that
+    /// everything fits. An amount of 0 is granted at once.
     pub async fn take(self: &Arc<Self>, tenant: &TenantId, amount: usize) -> Share {
         if amount == 0 {
             return self.share(tenant, 0);
@@ -82,25 +84,26 @@ impl FairShare {
         let waiting = Waiting { of: self, tenant };
         let (grant, granted) = oneshot::channel();
         let waiter = Waiter { amount, grant };
-        self.lock().queue(tenant).waiting.push_back(waiter);
+        self.state.lock().queue(tenant).waiting.push_back(waiter);
         self.grant();
         let share = granted.await;
         drop(waiting);
-        // The queue drops no waiter that is still there; without a share it would merely go uncounted.
+        // The queue drops no waiter that is still there; without a share it would merely go
+        // uncounted.
         share.unwrap_or_else(|_| self.share(tenant, 0))
     }
 
-    /// Takes so much if there is room now, and nobody waits who goes first.
+    /// Takes so much if there is room now, and no other caller goes first.
     pub fn try_take(self: &Arc<Self>, tenant: &TenantId, amount: usize) -> Option<Share> {
         self.take(tenant, amount).now_or_never()
     }
 
     /// Returns how much is taken.
     pub fn taken(&self) -> usize {
-        self.lock().taken
+        self.state.lock().taken
     }
 
-    /// Returns what a tenant may take where nobody else has taken anything.
+    /// Returns what a tenant may take where no other tenant has taken anything.
     fn most(&self) -> usize {
         (self.total / 2).max(1)
     }
@@ -116,7 +119,7 @@ impl FairShare {
     /// Grants what waits and fits.
     fn grant(self: &Arc<Self>) {
         loop {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let Some((tenant, waiter)) = state.next(self.total) else {
                 return;
             };
@@ -127,7 +130,7 @@ impl FairShare {
     }
 
     fn give_back(self: &Arc<Self>, tenant: &TenantId, amount: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.taken -= amount;
         if let Some(queue) = state.tenants.get_mut(tenant) {
             queue.taken -= amount;
@@ -136,16 +139,12 @@ impl FairShare {
         drop(state);
         self.grant();
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No call under the lock can leave the state half changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl State {
-    /// Takes out the waiter that goes next, and counts what it takes. One that does not fit keeps the others waiting that want much as
-    /// well; those that want little pass it, until so much has passed that it would wait for ever.
+    /// Takes out the waiter that goes next, and counts what it takes. One that does not fit keeps
+    /// the others waiting that want much as well; those that want little pass it, until so much has
+    /// passed that it would wait for ever.
     fn next(&mut self, total: usize) -> Option<(TenantId, Waiter)> {
         let taken = self.taken;
         let left = total.saturating_sub(taken);
@@ -208,11 +207,12 @@ impl Share {
         self.amount
     }
 
-    /// Changes the amount to what is needed after all, without waiting: others wait for what is taken beyond the total.
+    /// Changes the amount to what is needed after all, without waiting: others wait for what is
+    /// taken beyond the total.
     pub fn set(&mut self, amount: usize) {
         let before = std::mem::replace(&mut self.amount, amount);
         {
-            let mut state = self.of.lock();
+            let mut state = self.of.state.lock();
             state.taken = state.taken + amount - before;
             let queue = state.queue(&self.tenant);
             queue.taken = queue.taken + amount - before;
@@ -229,7 +229,7 @@ impl Drop for Share {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let mut state = self.of.lock();
+        let mut state = self.of.state.lock();
         if let Some(queue) = state.tenants.get_mut(self.tenant) {
             queue.waiting.retain(|waiter| !waiter.grant.is_closed());
         }
@@ -264,17 +264,17 @@ mod tests {
                 held.push(share);
             }
         }
-        assert_eq!((shares.taken(), shares.lock().tenants[&b].taken), (7, 2));
+        assert_eq!((shares.taken(), shares.state.lock().tenants[&b].taken), (7, 2));
         held.push(shares.take(&tenant("d"), 1).now_or_never().unwrap());
         held.clear();
-        assert_eq!((shares.taken(), shares.lock().tenants.len()), (0, 0));
+        assert_eq!((shares.taken(), shares.state.lock().tenants.len()), (0, 0));
         // What never fits counts as all that one may take.
         let all = shares.take(&a, 1_000).now_or_never().unwrap();
         assert_eq!(all.amount, 4);
     }
 
     #[tokio::test]
-    async fn whoever_has_taken_least_goes_next() {
+    async fn the_tenant_that_has_taken_least_goes_next() {
         let (shares, a, b, c) = (FairShare::new(4), tenant("a"), tenant("b"), tenant("c"));
         let (one, two) = (shares.take(&a, 1).await, shares.take(&a, 1).await);
         let other = shares.take(&b, 2).await;
@@ -324,24 +324,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_left_of_callers_who_go_away() {
+    async fn callers_that_leave_take_nothing() {
         let (shares, a) = (FairShare::new(2), tenant("a"));
         let held = shares.take(&a, 1).await;
         for _ in 0..100 {
             assert!(shares.take(&a, 1).now_or_never().is_none());
         }
-        assert_eq!(shares.lock().tenants[&a].waiting.len(), 0);
+        assert_eq!(shares.state.lock().tenants[&a].waiting.len(), 0);
         // One was granted its share and did not take it any more.
         let mut granted = Box::pin(shares.take(&a, 1));
         assert!((&mut granted).now_or_never().is_none());
         drop(held);
         assert_eq!(shares.taken(), 1);
         drop(granted);
-        assert_eq!((shares.taken(), shares.lock().tenants.len()), (0, 0));
+        assert_eq!((shares.taken(), shares.state.lock().tenants.len()), (0, 0));
     }
 
     #[tokio::test]
-    async fn whoever_waits_behind_one_who_goes_away_goes_on() {
+    async fn a_caller_behind_one_that_leaves_goes_on() {
         let (shares, a, b) = (FairShare::new(16), tenant("a"), tenant("b"));
         let held = shares.take(&b, 8).await;
         let other = shares.take(&a, 1).await;
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn small_amounts_that_never_end_keep_no_large_one_waiting() {
+    async fn endless_small_amounts_do_not_starve_a_large_one() {
         let shares = FairShare::new(256);
         let small = |number: usize| shares.take(&tenant(&format!("t{number}")), 32).now_or_never();
         let mut held: VecDeque<_> = (0..7).map(|number| small(number).unwrap()).collect();
@@ -388,11 +388,11 @@ mod tests {
         assert!([8, 9].contains(&passed), "{passed}");
         drop(held.pop_front());
         assert!((&mut large).now_or_never().is_some());
-        assert_eq!(shares.lock().passed, 0);
+        assert_eq!(shares.state.lock().passed, 0);
     }
 
     #[tokio::test]
-    async fn what_turns_out_larger_is_waited_for() {
+    async fn others_wait_for_a_share_that_turns_out_larger() {
         let (shares, a, b) = (FairShare::new(10), tenant("a"), tenant("b"));
         let mut guess = shares.take(&a, 1).await;
         guess.set(30);

@@ -42,12 +42,13 @@ impl StopSignal {
     }
 }
 
-/// Hears the signals that end the process.
+/// Receives the signals that end the process.
 #[derive(Debug)]
 pub struct StopSignals(Vec<(StopSignal, Signal)>);
 
 impl StopSignals {
-    /// Begins to listen for SIGTERM and SIGINT; from now on they no longer end the process by themselves.
+    /// Begins to listen for SIGTERM and SIGINT; from now on they no longer end the process by
+    /// themselves.
     pub fn listen() -> io::Result<Self> {
         Ok(Self(vec![
             StopSignal::Terminate.listen()?,
@@ -55,8 +56,8 @@ impl StopSignals {
         ]))
     }
 
-    /// Begins to listen for SIGHUP as well, by which a terminal that is closed ends what was started from it. What was started below
-    /// `nohup` outlives it.
+    /// Begins to listen for SIGHUP as well, by which a terminal that is closed ends what was
+    /// started from it. What was started below `nohup` outlives it.
     pub fn listen_on_terminal() -> io::Result<Self> {
         let mut signals = Self::listen()?;
         if !ignores_hangup() {
@@ -78,7 +79,8 @@ impl StopSignals {
     }
 }
 
-/// Tells whether the process was started to ignore SIGHUP. Where the system does not show that, it was not.
+/// Tells whether the process was started to ignore SIGHUP. Where the system does not show that, it
+/// was not.
 fn ignores_hangup() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -87,7 +89,7 @@ fn ignores_hangup() -> bool {
     ignored.is_some_and(|mask| mask & 1 != 0)
 }
 
-/// Hears SIGHUP.
+/// Receives SIGHUP.
 #[derive(Debug)]
 pub struct ReloadSignals {
     hangup: Signal,

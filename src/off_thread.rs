@@ -11,15 +11,16 @@ use std::thread::available_parallelism;
 use crate::fair_share::FairShare;
 use crate::tenant::TenantId;
 
-/// The processors that tenants share for such work. A tenant takes half of them at most; of two, one.
+/// The processors that tenants share for such work. A tenant takes half of them at most; of two,
+/// one.
 static PROCESSORS: LazyLock<Arc<FairShare>> =
     LazyLock::new(|| FairShare::new(available_parallelism().map_or(2, NonZeroUsize::get).max(2)));
 
 /// What takes no longer than handing it to another thread and back is worth.
 const SMALL: u64 = 64 << 10;
 
-/// Does work for a tenant on a thread of its own, when the tenant has its turn. A caller that stops waiting leaves it to its end, so the
-/// work must be bounded, or come in pieces.
+/// Does work for a tenant on a thread of its own, when the tenant has its turn. A caller that stops
+/// waiting leaves it to its end, so the work must be bounded, or come in pieces.
 pub async fn off_thread<T: Send + 'static>(tenant: &TenantId, work: impl FnOnce() -> T + Send + 'static) -> T {
     let processor = PROCESSORS.take(tenant, 1).await;
     let span = tracing::Span::current();
@@ -37,7 +38,8 @@ pub async fn off_thread<T: Send + 'static>(tenant: &TenantId, work: impl FnOnce(
     }
 }
 
-/// Does work on so many bytes of a tenant: at once where they are few, and otherwise on a thread of its own.
+/// Does work on so many bytes of a tenant: at once where they are few, and otherwise on a thread of
+/// its own.
 pub async fn by_size<T: Send + 'static>(tenant: &TenantId, bytes: u64, work: impl FnOnce() -> T + Send + 'static) -> T {
     if is_large(bytes) {
         off_thread(tenant, work).await
@@ -46,8 +48,8 @@ pub async fn by_size<T: Send + 'static>(tenant: &TenantId, bytes: u64, work: imp
     }
 }
 
-/// Does work on a borrowed value of so many bytes, as [`by_size`] does: on a copy where they are many. So copying it must cost little beside
-/// the work: what is large in it is shared, or text.
+/// Does work on a borrowed value of so many bytes, as [`by_size`] does: on a copy where they are
+/// many. So copying it must cost little beside the work: what is large in it is shared, or text.
 pub async fn by_size_of<V, T>(
     tenant: &TenantId,
     bytes: u64,

@@ -112,8 +112,8 @@ impl AgentFiles {
             match read(&path) {
                 Ok(agent) => {
                     if let Some(earlier) = found.agents.get(&agent.definition.name) {
-                        let (name, place) = (&agent.definition.name, &agent.place);
-                        let fault = anyhow!("{} and {place} both define the agent {name:?}", earlier.place);
+                        let (name, location) = (&agent.definition.name, &agent.location);
+                        let fault = anyhow!("{} and {location} both define the agent {name:?}", earlier.location);
                         found.faults.push(fault);
                     } else {
                         found.agents.insert(agent.definition.name.clone(), agent);
@@ -127,7 +127,7 @@ impl AgentFiles {
             .agents
             .entry(demo.name.clone())
             .or_insert_with(|| ConfiguredAgent {
-                place: BUILT_IN.to_owned(),
+                location: BUILT_IN.to_owned(),
                 definition: demo,
             });
         Ok(found)
@@ -158,13 +158,13 @@ fn is_agent(path: &Path) -> bool {
 
 /// Reads a file. An agent without a name has the file's.
 fn read(path: &Path) -> anyhow::Result<ConfiguredAgent> {
-    let place = path.display().to_string();
-    let text = fs::read_to_string(path).with_context(|| format!("can't read {place}"))?;
-    let mut definition = parse(&text).with_context(|| place.clone())?;
+    let location = path.display().to_string();
+    let text = fs::read_to_string(path).with_context(|| format!("can't read {location}"))?;
+    let mut definition = parse(&text).with_context(|| location.clone())?;
     if definition.name.is_empty() {
         definition.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     }
-    Ok(ConfiguredAgent { place, definition })
+    Ok(ConfiguredAgent { location, definition })
 }
 
 /// Reads a definition. The error names the line of a mistake, if it is known, and its key.
@@ -313,8 +313,8 @@ mod tests {
         ] {
             let (folder, loaded) = load(&[("bad.toml", text)]);
             let error = loaded.unwrap_err();
-            let place = format!("{}/bad.toml: ", folder.path().display());
-            let problem = error.strip_prefix(&place).unwrap_or_else(|| panic!("{error}"));
+            let location = format!("{}/bad.toml: ", folder.path().display());
+            let problem = error.strip_prefix(&location).unwrap_or_else(|| panic!("{error}"));
             assert!(problem.contains(told), "{problem}");
             assert_eq!(problem.lines().count(), 1, "{problem}");
         }

@@ -97,11 +97,11 @@ fn check_agents(
     let (usable, faults) = found.check(&checks);
     let faults = faults.iter().map(|fault| Finding::Error(with_causes(fault.as_ref())));
     findings.extend(faults);
-    for ConfiguredAgent { place, definition } in usable.agents() {
+    for ConfiguredAgent { location, definition } in usable.agents() {
         let name = &definition.name;
         let missing = checks.missing_keys(definition).into_iter();
         findings
-            .extend(missing.map(|error| Finding::Error(format!("{place}: the agent {name:?} can't work: {error}"))));
+            .extend(missing.map(|error| Finding::Error(format!("{location}: the agent {name:?} can't work: {error}"))));
     }
     let names = usable.agents().iter().map(|agent| agent.definition.name.clone());
     Ok(names.collect())

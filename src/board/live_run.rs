@@ -2,33 +2,26 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::agent::state::StopSignal;
 use crate::json::Value;
 use crate::message::Message;
 use crate::record::{RunRecord, RunSummary, StepRecord};
 
 /// A run that is live, or has ended and could not be stored yet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LiveRun {
     /// Where it stands.
     pub summary: RunSummary,
     /// The messages of its final step, once it has ended.
-    #[serde(default)]
     pub output: Vec<Arc<Message>>,
     /// What its final answer says, where a shape was demanded of it, once it has ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// The signal that ended its execution.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_signal: Option<StopSignal>,
     /// Its completed steps.
-    #[serde(default)]
     pub steps: Vec<Arc<StepRecord>>,
     /// The number of the lease under which it is at work, which grows with each worker; 0 for a run
     /// that was never in the queue.
-    #[serde(default)]
     pub fence: u64,
 }
 

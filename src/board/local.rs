@@ -1,7 +1,10 @@
 //! The live runs of this process and what they emit, in memory. No operation fails or waits.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::changes::Changes;
 use super::control::ControlMessages;
@@ -43,7 +46,7 @@ impl LocalBoard {
         is_durable_at_once: bool,
     ) -> Result<(), RunId> {
         let (run_id, attempt) = (run.summary.run_id, run.fence);
-        let mut runs = self.runs();
+        let mut runs = self.runs.lock();
         if exclusive && let Some(rival) = find_rival(&runs, tenant, &run) {
             return Err(rival);
         }
@@ -56,20 +59,23 @@ impl LocalBoard {
 
     /// Finds another run that works on the same base.
     pub(super) fn rival(&self, tenant: &TenantId, run: &LiveRun) -> Option<RunId> {
-        find_rival(&self.runs(), tenant, run)
+        find_rival(&self.runs.lock(), tenant, run)
     }
 
     pub(super) fn update(&self, tenant: &TenantId, run: Arc<LiveRun>) {
         let run_id = run.summary.run_id;
-        self.runs().insert((tenant.clone(), run_id), run);
+        self.runs.lock().insert((tenant.clone(), run_id), run);
         self.changes.notify(run_id);
     }
 
-    /// Takes a run off, whose events are retained for a while.
-    pub(super) fn close(&self, tenant: &TenantId, run_id: RunId) -> Option<Arc<LiveRun>> {
-        let run = self.runs().remove(&(tenant.clone(), run_id));
-        if run.is_some() {
-            self.events.end(run_id);
+    /// Takes a run off, unless a newer attempt at it is shown. Its events are retained for a while.
+    pub(super) fn close(&self, tenant: &TenantId, run_id: RunId, attempt: u64) -> Option<Arc<LiveRun>> {
+        let run = match self.runs.lock().entry((tenant.clone(), run_id)) {
+            Entry::Occupied(shown) if shown.get().fence <= attempt => Some(shown.remove()),
+            _ => None,
+        };
+        if let Some(run) = &run {
+            self.events.end(run_id, run.fence);
         }
         self.changes.notify(run_id);
         run
@@ -86,32 +92,27 @@ impl LocalBoard {
     }
 
     pub(super) fn lookup(&self, tenant: &TenantId, run_id: RunId) -> Option<Arc<LiveRun>> {
-        self.runs().get(&(tenant.clone(), run_id)).map(Arc::clone)
+        self.runs.lock().get(&(tenant.clone(), run_id)).map(Arc::clone)
     }
 
     pub(super) fn lookup_by_session(&self, tenant: &TenantId, session_id: SessionId) -> Option<RunId> {
-        let runs = self.runs();
+        let runs = self.runs.lock();
         let of_session = of_tenant(&runs, tenant).find(|run| run.summary.session_id == session_id);
         of_session.map(|run| run.summary.run_id)
     }
 
     /// Lists the live runs of a tenant, the newest first.
     pub(super) fn list(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {
-        let mut runs: Vec<_> = of_tenant(&self.runs(), tenant).map(Arc::clone).collect();
+        let mut runs: Vec<_> = of_tenant(&self.runs.lock(), tenant).map(Arc::clone).collect();
         runs.reverse();
         runs
     }
 
     /// Lists the live runs of all tenants.
     pub(super) fn all(&self) -> Vec<(TenantId, Arc<LiveRun>)> {
-        let runs = self.runs();
+        let runs = self.runs.lock();
         let owned = runs.iter().map(|((tenant, _), run)| (tenant.clone(), Arc::clone(run)));
         owned.collect()
-    }
-
-    fn runs(&self) -> MutexGuard<'_, Runs> {
-        // Each change is a single call of the map, so a panic elsewhere can't leave it half done.
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

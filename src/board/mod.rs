@@ -12,7 +12,7 @@
 //! *Events.* The board retains the events of a run from the beginning of its newest attempt until
 //! some time after its end, as far as there is room. They have no gaps: from some event to the
 //! last. Readers get the *durable* ones only: those that another attempt at a queued run would
-//! find. So a takeover never contradicts an event that somebody has read.
+//! find. So a takeover never contradicts an event that a reader has.
 
 mod changes;
 mod control;
@@ -107,20 +107,21 @@ impl Board {
 
     /// Takes a run off that has ended and whose record is stored. Never waits.
     pub fn run_close(&self, tenant: &TenantId, run_id: RunId) {
-        let run = self.local.close(tenant, run_id);
+        let run = self.local.close(tenant, run_id, u64::MAX);
         if let (Some(shared), Some(run)) = (&self.shared, run) {
             shared.run_close(tenant, &run);
         }
     }
 
-    /// Takes a run off that has not ended and that this process no longer works on: its lease was
-    /// lost or handed back. What other processes show of it is theirs to change. Never waits.
-    pub fn run_release(&self, tenant: &TenantId, run_id: RunId) {
+    /// Takes an attempt at a run off that has not ended and that this process no longer makes: its
+    /// lease was lost or handed back. A newer attempt of this process stays. What other processes
+    /// show of the run is theirs to change. Never waits.
+    pub fn run_release(&self, tenant: &TenantId, run_id: RunId, attempt: u64) {
         if self.is_shared() {
             // Before long another process may emit other events under the same numbers.
-            self.local.events.forget(run_id);
+            self.local.events.forget(run_id, attempt);
         }
-        self.local.close(tenant, run_id);
+        self.local.close(tenant, run_id, attempt);
     }
 
     /// Finds a live run.

@@ -1,6 +1,6 @@
 //! A value per group of runs, so that runs rarely wait for each other's lock.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::ids::RunId;
 
@@ -17,16 +17,11 @@ impl<T> Sharded<T> {
     pub(super) fn of(&self, run_id: RunId) -> MutexGuard<'_, T> {
         // The last bits of an id are random.
         let last = run_id.as_uuid().as_bytes()[15];
-        lock(&self.shards[usize::from(last) % COUNT])
+        self.shards[usize::from(last) % COUNT].lock()
     }
 
     /// Locks each value in turn.
     pub(super) fn all(&self) -> impl Iterator<Item = MutexGuard<'_, T>> {
-        self.shards.iter().map(lock)
+        self.shards.iter().map(Mutex::lock)
     }
-}
-
-fn lock<T>(shard: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No change under these locks can be left half done.
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -212,7 +212,7 @@ async fn follow(
     let (caller, mut events) = handle.into_events();
     let mut has_spoken = false;
     while let Some(followed) = events.next().await {
-        caller.is_told(&followed);
+        caller.note_sent(&followed);
         let event = match followed {
             Followed::Event(event) => event,
             Followed::Dropped { reason } => bail!("the run can't be followed any more: {reason}"),

@@ -1,20 +1,18 @@
 //! Webhook messages of runs: what is to be sent, and the state of its delivery.
 
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::named::named_values;
 use crate::agent::WebhookEvent;
 use crate::clock::Timestamp;
 use crate::ids::{DeliveryId, RunId};
 
-/// A message to be sent, written in the transaction of what it tells of.
+/// A message to be sent, written in the transaction of what it reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDelivery {
     /// Names it; receivers know a repeated message by it.
     pub delivery_id: DeliveryId,
-    /// What it tells of.
+    /// What it reports.
     pub event: WebhookEvent,
     /// Where it goes.
     pub url: String,
@@ -26,7 +24,8 @@ pub struct NewDelivery {
     pub created_at: Timestamp,
 }
 
-/// Returns the host that receives what is sent to the address, in lower case and without a port. Empty if the address has none.
+/// Returns the host that receives what is sent to the address, in lower case and without a port.
+/// Empty if the address has none.
 ///
 /// Messages to one host share its slots, however their addresses are written.
 pub fn receiver_of(url: &str) -> String {
@@ -35,16 +34,16 @@ pub fn receiver_of(url: &str) -> String {
     host.trim_end_matches('.').to_owned()
 }
 
-/// Where a delivery stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DeliveryStatus {
-    /// It is sent, or sent again, when it is due.
-    Pending,
-    /// The receiver has answered with success.
-    Delivered,
-    /// All attempts have failed.
-    Dead,
+named_values! {
+    /// Where a delivery stands.
+    DeliveryStatus {
+        /// It is sent, or sent again, when it is due.
+        Pending = "pending",
+        /// The receiver has answered with success.
+        Delivered = "delivered",
+        /// All attempts have failed.
+        Dead = "dead",
+    }
 }
 
 /// A delivery without its message.
@@ -52,9 +51,9 @@ pub enum DeliveryStatus {
 pub struct DeliveryRecord {
     /// Names it.
     pub delivery_id: DeliveryId,
-    /// The run that it tells of.
+    /// The run that it reports on.
     pub run_id: RunId,
-    /// What it tells of.
+    /// What it reports.
     pub event: WebhookEvent,
     /// Where it goes.
     pub url: String,
@@ -74,29 +73,6 @@ pub struct DeliveryRecord {
     pub due_at: Option<Timestamp>,
     /// When it was delivered.
     pub delivered_at: Option<Timestamp>,
-}
-
-impl DeliveryStatus {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Dead];
-
-    /// Returns the name that JSON and storage use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Dead => "dead",
-        }
-    }
-}
-
-impl FromStr for DeliveryStatus {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|status| status.as_str() == text);
-        found.ok_or_else(|| format!("{text:?} is none of {}", Self::ALL.map(Self::as_str).join(", ")))
-    }
 }
 
 #[cfg(test)]

@@ -32,13 +32,13 @@ pub enum RunEventPayload {
     /// The run begins: always the first event.
     #[serde(rename = "run.started")]
     Started(Box<RunSummary>),
-    /// Another worker goes on with the run, or the same one after it had to give it back. What was told after the last completed step
-    /// does not count; nor does anything, where no step is kept.
+    /// Another worker goes on with the run, or the same one after it had to give it back. Events
+    /// after the last completed step do not count. If no step is persisted, no earlier event does.
     #[serde(rename = "run.resumed")]
     Resumed {
         /// How often a worker has begun the run, this time included.
         attempts: u32,
-        /// The number of completed steps that are kept.
+        /// The number of completed steps that are persisted.
         step_count: u64,
     },
     /// The session is published and can be read.
@@ -88,7 +88,7 @@ impl RunEventPayload {
         }
     }
 
-    /// Returns the record that a terminal event tells.
+    /// Returns the record of a terminal event.
     pub fn record(&self) -> Option<&RunRecord> {
         match self {
             Self::Completed(record) | Self::Stopped(record) | Self::Failed(record) | Self::Cancelled(record) => {

@@ -2,6 +2,7 @@
 
 mod delivery;
 mod event;
+mod named;
 mod run;
 mod steering;
 mod step;

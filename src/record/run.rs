@@ -1,11 +1,10 @@
 //! The record of a run.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::named::named_values;
 use super::thread::ThreadName;
 use crate::agent::Durability;
 use crate::agent::state::{StopReason, StopSignal};
@@ -16,41 +15,6 @@ use crate::message::{Message, joined_text};
 use crate::model_ref::ModelRef;
 use crate::session::Hash;
 use crate::usage::Usage;
-
-macro_rules! named_values {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
-        #[serde(rename_all = "snake_case")]
-        pub enum $name {
-            $($(#[$variant_doc])* $variant,)+
-        }
-
-        impl $name {
-            /// Returns the name that JSON and storage use.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text,)+ }
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                match text {
-                    $($text => Ok(Self::$variant),)+
-                    _ => Err(format!("{text:?} is none of {}", [$($text),+].join(", "))),
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-    };
-}
 
 named_values! {
     /// Where a run stands.
@@ -148,7 +112,8 @@ pub struct RunSummary {
     /// The thread that it continues and moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadName>,
-    /// Whether its end has moved the thread to its session; none where it was not to, or has not ended so.
+    /// Whether its end has moved the thread to its session; none where it was not to, or has not
+    /// ended so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_moved: Option<bool>,
     /// How often a worker has begun it.
@@ -188,13 +153,14 @@ pub struct RunRecord {
     /// What the final answer says, where a shape was demanded of it that it fits.
     #[serde(default)]
     pub value: Option<Value>,
-    /// The signal that ended its execution; none where nobody wanted to stop.
+    /// The signal that ended its execution; none if nothing asked it to stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_signal: Option<StopSignal>,
 }
 
 impl RunSummary {
-    /// Notes when the work began. Machines differ in their clocks, and clocks are set back: no run begins before it was accepted.
+    /// Notes when the work began. Machines differ in their clocks, and clocks are set back: no run
+    /// begins before it was accepted.
     pub fn begin(&mut self, at: Timestamp) {
         self.started_at = Some(at.max(self.created_at));
     }
@@ -211,6 +177,16 @@ impl RunSummary {
 }
 
 impl RunRecord {
+    /// Makes the record of a run that has no output.
+    pub fn without_output(summary: RunSummary) -> Self {
+        Self {
+            summary,
+            output: Vec::new(),
+            value: None,
+            stop_signal: None,
+        }
+    }
+
     /// Returns the words of the final step.
     pub fn output_text(&self) -> String {
         self.output

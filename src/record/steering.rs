@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::named::named_values;
 use crate::ids::{MessageId, RunId};
 use crate::message::Message;
 
@@ -10,7 +11,7 @@ const DOMAIN: &str = "agent-runtime 2026-11 id of a message to a run";
 
 /// The longest key of a message to a run at work, in bytes.
 pub const MAX_MESSAGE_KEY_BYTES: usize = 128;
-/// The most messages that a run takes from its callers, whatever becomes of them.
+/// The most messages that a run takes from its callers, also those that come too late.
 pub const MAX_RUN_MESSAGES: usize = 1_000;
 /// The most bytes that these messages have together, as JSON.
 pub const MAX_RUN_MESSAGES_BYTES: usize = 16 * 1024 * 1024;
@@ -25,8 +26,8 @@ pub struct SteeringMessage {
 }
 
 impl SteeringMessage {
-    /// Returns the id of the message that a run is sent under this key: the same whenever and by whom it is asked, so the message is
-    /// found in the run's session.
+    /// Returns the id of the message that a run is sent under this key: the same whenever and by
+    /// whom it is asked, so the message is found in the run's session.
     pub fn id(run_id: RunId, key: &str) -> MessageId {
         let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
         // The id of the run has a fixed length, so the two can't be shifted.
@@ -44,46 +45,25 @@ impl SteeringMessage {
     }
 }
 
-/// What has become of a message to a run at work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SteeringStatus {
-    /// It waits for the run's next step.
-    Received,
-    /// It is part of the conversation.
-    Applied,
-    /// The run ended before it could be applied.
-    TooLate,
-}
-
-impl SteeringStatus {
-    /// Returns the name that JSON and storage use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Received => "received",
-            Self::Applied => "applied",
-            Self::TooLate => "too_late",
-        }
+named_values! {
+    /// What has become of a message to a run at work.
+    SteeringStatus {
+        /// It waits for the run's next step.
+        Received = "received",
+        /// It is part of the conversation.
+        Applied = "applied",
+        /// The run ended before it could be applied.
+        TooLate = "too_late",
     }
 }
 
-/// How a caller wants a run to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunControl {
-    /// With what it has: its session is published.
-    Stop,
-    /// At once: nothing is published. It wins over a stop.
-    Cancel,
-}
-
-impl RunControl {
-    /// Returns the name that storage uses.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::Cancel => "cancel",
-        }
+named_values! {
+    /// How a caller wants a run to end.
+    RunControl {
+        /// With what it has: its session is published.
+        Stop = "stop",
+        /// At once: nothing is published. It wins over a stop.
+        Cancel = "cancel",
     }
 }
 
@@ -92,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_of_a_message_tells_its_run_and_its_key() {
+    fn the_id_of_a_message_is_derived_from_its_run_and_its_key() {
         let [run, other] = [1, 2].map(|id| RunId::from_uuid(uuid::Uuid::from_u128(id)));
         let id = SteeringMessage::id(run, "m-1");
         assert_eq!(id, SteeringMessage::id(run, "m-1"));

@@ -1,9 +1,11 @@
-//! Runs at work in this process. Each has a control handle, by which others stop, cancel or steer it.
+//! Runs at work in this process. Each has a control handle, by which others stop, cancel or steer
+//! it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -79,18 +81,9 @@ pub(super) struct ActiveGuard {
     run: Arc<ActiveRun>,
 }
 
-impl ActiveGuard {
-    /// Tells whether another attempt at the same run works in this process now.
-    pub(super) fn is_displaced(&self) -> bool {
-        let runs = self.runs.runs();
-        let known = runs.get(&self.run.run_id);
-        known.is_some_and(|known| !Arc::ptr_eq(known, &self.run))
-    }
-}
-
 impl Drop for ActiveGuard {
     fn drop(&mut self) {
-        let mut runs = self.runs.runs();
+        let mut runs = self.runs.0.lock();
         // Another attempt at the same run may have begun since.
         if runs
             .get(&self.run.run_id)
@@ -185,12 +178,12 @@ impl HeldLease {
 
     /// Notes that the lease was renewed.
     pub(super) fn renewed(&self, expires: Instant) {
-        *self.expires() = expires;
+        *self.expires.lock() = expires;
     }
 
     /// Tells whether the lease may have expired.
     pub(super) fn has_expired(&self, now: Instant) -> bool {
-        *self.expires() <= now
+        *self.expires.lock() <= now
     }
 
     /// Notes that the run's end is being stored.
@@ -211,17 +204,17 @@ impl HeldLease {
 
     /// Adds an event that was emitted.
     pub(super) fn emitted(&self, event: Arc<RunEvent>) {
-        self.events().push(event);
+        self.unpersisted.lock().push(event);
     }
 
     /// Returns the events that are not persisted yet.
     pub(super) fn unpersisted(&self) -> Vec<Arc<RunEvent>> {
-        self.events().clone()
+        self.unpersisted.lock().clone()
     }
 
     /// Notes that the events up to this number are persisted.
     pub(super) fn persisted_up_to(&self, last: u64) {
-        self.events().retain(|event| event.sequence > last);
+        self.unpersisted.lock().retain(|event| event.sequence > last);
         self.persisted.store(last, Ordering::Release);
     }
 
@@ -232,31 +225,16 @@ impl HeldLease {
 
     /// Returns the usage that was persisted last.
     pub(super) fn persisted_usage(&self) -> Usage {
-        *self.usage()
+        *self.persisted_usage.lock()
     }
 
     /// Notes that this usage is persisted.
     pub(super) fn usage_persisted(&self, usage: Usage) {
-        *self.usage() = usage;
-    }
-
-    fn usage(&self) -> MutexGuard<'_, Usage> {
-        // The only change is an assignment.
-        self.persisted_usage.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn events(&self) -> MutexGuard<'_, Vec<Arc<RunEvent>>> {
-        // Each change is a single call of the list.
-        self.unpersisted.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.persisted_usage.lock() = usage;
     }
 
     fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::Acquire)
-    }
-
-    fn expires(&self) -> MutexGuard<'_, Instant> {
-        // The only change is an assignment.
-        self.expires.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -264,7 +242,7 @@ impl ActiveRuns {
     /// Adds a run until the guard is dropped. An earlier attempt of this process at the same run
     /// has lost it.
     pub(super) fn add(self: &Arc<Self>, run: &Arc<ActiveRun>) -> ActiveGuard {
-        let displaced = self.runs().insert(run.run_id, Arc::clone(run));
+        let displaced = self.0.lock().insert(run.run_id, Arc::clone(run));
         if let Some(held) = displaced.as_ref().and_then(|displaced| displaced.held_lease.as_ref()) {
             held.lose();
         }
@@ -276,21 +254,16 @@ impl ActiveRuns {
 
     /// Finds a run of the tenant.
     pub(super) fn find(&self, tenant: &TenantId, run_id: RunId) -> Option<Arc<ActiveRun>> {
-        let runs = self.runs();
+        let runs = self.0.lock();
         runs.get(&run_id).filter(|run| run.tenant == *tenant).map(Arc::clone)
     }
 
     /// Lists the runs that hold a lease.
     pub(super) fn leased(&self) -> Vec<Arc<ActiveRun>> {
-        let runs = self.runs();
+        let runs = self.0.lock();
         runs.values()
             .filter(|run| run.held_lease.is_some())
             .map(Arc::clone)
             .collect()
-    }
-
-    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, Arc<ActiveRun>>> {
-        // Each change is a single call of the map.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

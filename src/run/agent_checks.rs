@@ -20,7 +20,7 @@ use crate::usage::PriceTable;
 #[derive(Debug, Clone)]
 pub struct ConfiguredAgent {
     /// Where it is defined, in words for operators.
-    pub place: String,
+    pub location: String,
     /// How it works.
     pub definition: AgentDefinition,
 }
@@ -48,7 +48,7 @@ impl AgentChecks {
     /// Checks an agent of a configuration file; says the first thing that is wrong.
     pub fn check_configured(&self, agent: &ConfiguredAgent) -> Result<(), UnusableAgent> {
         self.check(&agent.definition).map_err(|source| UnusableAgent {
-            place: agent.place.clone(),
+            location: agent.location.clone(),
             name: agent.definition.name.clone(),
             source,
         })

@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
 
 use super::agent_checks::{AgentChecks, ConfiguredAgent};
 use super::error::{AgentFilesError, Refusal, UnusableAgent};
@@ -101,7 +103,7 @@ impl AgentDirectory {
 
     /// Returns the agents of configuration files, by name.
     pub fn configured(&self) -> Arc<BTreeMap<String, AgentRecord>> {
-        Arc::clone(&self.configured.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.configured.read())
     }
 
     /// Reads the agents of configuration files again and returns them. If there is a fault in one,
@@ -126,15 +128,15 @@ impl AgentDirectory {
     }
 
     fn read(&self) -> Result<(), AgentFilesError> {
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reading = self.reading.lock();
         let before = self.configured();
         let mut configured = Configured::new();
         for agent in self.source.read().map_err(AgentFilesError::Read)? {
             self.checks.check_configured(&agent)?;
-            let ConfiguredAgent { place, definition } = agent;
+            let ConfiguredAgent { location, definition } = agent;
             let name = definition.name.clone();
             let mut record = self.record(definition).map_err(|source| UnusableAgent {
-                place,
+                location,
                 name: name.clone(),
                 source,
             })?;
@@ -144,20 +146,17 @@ impl AgentDirectory {
             configured.insert(name, record);
         }
         *reading += 1;
-        let mut versions = self.configured_versions.write().unwrap_or_else(PoisonError::into_inner);
+        let mut versions = self.configured_versions.write();
         versions.extend(configured.values().map(|record| (record.version, *reading)));
         versions.retain(|_, read| *read + KNOWN_READS > *reading);
         drop(versions);
-        *self.configured.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(configured);
+        *self.configured.write() = Arc::new(configured);
         Ok(())
     }
 
     /// Tells whether the definition is that of a configuration file, or was a short time ago.
     pub fn is_configured(&self, agent: &AgentRecord) -> bool {
-        let versions = self.configured_versions.read();
-        versions
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains_key(&agent.version)
+        self.configured_versions.read().contains_key(&agent.version)
     }
 
     /// Returns the agent's current version; a stored one hides a configured one of the same name.

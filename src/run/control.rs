@@ -19,7 +19,6 @@ use super::tasks::RunTasks;
 use crate::board::{AddressedMessage, Board, ControlMessage};
 use crate::clock::Clock;
 use crate::ids::{MessageId, RunId};
-use crate::message::{Message, MessageTags};
 use crate::record::{RunControl, RunRecord, RunSummary, SteeringMessage, SteeringStatus};
 use crate::store::{MessagePut, Store, StoreError};
 use crate::tenant::TenantId;
@@ -107,10 +106,9 @@ impl RunController {
         key: String,
         message: InputMessage,
     ) -> Result<SteeringStatus, Refusal> {
-        let message = SteeringMessage {
-            message: self.steering_message(SteeringMessage::id(run_id, &key), message),
-            key,
-        };
+        let id = SteeringMessage::id(run_id, &key);
+        let message = message.into_message(id, self.clock.now());
+        let message = SteeringMessage { key, message };
         let active = self.active.find(tenant, run_id);
         if let Some(active) = active.filter(|active| active.held_lease.is_none()) {
             return active.inbox.add(message).ok_or(Refusal::TooMuchSaid { run_id });
@@ -275,17 +273,5 @@ impl RunController {
         } else {
             SteeringStatus::TooLate
         })
-    }
-
-    fn steering_message(&self, id: MessageId, message: InputMessage) -> Message {
-        Message {
-            name: message.name,
-            metadata: message.metadata,
-            tags: MessageTags {
-                section: message.section,
-                ..MessageTags::default()
-            },
-            ..Message::new(id, message.role, message.content, self.clock.now())
-        }
     }
 }

@@ -1,4 +1,5 @@
-//! The webhook messages of the end of a run. They are stored in the transaction of the end; the outbox sends them.
+//! The webhook messages of the end of a run. They are stored in the transaction of the end; the
+//! outbox sends them.
 
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ pub struct Redelivery {
 }
 
 impl Redelivery {
-    /// Has a message sent again from its first attempt on, whatever became of it. Returns it, if
+    /// Has a message sent again from its first attempt on, also a delivered one. Returns it, if
     /// there is one. A repeated request sends nothing: it is answered with the message as it
     /// stands.
     pub async fn redeliver(
@@ -160,12 +161,7 @@ mod tests {
             started_at: Some(at),
             completed_at: Some(at + chrono::TimeDelta::seconds(1)),
         };
-        RunRecord {
-            summary,
-            output: Vec::new(),
-            value: None,
-            stop_signal: None,
-        }
+        RunRecord::without_output(summary)
     }
 
     fn webhook(events: &[WebhookEvent]) -> RunWebhook {
@@ -177,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_is_told_to_those_who_want_to_hear_it() {
+    fn each_end_is_sent_to_webhooks_that_want_it() {
         for (status, event) in [
             (RunStatus::Completed, WebhookEvent::Completed),
             (RunStatus::Stopped, WebhookEvent::Stopped),
@@ -199,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_says_what_happened_and_when() {
+    fn a_webhook_message_has_the_event_its_time_and_the_tenant() {
         let record = record(RunStatus::Stopped);
         let tenant: TenantId = "acme".parse().unwrap();
         let deliveries = deliveries_of(&tenant, Some(&webhook(&[])), &record, &UuidV7Source);

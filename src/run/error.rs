@@ -26,10 +26,10 @@ pub enum AgentFilesError {
 
 /// An agent of a configuration file that could never run.
 #[derive(Debug, thiserror::Error)]
-#[error("{place}: the agent {name:?} can't work")]
+#[error("{location}: the agent {name:?} can't work")]
 pub struct UnusableAgent {
     /// Where it is defined.
-    pub place: String,
+    pub location: String,
     /// The agent.
     pub name: String,
     /// Why.
@@ -229,8 +229,8 @@ impl Refusal {
     }
 
     /// Refuses a value by what is wrong with a field inside it.
-    pub(super) fn within(place: &str, (field, message): (&str, impl Into<String>)) -> Self {
-        Self::invalid(format!("{place}.{field}"), message)
+    pub(super) fn within(object: &str, (field, message): (&str, impl Into<String>)) -> Self {
+        Self::invalid(format!("{object}.{field}"), message)
     }
 }
 

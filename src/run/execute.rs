@@ -61,7 +61,7 @@ pub struct RunStarter {
 impl RunStarter {
     /// Begins a run, or puts it into the queue if it shall outlive this process.
     ///
-    /// The run goes on by itself, and dropping the handle tells it that the caller went away. So
+    /// The run goes on by itself, and dropping the handle is the departure of its caller. So
     /// does dropping the future before it resolves, unless nothing has happened yet.
     pub async fn start(self: &Arc<Self>, tenant: TenantId, request: RunRequest) -> Result<RunHandle, Refusal> {
         if let Some(key) = &request.idempotency
@@ -69,20 +69,18 @@ impl RunStarter {
         {
             return Ok(handle);
         }
-        let slot = (!request.asks_for_queue()).then(|| self.slots.take(&tenant));
-        let turn = match &slot {
-            // Only its plan tells whether its agent queues the run, which needs no slot then.
-            Some(Err(_)) => Some(self.slots.planning_turn(&tenant).await),
-            Some(Ok(_)) | None => None,
+        let reserved = if request.asks_for_queue() {
+            None
+        } else {
+            Some(self.slots.reserve(&tenant).await)
         };
         // What planning takes is not held while the run is at work.
         let plan = Box::pin(self.planner.plan(&tenant, request)).await?;
-        drop(turn);
-        if plan.is_queued() {
-            drop(slot);
+        // Only the plan says whether the run's agent queues it. Then it needs no slot.
+        let Some(reserved) = reserved.filter(|_| !plan.is_queued()) else {
             return self.queue.accept(plan).await;
-        }
-        let slot = slot.unwrap_or_else(|| self.slots.take(&tenant))?;
+        };
+        let slot = reserved.map_err(|turn| turn.refusal)?;
         let (handle, live) = self.open(&plan).await?;
         // What a task holds is copied each time that its stage changes.
         let span = live.active.span.clone();
@@ -122,7 +120,7 @@ impl RunStarter {
         Ok((handle.with_result(result), live))
     }
 
-    /// Runs the plan to its end: exactly one terminal event and one result, whatever happens.
+    /// Runs the plan to its end: exactly one terminal event and one result, also if it panics.
     async fn execute(self: Arc<Self>, plan: RunPlan, live: LiveEvents, slot: RunSlot) {
         let (live, mut slot) = (Arc::new(live), Some(slot));
         live.emit_started();

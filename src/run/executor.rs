@@ -56,7 +56,7 @@ impl Executor {
     /// Performs the run; a fault of ours fails it.
     pub(super) async fn perform_safely(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Performed {
         let performed = AssertUnwindSafe(self.perform(plan, live)).catch_unwind().await;
-        performed.unwrap_or_else(|_| Performed::Ended(Outcome::failed(live, &Failure::panicked())))
+        performed.unwrap_or_else(|_| Performed::Ended(Outcome::failed(live, Failure::panicked())))
     }
 
     /// Restores, runs the loop, exports and publishes.
@@ -64,19 +64,19 @@ impl Executor {
         let mut restored = match restore(&*self.environments, &self.store, plan, live).await {
             Ok(restored) => restored,
             Err(_) if live.active.is_lost() => return Performed::Left,
-            Err(failure) => return Performed::Ended(Outcome::failed(live, &failure)),
+            Err(failure) => return Performed::Ended(Outcome::failed(live, failure)),
         };
         let work = Arc::new(self.work(plan, live, &mut restored));
         let agent_loop = match Arc::clone(&self.loops).agent_loop(&work) {
             Ok(agent_loop) => agent_loop,
-            Err(failure) => return Performed::Ended(Outcome::failed(live, &failure)),
+            Err(failure) => return Performed::Ended(Outcome::failed(live, failure)),
         };
         let found = restored
             .progress
             .as_ref()
             .map(|progress| restore_children(&work, progress));
         if let Some(Err(error)) = found {
-            return Performed::Ended(Outcome::failed(live, &Failure::progress(&error)));
+            return Performed::Ended(Outcome::failed(live, Failure::progress(&error)));
         }
         let mut running = Box::pin(async {
             match restored.progress {
@@ -110,11 +110,11 @@ impl Executor {
         match export(&*self.ids, plan, summary, state, children, environment).await {
             // Not held by the many runs that are still at work.
             Ok(exported) => Box::pin(self.publisher.publish(plan, live, exported, ended)).await,
-            Err(failure) => Performed::Ended(ended.failing(&failure)),
+            Err(failure) => Performed::Ended(ended.failing(failure)),
         }
     }
 
-    /// Makes the work of the run's own agent, above which there is nobody.
+    /// Makes the work of the run's own agent, which has no agent above it.
     fn work(&self, plan: &RunPlan, live: &Arc<LiveEvents>, restored: &mut Restored) -> Work {
         let active = &live.active;
         let control = ExecutionControl::new(

@@ -115,16 +115,9 @@ impl Failure {
 
     /// The run is poison: as many workers as are allowed have begun it, and none has ended it.
     pub(super) fn exhausted(attempts: u32) -> Self {
-        let message = format!("{attempts} workers have begun the run, and none has ended it");
         tracing::error!(attempts, "a poison run fails: no worker has ended it");
-        Self {
-            error: RunError {
-                code: RunErrorCode::AttemptsExhausted.into(),
-                message,
-                phase: RunPhase::Execute,
-                conflicting_run_id: None,
-            },
-        }
+        let message = format!("{attempts} workers have begun the run, and none has ended it");
+        Self::new(RunPhase::Execute, RunErrorCode::AttemptsExhausted, message)
     }
 
     /// The environment can't be exported.
@@ -165,19 +158,8 @@ impl Failure {
 
     /// The run's task met a fault of ours.
     pub(super) fn panicked() -> Self {
-        let message = "the service met an internal error".to_owned();
-        let error = RunError {
-            code: RunErrorCode::InternalError.into(),
-            message,
-            phase: RunPhase::Execute,
-            conflicting_run_id: None,
-        };
-        Self { error }
-    }
-
-    /// Returns what the caller reads.
-    pub(super) fn to_error(&self) -> RunError {
-        self.error.clone()
+        let message = "the service met an internal error";
+        Self::new(RunPhase::Execute, RunErrorCode::InternalError, message)
     }
 
     /// Returns what the caller reads.
@@ -186,40 +168,27 @@ impl Failure {
     }
 
     fn thread_moved() -> Self {
-        let error = RunError {
-            code: RunErrorCode::ThreadMoved.into(),
-            message: "the thread was moved elsewhere while the run worked".to_owned(),
-            phase: RunPhase::Commit,
-            conflicting_run_id: None,
-        };
-        Self { error }
+        let message = "the thread was moved elsewhere while the run worked";
+        Self::new(RunPhase::Commit, RunErrorCode::ThreadMoved, message)
     }
 
     fn base_removed(phase: RunPhase, message: &str) -> Self {
-        let error = RunError {
-            code: RunErrorCode::BaseSessionRemoved.into(),
-            message: message.to_owned(),
-            phase,
-            conflicting_run_id: None,
-        };
-        Self { error }
+        Self::new(phase, RunErrorCode::BaseSessionRemoved, message)
     }
 
     fn conflict(run_id: Option<RunId>) -> Self {
-        let message = "another run has continued the base session first".to_owned();
-        let code = RunErrorCode::BaseSessionConflict.into();
-        Self {
-            error: RunError {
-                code,
-                message,
-                phase: RunPhase::Commit,
-                conflicting_run_id: run_id,
-            },
-        }
+        let message = "another run has continued the base session first";
+        let mut failure = Self::new(RunPhase::Commit, RunErrorCode::BaseSessionConflict, message);
+        failure.error.conflicting_run_id = run_id;
+        failure
     }
 
     fn logged(phase: RunPhase, code: RunErrorCode, message: impl Into<String>, error: &(dyn Error + 'static)) -> Self {
         tracing::error!(%phase, code = code.as_str(), error, "a run fails");
+        Self::new(phase, code, message)
+    }
+
+    fn new(phase: RunPhase, code: RunErrorCode, message: impl Into<String>) -> Self {
         Self {
             error: RunError {
                 code: code.into(),

@@ -79,21 +79,27 @@ impl Callers {
         accepted: RunSummary,
         departure: OnDeparture,
     ) -> RunHandle {
-        let caller = CallerGuard {
-            callers: Arc::clone(self),
-            tenant: tenant.clone(),
+        RunHandle {
             run_id: accepted.run_id,
-            is_done: AtomicBool::new(false),
-            departure,
-        };
-        RunHandle::new(accepted, caller)
+            session_id: accepted.session_id,
+            is_replay: false,
+            caller: CallerGuard {
+                callers: Arc::clone(self),
+                tenant: tenant.clone(),
+                run_id: accepted.run_id,
+                is_done: AtomicBool::new(false),
+                departure,
+            },
+            accepted: Arc::new(RunRecord::without_output(accepted)),
+            result: None,
+        }
     }
 }
 
 impl CallerGuard {
-    /// Notes what the caller is told. After the end its departure does nothing, nor does that of a
+    /// Notes what the caller is sent. After the end its departure does nothing, nor does that of a
     /// reader that is dropped: it may come back, and has not gone away.
-    pub fn is_told(&self, followed: &Followed) {
+    pub fn note_sent(&self, followed: &Followed) {
         let is_done = match followed {
             Followed::Event(event) => event.payload.is_terminal(),
             Followed::Dropped { .. } => true,
@@ -144,22 +150,6 @@ impl OnDeparture {
 }
 
 impl RunHandle {
-    fn new(accepted: RunSummary, caller: CallerGuard) -> Self {
-        Self {
-            run_id: accepted.run_id,
-            session_id: accepted.session_id,
-            is_replay: false,
-            accepted: Arc::new(RunRecord {
-                summary: accepted,
-                output: Vec::new(),
-                value: None,
-                stop_signal: None,
-            }),
-            caller,
-            result: None,
-        }
-    }
-
     /// Takes the result from the run's own task.
     pub(super) fn with_result(self, result: oneshot::Receiver<Arc<RunRecord>>) -> Self {
         Self {
@@ -216,7 +206,7 @@ impl RunHandle {
     }
 
     /// Follows the events from the first to the terminal one. The caller is there for as long as
-    /// the guard is, and is told of each.
+    /// the guard is, which notes what it is sent.
     pub fn into_events(self) -> (CallerGuard, Follower) {
         let followers = &self.caller.callers.followers;
         let events = followers.events_of(&self.caller.tenant, self.run_id, 0);

@@ -1,7 +1,8 @@
 //! The inbox of an active run: messages from callers that the model has not seen yet.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::agent::Inbox;
 use crate::ids::MessageId;
@@ -29,7 +30,7 @@ impl SteeringInbox {
     /// Adds a message, unless one with its key is known, and returns the status of that one.
     /// Returns `None` when the inbox is full.
     pub(super) fn add(&self, message: SteeringMessage) -> Option<SteeringStatus> {
-        let mut messages = self.messages();
+        let mut messages = self.0.lock();
         if let Some(status) = messages.known.get(&message.key) {
             return Some(*status);
         }
@@ -49,18 +50,18 @@ impl SteeringInbox {
     /// Tells whether all messages that are stored for the run were added, so that only new ones are
     /// to be read.
     pub(super) fn is_filled(&self) -> bool {
-        self.messages().is_filled
+        self.0.lock().is_filled
     }
 
     /// Notes that they were.
     pub(super) fn filled(&self) {
-        self.messages().is_filled = true;
+        self.0.lock().is_filled = true;
     }
 
     /// Notes that messages are applied which the conversation holds already. Another worker may
     /// have added them in a step that is completed.
     pub(super) fn settle(&self, is_held: impl Fn(MessageId) -> bool) {
-        let mut messages = self.messages();
+        let mut messages = self.0.lock();
         let waiting = std::mem::take(&mut messages.waiting);
         let (held, waiting) = waiting.into_iter().partition(|waiting| is_held(waiting.message.id));
         messages.waiting = waiting;
@@ -69,12 +70,12 @@ impl SteeringInbox {
 
     /// Returns the keys of messages that are applied and may not be persisted as such.
     pub(super) fn unacknowledged(&self) -> Vec<String> {
-        self.messages().unacknowledged.iter().cloned().collect()
+        self.0.lock().unacknowledged.iter().cloned().collect()
     }
 
     /// Notes that the store knows that they are applied.
     pub(super) fn acknowledged(&self, keys: &[String]) {
-        let mut messages = self.messages();
+        let mut messages = self.0.lock();
         for key in keys {
             messages.unacknowledged.remove(key);
         }
@@ -82,16 +83,11 @@ impl SteeringInbox {
 
     /// Takes no more messages. Those that wait come too late.
     pub(super) fn close(&self) {
-        let mut messages = self.messages();
+        let mut messages = self.0.lock();
         messages.is_closed = true;
         for message in std::mem::take(&mut messages.waiting) {
             messages.known.insert(message.key, SteeringStatus::TooLate);
         }
-    }
-
-    fn messages(&self) -> MutexGuard<'_, Messages> {
-        // At worst the acknowledgement of a message is delayed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,14 +102,14 @@ impl Messages {
 
 impl Inbox for SteeringInbox {
     fn take(&self) -> Vec<Message> {
-        let mut messages = self.messages();
+        let mut messages = self.0.lock();
         let taken = std::mem::take(&mut messages.waiting);
         messages.apply(&taken);
         taken.into_iter().map(|message| message.message).collect()
     }
 
     fn is_empty(&self) -> bool {
-        self.messages().waiting.is_empty()
+        self.0.lock().waiting.is_empty()
     }
 }
 

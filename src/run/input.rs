@@ -5,7 +5,7 @@ use super::request::InputMessage;
 use crate::clock::Timestamp;
 use crate::ids::{IdSource, MessageId};
 use crate::json::json_length;
-use crate::message::{Message, MessageTags};
+use crate::message::Message;
 use crate::off_thread::by_size;
 use crate::session::find_history_fault;
 use crate::store::message_bytes;
@@ -28,15 +28,7 @@ pub(super) fn input_messages(
     }
     let messages: Vec<Message> = input
         .into_iter()
-        .map(|message| Message {
-            name: message.name,
-            metadata: message.metadata,
-            tags: MessageTags {
-                section: message.section,
-                ..MessageTags::default()
-            },
-            ..Message::new(MessageId::generate(ids), message.role, message.content, now)
-        })
+        .map(|message| message.into_message(MessageId::generate(ids), now))
         .collect();
     find_history_fault(&messages).map_or(Ok(messages), |fault| Err(Refusal::History(fault)))
 }

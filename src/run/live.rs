@@ -1,8 +1,9 @@
 //! The live side of a run: numbers its events, updates the board, and sends the result to a waiting
 //! caller.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::active::{ActiveGuard, ActiveRun};
@@ -23,7 +24,7 @@ pub(super) struct LiveEvents {
     /// The control handle of the run.
     pub(super) active: Arc<ActiveRun>,
     /// Keeps it among the runs at work.
-    at_work: ActiveGuard,
+    _at_work: ActiveGuard,
     board: Arc<Board>,
     clock: Arc<dyn Clock>,
     state: Mutex<LiveState>,
@@ -42,7 +43,7 @@ struct LiveState {
     is_resumed: bool,
     /// What the steps have used that are archived.
     of_steps: Usage,
-    /// Takes the result; none when nobody waits for it.
+    /// Takes the result; none when no caller waits for it.
     result: Option<oneshot::Sender<Arc<RunRecord>>>,
     /// Whether the run has ended, or goes on elsewhere.
     is_over: bool,
@@ -68,7 +69,7 @@ impl LiveEvents {
         });
         Self {
             active,
-            at_work,
+            _at_work: at_work,
             board,
             clock,
             state,
@@ -78,7 +79,7 @@ impl LiveEvents {
     /// Sends the result to the caller that waits at the other end.
     #[must_use]
     pub(super) fn with_result(self, result: oneshot::Sender<Arc<RunRecord>>) -> Self {
-        self.state().result = Some(result);
+        self.state.lock().result = Some(result);
         self
     }
 
@@ -87,7 +88,7 @@ impl LiveEvents {
     #[must_use]
     pub(super) fn following(self, last: u64, is_taken_over: bool) -> Self {
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.sequence = last;
             state.is_resumed = last > 0 || is_taken_over;
         }
@@ -96,13 +97,13 @@ impl LiveEvents {
 
     /// Returns whether an earlier worker has begun the run.
     pub(super) fn is_resumed(&self) -> bool {
-        self.state().is_resumed
+        self.state.lock().is_resumed
     }
 
     /// Counts what earlier attempts have spent, where this one goes on with a part of it. Returns
     /// the rest, which is lost.
     pub(super) fn count_lost(&self, reached: Usage) -> Usage {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let lost = state.run.summary.usage.since(reached);
         // What is gone on with is counted again with its steps.
         state.run.summary.usage = lost;
@@ -124,7 +125,7 @@ impl LiveEvents {
 
     /// Emits that the run begins, unless an earlier attempt has.
     pub(super) fn emit_started(&self) {
-        if self.state().sequence == 0 {
+        if self.state.lock().sequence == 0 {
             self.emit_next(RunEventPayload::Started(Box::new(self.summary())));
         }
     }
@@ -146,12 +147,12 @@ impl LiveEvents {
 
     /// Returns where the run stands.
     pub(super) fn summary(&self) -> RunSummary {
-        self.state().run.summary.clone()
+        self.state.lock().run.summary.clone()
     }
 
     /// Shows the steps that an earlier worker has completed.
     fn restore_steps<'a>(&self, steps: impl IntoIterator<Item = &'a Arc<StepExecution>>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // Nothing else is counted yet.
         let lost = state.run.summary.usage;
         for (step, number) in steps.into_iter().zip(1..) {
@@ -162,7 +163,13 @@ impl LiveEvents {
 
     /// Returns the steps that are archived.
     pub(super) fn steps(&self) -> Vec<StepRecord> {
-        self.state().run.steps.iter().map(|step| (**step).clone()).collect()
+        self.state
+            .lock()
+            .run
+            .steps
+            .iter()
+            .map(|step| (**step).clone())
+            .collect()
     }
 
     /// Returns the time.
@@ -173,18 +180,18 @@ impl LiveEvents {
     /// Returns the number of the terminal event of a run that ends so, for its record. From now on
     /// only the last events are emitted.
     pub(super) fn last_number(&self, status: RunStatus) -> u64 {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_ending = true;
         state.sequence + EndEvents::count(status)
     }
 
     /// Notes the session that is published.
     pub(super) fn published(&self, session: &SessionHead) {
-        self.state().session = Some(session.clone());
+        self.state.lock().session = Some(session.clone());
     }
 
     fn emit_next(&self, payload: RunEventPayload) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // What happens after another worker has begun is for that one to emit.
         if state.is_over || state.is_ending || self.active.is_lost() {
             return;
@@ -207,7 +214,7 @@ impl LiveEvents {
     pub(super) fn end(&self, record: &Arc<RunRecord>, slot: Option<RunSlot>) {
         self.active.inbox.close();
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.run.summary = record.summary.clone();
             state.run.output.clone_from(&record.output);
             state.run.value.clone_from(&record.value);
@@ -219,7 +226,7 @@ impl LiveEvents {
             }
         }
         drop(slot);
-        if let Some(result) = self.state().result.take() {
+        if let Some(result) = self.state.lock().result.take() {
             // The caller may have gone away; the record is stored all the same.
             let _ = result.send(Arc::clone(record));
         }
@@ -228,15 +235,11 @@ impl LiveEvents {
     /// Leaves the run to another worker: nothing more of it is emitted here. Where another attempt
     /// of this very process has it already, the board shows that one. May be repeated.
     pub(super) fn leave(&self) {
-        let was_over = std::mem::replace(&mut self.state().is_over, true);
-        if !was_over && !self.at_work.is_displaced() {
-            self.board.run_release(&self.active.tenant, self.active.run_id);
+        let mut state = self.state.lock();
+        if !std::mem::replace(&mut state.is_over, true) {
+            let attempt = state.run.fence;
+            self.board.run_release(&self.active.tenant, self.active.run_id, attempt);
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, LiveState> {
-        // No call under the lock can leave the state half changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -260,7 +263,7 @@ impl EventSink for LiveEvents {
     fn step_recorded(&self, step_number: usize, step: &Arc<StepExecution>) {
         let lost = self.lost();
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.add_step(step_number as u64, step, lost);
             self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
         }
@@ -272,7 +275,7 @@ impl EventSink for LiveEvents {
 /// worker when its lease expires.
 impl Drop for LiveEvents {
     fn drop(&mut self) {
-        if self.state().is_over {
+        if self.state.lock().is_over {
             return;
         }
         if self.active.held_lease.is_some() {
@@ -284,15 +287,7 @@ impl Drop for LiveEvents {
         summary.end(self.clock.now());
         summary.event_count = self.last_number(summary.status);
         let run_id = summary.run_id;
-        self.end(
-            &Arc::new(RunRecord {
-                summary,
-                output: Vec::new(),
-                value: None,
-                stop_signal: None,
-            }),
-            None,
-        );
+        self.end(&Arc::new(RunRecord::without_output(summary)), None);
         self.board.run_close(&self.active.tenant, run_id);
     }
 }

@@ -1,5 +1,5 @@
 //! Runs: a request becomes a committed session or a readable failure. [`RunStarter::start`] in
-//! `execute.rs` tells the whole story; the other files are its phases. No HTTP, no SQL, no
+//! `execute.rs` is the whole story; the other files are its phases. No HTTP, no SQL, no
 //! provider's format.
 //!
 //! ```text
@@ -19,6 +19,7 @@ mod execute;
 mod plan;
 
 mod base;
+mod inherited;
 mod input;
 mod limits;
 mod models;

@@ -102,7 +102,7 @@ mod tests {
     /// to answer.
     type Asked = (ThreadId, oneshot::Sender<()>);
 
-    /// A model that tells what it has used at once, one word when it is told to, and no more.
+    /// A model that reports its usage at once, sends one word when it is released, and no more.
     #[derive(Debug)]
     struct OnDemand(UnboundedSender<Asked>);
 
@@ -110,9 +110,9 @@ mod tests {
         fn stream(&self, _request: ModelRequest) -> ModelStream {
             let (asked, thread) = (self.0.clone(), thread::current().id());
             let word = async move {
-                let (answer, told) = oneshot::channel();
+                let (answer, release) = oneshot::channel();
                 asked.send((thread, answer)).unwrap();
-                told.await.unwrap();
+                release.await.unwrap();
                 let text = "word".to_owned();
                 Ok(ModelEvent::TextDelta { text })
             };
@@ -226,9 +226,9 @@ mod tests {
             }
             assert_eq!(setup.room.taken(), 0, "it was weighed here");
             drop((release, other));
-            let (_, told) = setup.asked.recv().await.unwrap();
+            let (_, release) = setup.asked.recv().await.unwrap();
             assert_eq!(setup.room.taken(), 1 << 20);
-            told.send(()).unwrap();
+            release.send(()).unwrap();
             drop(answer.await.unwrap());
         });
     }
@@ -253,13 +253,13 @@ mod tests {
             for encoded in [120_000, 1_200_000] {
                 let mut setup = Setup::new(16 << 20);
                 let answer = setup.ask_this("one", saying(text.repeat(encoded / bytes)));
-                let (_, told) = setup.asked.recv().await.unwrap();
+                let (_, release) = setup.asked.recv().await.unwrap();
                 let taken = setup.room.taken();
                 assert!(
                     (encoded..encoded + 1_000).contains(&taken),
                     "{text:?}: {taken} of {encoded}"
                 );
-                told.send(()).unwrap();
+                release.send(()).unwrap();
                 drop(answer.await.unwrap());
             }
         }

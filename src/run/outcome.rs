@@ -74,7 +74,7 @@ impl Outcome {
     }
 
     /// Records a run that failed outside of its execution.
-    pub(super) fn failed(live: &LiveEvents, failure: &Failure) -> Self {
+    pub(super) fn failed(live: &LiveEvents, failure: Failure) -> Self {
         Self::without_output(live, live.summary()).failing(failure)
     }
 
@@ -97,14 +97,8 @@ impl Outcome {
 
     fn without_output(live: &LiveEvents, mut summary: RunSummary) -> Self {
         summary.end(live.now());
-        let record = RunRecord {
-            summary,
-            output: Vec::new(),
-            value: None,
-            stop_signal: None,
-        };
         Self {
-            record,
+            record: RunRecord::without_output(summary),
             steps: live.steps(),
             is_committed: false,
         }
@@ -145,11 +139,11 @@ impl Outcome {
     }
 
     /// Ends a run that fails after its execution.
-    pub(super) fn failing(mut self, failure: &Failure) -> Self {
+    pub(super) fn failing(mut self, failure: Failure) -> Self {
         let summary = &mut self.record.summary;
         summary.status = RunStatus::Failed;
         summary.stop_reason = Some(StopReason::ErrorForbade);
-        summary.error = Some(failure.to_error());
+        summary.error = Some(failure.into_error());
         self.record.stop_signal = None;
         self
     }

@@ -8,7 +8,8 @@ use crate::off_thread::off_thread;
 use crate::session::{Bundle, OverrideChanges, Overrides};
 use crate::tenant::TenantId;
 
-/// Returns what the session of a run sets. A request can leave out tools and add none: which ones an agent has is its author's choice.
+/// Returns what the session of a run sets. A request can leave out tools and add none: which ones
+/// an agent has is its author's choice.
 pub(super) async fn overrides_of(
     tenant: &TenantId,
     bundle: Option<&Arc<Bundle>>,
@@ -20,7 +21,7 @@ pub(super) async fn overrides_of(
         .value()
         .and_then(|tools| tools.iter().find(|tool| !agent.tools.contains(tool)));
     if let Some(unknown) = unknown {
-        // It names none: what an agent of a file has is its operator's to tell.
+        // It names no other tool: the operator decides whether callers know those of an agent.
         let message = format!("the agent {:?} has no tool {unknown:?}", agent.name);
         return Err(Refusal::invalid("tools", message));
     }

@@ -1,15 +1,14 @@
 //! Plans a run: refuses everything that can be refused, before anything is written.
 //!
-//! The metadata of a request is merged into the session's context and lasts. So do its `variables`,
-//! in the environment, and its `response_format`. A budget in the request can tighten the agent's
-//! budget, never loosen it.
+//! A budget in the request can tighten the agent's budget, never loosen it. What a run takes from
+//! its base, its agent and its request together is in `inherited.rs`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::agents::AgentDirectory;
 use super::base::Base;
 use super::error::Refusal;
+use super::inherited::{durability_of, environment_of, response_format_of, session_metadata_of};
 use super::input::{counted, input_messages};
 use super::limits::Allowance;
 use super::models::{ModelSelection, check_prices};
@@ -19,17 +18,17 @@ use super::read::RunReader;
 use super::request::{InputMessage, OnDisconnect, RunRequest};
 use super::subagents::{Team, TeamSearch};
 use crate::agent::drivers::ModelChain;
-use crate::agent::ports::{ToolCatalog, ToolExecutor};
+use crate::agent::ports::ToolCatalog;
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{AgentDefinition, AnswerShapes, Durability};
 use crate::clock::Clock;
 use crate::ids::{AgentId, IdSource, RunId, SessionId};
-use crate::json::{Object, Value};
+use crate::json::Object;
 use crate::limits::Limits;
 use crate::message::Message;
 use crate::model_ref::ResponseFormat;
 use crate::record::{RunStatus, RunSummary};
-use crate::session::{Bundle, EnvironmentState, Hash, Overrides, check_history, check_metadata, check_variables};
+use crate::session::{Bundle, EnvironmentState, Hash, Overrides, check_history};
 use crate::store::{AgentRecord, IfBusy, PinnedAgents, Sessions, Store};
 use crate::tenant::TenantId;
 use crate::usage::Usage;
@@ -350,56 +349,4 @@ impl Planner {
         };
         of_base.unwrap_or_else(|| self.default_agent.clone())
     }
-}
-
-/// Sets the variables of the request in the environment of the base; what comes of it is bounded as
-/// a request is.
-fn environment_of(
-    bundle: Option<&Arc<Bundle>>,
-    variables: BTreeMap<String, Value>,
-) -> Result<EnvironmentState, Refusal> {
-    let base = bundle.map(|bundle| (*bundle.environment).clone()).unwrap_or_default();
-    let environment = base.with_variables(variables);
-    check_variables(&environment.variables)
-        .map_err(|message| Refusal::invalid("variables", format!("together with those of the session, {message}")))?;
-    Ok(environment)
-}
-
-/// Returns how much of the run outlives its worker. Agents below the run's own have some of its
-/// tools and no others.
-fn durability_of(
-    request: &RunRequest,
-    agent: &AgentDefinition,
-    tools: &[String],
-    executor: &dyn ToolExecutor,
-) -> Durability {
-    let choice = request.durability.unwrap_or(agent.durability);
-    let has_unrepeatable = tools.iter().any(|tool| !executor.is_repeatable(tool));
-    choice.resolve(request.asks_for_queue(), has_unrepeatable)
-}
-
-/// Returns the shape that the request names, or else the agent, or else the session.
-fn response_format_of(
-    bundle: Option<&Arc<Bundle>>,
-    agent: &AgentDefinition,
-    of_request: Option<ResponseFormat>,
-) -> ResponseFormat {
-    let of_agent = || (!agent.response_format.is_text()).then(|| agent.response_format.clone());
-    let of_session = || bundle.map(|bundle| bundle.context.response_format.clone());
-    of_request.or_else(of_agent).or_else(of_session).unwrap_or_default()
-}
-
-/// Sets the pairs of the request in the metadata of the base, or of the agent for a new line of
-/// sessions; `null` removes one.
-fn session_metadata_of(
-    bundle: Option<&Arc<Bundle>>,
-    agent: &AgentDefinition,
-    changes: &Object,
-) -> Result<Object, Refusal> {
-    let mut metadata = bundle.map_or_else(|| agent.metadata.clone(), |bundle| bundle.head.metadata.clone());
-    metadata.extend(changes.clone());
-    metadata.retain(|_, value| !value.is_null());
-    check_metadata(&metadata)
-        .map_err(|message| Refusal::invalid("metadata", format!("together with that of the session, {message}")))?;
-    Ok(metadata)
 }

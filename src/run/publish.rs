@@ -24,8 +24,7 @@ use crate::ids::IdSource;
 use crate::record::{RunRecord, StepRecord};
 use crate::store::{Commit, CommitError, Published, Recorded, RunEnd, Sessions, Store, StoreError, ThreadMove};
 
-/// How long the end of a run is tried to be stored before it is given up, where nobody else would
-/// take the run over.
+/// How long to retry storing the end of a run that no other worker would take over.
 const RECORD_PATIENCE: Duration = Duration::from_mins(5);
 
 /// Where the end of a run is stored.
@@ -34,7 +33,7 @@ const RECORD_PATIENCE: Duration = Duration::from_mins(5);
 pub(super) enum Stored {
     /// The run has ended here. A record that is not stored yet is tried again.
     Here { outcome: Outcome, is_stored: bool },
-    /// Another worker has the run, and its end is that one's affair.
+    /// Another worker has the run, and stores its end.
     Elsewhere,
 }
 
@@ -85,7 +84,7 @@ impl Publisher {
             }
             // The work is not lost where another attempt can be made.
             Err(CommitError::Store(error)) if error.is_transient() && live.active.lease().is_some() => Performed::Left,
-            Err(error) => Performed::Ended(ended.failing(&Failure::commit(&error))),
+            Err(error) => Performed::Ended(ended.failing(Failure::commit(&error))),
         }
     }
 
@@ -126,8 +125,7 @@ impl Publisher {
         }
     }
 
-    /// A run of the queue is another worker's affair once its lease is lost, and until then is this
-    /// one's.
+    /// Retries for a queued run while this process holds its lease. A light run is retried later.
     async fn record_patiently(&self, live: &LiveEvents, end: &RunEnd) -> Result<Recorded, StoreError> {
         let insert = || self.store.run_record(&live.active.tenant, end);
         let is_retried =
@@ -156,7 +154,7 @@ impl Publisher {
         }
     }
 
-    /// Goes on trying to store the record; until then the board shows the run.
+    /// Retries storing the record. Meanwhile the board shows the run.
     pub(super) async fn store_record_later(&self, live: &LiveEvents, record: &RunRecord, steps: &[StepRecord]) {
         let end = self.run_end_of(live, record.clone(), steps.to_vec());
         let insert = || self.store.run_record(&live.active.tenant, &end);

@@ -53,8 +53,8 @@ impl RunReader {
     }
 
     /// Reads a run, live or ended. One that is unknown may have begun elsewhere just now, so it is
-    /// waited for where a board is shared. That costs nobody else anything, and the id has no say
-    /// in it: callers make ids up.
+    /// waited for where a board is shared. That costs other callers nothing. The id does not matter:
+    /// callers make ids up.
     pub async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
         let found = self.find_run(tenant, run_id).await?;
         if found.is_some() || !self.board.is_shared() {
@@ -75,7 +75,7 @@ impl RunReader {
         if is_here && let Some(live) = self.board.run_lookup(tenant, run_id).await {
             return Ok(Some(live.record()));
         }
-        // What is stored of an end is the truth, whatever another process still shows.
+        // A stored end is the truth, even if another process still shows the run.
         let stored = self.store.run_lookup(tenant, run_id).await?;
         if stored.as_ref().is_some_and(|run| run.summary.status.is_terminal()) {
             return Ok(stored);
@@ -85,7 +85,7 @@ impl RunReader {
     }
 
     /// Reads a run as it stands. All who ask at the same time share one read.
-    pub(super) async fn run_look(
+    pub(super) async fn run_lookup_shared(
         &self,
         tenant: &TenantId,
         run_id: RunId,
@@ -132,7 +132,7 @@ impl RunReader {
         let Some(run) = self.run_lookup(tenant, run_id).await? else {
             return Ok(None);
         };
-        // A run that has ended may be on its way to the store, and is on the board until then.
+        // A run that has ended is on the board until the store has its record.
         let live = self.board.run_lookup(tenant, run_id).await;
         if let Some(live) = live.filter(|live| live.summary.status == run.summary.status) {
             let copy = move || live.steps.iter().map(|step| (**step).clone()).collect();
@@ -185,7 +185,7 @@ impl RunReader {
             // Its output may be large, so it is read as for those who wait: once for all who ask at
             // the same time.
             let run_id = RunId::from_uuid(session_id.as_uuid());
-            let run = self.run_look(tenant, run_id).await?;
+            let run = self.run_lookup_shared(tenant, run_id).await?;
             let of_run = run.map(|run| run.summary.session_id);
             Ok(Refusal::UnknownSession { session_id, of_run })
         };

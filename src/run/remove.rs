@@ -39,8 +39,8 @@ pub struct SessionRemover {
 }
 
 impl SessionRemover {
-    /// Removes a session, whatever its age, with its subagents' sessions and, if wanted, all that
-    /// continues it. A caller that leaves while it waits for its turn has removed nothing.
+    /// Removes a session of any age with its subagents' sessions and, if wanted, all that continues
+    /// it. A caller that leaves while it waits for its turn has removed nothing.
     pub async fn remove(
         &self,
         tenant: &TenantId,

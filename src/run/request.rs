@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{DurabilityChoice, RunWebhook};
-use crate::ids::SessionId;
+use crate::clock::Timestamp;
+use crate::ids::{MessageId, SessionId};
 use crate::json::{Object, Value};
 use crate::limits::RunLimits;
-use crate::message::{ContentPart, Role, Section};
+use crate::message::{ContentPart, Message, MessageTags, Role, Section};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::record::{RunMode, ThreadName};
 use crate::session::{Hash, OverrideChanges};
@@ -103,6 +104,21 @@ pub struct InputMessage {
     pub content: Vec<ContentPart>,
     /// Key-value pairs of the caller.
     pub metadata: Object,
+}
+
+impl InputMessage {
+    /// Returns the message with an id and a time.
+    pub(super) fn into_message(self, id: MessageId, now: Timestamp) -> Message {
+        Message {
+            name: self.name,
+            metadata: self.metadata,
+            tags: MessageTags {
+                section: self.section,
+                ..MessageTags::default()
+            },
+            ..Message::new(id, self.role, self.content, now)
+        }
+    }
 }
 
 /// What happens to a run whose caller goes away.

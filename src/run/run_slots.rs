@@ -24,6 +24,15 @@ pub(super) struct RunSlot {
     _share: Option<TenantShare>,
 }
 
+/// A turn to plan a run for which there is no slot. Tenants share the turns, so a tenant that
+/// exceeds its limit loads few sessions at once.
+#[derive(Debug)]
+pub(super) struct PlanningTurn {
+    /// Why the run may not begin, unless its agent queues it.
+    pub(super) refusal: Refusal,
+    _turn: Share,
+}
+
 /// Slots for runs that live in this process only.
 #[derive(Debug)]
 pub struct LightSlots {
@@ -55,8 +64,19 @@ impl LightSlots {
         }
     }
 
-    /// Takes a slot for a run of the tenant.
-    pub(super) fn take(&self, tenant: &TenantId) -> Result<RunSlot, Refusal> {
+    /// Takes a slot for a run of the tenant. If none is free, waits for a turn to plan the run
+    /// without one, since its agent may queue it.
+    pub(super) async fn reserve(&self, tenant: &TenantId) -> Result<RunSlot, PlanningTurn> {
+        match self.take(tenant) {
+            Ok(slot) => Ok(slot),
+            Err(refusal) => Err(PlanningTurn {
+                refusal,
+                _turn: self.planning.take(tenant, 1).await,
+            }),
+        }
+    }
+
+    fn take(&self, tenant: &TenantId) -> Result<RunSlot, Refusal> {
         let limit = self.limits.of(tenant).light_runs;
         let share = self.shares.take(tenant, limit);
         let share = share.ok_or_else(|| Refusal::TooManyTenantRuns {
@@ -76,12 +96,6 @@ impl LightSlots {
             _permit: permit,
             _share: Some(share),
         })
-    }
-
-    /// Waits for a turn to plan a run for which there is no slot: its agent may queue it. Tenants
-    /// share the turns, so a tenant that exceeds its limit loads few sessions at once.
-    pub(super) async fn planning_turn(&self, tenant: &TenantId) -> Share {
-        self.planning.take(tenant, 1).await
     }
 
     /// Returns the number of slots that are taken.
@@ -141,5 +155,34 @@ impl RunSlot {
             _permit: permit,
             _share: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn few_runs_without_a_slot_are_planned_at_once() {
+        let slots = LightSlots::new(1, &Arc::default());
+        let tenants: Vec<TenantId> = (0..20).map(|number| format!("t{number}").parse().unwrap()).collect();
+        let slot = slots.reserve(&tenants[0]).now_or_never().unwrap().unwrap();
+        let mut waiting: Vec<_> = tenants.iter().map(|tenant| Box::pin(slots.reserve(tenant))).collect();
+        let mut turns = Vec::new();
+        waiting.retain_mut(|reserving| {
+            let reserved = reserving.now_or_never();
+            let waits = reserved.is_none();
+            turns.extend(reserved.map(Result::unwrap_err));
+            waits
+        });
+        assert_eq!((turns.len(), waiting.len()), (MAX_PLANS, tenants.len() - MAX_PLANS));
+        // A turn says what a run is refused with that only this process could execute.
+        assert!(matches!(turns[0].refusal, Refusal::TooManyRuns { limit: 1, .. }));
+        drop((turns, slot));
+        assert!((&mut waiting[0]).now_or_never().is_some());
+        // One that comes now finds the slot free.
+        assert!(slots.reserve(&tenants[0]).now_or_never().unwrap().is_ok());
     }
 }

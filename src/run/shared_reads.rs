@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::Mutex as TaskMutex;
 use tokio::time::Instant;
 
@@ -22,7 +23,7 @@ pub(super) const AT_ONCE: usize = 8;
 /// A run as it was read for all who wait for it.
 pub(super) type RunReading = Result<Option<Arc<RunRecord>>, Arc<StoreError>>;
 
-/// What was read, by what it is. Nothing is retained that nobody waits for.
+/// The newest reads by what was read. A read is dropped with its last reader.
 #[derive(Debug)]
 pub(super) struct SharedReads<K: Eq + Hash, V> {
     slots: Arc<Slots<K, V>>,
@@ -60,7 +61,7 @@ impl<K: Clone + Eq + Hash, V: Clone> SharedReads<K, V> {
 
     /// Returns the slot of all who read this.
     pub(super) fn slot(&self, key: K) -> Arc<ReadSlot<K, V>> {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         if let Some(slot) = slots.get(&key).and_then(Weak::upgrade) {
             return slot;
         }
@@ -91,20 +92,12 @@ impl<K: Eq + Hash, V: Clone> ReadSlot<K, V> {
 
 impl<K: Eq + Hash, V> Drop for ReadSlot<K, V> {
     fn drop(&mut self) {
-        let mut slots = lock(&self.all);
+        let mut slots = self.all.lock();
         // There may be another one by now.
         if slots.get(&self.key).is_some_and(|slot| slot.strong_count() == 0) {
             slots.remove(&self.key);
         }
     }
-}
-
-fn lock<K, V>(slots: &Slots<K, V>) -> MutexGuard<'_, HashMap<K, Weak<ReadSlot<K, V>>>>
-where
-    K: Eq + Hash,
-{
-    // Each change is a single call of the map.
-    slots.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -201,12 +194,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_retained_that_nobody_waits_for() {
+    async fn a_read_is_dropped_when_its_last_reader_leaves() {
         let reads = reads();
         let (one, again) = (reads.slot(1), reads.slot(1));
         drop(one);
-        assert_eq!(lock(&reads.slots).len(), 1);
+        assert_eq!(reads.slots.lock().len(), 1);
         drop(again);
-        assert_eq!(lock(&reads.slots).len(), 0);
+        assert_eq!(reads.slots.lock().len(), 0);
     }
 }

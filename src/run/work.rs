@@ -1,6 +1,6 @@
 //! The work of one execution: what its loop is made of and what limits it.
 //!
-//! The run's own agent and each subagent have one. `RunService::agent_loop` makes the loop of both.
+//! The run's own agent and each subagent have one. `AgentLoops` makes the loop of both.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -12,10 +12,11 @@
 mod log;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use self::log::RunLog;
@@ -112,9 +113,10 @@ impl EventLogs {
             // The end of a run of the queue is emitted when the store has it and all before it.
             log.durable = u64::MAX;
         }
+        let attempt = log.attempt;
         drop(logs);
         if is_last {
-            self.end(run_id);
+            self.end(run_id, attempt);
         }
         if self.live_weight.load(Ordering::Relaxed) > self.shed_above.load(Ordering::Relaxed) {
             self.shed();
@@ -159,11 +161,12 @@ impl EventLogs {
         })
     }
 
-    /// Ends the log of a run, which is retained for a while.
-    pub(super) fn end(&self, run_id: RunId) {
+    /// Ends the log of an attempt, which is retained for a while, unless a newer attempt has begun.
+    pub(super) fn end(&self, run_id: RunId, attempt: u64) {
         let at = Instant::now();
         let mut logs = self.logs.of(run_id);
-        let Some(log) = logs.get_mut(&run_id).filter(|log| log.ended_at.is_none()) else {
+        let is_ending = |log: &&mut RunLog| log.ended_at.is_none() && log.attempt <= attempt;
+        let Some(log) = logs.get_mut(&run_id).filter(is_ending) else {
             return;
         };
         self.weigh(log.weight, 0);
@@ -174,7 +177,7 @@ impl EventLogs {
         log.ended_at = Some(at);
         let weight = log.weight;
         drop(logs);
-        let dropped = self.closed().add(ClosedLog { run_id, at, weight }, self.settings);
+        let dropped = self.closed.lock().add(ClosedLog { run_id, at, weight }, self.settings);
         for ClosedLog { run_id, at, .. } in dropped {
             let mut logs = self.logs.of(run_id);
             // A log that was opened since has another time.
@@ -184,18 +187,13 @@ impl EventLogs {
         }
     }
 
-    /// Drops the log of an attempt that was taken over, unless it is that of a newer attempt.
-    pub(super) fn taken_over(&self, run_id: RunId, attempt: u64) {
+    /// Drops the log of an attempt that this process no longer makes, unless a newer attempt has
+    /// begun.
+    pub(super) fn forget(&self, run_id: RunId, attempt: u64) {
         let mut logs = self.logs.of(run_id);
         let is_newer = logs.get(&run_id).is_some_and(|log| log.attempt > attempt);
         let dropped = if is_newer { None } else { logs.remove(&run_id) };
         drop(logs);
-        self.uncount(dropped);
-    }
-
-    /// Drops a log at once.
-    pub(super) fn forget(&self, run_id: RunId) {
-        let dropped = self.logs.of(run_id).remove(&run_id);
         self.uncount(dropped);
     }
 
@@ -259,7 +257,7 @@ impl EventLogs {
     /// Drops the oldest events of the live logs that have most, until an eighth of the room is
     /// free. So going through all logs costs little for each event.
     fn shed(&self) {
-        let Ok(_one_at_a_time) = self.shedding.try_lock() else {
+        let Some(_one_at_a_time) = self.shedding.try_lock() else {
             return;
         };
         let max = self.settings.max_live_event_bytes;
@@ -281,10 +279,6 @@ impl EventLogs {
         let left = self.live_weight.load(Ordering::Relaxed);
         self.shed_above
             .store(max.max(left.saturating_add(max / 8)), Ordering::Relaxed);
-    }
-
-    fn closed(&self) -> MutexGuard<'_, ClosedLogs> {
-        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -57,47 +57,30 @@ impl Address {
     }
 
     fn parse_sentinel(scheme: &str, rest: &str) -> Result<Self, AddressError> {
-        let Parts {
-            credentials,
-            hosts,
-            path,
-            query,
-        } = Parts::split(rest);
-        let (master, database) = path.split_once('/').unwrap_or((path, ""));
+        let parts = Parts::split(rest);
+        let (master, database) = parts.path.split_once('/').unwrap_or((parts.path, ""));
         if master.is_empty() {
             return Err(AddressError::Master);
         }
-        let logs_in = sentinel_credentials(query)?;
-        let sentinels = hosts_with_port(hosts, SENTINEL_PORT)?;
-        let sentinels = sentinels
-            .iter()
-            .map(|host| info(&format!("{scheme}://{logs_in}{host}")));
-        let first = "unknown:6379";
+        let credentials = sentinel_credentials(parts.query)?;
+        let server = format!("{scheme}://{}unknown:{SERVER_PORT}/{database}", parts.credentials);
         Ok(Self::Sentinel {
-            sentinels: sentinels.collect::<Result<_, _>>()?,
+            sentinels: infos(scheme, &credentials, parts.hosts, SENTINEL_PORT)?,
             master: master.to_owned(),
-            server: info(&format!("{scheme}://{credentials}{first}/{database}"))?,
+            server: info(&server)?,
         })
     }
 
     fn parse_cluster(scheme: &str, rest: &str) -> Result<Self, AddressError> {
-        let Parts {
-            credentials,
-            hosts,
-            path,
-            query,
-        } = Parts::split(rest);
-        if !path.is_empty() {
+        let parts = Parts::split(rest);
+        if !parts.path.is_empty() {
             return Err(AddressError::ClusterDatabase);
         }
-        if !query.is_empty() {
+        if !parts.query.is_empty() {
             return Err(AddressError::Parameter);
         }
-        let nodes = hosts_with_port(hosts, SERVER_PORT)?;
-        let nodes = nodes
-            .iter()
-            .map(|host| info(&format!("{scheme}://{credentials}{host}")));
-        Ok(Self::Cluster(nodes.collect::<Result<_, _>>()?))
+        let nodes = infos(scheme, parts.credentials, parts.hosts, SERVER_PORT)?;
+        Ok(Self::Cluster(nodes))
     }
 }
 
@@ -125,15 +108,15 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Lists hosts with their ports.
-fn hosts_with_port(hosts: &str, port: u16) -> Result<Vec<String>, AddressError> {
-    let with_port = |host: &str| match host.rsplit_once(':') {
+/// Reads several hosts, of which each may name a port.
+fn infos(scheme: &str, credentials: &str, hosts: &str, port: u16) -> Result<Vec<ConnectionInfo>, AddressError> {
+    let read = |host: &str| match host.rsplit_once(':') {
         _ if host.is_empty() => Err(AddressError::Host),
         // The colons of an address in brackets are not before a port.
-        Some((_, after)) if !after.ends_with(']') => Ok(host.to_owned()),
-        _ => Ok(format!("{host}:{port}")),
+        Some((_, after)) if !after.ends_with(']') => info(&format!("{scheme}://{credentials}{host}")),
+        _ => info(&format!("{scheme}://{credentials}{host}:{port}")),
     };
-    hosts.split(',').map(with_port).collect()
+    hosts.split(',').map(read).collect()
 }
 
 /// Returns how one logs in at the Sentinels, as it stands in a URL.
@@ -212,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_server_is_an_error_that_says_why() {
+    fn a_url_that_names_no_server_is_an_error_with_its_reason() {
         for (url, wanted) in [
             ("", "no such scheme"),
             ("http://h", "no such scheme"),

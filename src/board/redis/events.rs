@@ -25,7 +25,7 @@ use crate::ids::RunId;
 use crate::record::RunEvent;
 use crate::tenant::TenantId;
 
-/// The most events of one read, whatever the reader wants: none is larger than about 1 MiB.
+/// The most events of one read, also if the reader wants more: each may have about 1 MiB.
 const MAX_READ: usize = 64;
 /// The most events of one append.
 const MAX_APPEND: usize = 512;
@@ -105,7 +105,7 @@ pub(super) fn note(local: &LocalBoard, append: &Append, answer: i64) -> Appended
     let run_id = append.run.1;
     let Ok(last) = u64::try_from(answer) else {
         // The attempt was taken over: what it emits since is not what happens.
-        local.events.taken_over(run_id, append.attempt);
+        local.events.forget(run_id, append.attempt);
         return Appended::default();
     };
     let is_behind = local.events.shared(run_id, append.attempt, last);

@@ -63,7 +63,8 @@ impl RunKeys {
         }
     }
 
-    /// Returns the command that shows the run; it answers nil, or a rival's id.
+    /// Returns the command that shows the run; it answers the ids of its rivals instead, if it is
+    /// exclusive and has any.
     pub(super) fn show(&self, stored: &StoredRun, expiry: Duration, exclusive: bool) -> Cmd {
         let claim = match (self.ended, exclusive) {
             (true, _) => "none",

@@ -3,10 +3,11 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use redis::aio::PubSub;
 use redis::{FromRedisValue, RedisError, Value, from_redis_value};
 use tokio::sync::Notify;
@@ -80,7 +81,7 @@ impl Link {
     /// Sends a request even in an outage, whose end it may prove. The answers of all commands make
     /// the value.
     pub(super) async fn attempt<T: FromRedisValue>(&self, request: &Request) -> Result<T, LinkError> {
-        let mut connection = self.connection().clone().ok_or(LinkError::Away)?;
+        let mut connection = self.connection.lock().clone().ok_or(LinkError::Away)?;
         let answers = timeout(self.timeout, connection.send(request)).await??;
         Ok(from_redis_value(Value::Array(answers)).map_err(RedisError::from)?)
     }
@@ -104,7 +105,7 @@ impl Link {
     /// error, or lead to a server that is no longer the one to ask.
     pub(super) async fn reconnect(&self) -> Result<(), LinkError> {
         let connection = self.servers.connect().await?;
-        *self.connection() = Some(connection);
+        *self.connection.lock() = Some(connection);
         Ok(())
     }
 
@@ -144,11 +145,6 @@ impl Link {
             self.restored.notify_one();
             tracing::info!("the shared board is back");
         }
-    }
-
-    fn connection(&self) -> MutexGuard<'_, Option<Connection>> {
-        // The only change is an assignment.
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

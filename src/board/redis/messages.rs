@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_skipped() {
+    fn a_malformed_message_is_skipped() {
         let here = Origin::new();
         for (channel, message) in [
             (CONTROL_CHANNEL, &b"{}"[..]),

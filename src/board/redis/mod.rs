@@ -124,7 +124,7 @@ impl SharedBoard {
             end: end.clone(),
         });
         let receiving = move || Arc::clone(&subscription).run();
-        tasks.spawn(supervisor.clone().keep("hear the board", receiving));
+        tasks.spawn(supervisor.clone().keep("receive from the board", receiving));
         Ok(Self {
             local: Arc::clone(local),
             queue,
@@ -163,18 +163,18 @@ impl SharedBoard {
             BTreeSet::new()
         };
         let shown = self.writer.show(tenant, &run, exclusive).await;
-        if let Ok(Some(rival)) = shown
-            && !own.contains(&rival)
-            && !self.own_runs(tenant).contains(&rival)
-        {
+        let is_shown = shown.as_ref().is_ok_and(Vec::is_empty);
+        let mut rivals = shown.unwrap_or_default();
+        rivals.retain(|rival| !own.contains(rival) && !self.own_runs(tenant).contains(rival));
+        if let Some(rival) = rivals.first() {
             opening.run = None;
-            return Err(rival);
+            return Err(*rival);
         }
         // Another attempt at a queued run must find what readers were shown.
         let is_durable_at_once = run.fence == 0;
         self.local.open(tenant, run, exclusive, is_durable_at_once)?;
         opening.run = None;
-        if !matches!(shown, Ok(None)) {
+        if !is_shown {
             self.queue.show(tenant, run_id);
         }
         Ok(())

@@ -1,20 +1,22 @@
-//! The writer's work: the newest change of each run, and runs with events to share. Adding to it
-//! never waits.
+//! The writer's work: runs to show, runs that have ended, and runs with events to share. Adding to
+//! it never waits.
+//!
+//! Runs are named only, and the writer reads the rest in memory. So an outage empties the queue:
+//! after it, the writer shows everything anew. What has ended is no longer in memory, so it stays
+//! in the queue until the server knows it, or has dropped it by itself.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::keys::RunKeys;
 use crate::board::LiveRun;
 use crate::ids::RunId;
 use crate::tenant::TenantId;
-
-/// The most runs whose changes wait. What is beyond is dropped: the regular refresh shows a live
-/// run, and one that has ended expires by itself.
-const MAX_CHANGES: usize = 10_000;
 
 /// Names a run.
 pub(super) type RunName = (TenantId, RunId);
@@ -28,24 +30,25 @@ pub(super) struct Queue {
 
 #[derive(Debug, Default)]
 struct QueueState {
-    changes: BTreeMap<RunName, Change>,
+    /// Runs that the server has to be shown.
+    changed: BTreeSet<RunName>,
     /// Runs with events that the server lacks, as far as is known. Their logs have the events.
     unshared: BTreeSet<RunName>,
-    /// Runs that have ended here and are still shown by the server.
-    ended: BTreeSet<RunName>,
+    /// Runs that have ended here, and the server may still show: when they ended, and their keys.
+    ended: BTreeMap<RunName, (Instant, Arc<RunKeys>)>,
 }
 
 /// What the server has to be sent of a run.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) enum Change {
     /// Where it stands when the change is written.
     Show,
     /// That it has ended.
-    Remove(Box<RunKeys>),
+    Remove(Arc<RunKeys>),
 }
 
 /// The next things to do, changes first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Batch {
     pub(super) changes: Vec<(RunName, Change)>,
     pub(super) unshared: Vec<RunName>,
@@ -54,112 +57,76 @@ pub(super) struct Batch {
 impl Queue {
     /// Has the server show where a run stands.
     pub(super) fn show(&self, tenant: &TenantId, run_id: RunId) {
-        self.state().add((tenant.clone(), run_id), Change::Show);
+        self.show_all([(tenant.clone(), run_id)]);
         self.wake.notify_one();
     }
 
     /// Has the server show many runs; doesn't wake the writer.
     pub(super) fn show_all(&self, runs: impl IntoIterator<Item = RunName>) {
-        let mut state = self.state();
-        for run in runs {
-            state.add(run, Change::Show);
-        }
+        self.state.lock().changed.extend(runs);
     }
 
     /// Has the events of a run sent to the server.
     pub(super) fn share(&self, run: RunName) {
-        self.state().unshared.insert(run);
+        self.share_all([run]);
         self.wake.notify_one();
     }
 
     /// Has the events of many runs sent to the server; doesn't wake the writer.
     pub(super) fn share_all(&self, runs: impl IntoIterator<Item = RunName>) {
-        self.state().unshared.extend(runs);
+        self.state.lock().unshared.extend(runs);
     }
 
     /// Has the server forget a run.
     pub(super) fn remove(&self, tenant: &TenantId, run: &LiveRun) {
-        let keys = Box::new(RunKeys::new(tenant, &run.summary));
+        let keys = Arc::new(RunKeys::new(tenant, &run.summary));
         let name = (tenant.clone(), run.summary.run_id);
-        let mut state = self.state();
-        if state.add(name.clone(), Change::Remove(keys)) {
-            state.ended.insert(name);
-        }
-        drop(state);
+        self.state.lock().ended.insert(name, (Instant::now(), keys));
         self.wake.notify_one();
     }
 
-    /// Lists the runs of a tenant that have ended here, whatever the server shows.
+    /// Lists the runs of a tenant that have ended here, and that the server may still show.
     pub(super) fn ended(&self, tenant: &TenantId) -> BTreeSet<RunId> {
-        let state = self.state();
-        let of_tenant = state.ended.iter().filter(|(owner, _)| owner == tenant);
+        let state = self.state.lock();
+        let of_tenant = state.ended.keys().filter(|(owner, _)| owner == tenant);
         of_tenant.map(|(_, run_id)| *run_id).collect()
     }
 
-    /// Takes the next things to do; nothing when all is done.
+    /// Takes the next things to do; nothing when all is done. A run that has ended is taken until
+    /// it is [done](Self::done).
     pub(super) fn take(&self, limit: usize) -> Batch {
-        let mut state = self.state();
-        let mut batch = Batch::default();
-        while batch.changes.len() < limit
-            && let Some(change) = state.changes.pop_first()
+        let mut state = self.state.lock();
+        let ended = state.ended.iter().take(limit);
+        let removals = ended.map(|(run, (_, keys))| (run.clone(), Change::Remove(Arc::clone(keys))));
+        let mut changes: Vec<_> = removals.collect();
+        while changes.len() < limit
+            && let Some(run) = state.changed.pop_first()
         {
-            batch.changes.push(change);
+            changes.push((run, Change::Show));
         }
-        while batch.unshared.len() < limit
-            && let Some(run) = state.unshared.pop_first()
-        {
-            batch.unshared.push(run);
+        let unshared = std::iter::from_fn(|| state.unshared.pop_first());
+        Batch {
+            changes,
+            unshared: unshared.take(limit).collect(),
         }
-        batch
     }
 
-    /// Takes note of what the server knows now.
-    pub(super) fn done(&self, changes: &[(RunName, Change)]) {
-        let mut state = self.state();
+    /// Notes changes that the server knows now.
+    pub(super) fn done(&self, changes: impl IntoIterator<Item = (RunName, Change)>) {
+        let mut state = self.state.lock();
         for (run, change) in changes {
-            if matches!(change, Change::Remove(_)) {
-                state.ended.remove(run);
+            if let Change::Remove(_) = change {
+                state.ended.remove(&run);
             }
         }
     }
 
-    /// Puts changes back that could not be written, unless there are newer ones.
-    pub(super) fn put_back(&self, changes: Vec<(RunName, Change)>) {
-        let mut state = self.state();
-        for (run, change) in changes {
-            state.changes.entry(run).or_insert(change);
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, QueueState> {
-        // Whatever a panic elsewhere left undone is repaired by the regular refresh.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl QueueState {
-    fn add(&mut self, run: RunName, change: Change) -> bool {
-        let full = self.changes.len() >= MAX_CHANGES;
-        match self.changes.entry(run) {
-            Entry::Vacant(_) if full => false,
-            Entry::Vacant(entry) => {
-                entry.insert(change);
-                true
-            }
-            // A run ends once, and is not shown afterwards.
-            Entry::Occupied(mut entry) => {
-                if matches!(entry.get(), Change::Show) {
-                    entry.insert(change);
-                }
-                true
-            }
-        }
-    }
-}
-
-impl Batch {
-    /// Returns whether there is nothing to do.
-    pub(super) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.unshared.is_empty()
+    /// Drops what is queued in an outage, but for runs that the server may still show: those that
+    /// ended less than the expiry ago.
+    pub(super) fn clear(&self, expiry: Duration) {
+        let mut state = self.state.lock();
+        state.changed.clear();
+        state.unshared.clear();
+        state.ended.retain(|_, (at, _)| at.elapsed() < expiry);
     }
 }

@@ -1,15 +1,19 @@
--- Shows a run. With the claim "exclusive", returns the id of another run of the same base instead,
--- if there is one.
+-- Shows a run. With the claim "exclusive", returns the ids of the other runs of the same base
+-- instead, if there are any.
 -- KEYS: all runs, the run, its session, the runs of its base (absent when it has none)
 -- ARGV: run id, expiry in ms, claim ("exclusive", "shared", or "none" once the run has ended),
 -- summary, work
 local base = KEYS[4]
 if base and ARGV[3] == 'exclusive' then
   redis.call('ZREMRANGEBYSCORE', base, '-inf', now)
-  for _, rival in ipairs(redis.call('ZRANGE', base, 0, 1)) do
+  local rivals = {}
+  for _, rival in ipairs(redis.call('ZRANGE', base, 0, -1)) do
     if rival ~= ARGV[1] then
-      return rival
+      table.insert(rivals, rival)
     end
+  end
+  if #rivals > 0 then
+    return rivals
   end
 end
 redis.call('HSET', KEYS[2], 'summary', ARGV[4], 'work', ARGV[5])
@@ -21,4 +25,4 @@ if base and ARGV[3] == 'none' then
 elseif base then
   enter(base)
 end
-return false
+return {}

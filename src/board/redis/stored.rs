@@ -188,15 +188,16 @@ mod tests {
         let id = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
         let time = "2026-01-01T00:00:00Z";
         let message = |text| json!({"id": id, "role": "assistant", "content": [{"type": "text", "text": text}], "created_at": time});
-        let run = json!({
-            "summary": {
-                "run_id": id, "session_id": id, "agent": "demo", "model": "demo/scripted", "mode": "sync",
-                "status": "running", "usage": {}, "step_count": 0, "metadata": {}, "created_at": time,
-            },
-            "output": output.iter().map(message).collect::<Vec<_>>(),
-            "value": {"celsius": 21},
+        let summary = json!({
+            "run_id": id, "session_id": id, "agent": "demo", "model": "demo/scripted", "mode": "sync",
+            "status": "running", "usage": {}, "step_count": 0, "metadata": {}, "created_at": time,
         });
-        serde_json::from_value(run).unwrap()
+        let output: Vec<_> = output.iter().map(message).collect();
+        LiveRun {
+            output: serde_json::from_value(output.into()).unwrap(),
+            value: Some(json!({"celsius": 21})),
+            ..LiveRun::begun(serde_json::from_value(summary).unwrap())
+        }
     }
 
     #[test]
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn events_survive_the_way_whatever_they_hold() {
+    fn every_event_is_decoded_as_it_was_encoded() {
         let id = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
         let time = "2026-01-01T00:00:00.000001Z";
         let content = json!([
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_no_event_is_not_read() {
+    fn a_large_or_malformed_event_is_not_read() {
         let id = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
         let data = json!({"step_number": 1, "text": "x".repeat(MAX_EVENT_BYTES)});
         let event = json!({

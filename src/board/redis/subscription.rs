@@ -60,7 +60,7 @@ impl Subscription {
                     if failures == MANY_FAILURES && !self.link.is_lost() {
                         tracing::warn!(
                             error = &error as &dyn std::error::Error,
-                            "other replicas are not heard; their runs are followed slowly"
+                            "messages of other replicas are not received; their runs are followed slowly"
                         );
                     }
                     sleep(pause).await;

@@ -65,8 +65,7 @@ struct Round {
 impl Writer {
     /// Writes until the end, then writes what is left.
     pub(super) async fn run(self: Arc<Self>) {
-        // If this is begun again, what was on its way is lost. Live runs are shown anew; those that
-        // had ended expire on the server.
+        // If this is begun again, what was on its way is lost.
         self.show_everything();
         let mut refresh = interval((self.expiry / 3).max(Duration::from_millis(1)));
         refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -77,6 +76,7 @@ impl Writer {
                 if let Some(Ok(())) = recovered {
                     pause = PAUSES.0;
                 } else {
+                    self.queue.clear(self.expiry);
                     self.end.run_until_cancelled(sleep(pause)).await;
                     pause = PAUSES.1.min(pause * 2);
                 }
@@ -94,14 +94,14 @@ impl Writer {
         }
     }
 
-    /// Shows a run that begins, at once. Returns the id of a rival instead, where there is one and
-    /// the run is exclusive.
+    /// Shows a run that begins, at once. Returns the ids of its rivals instead, where it has any
+    /// and is exclusive.
     pub(super) async fn show(
         &self,
         tenant: &TenantId,
         run: &LiveRun,
         exclusive: bool,
-    ) -> Result<Option<RunId>, LinkError> {
+    ) -> Result<Vec<RunId>, LinkError> {
         let mut request = Request::default();
         if let Some(stored) = stored::encode(run) {
             let keys = RunKeys::new(tenant, &run.summary);
@@ -109,9 +109,9 @@ impl Writer {
         }
         request.publish(self.origin.publish_changes(&[run.summary.run_id]));
         let answers: Vec<Value> = self.link.send(&request).await?;
-        let rival = answers.into_iter().next().map(from_redis_value::<Option<String>>);
-        let rival = rival.and_then(Result::unwrap_or_default);
-        Ok(rival.and_then(|rival| rival.parse().ok()))
+        let rivals = answers.into_iter().next().map(from_redis_value::<Vec<String>>);
+        let rivals = rivals.and_then(Result::ok).unwrap_or_default();
+        Ok(rivals.iter().filter_map(|rival| rival.parse().ok()).collect())
     }
 
     /// Ends an outage, if the server takes all that it has missed. It may have lost everything, so
@@ -163,14 +163,15 @@ impl Writer {
     async fn write_all(&self) -> Result<(), LinkError> {
         loop {
             let batch = self.queue.take(MAX_BATCH);
-            if batch.is_empty() {
+            if batch.changes.is_empty() && batch.unshared.is_empty() {
                 return Ok(());
             }
             self.write(batch).await?;
         }
     }
 
-    /// Writes a batch in one request, or in several if it is large.
+    /// Writes a batch in one request, or in several if it is large. A failure loses what is left of
+    /// it: it begins an outage, after which everything is shown anew.
     async fn write(&self, batch: Batch) -> Result<(), LinkError> {
         let Batch {
             mut changes,
@@ -178,17 +179,8 @@ impl Writer {
         } = batch;
         while !changes.is_empty() || !unshared.is_empty() {
             let round = self.round(&changes, &unshared);
-            let answers = match self.send(&round).await {
-                Ok(answers) => answers,
-                Err(error) => {
-                    self.queue.put_back(changes);
-                    self.queue.share_all(unshared);
-                    return Err(error);
-                }
-            };
-            let rest = changes.split_off(round.changes);
-            self.queue.done(&changes);
-            changes = rest;
+            let answers = self.send(&round).await?;
+            self.queue.done(changes.drain(..round.changes));
             unshared.drain(..round.unshared);
             let mut has_lost = false;
             for (position, append) in &round.appends {

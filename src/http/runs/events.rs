@@ -119,7 +119,7 @@ impl Reader {
         loop {
             let followed = self.read().await?;
             if let Some(caller) = &self.caller {
-                caller.is_told(&followed);
+                caller.note_sent(&followed);
             }
             let event = match followed {
                 Followed::Event(event) => event,

@@ -1,8 +1,9 @@
 //! Accepts a run into the queue. An accepted run survives the loss of this process.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -219,24 +220,19 @@ impl QueueLength {
 
     async fn count(&self) -> Result<u64, StoreError> {
         let waiting = self.store.queue_length(self.max).await?;
-        *self.counted() = Some((Instant::now(), waiting));
+        *self.counted.lock() = Some((Instant::now(), waiting));
         Ok(waiting)
     }
 
     fn known(&self) -> Option<u64> {
-        let counted = self.counted().filter(|(at, _)| at.elapsed() < COUNT_AGE);
+        let counted = self.counted.lock().filter(|(at, _)| at.elapsed() < COUNT_AGE);
         counted.map(|(_, waiting)| waiting)
     }
 
     fn add(&self) {
-        if let Some((_, waiting)) = &mut *self.counted() {
+        if let Some((_, waiting)) = &mut *self.counted.lock() {
             *waiting += 1;
         }
-    }
-
-    fn counted(&self) -> MutexGuard<'_, Option<(Instant, u64)>> {
-        // Each change is a single assignment.
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -24,18 +24,13 @@ use crate::run::error::Refusal;
 use crate::run::executor::Executor;
 use crate::run::failure::Failure;
 use crate::run::live::LiveEvents;
-use crate::run::outcome::{Outcome, Performed, Spent};
+use crate::run::outcome::{Outcome, Performed};
 use crate::run::plan::{Planner, RunPlan};
 use crate::run::request::RunRequest;
 use crate::run::run_slots::RunSlot;
 use crate::run::span::{record_request, run_span};
 use crate::run::tasks::RunTasks;
 use crate::store::{Lease, LeasedRun, Store, StoreError, UNREADABLE_ATTEMPTS, UnreadableRequest};
-
-/// The most events that are read at once.
-const BATCH: u32 = 1_000;
-/// The fence of a run's first lease.
-const FIRST_FENCE: u64 = 1;
 
 /// Makes attempts at runs of the queue.
 #[derive(Debug)]
@@ -65,7 +60,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// Works on a run that is leased until then, until it has ended or is left to another worker.
+    /// Works on a leased run until it has ended or is left to another worker.
     pub(in crate::run) async fn make(
         self: Arc<Self>,
         leased: LeasedRun,
@@ -167,13 +162,9 @@ impl Attempts {
                 "a run is taken over: its worker did not renew the lease"
             );
         }
-        let last = if lease.fence == FIRST_FENCE {
-            0
-        } else {
-            // The lease is not watched yet.
-            let earlier = timeout_at(expires, self.persist_earlier_events(leased)).await;
-            earlier.unwrap_or_else(|elapsed| Err(StoreError::late("persist earlier events", elapsed)))?
-        };
+        // The lease is not watched yet.
+        let earlier = timeout_at(expires, self.persist_earlier_events(leased)).await;
+        let last = earlier.unwrap_or_else(|elapsed| Err(StoreError::late("persist earlier events", elapsed)))?;
         let run = LiveRun::begun(leased.summary.clone()).leased(lease.fence);
         let held = HeldLease::new(
             lease,
@@ -203,48 +194,6 @@ impl Attempts {
         Ok(LiveEvents::new(active, at_work, run, board, clock).following(last, leased.is_taken_over))
     }
 
-    /// Persists the events of earlier attempts that only the board has, and returns the number of
-    /// the last event. Readers may know those, and this attempt shares its own only.
-    async fn persist_earlier_events(&self, leased: &LeasedRun) -> Result<u64, StoreError> {
-        let (tenant, run_id) = (&leased.lease.tenant, leased.lease.run_id);
-        let mut last = self.store.event_last(tenant, run_id).await?;
-        loop {
-            let events = self.board.event_read(tenant, run_id, last, BATCH as usize).await;
-            let events = events.unwrap_or_default();
-            let Some(newest) = events.last() else {
-                return Ok(last);
-            };
-            last = newest.sequence;
-            self.store.event_append(&leased.lease, &events).await?;
-        }
-    }
-
-    /// Counts the steps of earlier workers by their events. No attempt goes on with them, but they
-    /// cost money all the same.
-    async fn spent_before(&self, leased: &LeasedRun) -> Spent {
-        let (tenant, run_id) = (&leased.lease.tenant, leased.lease.run_id);
-        let mut spent = Spent::default();
-        if leased.lease.fence == FIRST_FENCE {
-            return spent;
-        }
-        let mut after = 0;
-        loop {
-            let events = self.store.event_read(tenant, run_id, after, BATCH).await;
-            let events = events.unwrap_or_else(|error| {
-                tracing::warn!(
-                    error = &error as &dyn Error,
-                    "what earlier workers have spent can't be read"
-                );
-                Vec::new()
-            });
-            let Some(last) = events.last() else { return spent };
-            after = last.sequence;
-            for event in &events {
-                spent.count(&event.payload);
-            }
-        }
-    }
-
     /// Plans the run again, unless it was accepted here a moment ago, and performs it.
     async fn work_on(
         &self,
@@ -253,7 +202,7 @@ impl Attempts {
         live: &Arc<LiveEvents>,
     ) -> Performed {
         live.emit_started();
-        let failed = |failure: Failure| Performed::Ended(Outcome::failed(live, &failure));
+        let failed = |failure: Failure| Performed::Ended(Outcome::failed(live, failure));
         if leased.control == Some(RunControl::Cancel) {
             return Performed::Ended(Outcome::cancelled(live).after(&self.spent_before(leased).await));
         }
@@ -264,7 +213,7 @@ impl Attempts {
         if leased.summary.attempts > self.max_attempts {
             // This worker does not begin it.
             let begun = leased.summary.attempts - 1;
-            let exhausted = Outcome::failed(live, &Failure::exhausted(begun));
+            let exhausted = Outcome::failed(live, Failure::exhausted(begun));
             let mut outcome = exhausted.after(&self.spent_before(leased).await);
             outcome.record.summary.attempts = begun;
             return Performed::Ended(outcome);

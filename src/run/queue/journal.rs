@@ -1,4 +1,5 @@
-//! The journal of a run's executions, persisted under its lease. An entry that can't be persisted ends the execution.
+//! The journal of a run's executions, persisted under its lease. An entry that can't be persisted
+//! ends the execution.
 
 use std::collections::BTreeMap;
 use std::error::Error;

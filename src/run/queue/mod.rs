@@ -1,4 +1,5 @@
-//! Runs that outlive their connection and their worker: accepted into the queue, leased by a worker, renewed, handed back.
+//! Runs that outlive their connection and their worker: accepted into the queue, leased by a
+//! worker, renewed, handed back.
 //!
 //! ```text
 //! accept    accept.rs    the run's record, its slot in the queue, its idempotency key: one transaction
@@ -13,6 +14,7 @@ mod accept;
 mod worker;
 
 mod attempt;
+mod earlier;
 mod journal;
 mod progress;
 mod renewal;

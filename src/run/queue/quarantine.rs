@@ -1,8 +1,10 @@
-//! Isolates runs that may be poison: one of them at a time is at work here, so a poison run does not take other runs down.
+//! Isolates runs that may be poison: one of them at a time is at work here, so a poison run does
+//! not take other runs down.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How long a run is isolated. One that has worked for so long is most likely no poison, and others
@@ -20,7 +22,7 @@ pub(super) struct Isolated;
 impl Quarantine {
     /// Tells whether another may begin.
     pub(super) fn is_free(&self) -> bool {
-        let last = self.last();
+        let last = self.0.lock();
         last.as_ref()
             .is_none_or(|(begun, run)| run.strong_count() == 0 || begun.elapsed() >= WATCHED)
     }
@@ -28,13 +30,8 @@ impl Quarantine {
     /// Notes that one begins.
     pub(super) fn enter(&self) -> Arc<Isolated> {
         let isolated = Arc::new(Isolated);
-        *self.last() = Some((Instant::now(), Arc::downgrade(&isolated)));
+        *self.0.lock() = Some((Instant::now(), Arc::downgrade(&isolated)));
         isolated
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<(Instant, Weak<Isolated>)>> {
-        // The only change is an assignment.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -45,7 +42,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn one_is_watched_at_a_time_until_it_ends_or_has_lived_for_a_minute() {
+    async fn one_suspect_is_isolated_until_it_ends_or_has_worked_for_a_minute() {
         let quarantine = Quarantine::default();
         assert!(quarantine.is_free());
         let first = quarantine.enter();

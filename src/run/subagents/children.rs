@@ -1,6 +1,6 @@
 //! The sessions that subagents have made. The run's commit stores all of them, or none.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 
 use crate::agent::state::AgentState;
 use crate::ids::SessionId;
@@ -29,18 +29,13 @@ impl Children {
     /// Adds the session of a subagent and those that were made below it.
     pub(in crate::run) fn add(&self, child: ChildSession, below: &Self) {
         let below = below.take();
-        let mut sessions = self.sessions();
+        let mut sessions = self.0.lock();
         sessions.push(child);
         sessions.extend(below);
     }
 
     /// Takes all sessions, each before those that were made below it.
     pub(in crate::run) fn take(&self) -> Vec<ChildSession> {
-        std::mem::take(&mut *self.sessions())
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, Vec<ChildSession>> {
-        // No call under the lock can leave the list half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *self.0.lock())
     }
 }

@@ -1,4 +1,5 @@
-//! What an earlier attempt has journaled of subagents: where those at work stand, and the sessions of those that have ended.
+//! What an earlier attempt has journaled of subagents: where those at work stand, and the sessions
+//! of those that have ended.
 
 use super::children::{ChildSession, Children};
 use crate::agent::state::{AdditionGap, AgentState};
@@ -60,13 +61,14 @@ fn restore_below(
     progress: &Progress,
     children: &Children,
 ) -> Result<(), AdditionGap> {
-    for (step_number, place, execution) in progress.ended_calls() {
+    for (step_number, position, execution) in progress.ended_calls() {
         let subagent = execution.trace.subagent.as_ref();
         let Some(subagent) = subagent.filter(|subagent| subagent.status.has_session()) else {
             continue;
         };
-        let scope = seed.key(step_number, place, &execution.call);
-        let journaled = JournaledSubagent::read(journals.entries(&scope))?.ok_or(AdditionGap::Call { place })?;
+        let scope = seed.key(step_number, position, &execution.call);
+        let journaled =
+            JournaledSubagent::read(journals.entries(&scope))?.ok_or(AdditionGap::Call { place: position })?;
         let below = Children::default();
         let seed = CallSeed::of_call(&scope);
         restore_below(journals, &seed, journaled.session_id, &journaled.progress, &below)?;

@@ -51,28 +51,18 @@ pub(super) struct SubagentTool {
 }
 
 /// An execution on behalf of a call.
-enum Begun {
-    /// One that nobody has begun.
-    Anew { state: AgentState, input: Vec<Message> },
-    /// One that another process has left, be it at its end.
-    Again {
-        state: AgentState,
-        pending: Option<Box<PendingStep>>,
-    },
+struct Begun {
+    work: Arc<Work>,
+    state: AgentState,
+    start: Start,
 }
 
-impl Begun {
-    fn state(&self) -> &AgentState {
-        match self {
-            Self::Anew { state, .. } | Self::Again { state, .. } => state,
-        }
-    }
-
-    fn into_state(self) -> AgentState {
-        match self {
-            Self::Anew { state, .. } | Self::Again { state, .. } => state,
-        }
-    }
+/// How an execution starts.
+enum Start {
+    /// With its input: it is new.
+    Anew(Vec<Message>),
+    /// In the middle of a step, or at its end: another process has left it.
+    Again(Option<Box<PendingStep>>),
 }
 
 /// Makes the tools by which an agent has others work for it; none where no level is left.
@@ -108,31 +98,30 @@ impl SubagentTool {
             .count_one()
             .map_err(|left| ToolError::new(self.not_begun(&left.to_string())))?;
         let trace = Arc::new(Trace::new(self.relay(context)));
-        let (work, begun) = match journaled {
+        let Begun { work, state, start } = match journaled {
             None => self.begin(task, context, slot, &trace),
             Some(journaled) => self.go_on(journaled, context, slot, &trace)?,
         };
-        let is_over = matches!(&begun, Begun::Again { state, .. } if !state.has_active_execution());
         let called = Called {
             above: &self.above,
-            agent_id: begun.state().agent_id(),
+            agent_id: state.agent_id(),
             step_number: context.step_number,
             call_id: context.call_id.clone(),
             work,
             trace,
         };
-        if is_over {
-            return called.end(Some(begun.into_state()));
+        if matches!(start, Start::Again(_)) && !state.has_active_execution() {
+            return called.end(Some(state));
         }
         let agent_loop = Arc::clone(&self.loops).agent_loop(&called.work);
         let agent_loop = agent_loop.map_err(|failure| ToolError::new(self.not_begun(&failure.into_error().message)))?;
-        if matches!(begun, Begun::Anew { .. }) {
+        if matches!(start, Start::Anew(_)) {
             called.emit_started();
         }
         let working = Box::pin(async move {
-            match begun {
-                Begun::Anew { state, input } => agent_loop.run(state, input).await,
-                Begun::Again { state, pending } => agent_loop.resume(state, pending.map(|pending| *pending)).await,
+            match start {
+                Start::Anew(input) => agent_loop.run(state, input).await,
+                Start::Again(pending) => agent_loop.resume(state, pending.map(|pending| *pending)).await,
             }
         });
         // A task of its own, so that levels of agents do not stand on one stack. It goes with the
@@ -172,7 +161,7 @@ impl SubagentTool {
             .map_err(|gap| ToolError::new(self.not_begun(&format!("its progress can't be read: {gap}"))))
     }
 
-    fn begin(&self, task: Task, context: &ToolContext, slot: Slot, trace: &Arc<Trace>) -> (Arc<Work>, Begun) {
+    fn begin(&self, task: Task, context: &ToolContext, slot: Slot, trace: &Arc<Trace>) -> Begun {
         let state = self.begun_state(context);
         let session_id = SessionId::generate(&*self.ports.ids);
         let journal = self.above.journal.as_ref().map(|above| {
@@ -181,14 +170,14 @@ impl SubagentTool {
                 agent_id: state.agent_id(),
                 agent_version: self.member.agent_version,
             };
-            // What the definition says of the state is recorded as well, so that nobody needs it to
-            // read the entries.
+            // What the definition says of the state is recorded as well, so that the entries can be
+            // read without it.
             let empty = AgentState::new(state.agent_id(), state.created_at());
             above.for_subagent(&context.idempotency_key, empty, Some(begun))
         });
-        let work = self.work(context, session_id, slot, trace, journal);
-        let input = vec![self.message(task)];
-        (Arc::new(work), Begun::Anew { state, input })
+        let work = Arc::new(self.work(context, session_id, slot, trace, journal));
+        let start = Start::Anew(vec![self.message(task)]);
+        Begun { work, state, start }
     }
 
     /// Goes on with an execution that another process has left: as the same agent, with what it has
@@ -199,22 +188,22 @@ impl SubagentTool {
         context: &ToolContext,
         slot: Slot,
         trace: &Arc<Trace>,
-    ) -> Result<(Arc<Work>, Begun), ToolError> {
+    ) -> Result<Begun, ToolError> {
         let JournaledSubagent {
             session_id, progress, ..
         } = journaled;
         let journal = self.above.journal.as_ref();
         let journal = journal.map(|above| above.for_subagent(&context.idempotency_key, progress.state.clone(), None));
         slot.count_ended(&progress);
-        let work = self.work(context, session_id, slot, trace, journal);
+        let work = Arc::new(self.work(context, session_id, slot, trace, journal));
         work.control.resume(progress.spent());
         work.control.record().add_progress(&progress);
         restore_children(&work, &progress)
             .map_err(|gap| ToolError::new(self.not_begun(&format!("its progress can't be read: {gap}"))))?;
         trace.go_on(&progress.state);
         let Progress { state, pending } = progress;
-        let pending = pending.map(Box::new);
-        Ok((Arc::new(work), Begun::Again { state, pending }))
+        let start = Start::Again(pending.map(Box::new));
+        Ok(Begun { work, state, start })
     }
 
     /// Makes the execution: the tightest of all limits, the hooks of those above, and of their

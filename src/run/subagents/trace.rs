@@ -1,6 +1,9 @@
-//! The trace of a subagent's execution: its steps, collected as they end. Its events are passed on if the caller wants them.
+//! The trace of a subagent's execution: its steps, collected as they end. Its events are passed on
+//! if the caller wants them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::agent::state::{AgentState, StepExecution};
 use crate::agent::{AgentEvent, EventSink};
@@ -44,14 +47,14 @@ impl Trace {
 
     /// Returns the execution, if it has begun, and its archived steps.
     pub(super) fn execution(&self) -> Option<(ExecutionId, Vec<Arc<StepExecution>>)> {
-        let traced = self.traced();
+        let traced = self.traced.lock();
         Some((traced.execution_id?, traced.steps.clone()))
     }
 
     /// Begins with the steps of an earlier attempt.
     pub(super) fn go_on(&self, state: &AgentState) {
         let Some(execution) = state.execution() else { return };
-        *self.traced() = Traced {
+        *self.traced.lock() = Traced {
             agent_id: Some(state.agent_id()),
             execution_id: Some(execution.execution_id),
             steps: execution.step_executions.iter().cloned().collect(),
@@ -60,7 +63,9 @@ impl Trace {
 
     fn relay(&self, event: AgentEvent) {
         let Some(relay) = &self.relay else { return };
-        let Some(agent_id) = self.traced().agent_id else { return };
+        let Some(agent_id) = self.traced.lock().agent_id else {
+            return;
+        };
         relay.to.emit(AgentEvent::SubagentEvent {
             step_number: relay.step_number,
             call_id: relay.call_id.clone(),
@@ -68,11 +73,6 @@ impl Trace {
             depth: relay.depth,
             event: Box::new(event),
         });
-    }
-
-    fn traced(&self) -> MutexGuard<'_, Traced> {
-        // No call under the lock can leave the trace half changed.
-        self.traced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,7 +82,7 @@ impl EventSink for Trace {
             execution_id, agent_id, ..
         } = &event
         {
-            let mut traced = self.traced();
+            let mut traced = self.traced.lock();
             traced.execution_id = Some(*execution_id);
             traced.agent_id = Some(*agent_id);
         }
@@ -90,7 +90,7 @@ impl EventSink for Trace {
     }
 
     fn step_recorded(&self, step_number: usize, step: &Arc<StepExecution>) {
-        self.traced().steps.push(Arc::clone(step));
+        self.traced.lock().steps.push(Arc::clone(step));
         self.relay(AgentEvent::step_completed(step_number, step));
     }
 }

@@ -19,7 +19,7 @@ contract! {
     a_run_that_has_ended_is_shown_and_is_no_rival,
     a_closed_run_is_no_rival,
     one_of_many_exclusive_runs_wins,
-    what_was_never_opened_can_be_closed_and_updated,
+    a_run_that_was_never_opened_can_be_closed_and_updated,
 }
 
 async fn a_run_is_shown_from_its_beginning_to_its_close(board: &Board) {
@@ -147,7 +147,7 @@ async fn one_of_many_exclusive_runs_wins(board: &Board) {
     assert!(refused.into_iter().all(|rival| rival == winners[0]));
 }
 
-async fn what_was_never_opened_can_be_closed_and_updated(board: &Board) {
+async fn a_run_that_was_never_opened_can_be_closed_and_updated(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     board.run_close(&tenant, run.summary.run_id);
     assert_eq!(listed(board, &tenant).await, []);

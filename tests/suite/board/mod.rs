@@ -1,4 +1,5 @@
-//! The boards of live runs: one contract for both, and what only replicas that share a Redis server promise.
+//! The boards of live runs: one contract for both, and what only replicas that share a Redis server
+//! promise.
 
 /// Runs each promise on both boards.
 macro_rules! contract {
@@ -26,15 +27,8 @@ macro_rules! contract {
 }
 
 mod contract;
-mod control;
-mod event_bounds;
-mod event_contract;
-mod event_replicas;
-mod kinds;
-mod outages;
-mod rates;
-mod removal;
-mod replicas;
+mod events;
+mod redis;
 pub(crate) mod server;
 
 use std::ops::RangeInclusive;
@@ -51,6 +45,8 @@ use agent_runtime::message::{Message, Role};
 use agent_runtime::record::{RunEvent, RunEventPayload, RunMode, RunStatus, RunSummary, StepRecord};
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::Usage;
+
+use self::server::{EXPIRY, PrivateServer, board, shared_url};
 
 /// Tests share servers, so each has a tenant of its own.
 fn new_tenant() -> TenantId {
@@ -131,6 +127,29 @@ fn new_message(text: &str) -> Message {
     )
 }
 
+/// Two replicas that share a server of their own, and a tenant.
+async fn private_replicas(expiry: Duration) -> Option<(PrivateServer, Board, Board, TenantId)> {
+    let server = PrivateServer::start()?;
+    let [here, there] = boards(&server.url(), expiry).await;
+    Some((server, here, there, new_tenant()))
+}
+
+/// Two replicas that share the server of all tests, and a tenant.
+async fn replicas() -> Option<(Board, Board, TenantId)> {
+    let [here, there] = boards(&shared_url()?, EXPIRY).await;
+    Some((here, there, new_tenant()))
+}
+
+async fn boards(url: &str, expiry: Duration) -> [Board; 2] {
+    [board(url, expiry).await, board(url, expiry).await]
+}
+
+async fn close(boards: [&Board; 2]) {
+    for board in boards {
+        board.close().await;
+    }
+}
+
 async fn lookup(board: &Board, tenant: &TenantId, run: &LiveRun) -> Option<Arc<LiveRun>> {
     board.run_lookup(tenant, run.summary.run_id).await
 }
@@ -177,7 +196,8 @@ fn append(board: &Board, tenant: &TenantId, run: &LiveRun, sequences: RangeInclu
     }
 }
 
-/// Reads all events after one: each as its number and the beginning of its text, the last one as `.`.
+/// Reads all events after one: each as its number and the beginning of its text, the last one as
+/// `.`.
 async fn read(board: &Board, tenant: &TenantId, run: &LiveRun, after: u64) -> String {
     let read = board.event_read(tenant, run.summary.run_id, after, 1000).await.unwrap();
     show(&read)

@@ -1,4 +1,5 @@
-//! Redis servers for tests: the shared one that the environment names, and private ones that a test may stop.
+//! Redis servers for tests: the shared one that the environment names, and private ones that a test
+//! may stop.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,15 +12,17 @@ use agent_runtime::supervision::Supervisor;
 
 use crate::support::ports::free_port;
 
+/// How long a run is shown after its process has refreshed it last; longer than most tests.
+pub(super) const EXPIRY: Duration = Duration::from_secs(30);
 /// A limit that a busy test machine keeps, and that a test can wait for.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Opens a board on the shared server, or tells why the test is skipped.
+/// Opens a board on the shared server, or reports why the test is skipped.
 pub(super) async fn shared_board() -> Option<Board> {
-    Some(board(&shared_url()?, Duration::from_secs(30)).await)
+    Some(board(&shared_url()?, EXPIRY).await)
 }
 
-/// Returns the URL of the shared server, or tells why the test is skipped.
+/// Returns the URL of the shared server, or reports why the test is skipped.
 pub(super) fn shared_url() -> Option<String> {
     variable("AGENT_RUNTIME_TEST_REDIS_URL").or_else(|| skip("AGENT_RUNTIME_TEST_REDIS_URL is not set"))
 }
@@ -49,12 +52,12 @@ pub(crate) struct PrivateServer {
 }
 
 impl PrivateServer {
-    /// Starts a server, or tells why the test is skipped.
+    /// Starts a server, or reports why the test is skipped.
     pub(crate) fn start() -> Option<Self> {
         Self::start_with(|_, _| Vec::new())
     }
 
-    /// Starts a server with further arguments, which are told its port and its folder.
+    /// Starts a server with further arguments, which are given its port and its folder.
     pub(super) fn start_with(arguments: impl FnOnce(u16, &Path) -> Vec<String>) -> Option<Self> {
         let port = free_port();
         let folder = tempfile::tempdir().unwrap();
@@ -92,7 +95,7 @@ impl PrivateServer {
     }
 
     /// Returns host and port.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
@@ -127,7 +130,8 @@ impl PrivateServer {
         self.try_command(words).unwrap().0
     }
 
-    /// Sends a command and returns the text that it answers. A server whose role changes closes its connections, and answers nothing.
+    /// Sends a command and returns the text that it answers. A server whose role changes closes its
+    /// connections, and answers nothing.
     pub(crate) fn text(&self, words: &[&str]) -> String {
         self.try_command(words).map_or_else(|_| String::new(), |(_, text)| text)
     }

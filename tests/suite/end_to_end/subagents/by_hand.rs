@@ -53,7 +53,8 @@ impl AgentSource for Given {
     }
 }
 
-/// Makes the service, with a tool `finish` that ends the run. Agents are on the models `m/lead` and `m/worker`; the first is asked for.
+/// Makes the service, with a tool `finish` that ends the run. Agents are on the models `m/lead` and
+/// `m/worker`; the first is asked for.
 pub(super) async fn service(
     database: &TestDatabase,
     lead: &Arc<FakeModel>,
@@ -66,7 +67,7 @@ pub(super) async fn service(
         ("worker", Arc::clone(worker)),
     ]));
     let agents = agents.map(|agent| ConfiguredAgent {
-        place: "a test".to_owned(),
+        location: "a test".to_owned(),
         definition: serde_json::from_value(agent).unwrap(),
     });
     let store = store::open(database.url(), TestDatabase::settings()).await.unwrap();

@@ -1,17 +1,11 @@
 //! What is removed of a tenant: all that the server holds of it, and nothing of others.
 
-use super::event_replicas::{Replicas, close, replicas};
-use super::{append, new_run, new_session_id, new_tenant, open, until};
+use crate::board::server::EXPIRY;
+use crate::board::{append, close, new_run, new_session_id, new_tenant, open, private_replicas, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tenant_leaves_nothing_on_the_server() {
-    let Some(Replicas {
-        mut server,
-        here,
-        there,
-        tenant,
-    }) = replicas().await
-    else {
+    let Some((mut server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
     let other = new_tenant();

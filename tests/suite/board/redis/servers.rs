@@ -1,4 +1,5 @@
-//! The kinds of servers: behind TLS, behind Sentinels, in a cluster. Each carries the whole board and comes back after a loss.
+//! The kinds of servers: behind TLS, behind Sentinels, in a cluster. Each carries the whole board
+//! and comes back after a loss.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,13 +10,15 @@ use agent_runtime::board::{Board, ControlMessage, LiveRun, RedisSettings};
 use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 
-use super::server::{PrivateServer, board, settings, skip};
-use super::{append, listed, lookup, new_run, new_session_id, new_tenant, open, until, with_step};
+use crate::board::server::{PrivateServer, board, settings, skip};
+use crate::board::{
+    append, boards, close, listed, lookup, new_run, new_session_id, new_tenant, open, until, with_step,
+};
 use crate::support::ports::free_port;
 
 const EXPIRY: Duration = Duration::from_secs(3);
 
-/// Shows that what one replica does is seen by the other: runs, rivals, events, signals.
+/// Shows that what one replica does reaches the other: runs, rivals, events, control messages.
 async fn check_sharing(here: &Board, there: &Board) {
     let (tenant, base) = (new_tenant(), new_session_id());
     let run = new_run(Some(base));
@@ -47,15 +50,9 @@ async fn until_seen(board: &Board, tenant: &TenantId, run: &Arc<LiveRun>) {
 async fn until_read(board: &Board, tenant: &TenantId, run: &LiveRun, wanted: &str) {
     until(wanted.to_owned(), async || {
         let events = board.event_read(tenant, run.summary.run_id, 0, 100).await;
-        events.map(|events| super::show(&events)).unwrap_or_default()
+        events.map(|events| crate::board::show(&events)).unwrap_or_default()
     })
     .await;
-}
-
-async fn close(boards: [Board; 2]) {
-    for board in boards {
-        board.close().await;
-    }
 }
 
 mod tls {
@@ -123,7 +120,7 @@ mod tls {
             .await
             .unwrap();
         check_sharing(&here, &there).await;
-        close([here, there]).await;
+        close([&here, &there]).await;
     }
 
     #[tokio::test]
@@ -185,8 +182,8 @@ mod sentinel {
     use super::*;
 
     fn start_replica(master: &PrivateServer) -> Option<PrivateServer> {
-        let place = format!("127.0.0.1 {}", master.port());
-        PrivateServer::start_with(|_, _| ["--replicaof", &place].map(str::to_owned).to_vec())
+        let address = format!("127.0.0.1 {}", master.port());
+        PrivateServer::start_with(|_, _| ["--replicaof", &address].map(str::to_owned).to_vec())
     }
 
     /// A server, its replica, and a Sentinel that knows both.
@@ -221,8 +218,8 @@ mod sentinel {
             return;
         };
         // One of the Sentinels may be away.
-        let url = format!("redis+sentinel://127.0.0.1:{},{}/main", free_port(), sentinel.place());
-        let (here, there) = (board(&url, EXPIRY).await, board(&url, EXPIRY).await);
+        let url = format!("redis+sentinel://127.0.0.1:{},{}/main", free_port(), sentinel.address());
+        let [here, there] = boards(&url, EXPIRY).await;
         check_sharing(&here, &there).await;
         let (tenant, run) = (new_tenant(), new_run(None));
         open(&here, &tenant, &run, true).await.unwrap();
@@ -235,26 +232,27 @@ mod sentinel {
         until_read(&there, &tenant, &run, "1a 2a 3b").await;
         assert!(has_role(&replica, "master"));
         check_sharing(&here, &there).await;
-        close([here, there]).await;
+        close([&here, &there]).await;
     }
 
     #[tokio::test]
-    async fn a_failover_without_a_loss_is_followed_by_who_only_reads() {
+    async fn a_failover_without_a_loss_is_followed_by_a_process_that_only_reads() {
         let Some((master, replica, sentinel)) = start().await else {
             return;
         };
-        let url = format!("redis+sentinel://{}/main", sentinel.place());
+        let url = format!("redis+sentinel://{}/main", sentinel.address());
         let here = board(&url, EXPIRY).await;
         assert_eq!(open(&here, &new_tenant(), &new_run(None), false).await, Ok(()));
         until(true, async || {
-            // A Sentinel that is busy gives up a failover, so it is asked for again. While one is under way, it refuses another.
+            // A Sentinel that is busy gives up a failover, so it is asked for again. While one is
+            // under way, it refuses another.
             if has_role(&replica, "slave") {
                 sentinel.command(&["SENTINEL", "FAILOVER", "main"]);
             }
             has_role(&replica, "master") && has_role(&master, "slave")
         })
         .await;
-        // What is told to a replica is heard there alone.
+        // What is told to a replica is received there alone.
         let there = board(&replica.url(), EXPIRY).await;
         let (tenant, run) = (new_tenant(), new_run(None));
         open(&there, &tenant, &run, false).await.unwrap();
@@ -264,7 +262,7 @@ mod sentinel {
         })
         .await;
         check_sharing(&here, &there).await;
-        close([here, there]).await;
+        close([&here, &there]).await;
     }
 
     #[tokio::test]
@@ -273,7 +271,7 @@ mod sentinel {
             Some(_) => PrivateServer::start_sentinel(""),
             None => return,
         };
-        let here = board(&format!("redis+sentinel://{}/main", sentinel.place()), EXPIRY).await;
+        let here = board(&format!("redis+sentinel://{}/main", sentinel.address()), EXPIRY).await;
         let (tenant, run) = (new_tenant(), new_run(None));
         open(&here, &tenant, &run, true).await.unwrap();
         assert_eq!(listed(&here, &tenant).await, [run.summary.run_id]);
@@ -334,12 +332,12 @@ mod cluster {
     }
 
     fn url(nodes: &[PrivateServer]) -> String {
-        let places: Vec<_> = nodes.iter().map(PrivateServer::place).collect();
-        format!("redis+cluster://{}", places.join(","))
+        let addresses: Vec<_> = nodes.iter().map(PrivateServer::address).collect();
+        format!("redis+cluster://{}", addresses.join(","))
     }
 
     #[tokio::test]
-    async fn each_tenant_has_its_place_and_all_are_seen() {
+    async fn each_tenant_has_its_slot_and_all_runs_are_visible() {
         let Some(nodes) = start().await else { return };
         // Any one node leads to the others.
         let (here, there) = (
@@ -363,13 +361,13 @@ mod cluster {
         }
         let used = nodes.iter().filter(|node| node.command(&["DBSIZE"]) != ":0").count();
         assert_eq!(used, NODES);
-        close([here, there]).await;
+        close([&here, &there]).await;
     }
 
     #[tokio::test]
     async fn a_node_that_is_lost_and_comes_back_is_filled_again() {
         let Some(mut nodes) = start().await else { return };
-        let (here, there) = (board(&url(&nodes), EXPIRY).await, board(&url(&nodes), EXPIRY).await);
+        let [here, there] = boards(&url(&nodes), EXPIRY).await;
         let tenants: Vec<_> = (0..20).map(|_| (new_tenant(), new_run(None))).collect();
         for (tenant, run) in &tenants {
             open(&here, tenant, run, false).await.unwrap();
@@ -388,6 +386,6 @@ mod cluster {
             until_read(&there, tenant, run, "1a 2b").await;
         }
         check_sharing(&here, &there).await;
-        close([here, there]).await;
+        close([&here, &there]).await;
     }
 }

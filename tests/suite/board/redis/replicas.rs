@@ -7,19 +7,17 @@ use agent_runtime::board::{Board, RedisSettings};
 use agent_runtime::ids::RunId;
 use agent_runtime::record::RunStatus;
 use agent_runtime::supervision::Supervisor;
-use agent_runtime::tenant::TenantId;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 
-use super::server::{PrivateServer, board, shared_board};
-use super::{ended, listed, lookup, new_run, new_session_id, new_tenant, open, until, with_step};
+use crate::board::server::{EXPIRY, PrivateServer, board};
+use crate::board::{
+    boards, close, ended, listed, lookup, new_run, new_session_id, new_tenant, open, private_replicas, replicas, until,
+    with_step,
+};
 
-/// Short, and still long enough for a busy machine to give three signs of life.
-const EXPIRY: Duration = Duration::from_secs(4);
-
-async fn replicas() -> Option<(Board, Board, TenantId)> {
-    Some((shared_board().await?, shared_board().await?, new_tenant()))
-}
+/// Short, and still long enough for a busy machine to refresh its runs three times.
+const SHORT_EXPIRY: Duration = Duration::from_secs(4);
 
 #[tokio::test]
 async fn a_replica_sees_the_runs_of_another() {
@@ -50,8 +48,7 @@ async fn a_replica_sees_the_runs_of_another() {
     let reserved = there.run_lookup_by_session(&tenant, session_id).await;
     assert_eq!(reserved, None);
     assert_eq!(listed(&there, &tenant).await, []);
-    here.close().await;
-    there.close().await;
+    close([&here, &there]).await;
 }
 
 #[tokio::test]
@@ -67,8 +64,7 @@ async fn lists_merge_the_runs_of_all_replicas() {
     let newest_first: Vec<RunId> = runs.iter().rev().map(|run| run.summary.run_id).collect();
     assert_eq!(listed(&here, &tenant).await, newest_first);
     assert_eq!(listed(&there, &tenant).await, newest_first);
-    here.close().await;
-    there.close().await;
+    close([&here, &there]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -106,8 +102,23 @@ async fn an_exclusive_run_yields_to_a_forking_one_of_another_replica() {
     here.run_close(&tenant, first.summary.run_id);
     until(None, async || lookup(&there, &tenant, &first).await).await;
     assert_eq!(open(&there, &tenant, &second, true).await, Ok(()));
-    here.close().await;
-    there.close().await;
+    close([&here, &there]).await;
+}
+
+#[tokio::test]
+async fn an_exclusive_run_yields_to_a_rival_elsewhere_beside_an_own_run_that_has_ended() {
+    let Some((here, there, tenant)) = replicas().await else {
+        return;
+    };
+    let base = new_session_id();
+    let (own, rival) = (new_run(Some(base)), new_run(Some(base)));
+    assert_eq!(open(&here, &tenant, &own, false).await, Ok(()));
+    assert_eq!(open(&there, &tenant, &rival, false).await, Ok(()));
+    // The server does not know yet that it has ended, and lists it first.
+    here.run_close(&tenant, own.summary.run_id);
+    let opened = open(&here, &tenant, &new_run(Some(base)), true).await;
+    assert_eq!(opened, Err(rival.summary.run_id));
+    close([&here, &there]).await;
 }
 
 #[tokio::test]
@@ -133,8 +144,7 @@ async fn a_run_whose_caller_left_before_it_began_leaves_nothing() {
         here.run_close(&tenant, next.summary.run_id);
         until(vec![], async || listed(&there, &tenant).await).await;
     }
-    here.close().await;
-    there.close().await;
+    close([&here, &there]).await;
 }
 
 #[tokio::test]
@@ -156,16 +166,18 @@ async fn closing_a_board_writes_what_is_left() {
 
 #[tokio::test]
 async fn the_runs_of_a_dead_replica_are_forgotten() {
-    let Some(url) = super::server::shared_url() else { return };
-    let (dead, alive) = (board(&url, EXPIRY).await, board(&url, EXPIRY).await);
+    let Some(url) = crate::board::server::shared_url() else {
+        return;
+    };
+    let [dead, alive] = boards(&url, SHORT_EXPIRY).await;
     let (tenant, base) = (new_tenant(), new_session_id());
-    let (lost, kept) = (new_run(Some(base)), new_run(None));
+    let (lost, retained) = (new_run(Some(base)), new_run(None));
     assert_eq!(open(&dead, &tenant, &lost, true).await, Ok(()));
-    assert_eq!(open(&alive, &tenant, &kept, true).await, Ok(()));
-    // Outliving several expiries takes signs of life.
-    tokio::time::sleep(EXPIRY * 2).await;
-    let both = [kept.summary.run_id, lost.summary.run_id];
-    let watcher = board(&url, EXPIRY).await;
+    assert_eq!(open(&alive, &tenant, &retained, true).await, Ok(()));
+    // Only what is refreshed outlives several expiries.
+    tokio::time::sleep(SHORT_EXPIRY * 2).await;
+    let both = [retained.summary.run_id, lost.summary.run_id];
+    let watcher = board(&url, SHORT_EXPIRY).await;
     assert_eq!(listed(&watcher, &tenant).await, both);
 
     dead.close().await;
@@ -177,7 +189,7 @@ async fn the_runs_of_a_dead_replica_are_forgotten() {
     assert_eq!(lookup(&watcher, &tenant, &lost).await, None);
     assert_eq!(
         listed(&watcher, &tenant).await,
-        [heir.summary.run_id, kept.summary.run_id]
+        [heir.summary.run_id, retained.summary.run_id]
     );
     alive.close().await;
     watcher.close().await;
@@ -186,7 +198,7 @@ async fn the_runs_of_a_dead_replica_are_forgotten() {
 #[tokio::test]
 async fn every_key_of_a_tenant_expires_and_shares_its_slot() {
     let Some(server) = PrivateServer::start() else { return };
-    let board = board(&server.url(), Duration::from_secs(30)).await;
+    let board = board(&server.url(), EXPIRY).await;
     let tenant = new_tenant();
     assert_eq!(
         open(&board, &tenant, &new_run(Some(new_session_id())), true).await,
@@ -204,13 +216,10 @@ async fn every_key_of_a_tenant_expires_and_shares_its_slot() {
 }
 
 #[tokio::test]
-async fn what_a_newer_or_broken_replica_wrote_is_skipped() {
-    let Some(server) = PrivateServer::start() else { return };
-    let (here, there) = (
-        board(&server.url(), Duration::from_secs(30)).await,
-        board(&server.url(), Duration::from_secs(30)).await,
-    );
-    let tenant = new_tenant();
+async fn runs_that_a_newer_or_broken_replica_wrote_are_skipped() {
+    let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
+        return;
+    };
     let runs: Vec<_> = (0..4).map(|_| with_step(&new_run(None), "one")).collect();
     for run in &runs {
         assert_eq!(open(&here, &tenant, run, false).await, Ok(()));
@@ -230,8 +239,7 @@ async fn what_a_newer_or_broken_replica_wrote_is_skipped() {
         listed(&there, &tenant).await,
         [runs[3].summary.run_id, runs[2].summary.run_id]
     );
-    here.close().await;
-    there.close().await;
+    close([&here, &there]).await;
 }
 
 #[tokio::test]
@@ -258,8 +266,7 @@ async fn steps_of_any_size_leave_the_board_working() {
         (seen.summary.clone(), seen.steps.clone())
     })
     .await;
-    here.close().await;
-    there.close().await;
+    close([&here, &there]).await;
 }
 
 #[tokio::test]

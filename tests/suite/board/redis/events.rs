@@ -1,5 +1,5 @@
-//! Events of replicas that share a server: read by all, without gaps, whatever the server loses and whichever replica goes on with a
-//! run.
+//! Events of replicas that share a server: read by all, without gaps, whatever the server loses and
+//! whichever replica goes on with a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,29 +10,8 @@ use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 use tokio::time::timeout;
 
-use super::server::{PrivateServer, TIMEOUT, board, settings};
-use super::{append, ended, event, new_run, new_tenant, open, read, terminal, until};
-
-const EXPIRY: Duration = Duration::from_secs(30);
-
-pub(super) struct Replicas {
-    pub(super) server: PrivateServer,
-    pub(super) here: Board,
-    pub(super) there: Board,
-    pub(super) tenant: TenantId,
-}
-
-pub(super) async fn replicas() -> Option<Replicas> {
-    let server = PrivateServer::start()?;
-    let (here, there) = (board(&server.url(), EXPIRY).await, board(&server.url(), EXPIRY).await);
-    let tenant = new_tenant();
-    Some(Replicas {
-        server,
-        here,
-        there,
-        tenant,
-    })
-}
+use crate::board::server::{EXPIRY, PrivateServer, TIMEOUT, board, settings};
+use crate::board::{append, close, ended, event, new_run, new_tenant, open, private_replicas, read, terminal, until};
 
 /// The next attempt at a run.
 fn next_attempt(run: &LiveRun) -> Arc<LiveRun> {
@@ -42,15 +21,9 @@ fn next_attempt(run: &LiveRun) -> Arc<LiveRun> {
 async fn until_read(board: &Board, tenant: &TenantId, run: &LiveRun, wanted: &str) {
     let all = async || {
         let events = board.event_read(tenant, run.summary.run_id, 0, 1000).await;
-        events.map_or_else(|_| "away".to_owned(), |events| super::show(&events))
+        events.map_or_else(|_| "away".to_owned(), |events| crate::board::show(&events))
     };
     until(wanted.to_owned(), all).await;
-}
-
-pub(super) async fn close(boards: [&Board; 2]) {
-    for board in boards {
-        board.close().await;
-    }
 }
 
 /// Follows a run by its changes alone until its terminal event.
@@ -65,7 +38,7 @@ async fn follow(board: &Board, tenant: &TenantId, run: &LiveRun) -> String {
             continue;
         };
         after = last.sequence;
-        shown.push(super::show(&events));
+        shown.push(crate::board::show(&events));
         if last.payload.is_terminal() {
             return shown.join(" ");
         }
@@ -74,18 +47,12 @@ async fn follow(board: &Board, tenant: &TenantId, run: &LiveRun) -> String {
 
 #[tokio::test]
 async fn another_replica_follows_a_run_by_its_changes() {
-    let Some(Replicas {
-        server: _server,
-        here,
-        there,
-        tenant,
-    }) = replicas().await
-    else {
+    let Some((_server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
     let run = new_run(None);
     open(&here, &tenant, &run, false).await.unwrap();
-    let tell = async {
+    let emit = async {
         for sequence in 1..=100 {
             append(&here, &tenant, &run, sequence..=sequence, "a");
             if sequence % 10 == 0 {
@@ -95,7 +62,7 @@ async fn another_replica_follows_a_run_by_its_changes() {
         here.event_append(&tenant, terminal(&run, 101));
     };
     let followed = timeout(Duration::from_secs(20), follow(&there, &tenant, &run));
-    let ((), followed) = tokio::join!(tell, followed);
+    let ((), followed) = tokio::join!(emit, followed);
     let wanted: Vec<_> = (1..=100).map(|sequence| format!("{sequence}a")).collect();
     assert_eq!(followed.unwrap(), format!("{} 101.", wanted.join(" ")));
     assert_eq!(there.event_last(&tenant, run.summary.run_id).await.unwrap(), 101);
@@ -110,14 +77,8 @@ async fn terminal_of(board: &Board, tenant: &TenantId, run: &LiveRun) -> Arc<age
 }
 
 #[tokio::test]
-async fn another_replica_hears_where_a_run_stands() {
-    let Some(Replicas {
-        server: _server,
-        here,
-        there,
-        tenant,
-    }) = replicas().await
-    else {
+async fn another_replica_is_notified_of_the_state_of_a_run() {
+    let Some((_server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
     let run = new_run(None);
@@ -126,18 +87,18 @@ async fn another_replica_hears_where_a_run_stands() {
         let changed = async {
             loop {
                 let change = there.run_change(run.summary.run_id);
-                let seen = super::lookup(&there, &tenant, &run).await;
+                let seen = crate::board::lookup(&there, &tenant, &run).await;
                 if seen.is_some_and(|seen| seen.summary.status == status) {
                     return;
                 }
                 change.await;
             }
         };
-        let tell = async {
+        let emit = async {
             tokio::task::yield_now().await;
             here.run_update(&tenant, ended(&run, status));
         };
-        let ((), changed) = tokio::join!(tell, timeout(Duration::from_secs(20), changed));
+        let ((), changed) = tokio::join!(emit, timeout(Duration::from_secs(20), changed));
         assert!(changed.is_ok(), "{status}");
     }
     close([&here, &there]).await;
@@ -145,20 +106,14 @@ async fn another_replica_hears_where_a_run_stands() {
 
 #[tokio::test]
 async fn a_replica_that_takes_over_goes_on_with_the_stream() {
-    let Some(Replicas {
-        server,
-        here,
-        there,
-        tenant,
-    }) = replicas().await
-    else {
+    let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
     let run = new_run(None);
     open(&here, &tenant, &run, false).await.unwrap();
     append(&here, &tenant, &run, 1..=3, "a");
     until_read(&there, &tenant, &run, "1a 2a 3a").await;
-    here.run_release(&tenant, run.summary.run_id);
+    here.run_release(&tenant, run.summary.run_id, run.fence);
     // What it has shared is read until the next attempt emits more.
     assert_eq!(read(&here, &tenant, &run, 0).await, "1a 2a 3a");
     let next = next_attempt(&run);
@@ -176,13 +131,7 @@ async fn a_replica_that_takes_over_goes_on_with_the_stream() {
 
 #[tokio::test]
 async fn readers_get_events_of_a_queued_run_that_others_would_find() {
-    let Some(Replicas {
-        mut server,
-        here,
-        there,
-        tenant,
-    }) = replicas().await
-    else {
+    let Some((mut server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
     let run = next_attempt(&new_run(None));
@@ -217,13 +166,7 @@ async fn readers_get_events_of_a_queued_run_that_others_would_find() {
 
 #[tokio::test]
 async fn an_attempt_that_was_taken_over_shares_nothing_more() {
-    let Some(Replicas {
-        server,
-        here,
-        there,
-        tenant,
-    }) = replicas().await
-    else {
+    let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
     let third = board(&server.url(), EXPIRY).await;
@@ -248,14 +191,8 @@ async fn an_attempt_that_was_taken_over_shares_nothing_more() {
 }
 
 #[tokio::test]
-async fn what_is_emitted_during_an_outage_is_read_after_it() {
-    let Some(Replicas {
-        mut server,
-        here,
-        there,
-        tenant,
-    }) = replicas().await
-    else {
+async fn events_emitted_during_an_outage_are_read_after_it() {
+    let Some((mut server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
     let (live, over, early) = (new_run(None), new_run(None), new_run(None));
@@ -296,13 +233,7 @@ async fn what_is_emitted_during_an_outage_is_read_after_it() {
 
 #[tokio::test]
 async fn a_server_that_hung_goes_on_with_what_it_has() {
-    let Some(Replicas {
-        server,
-        here,
-        there,
-        tenant,
-    }) = replicas().await
-    else {
+    let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
     let run = new_run(None);
@@ -324,14 +255,8 @@ async fn a_server_that_hung_goes_on_with_what_it_has() {
 }
 
 #[tokio::test]
-async fn what_an_emptied_server_lost_is_sent_again() {
-    let Some(Replicas {
-        server,
-        here,
-        there,
-        tenant,
-    }) = replicas().await
-    else {
+async fn events_that_an_emptied_server_lost_are_sent_again() {
+    let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
     let run = new_run(None);
@@ -352,10 +277,10 @@ async fn what_an_emptied_server_lost_is_sent_again() {
 
 #[tokio::test]
 async fn a_silent_run_is_sent_again_as_well() {
-    let Some(server) = PrivateServer::start() else { return };
-    let expiry = Duration::from_secs(3);
-    let (here, there) = (board(&server.url(), expiry).await, board(&server.url(), expiry).await);
-    let (tenant, run) = (new_tenant(), new_run(None));
+    let Some((server, here, there, tenant)) = private_replicas(Duration::from_secs(3)).await else {
+        return;
+    };
+    let run = new_run(None);
     open(&here, &tenant, &run, false).await.unwrap();
     append(&here, &tenant, &run, 1..=3, "a");
     until_read(&there, &tenant, &run, "1a 2a 3a").await;
@@ -398,7 +323,7 @@ async fn a_run_that_emitted_more_than_is_retained_goes_on_without_its_beginning(
     server.restart();
     until("37b 38b 39b 40b".to_owned(), async || {
         let events = there.event_read(&tenant, run.summary.run_id, 36, 100).await;
-        events.map(|events| super::show(&events)).unwrap_or_default()
+        events.map(|events| crate::board::show(&events)).unwrap_or_default()
     })
     .await;
     for (after, wanted) in [(0, ""), (20, ""), (34, ""), (35, "36b 37b 38b 39b 40b")] {
@@ -408,14 +333,8 @@ async fn a_run_that_emitted_more_than_is_retained_goes_on_without_its_beginning(
 }
 
 #[tokio::test]
-async fn a_reader_ends_before_an_event_that_it_can_not_have() {
-    let Some(Replicas {
-        server,
-        here,
-        there,
-        tenant,
-    }) = replicas().await
-    else {
+async fn a_reader_stops_before_an_event_that_is_not_shared() {
+    let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
     let run = new_run(None);
@@ -449,7 +368,7 @@ async fn a_reader_ends_before_an_event_that_it_can_not_have() {
 }
 
 #[tokio::test]
-async fn streams_expire_and_live_ones_are_kept() {
+async fn streams_of_ended_runs_expire_and_those_of_live_runs_do_not() {
     let Some(server) = PrivateServer::start() else { return };
     let settings = RedisSettings {
         board: BoardSettings {

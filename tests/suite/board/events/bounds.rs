@@ -1,4 +1,5 @@
-//! How much a board keeps of events: a bound for each run, a time and a bound for those of ended runs.
+//! How much a board keeps of events: a bound for each run, a time and a bound for those of ended
+//! runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use agent_runtime::record::event_weight;
 use agent_runtime::tenant::TenantId;
 use tokio::time::advance;
 
-use super::{append, event, new_run, new_tenant, open, read, terminal};
+use crate::board::{append, event, new_run, new_tenant, open, read, terminal};
 
 const RETENTION: Duration = Duration::from_mins(10);
 
@@ -32,7 +33,7 @@ fn board_of_live(live_events: usize) -> Board {
     })
 }
 
-/// Counts the events that are kept of a run.
+/// Counts the events that are retained of a run.
 async fn count(board: &Board, tenant: &TenantId, run: &LiveRun, last: u64) -> u64 {
     for first in 1..=last {
         if !read(board, tenant, run, first - 1).await.is_empty() {
@@ -42,7 +43,7 @@ async fn count(board: &Board, tenant: &TenantId, run: &LiveRun, last: u64) -> u6
     0
 }
 
-/// A run that has told two events and ended.
+/// A run that has emitted two events and ended.
 async fn ended_run(board: &Board, tenant: &TenantId) -> Arc<LiveRun> {
     let run = new_run(None);
     open(board, tenant, &run, false).await.unwrap();
@@ -59,7 +60,7 @@ async fn the_oldest_events_of_a_long_run_go_first() {
     assert_eq!(read(&board, &tenant, &run, 95).await, "96a 97a 98a 99a 100a");
     assert_eq!(read(&board, &tenant, &run, 94).await, "");
     assert_eq!(read(&board, &tenant, &run, 0).await, "");
-    // The last one is kept, whatever it weighs.
+    // The last one is retained, whatever it weighs.
     board.event_append(&tenant, event(&run, 101, &"x".repeat(1 << 20)));
     assert_eq!(read(&board, &tenant, &run, 100).await, "101xxxx");
     assert_eq!(read(&board, &tenant, &run, 99).await, "");
@@ -109,7 +110,7 @@ async fn the_run_that_ended_first_is_forgotten_first() {
 }
 
 #[tokio::test]
-async fn runs_at_work_share_their_room_and_those_with_most_lose_theirs() {
+async fn runs_at_work_share_their_room_and_those_with_most_events_lose_some() {
     let (board, tenant) = (board_of_live(160), new_tenant());
     let (small, large) = (new_run(None), [new_run(None), new_run(None), new_run(None)]);
     open(&board, &tenant, &small, false).await.unwrap();
@@ -125,10 +126,10 @@ async fn runs_at_work_share_their_room_and_those_with_most_lose_theirs() {
         assert_eq!(sum, 10, "a run that has little loses nothing");
         if sequence % 100 == 0 {
             for run in &large {
-                let kept = count(&board, &tenant, run, sequence).await;
+                let retained = count(&board, &tenant, run, sequence).await;
                 // An eighth is freed at a time, and what is left is shared equally.
-                assert!((43..=51).contains(&kept), "{kept}");
-                sum += kept;
+                assert!((43..=51).contains(&retained), "{retained}");
+                sum += retained;
             }
             assert!(sum <= 160, "{sum}");
         }
@@ -136,7 +137,7 @@ async fn runs_at_work_share_their_room_and_those_with_most_lose_theirs() {
 }
 
 #[tokio::test]
-async fn a_thousand_runs_take_no_more_than_their_room_and_keep_their_last_events() {
+async fn a_thousand_runs_take_no_more_than_their_room_and_retain_their_last_events() {
     let (board, tenant) = (board_of_live(100), new_tenant());
     let mut runs = Vec::new();
     for _ in 0..1_000 {
@@ -145,13 +146,13 @@ async fn a_thousand_runs_take_no_more_than_their_room_and_keep_their_last_events
         append(&board, &tenant, &run, 1..=20, "a");
         runs.push(run);
     }
-    let mut kept = 0;
+    let mut retained = 0;
     for run in &runs {
         let count = count(&board, &tenant, run, 20).await;
         assert!(count >= 1);
-        kept += count;
+        retained += count;
     }
-    assert!(kept <= 1_000 + 100 / 8 + 1, "{kept}");
+    assert!(retained <= 1_000 + 100 / 8 + 1, "{retained}");
     // Runs that end make room: their events are counted elsewhere.
     for run in &runs[1..] {
         board.run_close(&tenant, run.summary.run_id);
@@ -169,8 +170,8 @@ async fn the_room_is_as_it_was_once_a_large_last_event_has_gone() {
     board.run_close(&tenant, large.summary.run_id);
     open(&board, &tenant, &long, false).await.unwrap();
     append(&board, &tenant, &long, 1..=100, "a");
-    let kept = count(&board, &tenant, &long, 100).await;
-    assert!((1..=10).contains(&kept), "{kept}");
+    let retained = count(&board, &tenant, &long, 100).await;
+    assert!((1..=10).contains(&retained), "{retained}");
 }
 
 #[tokio::test]

@@ -1,15 +1,16 @@
-//! A server that is stopped, hangs or comes back empty: own runs are always seen, and nobody waits long.
+//! A server that is stopped, hangs or comes back empty: own runs are always seen, and nobody waits
+//! long.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_runtime::board::Board;
 
-use super::server::{PrivateServer, TIMEOUT, board};
-use super::{listed, lookup, new_run, new_session_id, new_tenant, open, until, with_step};
+use crate::board::server::{EXPIRY, PrivateServer, TIMEOUT, board};
+use crate::board::{
+    close, listed, lookup, new_run, new_session_id, new_tenant, open, private_replicas, until, with_step,
+};
 use crate::support::logs::{CapturedLog, listen};
-
-const EXPIRY: Duration = Duration::from_secs(30);
 
 /// Fails if the future takes longer than the time limit of a request, and some for a busy machine.
 async fn promptly<T>(future: impl Future<Output = T>) -> T {
@@ -46,13 +47,11 @@ async fn check_local_view(board: &Board) {
 
 #[tokio::test]
 async fn a_stopped_server_hides_other_replicas_until_it_is_back() {
-    let Some(mut server) = PrivateServer::start() else {
+    // A replica that asks for nothing meanwhile learns of the outage when it refreshes its runs
+    // next.
+    let Some((mut server, here, there, tenant)) = private_replicas(Duration::from_secs(3)).await else {
         return;
     };
-    // A replica that asks for nothing meanwhile learns of the outage when it gives its next sign of life.
-    let expiry = Duration::from_secs(3);
-    let (here, there) = (board(&server.url(), expiry).await, board(&server.url(), expiry).await);
-    let tenant = new_tenant();
     let (own, others, over) = (new_run(None), new_run(None), new_run(None));
     for (board, run) in [(&here, &own), (&here, &over), (&there, &others)] {
         assert_eq!(open(board, &tenant, run, false).await, Ok(()));
@@ -73,15 +72,15 @@ async fn a_stopped_server_hides_other_replicas_until_it_is_back() {
     until(all.clone(), async || listed(&here, &tenant).await).await;
     until(all, async || listed(&there, &tenant).await).await;
     assert_eq!(lookup(&there, &tenant, &own).await, Some(own));
-    here.close().await;
-    there.close().await;
+    close([&here, &there]).await;
 }
 
 #[tokio::test]
 async fn a_run_that_ends_during_an_outage_is_taken_off_after_it() {
-    let Some(server) = PrivateServer::start() else { return };
-    let (here, there) = (board(&server.url(), EXPIRY).await, board(&server.url(), EXPIRY).await);
-    let (tenant, run) = (new_tenant(), new_run(None));
+    let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
+        return;
+    };
+    let run = new_run(None);
     assert_eq!(open(&here, &tenant, &run, false).await, Ok(()));
     // A server that hangs keeps what it knows.
     server.signal("STOP");
@@ -95,8 +94,33 @@ async fn a_run_that_ends_during_an_outage_is_taken_off_after_it() {
     let next = new_run(None);
     assert_eq!(open(&here, &tenant, &next, false).await, Ok(()));
     until(vec![next.summary.run_id], async || listed(&there, &tenant).await).await;
-    here.close().await;
-    there.close().await;
+    close([&here, &there]).await;
+}
+
+#[tokio::test]
+async fn a_run_that_ends_during_an_outage_is_taken_off_however_much_else_waits() {
+    let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
+        return;
+    };
+    let (base, other) = (new_session_id(), new_tenant());
+    let run = new_run(Some(base));
+    assert_eq!(open(&here, &tenant, &run, true).await, Ok(()));
+    server.signal("STOP");
+    assert_eq!(promptly(listed(&here, &tenant)).await, [run.summary.run_id]);
+    for _ in 0..10_000 {
+        assert_eq!(open(&here, &other, &new_run(None), false).await, Ok(()));
+    }
+    here.run_close(&tenant, run.summary.run_id);
+
+    server.signal("CONT");
+    until(vec![], async || listed(&there, &tenant).await).await;
+    for replica in [&here, &there] {
+        let next = new_run(Some(base));
+        assert_eq!(open(replica, &tenant, &next, true).await, Ok(()));
+        replica.run_close(&tenant, next.summary.run_id);
+        until(vec![], async || listed(replica, &tenant).await).await;
+    }
+    close([&here, &there]).await;
 }
 
 #[tokio::test]
@@ -120,18 +144,16 @@ async fn a_board_opens_while_its_server_is_away() {
 
 #[tokio::test]
 async fn an_emptied_server_is_filled_again() {
-    let Some(server) = PrivateServer::start() else { return };
-    let expiry = Duration::from_secs(3);
-    let (here, there) = (board(&server.url(), expiry).await, board(&server.url(), expiry).await);
-    let tenant = new_tenant();
+    let Some((server, here, there, tenant)) = private_replicas(Duration::from_secs(3)).await else {
+        return;
+    };
     let run = with_step(&new_run(Some(new_session_id())), "one");
     assert_eq!(open(&here, &tenant, &run, true).await, Ok(()));
     assert_eq!(server.command(&["FLUSHALL"]), "+OK");
     until(Some(Arc::clone(&run)), async || lookup(&there, &tenant, &run).await).await;
     let rival = new_run(run.summary.base_session_id);
     assert_eq!(open(&there, &tenant, &rival, true).await, Err(run.summary.run_id));
-    here.close().await;
-    there.close().await;
+    close([&here, &there]).await;
 }
 
 #[tokio::test]
@@ -145,8 +167,7 @@ async fn a_server_that_refuses_writes_is_an_outage() {
     assert_eq!(server.command(&["CONFIG", "SET", "maxmemory", "0"]), "+OK");
     let there = board(&server.url(), EXPIRY).await;
     until(Some(Arc::clone(&run)), async || lookup(&there, &tenant, &run).await).await;
-    here.close().await;
-    there.close().await;
+    close([&here, &there]).await;
 }
 
 #[tokio::test]

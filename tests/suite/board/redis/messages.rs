@@ -1,4 +1,5 @@
-//! Control messages of replicas that share a server: received by all, once each, and again after an outage.
+//! Control messages of replicas that share a server: received by all, once each, and again after an
+//! outage.
 
 use std::time::Duration;
 
@@ -8,43 +9,36 @@ use agent_runtime::tenant::TenantId;
 use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
-use super::event_replicas::{Replicas, close, replicas};
-use super::server::TIMEOUT;
-use super::{append, new_run, open, until};
+use crate::board::server::{EXPIRY, TIMEOUT};
+use crate::board::{append, close, new_run, open, private_replicas, until};
 
 #[tokio::test]
 async fn messages_reach_the_other_replicas_once_each() {
-    let Some(Replicas {
-        server: _server,
-        here,
-        there,
-        tenant,
-    }) = replicas().await
-    else {
+    let Some((_server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
     let run = new_run(None);
     open(&there, &tenant, &run, false).await.unwrap();
-    let (mut heard_here, mut heard_there) = (here.control_messages(), there.control_messages());
+    let (mut received_here, mut received_there) = (here.control_messages(), there.control_messages());
     let run_id = run.summary.run_id;
     until_sent(&here, &tenant, &run).await;
     let stop = ControlMessage::Control(RunControl::Stop);
     assert!(here.control_send(&tenant, run_id, stop.clone()).await);
-    for heard in [&mut heard_here, &mut heard_there] {
-        let controls = heard.filter(|(_, _, signal)| std::future::ready(*signal != ControlMessage::Refresh));
+    for received in [&mut received_here, &mut received_there] {
+        let controls = received.filter(|(_, _, signal)| std::future::ready(*signal != ControlMessage::Refresh));
         let first = timeout(Duration::from_secs(20), Box::pin(controls).next())
             .await
             .unwrap();
         assert_eq!(first, Some((tenant.clone(), run_id, stop.clone())));
     }
-    // Each replica hears itself once, not from the server again.
+    // Each replica receives its own once, not from the server again.
     let own = ControlMessage::Control(RunControl::Cancel);
     assert!(here.control_send(&tenant, run_id, own.clone()).await);
     assert!(here.control_send(&tenant, run_id, stop.clone()).await);
     for wanted in [own, stop] {
-        let signal = timeout(Duration::from_secs(20), heard_there.next()).await.unwrap();
+        let signal = timeout(Duration::from_secs(20), received_there.next()).await.unwrap();
         assert_eq!(signal, Some((tenant.clone(), run_id, wanted.clone())));
-        let signal = timeout(Duration::from_secs(20), heard_here.next()).await.unwrap();
+        let signal = timeout(Duration::from_secs(20), received_here.next()).await.unwrap();
         assert_eq!(signal, Some((tenant.clone(), run_id, wanted)));
     }
     there.close().await;
@@ -54,7 +48,7 @@ async fn messages_reach_the_other_replicas_once_each() {
     here.close().await;
 }
 
-/// Waits until another replica hears, which takes a moment from its start.
+/// Waits until another replica receives, which takes a moment from its start.
 async fn until_sent(board: &Board, tenant: &TenantId, run: &LiveRun) {
     until(true, async || {
         board
@@ -66,13 +60,7 @@ async fn until_sent(board: &Board, tenant: &TenantId, run: &LiveRun) {
 
 #[tokio::test]
 async fn changes_and_messages_are_received_again_after_an_outage() {
-    let Some(Replicas {
-        mut server,
-        here,
-        there,
-        tenant,
-    }) = replicas().await
-    else {
+    let Some((mut server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
     let (run, own) = (new_run(None), new_run(None));
@@ -83,11 +71,11 @@ async fn changes_and_messages_are_received_again_after_an_outage() {
     let sent = here.control_send(&tenant, run.summary.run_id, ControlMessage::Refresh);
     assert!(!timeout(TIMEOUT + Duration::from_secs(1), sent).await.unwrap());
     // A run of this process is reached all the same.
-    let mut heard = here.control_messages();
+    let mut received = here.control_messages();
     let run_id = own.summary.run_id;
     assert!(here.control_send(&tenant, run_id, ControlMessage::Refresh).await);
     assert_eq!(
-        heard.next().await,
+        received.next().await,
         Some((tenant.clone(), run_id, ControlMessage::Refresh))
     );
 
@@ -103,8 +91,8 @@ async fn changes_and_messages_are_received_again_after_an_outage() {
             change.await;
         }
     });
-    let tell = async { append(&there, &tenant, &run, 1..=1, "a") };
-    let (followed, ()) = tokio::join!(followed, tell);
-    assert!(followed.is_ok(), "no change was heard");
+    let emit = async { append(&there, &tenant, &run, 1..=1, "a") };
+    let (followed, ()) = tokio::join!(followed, emit);
+    assert!(followed.is_ok(), "no change was received");
     close([&here, &there]).await;
 }

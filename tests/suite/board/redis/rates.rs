@@ -1,4 +1,5 @@
-//! Rates of requests: replicas that share a server count together, and a board of one process counts nothing.
+//! Rates of requests: replicas that share a server count together, and a board of one process
+//! counts nothing.
 
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
@@ -6,8 +7,7 @@ use std::time::{Duration, Instant};
 use agent_runtime::board::Board;
 use agent_runtime::limits::RequestRate;
 
-use super::new_tenant;
-use super::server::{board, shared_url};
+use crate::board::{close, new_tenant, replicas};
 
 fn rate(per_second: u32, burst: u32) -> RequestRate {
     RequestRate {
@@ -18,12 +18,10 @@ fn rate(per_second: u32, burst: u32) -> RequestRate {
 
 #[tokio::test]
 async fn replicas_count_the_requests_of_a_tenant_together() {
-    let Some(url) = shared_url() else { return };
-    let (here, there) = (
-        board(&url, Duration::from_secs(30)).await,
-        board(&url, Duration::from_secs(30)).await,
-    );
-    let (tenant, rate) = (new_tenant(), rate(1, 4));
+    let Some((here, there, tenant)) = replicas().await else {
+        return;
+    };
+    let rate = rate(1, 4);
     let begun = Instant::now();
     let first = here.rate_take(&tenant, rate).await.unwrap();
     assert_eq!((first.rate, first.remaining, first.wait), (rate, 3, None));
@@ -43,8 +41,7 @@ async fn replicas_count_the_requests_of_a_tenant_together() {
     // As much time later the next is allowed: nothing else was counted.
     tokio::time::sleep(wait + Duration::from_millis(5)).await;
     assert_eq!(there.rate_take(&tenant, rate).await.unwrap().wait, None);
-    here.close().await;
-    there.close().await;
+    close([&here, &there]).await;
 }
 
 #[tokio::test]

@@ -6,20 +6,21 @@ use agent_runtime::board::{Board, ControlMessage, LiveRun};
 use agent_runtime::record::{RunControl, RunStatus};
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use super::{append, ended, event, new_run, new_tenant, open, read, terminal, until, with_step};
+use crate::board::{append, ended, event, lookup, new_run, new_tenant, open, read, terminal, until, with_step};
 
 contract! {
     events_are_read_in_order_from_any_point,
     a_tenant_reads_its_own_events_only,
     a_run_that_was_not_opened_emits_nothing,
     an_event_that_is_known_changes_nothing,
-    what_follows_a_gap_begins_anew,
+    events_after_a_gap_begin_anew,
     events_are_read_after_the_end,
     a_run_that_is_released_emits_nothing,
     another_attempt_goes_on_after_the_events_before_it,
+    an_attempt_that_is_released_late_leaves_the_next_one_as_it_is,
     a_change_counts_from_the_call_on,
-    others_changes_wake_nobody,
-    who_stops_waiting_leaves_the_others_waiting,
+    a_change_of_another_run_wakes_no_reader,
+    a_reader_that_stops_waiting_leaves_the_others_waiting,
     messages_reach_all_subscribers,
 }
 
@@ -72,7 +73,7 @@ async fn an_event_that_is_known_changes_nothing(board: &Board) {
     assert_eq!(read(board, &tenant, &run, 0).await, "1a 2a 3a 4b");
 }
 
-async fn what_follows_a_gap_begins_anew(board: &Board) {
+async fn events_after_a_gap_begin_anew(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     open(board, &tenant, &run, false).await.unwrap();
     append(board, &tenant, &run, 1..=3, "a");
@@ -105,7 +106,7 @@ async fn a_run_that_is_released_emits_nothing(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     open(board, &tenant, &run, false).await.unwrap();
     append(board, &tenant, &run, 1..=2, "a");
-    board.run_release(&tenant, run.summary.run_id);
+    board.run_release(&tenant, run.summary.run_id, run.fence);
     // What an attempt emits that no longer has the run is not retained.
     append(board, &tenant, &run, 3..=3, "b");
     assert_eq!(read(board, &tenant, &run, 2).await, "");
@@ -117,13 +118,26 @@ async fn another_attempt_goes_on_after_the_events_before_it(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     open(board, &tenant, &run, false).await.unwrap();
     append(board, &tenant, &run, 1..=2, "a");
-    board.run_release(&tenant, run.summary.run_id);
+    board.run_release(&tenant, run.summary.run_id, run.fence);
     let next = Arc::new(LiveRun::clone(&run).leased(run.fence + 1));
     open(board, &tenant, &next, false).await.unwrap();
     append(board, &tenant, &run, 3..=4, "b");
     until("3b 4b".to_owned(), async || read(board, &tenant, &run, 2).await).await;
     assert_eq!(read(board, &tenant, &run, 1).await, "");
     assert_eq!(board.event_last(&tenant, run.summary.run_id).await.unwrap(), 4);
+}
+
+async fn an_attempt_that_is_released_late_leaves_the_next_one_as_it_is(board: &Board) {
+    let (tenant, run) = (new_tenant(), new_run(None));
+    open(board, &tenant, &run, false).await.unwrap();
+    append(board, &tenant, &run, 1..=2, "a");
+    let next = Arc::new(LiveRun::clone(&run).leased(run.fence + 1));
+    open(board, &tenant, &next, false).await.unwrap();
+    append(board, &tenant, &run, 3..=3, "b");
+    board.run_release(&tenant, run.summary.run_id, run.fence);
+    assert_eq!(lookup(board, &tenant, &run).await, Some(next));
+    append(board, &tenant, &run, 4..=4, "b");
+    until("3b 4b".to_owned(), async || read(board, &tenant, &run, 2).await).await;
 }
 
 async fn a_change_counts_from_the_call_on(board: &Board) {
@@ -148,7 +162,7 @@ async fn a_change_counts_from_the_call_on(board: &Board) {
     late.await.unwrap();
 }
 
-async fn others_changes_wake_nobody(board: &Board) {
+async fn a_change_of_another_run_wakes_no_reader(board: &Board) {
     let (tenant, run, other) = (new_tenant(), new_run(None), new_run(None));
     for run in [&run, &other] {
         open(board, &tenant, run, false).await.unwrap();
@@ -160,7 +174,7 @@ async fn others_changes_wake_nobody(board: &Board) {
     assert_eq!(change.now_or_never(), Some(()));
 }
 
-async fn who_stops_waiting_leaves_the_others_waiting(board: &Board) {
+async fn a_reader_that_stops_waiting_leaves_the_others_waiting(board: &Board) {
     let (tenant, run) = (new_tenant(), new_run(None));
     open(board, &tenant, &run, false).await.unwrap();
     let waits = board.run_change(run.summary.run_id);

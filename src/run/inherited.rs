@@ -1,0 +1,67 @@
+//! What a run takes from its base, its agent and its request together.
+//!
+//! The metadata of a request is merged into the session's context and lasts. So do its `variables`,
+//! in the environment, and its `response_format`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::error::Refusal;
+use super::request::RunRequest;
+use crate::agent::ports::ToolExecutor;
+use crate::agent::{AgentDefinition, Durability};
+use crate::json::{Object, Value};
+use crate::model_ref::ResponseFormat;
+use crate::session::{Bundle, EnvironmentState, check_metadata, check_variables};
+
+/// Sets the variables of the request in the environment of the base; what comes of it is bounded as
+/// a request is.
+pub(super) fn environment_of(
+    bundle: Option<&Arc<Bundle>>,
+    variables: BTreeMap<String, Value>,
+) -> Result<EnvironmentState, Refusal> {
+    let base = bundle.map(|bundle| (*bundle.environment).clone()).unwrap_or_default();
+    let environment = base.with_variables(variables);
+    check_variables(&environment.variables)
+        .map_err(|message| Refusal::invalid("variables", format!("together with those of the session, {message}")))?;
+    Ok(environment)
+}
+
+/// Returns how much of the run outlives its worker. Agents below the run's own have some of its
+/// tools and no others.
+pub(super) fn durability_of(
+    request: &RunRequest,
+    agent: &AgentDefinition,
+    tools: &[String],
+    executor: &dyn ToolExecutor,
+) -> Durability {
+    let choice = request.durability.unwrap_or(agent.durability);
+    let has_unrepeatable = tools.iter().any(|tool| !executor.is_repeatable(tool));
+    choice.resolve(request.asks_for_queue(), has_unrepeatable)
+}
+
+/// Returns the shape that the request names, or else the agent, or else the session.
+pub(super) fn response_format_of(
+    bundle: Option<&Arc<Bundle>>,
+    agent: &AgentDefinition,
+    of_request: Option<ResponseFormat>,
+) -> ResponseFormat {
+    let of_agent = || (!agent.response_format.is_text()).then(|| agent.response_format.clone());
+    let of_session = || bundle.map(|bundle| bundle.context.response_format.clone());
+    of_request.or_else(of_agent).or_else(of_session).unwrap_or_default()
+}
+
+/// Sets the pairs of the request in the metadata of the base, or of the agent for a new line of
+/// sessions; `null` removes one.
+pub(super) fn session_metadata_of(
+    bundle: Option<&Arc<Bundle>>,
+    agent: &AgentDefinition,
+    changes: &Object,
+) -> Result<Object, Refusal> {
+    let mut metadata = bundle.map_or_else(|| agent.metadata.clone(), |bundle| bundle.head.metadata.clone());
+    metadata.extend(changes.clone());
+    metadata.retain(|_, value| !value.is_null());
+    check_metadata(&metadata)
+        .map_err(|message| Refusal::invalid("metadata", format!("together with that of the session, {message}")))?;
+    Ok(metadata)
+}

@@ -1,0 +1,59 @@
+//! What earlier attempts at a run have left: their events, and what they have spent.
+
+use std::error::Error;
+
+use super::attempt::Attempts;
+use crate::run::outcome::Spent;
+use crate::store::{LeasedRun, StoreError};
+
+/// The most events that are read at once.
+const BATCH: u32 = 1_000;
+/// The fence of a run's first lease.
+const FIRST_FENCE: u64 = 1;
+
+impl Attempts {
+    /// Persists the events of earlier attempts that only the board has, and returns the number of
+    /// the last event. Readers may know those, and this attempt shares its own only.
+    pub(super) async fn persist_earlier_events(&self, leased: &LeasedRun) -> Result<u64, StoreError> {
+        if leased.lease.fence == FIRST_FENCE {
+            return Ok(0);
+        }
+        let (tenant, run_id) = (&leased.lease.tenant, leased.lease.run_id);
+        let mut last = self.store.event_last(tenant, run_id).await?;
+        loop {
+            let events = self.board.event_read(tenant, run_id, last, BATCH as usize).await;
+            let events = events.unwrap_or_default();
+            let Some(newest) = events.last() else {
+                return Ok(last);
+            };
+            last = newest.sequence;
+            self.store.event_append(&leased.lease, &events).await?;
+        }
+    }
+
+    /// Counts the steps of earlier workers by their events. No attempt goes on with them, but they
+    /// cost money all the same.
+    pub(super) async fn spent_before(&self, leased: &LeasedRun) -> Spent {
+        let (tenant, run_id) = (&leased.lease.tenant, leased.lease.run_id);
+        let mut spent = Spent::default();
+        if leased.lease.fence == FIRST_FENCE {
+            return spent;
+        }
+        let mut after = 0;
+        loop {
+            let events = self.store.event_read(tenant, run_id, after, BATCH).await;
+            let events = events.unwrap_or_else(|error| {
+                tracing::warn!(
+                    error = &error as &dyn Error,
+                    "what earlier workers have spent can't be read"
+                );
+                Vec::new()
+            });
+            let Some(last) = events.last() else { return spent };
+            after = last.sequence;
+            for event in &events {
+                spent.count(&event.payload);
+            }
+        }
+    }
+}
