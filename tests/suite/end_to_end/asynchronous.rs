@@ -19,13 +19,13 @@ on_every_store!(
     the_header_prefer_makes_a_run_asynchronous,
     a_wait_ends_when_the_status_changes,
     the_events_of_an_ended_run_are_read_from_any_of_them_on,
-    the_end_of_a_run_is_told_when_all_of_its_events_are_gone,
+    the_end_of_a_run_is_read_when_all_of_its_events_are_gone,
     the_events_of_a_run_at_work_are_followed_to_its_end,
     a_stopped_run_publishes_what_it_has,
     a_cancelled_run_publishes_nothing,
     runs_that_have_not_begun_are_stopped_and_cancelled,
     a_run_that_somebody_waits_for_is_stopped_as_well,
-    what_runs_show_of_how_they_are_kept,
+    a_run_shows_its_durability_and_its_thread,
     a_priority_counts_among_all_tenants_where_it_is_global
 );
 
@@ -175,7 +175,7 @@ async fn the_events_of_an_ended_run_are_read_from_any_of_them_on(database: TestD
     app.finish().await;
 }
 
-async fn the_end_of_a_run_is_told_when_all_of_its_events_are_gone(database: TestDatabase) {
+async fn the_end_of_a_run_is_read_when_all_of_its_events_are_gone(database: TestDatabase) {
     let app = GatedApp::start(&database, &[]).await;
     let completed = app.begin("hi", json!({})).await;
     app.ended(&completed).await;
@@ -267,7 +267,8 @@ async fn a_stopped_run_publishes_what_it_has(database: TestDatabase) {
     app.finish().await;
 }
 
-/// Returns the run as stopping and cancelling show it: a key that may only write runs reads no output there.
+/// Returns the run as stopping and cancelling show it: a key that may only write runs reads no
+/// output there.
 fn without_output(run: &Value) -> Value {
     let mut run = run.clone();
     for field in ["output", "output_text", "output_value", "stop_signal"] {
@@ -351,7 +352,7 @@ async fn a_run_that_somebody_waits_for_is_stopped_as_well(database: TestDatabase
     app.finish().await;
 }
 
-async fn what_runs_show_of_how_they_are_kept(database: TestDatabase) {
+async fn a_run_shows_its_durability_and_its_thread(database: TestDatabase) {
     let app = GatedApp::start(&database, &[]).await;
     app.put_agent("durable", json!({"model": "mock/m", "durability": "step"}))
         .await;
@@ -383,7 +384,8 @@ async fn what_runs_show_of_how_they_are_kept(database: TestDatabase) {
     app.finish().await;
 }
 
-/// Has runs of two tenants wait, and returns their inputs in the order in which a worker takes them.
+/// Has runs of two tenants wait, and returns their inputs in the order in which a worker takes
+/// them.
 async fn order_of_tenants(database: &TestDatabase, settings: &[(&str, &str)]) -> Vec<String> {
     let mock = MockModel::echoing().await;
     let settings = [&[("queue.role", "api")], settings].concat();

@@ -16,7 +16,7 @@ on_every_store!(
     tokens_are_limited,
     a_conversation_that_does_not_fit_is_not_sent,
     a_ceiling_of_cost_is_no_less_for_a_long_input,
-    time_cuts_a_running_answer_and_keeps_it,
+    the_time_limit_cuts_a_response_and_its_beginning_stays,
     cost_needs_a_price_and_is_limited
 );
 
@@ -128,7 +128,7 @@ async fn a_ceiling_of_cost_is_no_less_for_a_long_input(database: TestDatabase) {
     app.finish().await;
 }
 
-async fn time_cuts_a_running_answer_and_keeps_it(database: TestDatabase) {
+async fn the_time_limit_cuts_a_response_and_its_beginning_stays(database: TestDatabase) {
     let gate = Gate::new();
     let pieces = (0..3).map(|n| format!("{n} ")).collect::<Vec<_>>();
     let mock = MockModel::start(move |_| Reply::HeldAtEnd(Arc::clone(&gate), pieces.clone())).await;

@@ -1,4 +1,5 @@
-//! Long conversations over HTTP: the hook `summarisation` keeps requests short, nothing is deleted, and a summary never costs a run.
+//! Long conversations over HTTP: the hook `summarisation` keeps requests short, nothing is deleted,
+//! and a summary never costs a run.
 
 use std::sync::Arc;
 
@@ -131,7 +132,8 @@ async fn a_long_conversation_goes_on_from_its_summary(database: TestDatabase) {
         .filter(|request| is_summary(request))
         .map(last_user_text)
         .collect();
-    // A message that is as long as the window is a piece of its own, and each piece goes on from the summary so far.
+    // A message that is as long as the window is a piece of its own, and each piece goes on from
+    // the summary so far.
     assert_eq!(asked.len(), 4);
     assert!(asked[0].starts_with("<conversation>\nuser: one xxx"), "{}", asked[0]);
     assert!(asked[0].contains("\nassistant: echo one xxx"), "{}", asked[0]);
@@ -433,7 +435,8 @@ async fn a_window_that_is_not_known_is_refused_with_the_agent(database: TestData
         5,
         "the configured window counts"
     );
-    // The window of the run's own model is not known, so nothing is summarised before the provider asks for it.
+    // The window of the run's own model is not known, so nothing is summarised before the provider
+    // asks for it.
     let other = app
         .run_with(json!({"agent": "echo", "input": long("two", 90), "base_session_id": id(&first), "model": "mock/n"}))
         .await;
@@ -472,7 +475,8 @@ async fn ten_thousand_turns_run_like_twenty(database: TestDatabase) {
         held.push(bundle.history.iter().count());
         sent.push(mock.raw_requests().pop().unwrap().len());
     }
-    // Forty messages and four that the runs added; ten that were kept, the summary, and three of the four.
+    // Forty messages and four that the runs added; ten that were kept, the summary, and three of
+    // the four.
     assert_eq!(held, [44, 14]);
     assert!(sent[1] < sent[0], "{sent:?}");
     let summaries = mock.requests().iter().filter(|request| is_summary(request)).count();

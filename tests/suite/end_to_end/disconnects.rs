@@ -17,11 +17,11 @@ use crate::support::wait::until;
 on_every_store!(
     a_run_whose_caller_leaves_is_cancelled,
     a_run_that_shall_stop_publishes_what_there_is,
-    a_closed_stream_on_a_thread_keeps_the_words_and_half_the_answer,
-    a_run_that_waits_on_a_thread_keeps_the_words_of_a_caller_who_leaves,
+    a_closed_stream_on_a_thread_retains_the_input_and_half_the_response,
+    a_run_that_waits_on_a_thread_retains_the_input_of_a_caller_that_leaves,
     a_run_that_shall_go_on_commits,
     a_live_run_can_be_read,
-    a_caller_who_is_told_of_an_unreadable_record_has_not_left
+    a_caller_that_gets_an_unreadable_record_has_not_left
 );
 
 fn slow() -> Reply {
@@ -114,7 +114,7 @@ async fn a_run_that_shall_stop_publishes_what_there_is(database: TestDatabase) {
     app.finish().await;
 }
 
-async fn a_closed_stream_on_a_thread_keeps_the_words_and_half_the_answer(database: TestDatabase) {
+async fn a_closed_stream_on_a_thread_retains_the_input_and_half_the_response(database: TestDatabase) {
     let mock = MockModel::start(|_| slow()).await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
     let begun = leave_in_the_middle_of(&app, json!({"thread": "chat"})).await;
@@ -130,7 +130,7 @@ async fn a_closed_stream_on_a_thread_keeps_the_words_and_half_the_answer(databas
     app.finish().await;
 }
 
-async fn a_run_that_waits_on_a_thread_keeps_the_words_of_a_caller_who_leaves(database: TestDatabase) {
+async fn a_run_that_waits_on_a_thread_retains_the_input_of_a_caller_that_leaves(database: TestDatabase) {
     let app = GatedApp::start(&database, &[]).await;
     let ahead = app.begin("wait", json!({"thread": "t"})).await;
     app.gate.until_waiting(1).await;
@@ -208,7 +208,7 @@ async fn a_live_run_can_be_read(database: TestDatabase) {
     app.finish().await;
 }
 
-async fn a_caller_who_is_told_of_an_unreadable_record_has_not_left(database: TestDatabase) {
+async fn a_caller_that_gets_an_unreadable_record_has_not_left(database: TestDatabase) {
     let app = GatedApp::start(&database, &[]).await;
     let ahead = app.begin("wait", json!({"thread": "t"})).await;
     app.gate.until_waiting(1).await;
@@ -250,7 +250,8 @@ async fn removals_whose_callers_have_left_leave_connections_to_others() {
         database.number(waiting).await == 1
     };
     for path in &paths {
-        // However far a removal has come when its caller leaves, it takes no connection while another waits.
+        // However far a removal has come when its caller leaves, it takes no connection while
+        // another waits.
         let leaving = timeout(Duration::from_millis(200), app.request(Method::DELETE, path).send());
         assert!(leaving.await.is_err(), "{path}");
         until("a removal waits alone", is_waiting).await;

@@ -1,4 +1,5 @@
-//! Hooks of stored agents: refused where they can't work, in force where they can, and nothing that redaction finds is anywhere.
+//! Hooks of stored agents: refused where they can't work, in force where they can, and nothing that
+//! redaction finds is anywhere.
 
 use agent_runtime::app::App;
 use reqwest::StatusCode;
@@ -106,7 +107,7 @@ async fn a_limit_of_cost_without_a_price_fails_the_run_before_it_costs_anything(
 }
 
 #[tokio::test]
-async fn hooks_of_a_configured_agent_that_can_not_work_are_told_at_the_start() {
+async fn hooks_of_a_configured_agent_that_can_not_work_are_reported_at_the_start() {
     let (mock, database) = (MockModel::echoing().await, TestDatabase::sqlite());
     for (hook, told) in [
         ("name = \"audit\"", "no hook is named \"audit\""),

@@ -1,4 +1,5 @@
-//! Requests that are sent again: the same run, the same session, and never another one under the same key.
+//! Requests that are sent again: the same run, the same session, and never another one under the
+//! same key.
 
 use std::sync::Arc;
 use std::time::Duration;

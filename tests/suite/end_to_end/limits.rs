@@ -1,4 +1,5 @@
-//! Limits: ceilings and lists of what may be used, for every tenant, for one tenant and for a key, which nothing gets around.
+//! Limits: ceilings and lists of what may be used, for every tenant, for one tenant and for a key,
+//! which nothing gets around.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::support::test_app::TestApp;
 
 on_every_store!(
     a_request_above_a_ceiling_is_refused,
-    a_ceiling_of_tokens_bounds_each_answer_whatever_the_run_s_parameters_say,
+    a_ceiling_of_tokens_bounds_each_response_despite_the_parameters_of_the_run,
     what_asks_for_no_more_is_cut_to_the_ceiling,
     a_ceiling_of_steps_binds_each_subagent,
     a_ceiling_of_cost_allows_models_with_a_price_only,
@@ -97,7 +98,7 @@ async fn a_request_above_a_ceiling_is_refused(database: TestDatabase) {
     app.finish().await;
 }
 
-async fn a_ceiling_of_tokens_bounds_each_answer_whatever_the_run_s_parameters_say(database: TestDatabase) {
+async fn a_ceiling_of_tokens_bounds_each_response_despite_the_parameters_of_the_run(database: TestDatabase) {
     let (mock, app) = start(&database, &[("limits.each_tenant.max_tokens", "1000")]).await;
     put_calc(&app).await;
     let narrow = RunLimits {

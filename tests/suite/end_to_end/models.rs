@@ -1,4 +1,5 @@
-//! Which model is asked, what it is told, and what it costs: overrides, parameters, fallback chains and prices.
+//! Which model is asked, what it is told, and what it costs: overrides, parameters, fallback chains
+//! and prices.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

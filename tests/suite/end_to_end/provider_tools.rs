@@ -1,5 +1,5 @@
-//! What an agent and a message say of a provider's own things, through the whole service: its tools, the choice among tools, its files,
-//! and what is told when it can't be reached.
+//! What an agent and a message say of a provider's own things, through the whole service: its
+//! tools, the choice among tools, its files, and what is told when it can't be reached.
 
 use serde_json::{Value, json};
 

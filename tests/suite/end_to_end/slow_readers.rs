@@ -1,4 +1,5 @@
-//! Readers of events who are too slow, or whose events can't be read: they are told so at last, and go on where they were.
+//! Readers of events who are too slow, or whose events can't be read: they are told so at last, and
+//! go on where they were.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +21,9 @@ use crate::support::test_app::{TestApp, sse_data};
 use crate::support::wait::until;
 
 on_every_store!(
-    a_reader_of_a_light_run_who_is_too_slow_is_told_so_and_hears_of_the_end,
+    a_reader_of_a_light_run_that_is_too_slow_is_dropped_and_gets_the_end_later,
     a_slow_reader_of_a_queued_run_misses_nothing,
-    a_reader_whose_store_cannot_be_read_is_told_so_and_goes_on_later,
+    a_reader_whose_store_cannot_be_read_is_dropped_and_goes_on_later,
 );
 
 /// How long anything may take.
@@ -104,7 +105,7 @@ async fn until_all_is_said(app: &TestApp, run: &Value) {
     .await;
 }
 
-async fn a_reader_of_a_light_run_who_is_too_slow_is_told_so_and_hears_of_the_end(database: TestDatabase) {
+async fn a_reader_of_a_light_run_that_is_too_slow_is_dropped_and_gets_the_end_later(database: TestDatabase) {
     let (app, gate, _mock) = start(&database).await;
     let (reader, run) = SlowReader::begin(&app, "").await;
     until_all_is_said(&app, &run).await;
@@ -154,7 +155,7 @@ async fn a_slow_reader_of_a_queued_run_misses_nothing(database: TestDatabase) {
     app.finish().await;
 }
 
-async fn a_reader_whose_store_cannot_be_read_is_told_so_and_goes_on_later(database: TestDatabase) {
+async fn a_reader_whose_store_cannot_be_read_is_dropped_and_goes_on_later(database: TestDatabase) {
     let worker = GatedApp::start(&database, &[("queue.poll_interval", "50ms")]).await;
     let app = GatedApp::start(&database, &[("queue.role", "api")]).await;
     let run = app.begin("wait", json!({})).await;

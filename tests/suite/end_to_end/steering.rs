@@ -1,4 +1,5 @@
-//! Messages to runs at work: the model reads them at its next step, once, and they are part of the session.
+//! Messages to runs at work: the model reads them at its next step, once, and they are part of the
+//! session.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ on_every_store!(
     a_run_that_has_not_begun_reads_its_messages_when_it_does,
     a_message_to_a_light_run_that_publishes_nothing_is_too_late,
     a_message_to_an_ended_run_is_too_late,
-    a_message_that_the_session_holds_is_applied_whatever_befell_the_store,
+    a_message_that_the_session_holds_is_applied_if_the_store_did_not_note_it,
     a_run_takes_no_more_messages_than_it_can_hold,
     a_stopped_run_stops_those_who_work_for_it
 );
@@ -234,7 +235,7 @@ async fn refuse_notes(database: &TestDatabase) {
     database.execute(&trigger).await.unwrap();
 }
 
-async fn a_message_that_the_session_holds_is_applied_whatever_befell_the_store(database: TestDatabase) {
+async fn a_message_that_the_session_holds_is_applied_if_the_store_did_not_note_it(database: TestDatabase) {
     let (app, mock, gate) = with_subagent(&database).await;
     refuse_notes(&database).await;
     let body = json!({"agent": "lead", "input": "begin", "mode": "async"});

@@ -1,4 +1,5 @@
-//! Streamed runs: the order of events, their numbers, and one terminal event that comes after the commit.
+//! Streamed runs: the order of events, their numbers, and one terminal event that comes after the
+//! commit.
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 
 on_every_store!(
-    events_tell_the_whole_run_in_order,
+    events_report_the_whole_run_in_order,
     a_failed_run_ends_with_one_terminal_event
 );
 
@@ -36,7 +37,7 @@ const STORY: [&str; 20] = [
     "run.completed",
 ];
 
-async fn events_tell_the_whole_run_in_order(database: TestDatabase) {
+async fn events_report_the_whole_run_in_order(database: TestDatabase) {
     let mock = MockModel::start(|request| {
         let has_result = request["messages"]
             .as_array()

@@ -1,4 +1,5 @@
-//! Thinking over Anthropic Messages: it is stored with the session and goes back to its provider unchanged.
+//! Thinking over Anthropic Messages: it is stored with the session and goes back to its provider
+//! unchanged.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Threads and the runs on them: each continues what the one before has published, and one at a time moves the thread.
+//! Threads and the runs on them: each continues what the one before has published, and one at a
+//! time moves the thread.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -14,12 +15,12 @@ on_every_store!(
     a_run_that_fails_moves_nothing,
     a_busy_thread_refuses_a_run_and_names_the_other,
     runs_wait_for_their_thread_in_order,
-    an_interrupted_run_gives_way_with_what_it_has,
-    an_interrupted_run_that_waits_gives_way_without_a_worker,
-    an_interrupting_run_lets_those_go_first_that_wait_already,
+    an_interrupted_run_stops_with_what_it_has,
+    an_interrupted_run_that_waits_ends_without_a_worker,
+    an_interrupting_run_queues_behind_those_that_wait_already,
     a_run_that_waits_has_the_agent_of_the_run_ahead,
     an_interrupting_run_has_the_agent_of_the_run_that_gives_way,
-    a_run_keeps_its_agent_when_the_run_ahead_publishes_nothing,
+    a_run_retains_its_agent_when_the_run_ahead_publishes_nothing,
     a_fork_leaves_the_thread_alone,
     a_thread_that_was_moved_meanwhile_stays_there,
     a_thread_that_was_taken_away_begins_anew
@@ -155,7 +156,7 @@ async fn runs_wait_for_their_thread_in_order(database: TestDatabase) {
     app.finish().await;
 }
 
-async fn an_interrupted_run_gives_way_with_what_it_has(database: TestDatabase) {
+async fn an_interrupted_run_stops_with_what_it_has(database: TestDatabase) {
     let app = GatedApp::start(&database, &[]).await;
     let first = app.begin("wait", json!({"thread": "t"})).await;
     app.gate.until_waiting(1).await;
@@ -173,7 +174,7 @@ async fn an_interrupted_run_gives_way_with_what_it_has(database: TestDatabase) {
     app.finish().await;
 }
 
-async fn an_interrupting_run_lets_those_go_first_that_wait_already(database: TestDatabase) {
+async fn an_interrupting_run_queues_behind_those_that_wait_already(database: TestDatabase) {
     let app = GatedApp::start(&database, &[]).await;
     let first = app.begin("wait", json!({"thread": "t"})).await;
     app.gate.until_waiting(1).await;
@@ -193,7 +194,7 @@ async fn an_interrupting_run_lets_those_go_first_that_wait_already(database: Tes
     app.finish().await;
 }
 
-async fn an_interrupted_run_that_waits_gives_way_without_a_worker(database: TestDatabase) {
+async fn an_interrupted_run_that_waits_ends_without_a_worker(database: TestDatabase) {
     let app = GatedApp::start(&database, &[("queue.concurrency", "1")]).await;
     let root = on_thread(&app, "root").await;
     let blocking = app.begin("wait", json!({})).await;
@@ -242,7 +243,8 @@ async fn follow_up(app: &GatedApp, text: &str, if_busy: &str) -> Value {
     answer.json()
 }
 
-/// Asserts that a run was accepted for an agent, and that it is this agent that the model was asked for and whose session there is.
+/// Asserts that a run was accepted for an agent, and that it is this agent that the model was asked
+/// for and whose session there is.
 async fn assert_agent(app: &GatedApp, accepted: &Value, agent: &str, text: &str) -> Value {
     assert_eq!(accepted["agent"], agent, "{text}");
     let ended = app.ended(accepted).await;
@@ -299,7 +301,7 @@ async fn an_interrupting_run_has_the_agent_of_the_run_that_gives_way(database: T
     app.finish().await;
 }
 
-async fn a_run_keeps_its_agent_when_the_run_ahead_publishes_nothing(database: TestDatabase) {
+async fn a_run_retains_its_agent_when_the_run_ahead_publishes_nothing(database: TestDatabase) {
     let app = with_agents(&database).await;
     let root = app.begin("root", json!({"thread": "t", "agent": "quick"})).await;
     let root = app.ended(&root).await;

@@ -7,9 +7,9 @@ use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, content_text};
 use crate::support::test_app::TestApp;
 
-on_every_store!(every_call_gets_one_result_whatever_happens_to_it);
+on_every_store!(every_call_gets_exactly_one_result);
 
-async fn every_call_gets_one_result_whatever_happens_to_it(database: TestDatabase) {
+async fn every_call_gets_exactly_one_result(database: TestDatabase) {
     let mock = MockModel::start(|request| {
         if request["messages"]
             .as_array()

@@ -13,7 +13,7 @@ use crate::support::mock_model::{Reply, content_text, last_user_text};
 
 on_every_store!(
     a_run_goes_on_after_its_last_completed_step,
-    a_run_that_was_never_interrupted_looks_the_same,
+    a_run_that_was_taken_over_ends_as_one_that_was_not,
     a_message_to_the_run_is_read_once,
 );
 
@@ -117,7 +117,7 @@ async fn a_run_goes_on_after_its_last_completed_step(database: TestDatabase) {
     third.finish().await;
 }
 
-async fn a_run_that_was_never_interrupted_looks_the_same(database: TestDatabase) {
+async fn a_run_that_was_taken_over_ends_as_one_that_was_not(database: TestDatabase) {
     let model_gate = Gate::new();
     let gate = Arc::clone(&model_gate);
     let world = World::new(database, move |request| story(request, &gate)).await;

@@ -20,8 +20,8 @@ use crate::support::wait::until;
 
 on_every_store!(
     a_worker_that_was_taken_over_publishes_nothing,
-    a_run_that_nobody_survives_fails,
-    a_run_that_nobody_survives_takes_no_other_with_it,
+    a_poison_run_fails,
+    a_poison_run_does_not_take_other_runs_down,
     a_run_that_shall_end_is_not_taken_up_again,
     steps_that_only_the_board_has_count_at_the_end,
 );
@@ -73,7 +73,7 @@ async fn a_worker_that_was_taken_over_publishes_nothing(database: TestDatabase) 
     first.finish().await;
 }
 
-async fn a_run_that_nobody_survives_fails(database: TestDatabase) {
+async fn a_poison_run_fails(database: TestDatabase) {
     let gate = Gate::new();
     let world = World::new(database, gated(&gate)).await;
     let limit = [("queue.max_attempts", "2")];
@@ -120,7 +120,7 @@ async fn a_run_that_nobody_survives_fails(database: TestDatabase) {
     third.finish().await;
 }
 
-async fn a_run_that_nobody_survives_takes_no_other_with_it(database: TestDatabase) {
+async fn a_poison_run_does_not_take_other_runs_down(database: TestDatabase) {
     let (gate, poison) = (Gate::new(), Gate::new());
     let (held, deadly) = (Arc::clone(&gate), Arc::clone(&poison));
     let world = World::new(database, move |request| match last_user_text(request).as_str() {
@@ -136,7 +136,8 @@ async fn a_run_that_nobody_survives_takes_no_other_with_it(database: TestDatabas
     for _ in 0..3 {
         others.push(replica.begin("wait", json!({"agent": "worker"})).await);
     }
-    // Twice all of them are at work when the worker dies, and from then on only one of them at a time.
+    // Twice all of them are at work when the worker dies, and from then on only one of them at a
+    // time.
     for together in [3, 3, 0] {
         gate.until_waiting(together).await;
         poison.until_waiting(1).await;
@@ -196,7 +197,8 @@ async fn a_run_that_shall_end_is_not_taken_up_again(database: TestDatabase) {
     }
 }
 
-/// A worker dies before it has persisted what it has told: other workers that end the run find it on the board.
+/// A worker dies before it has persisted what it has told: other workers that end the run find it
+/// on the board.
 async fn steps_that_only_the_board_has_count_at_the_end(database: TestDatabase) {
     let Some(redis) = PrivateServer::start() else { return };
     let url: &'static str = redis.url().leak();
@@ -274,7 +276,8 @@ async fn a_worker_survives_that_all_of_its_connections_go_silent() {
     };
     let before = leased_until().await;
     proxy.silence();
-    // Whoever has it then has it because of a connection that was opened afterwards, and two leases have passed.
+    // Whoever has it then has it because of a connection that was opened afterwards, and two leases
+    // have passed.
     until("the run is not worked on", async || leased_until().await > before + 7).await;
     gate.open(8);
     let ended = replica.ended(&run).await;

@@ -1,10 +1,11 @@
-//! Runs whose process dies in their midst: another goes on with them, and what comes of it is what would have been.
+//! Runs whose process dies in their midst: another goes on with them, and what comes of it is what
+//! would have been.
 
 mod durable_steps;
-mod hostile;
 mod leases;
 mod progress;
 mod sessions;
+mod stored_prompts;
 mod subagents;
-mod unreadable;
+mod unreadable_requests;
 mod world;

@@ -1,4 +1,5 @@
-//! What runs have spent and emitted is persisted while they work, whatever the runs of other tenants do.
+//! What runs have spent and emitted is persisted while they work, whatever the runs of other
+//! tenants do.
 
 use std::sync::Arc;
 

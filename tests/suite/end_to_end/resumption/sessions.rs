@@ -14,7 +14,7 @@ on_every_store!(
     a_run_starts_over,
     what_a_lost_attempt_has_spent_counts,
     a_run_whose_time_is_spent_does_not_start_over,
-    a_run_with_tools_that_may_not_be_called_again_keeps_its_steps,
+    a_run_with_tools_that_may_not_be_called_again_persists_its_steps,
     a_run_on_a_thread_starts_over_from_where_it_began,
     a_thread_that_is_moved_meanwhile_changes_nothing_for_its_run
 );
@@ -171,7 +171,7 @@ async fn a_run_whose_time_is_spent_does_not_start_over(database: TestDatabase) {
     second.finish().await;
 }
 
-async fn a_run_with_tools_that_may_not_be_called_again_keeps_its_steps(database: TestDatabase) {
+async fn a_run_with_tools_that_may_not_be_called_again_persists_its_steps(database: TestDatabase) {
     let world = World::new(database, |request| {
         let last = request["messages"].as_array().unwrap().last().unwrap();
         if last["role"] == "tool" {

@@ -1,4 +1,5 @@
-//! Subagents of a run whose process dies: they go on as who they were, and what has ended is not done again.
+//! Subagents of a run whose process dies: they go on as who they were, and what has ended is not
+//! done again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::support::mock_model::{Reply, last_user_text};
 use crate::support::wait::until;
 
 on_every_store!(
-    a_subagent_goes_on_as_who_it_was,
+    a_subagent_continues_as_the_same_agent_instance,
     a_subagent_that_has_ended_is_not_run_again,
     a_subagent_that_has_ended_waits_for_the_other_calls,
     subagents_of_two_levels_go_on,
@@ -37,7 +38,8 @@ const PRICES: [(&str, &str); 6] = [
     ("prices.'mock/lead'.output", "2000.0"),
 ];
 
-/// Finds with three answers, and passes tasks on with two. What waits at the gate stands in the task.
+/// Finds with three answers, and passes tasks on with two. What waits at the gate stands in the
+/// task.
 fn story(request: &Value, gate: &Arc<Gate>) -> Reply {
     let messages = request["messages"].as_array().unwrap();
     let calls = messages
@@ -132,7 +134,8 @@ fn counts(of: &[(&str, usize)]) -> Vec<(String, usize)> {
     of.iter().map(|(model, count)| ((*model).to_owned(), *count)).collect()
 }
 
-/// Waits until it is persisted what so many answers have used. A later attempt may not count them twice.
+/// Waits until it is persisted what so many answers have used. A later attempt may not count them
+/// twice.
 async fn until_spent(world: &World, answers: u64) {
     until("what is spent is not persisted", async || {
         let spent = "select max(total_tokens) from runs where status = 'running'";
@@ -157,7 +160,7 @@ fn assert_cost(ended: &Value, answers: u64) {
     assert!((cost - expected).abs() < 1e-9, "{ended:#}");
 }
 
-async fn a_subagent_goes_on_as_who_it_was(database: TestDatabase) {
+async fn a_subagent_continues_as_the_same_agent_instance(database: TestDatabase) {
     let gate = Gate::new();
     let (world, first) = start(database, &gate).await;
     let run = first.begin("go", durable("lead")).await;
@@ -367,7 +370,8 @@ async fn what_a_subagent_has_spent_that_can_t_go_on_counts(database: TestDatabas
 }
 
 async fn subagents_that_have_ended_count_among_those_a_run_may_have(database: TestDatabase) {
-    // The first has the agents below it work, then calls a tool, and then has them work again; the last just answers.
+    // The first has the agents below it work, then calls a tool, and then has them work again; the
+    // last just answers.
     let world = World::new(database, |request| {
         let messages = request["messages"].as_array().unwrap();
         let calls = messages.iter().filter(|message| message["tool_calls"].is_array());

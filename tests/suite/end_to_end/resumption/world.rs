@@ -147,7 +147,8 @@ pub(super) fn bytes(database: &TestDatabase, text: &str) -> String {
     }
 }
 
-/// Checks the events of a run that was resumed after so many steps each time: without gaps, one beginning, one end. Returns them.
+/// Checks the events of a run that was resumed after so many steps each time: without gaps, one
+/// beginning, one end. Returns them.
 pub(super) async fn resumed_events(app: &TestApp, run: &Value, resumed: &[u64]) -> Vec<Value> {
     let events = app.events_after(run, 0).await;
     let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();

@@ -1,4 +1,5 @@
-//! The events of subagents, where the caller asks for them, and those that say why an execution ended and what hooks changed.
+//! The events of subagents, where the caller asks for them, and those that say why an execution
+//! ended and what hooks changed.
 
 use agent_runtime::json::Value;
 use serde_json::json;
@@ -11,8 +12,8 @@ use crate::support::test_app::TestApp;
 
 on_every_store!(
     the_steps_of_subagents_are_streamed_nested_where_the_caller_asks,
-    a_stop_is_told_with_its_source_message_and_figures,
-    what_a_hook_changes_is_told,
+    a_stop_is_reported_with_its_source_message_and_figures,
+    changes_of_a_hook_are_emitted,
 );
 
 async fn start(database: &TestDatabase) -> (TestApp, MockModel) {
@@ -100,7 +101,7 @@ async fn the_steps_of_subagents_are_streamed_nested_where_the_caller_asks(databa
     app.finish().await;
 }
 
-async fn a_stop_is_told_with_its_source_message_and_figures(database: TestDatabase) {
+async fn a_stop_is_reported_with_its_source_message_and_figures(database: TestDatabase) {
     let (app, _mock) = start(&database).await;
     let body = json!({"agent": "top", "input": "go", "budget": {"max_steps": 1}});
     let events = app.stream(body).await;
@@ -130,7 +131,7 @@ async fn a_stop_is_told_with_its_source_message_and_figures(database: TestDataba
     app.finish().await;
 }
 
-async fn what_a_hook_changes_is_told(database: TestDatabase) {
+async fn changes_of_a_hook_are_emitted(database: TestDatabase) {
     let (app, _mock) = start(&database).await;
     let hooks = json!([{"name": "context_config", "config": {"system_prompt": "Be brief."}}]);
     app.put_agent("brief", json!({"model": "mock/low", "hooks": hooks}))

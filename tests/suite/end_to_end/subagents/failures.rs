@@ -1,4 +1,5 @@
-//! Subagents that fail, and those whose run fails or is cancelled: no session of theirs is ever seen, their traces are.
+//! Subagents that fail, and those whose run fails or is cancelled: no session of theirs is ever
+//! seen, their traces are.
 
 use agent_runtime::json::Value;
 use reqwest::Method;

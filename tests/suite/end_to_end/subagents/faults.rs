@@ -1,4 +1,5 @@
-//! What only tools and hooks of tests bring about: a subagent that can't begin, one whose execution breaks off, and tools that end runs.
+//! What only tools and hooks of tests bring about: a subagent that can't begin, one whose execution
+//! breaks off, and tools that end runs.
 
 use std::sync::Arc;
 use std::time::Duration;

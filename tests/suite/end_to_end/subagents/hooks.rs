@@ -114,7 +114,8 @@ async fn the_hooks_of_an_agent_are_in_force_for_its_subagents() {
 
     let (asked, used) = (HookPoint::BeforeModelRequest, HookPoint::BeforeToolUse);
     let lead_calls = |point| [("of lead", 1, point), ("of both", 2, point)];
-    // Each execution has instances of its own, in the order of their priorities; what both attach alike is there once.
+    // Each execution has instances of its own, in the order of their priorities; what both attach
+    // alike is there once.
     let worker_calls = |point| [("of worker", 5, point), ("of lead", 3, point), ("of both", 4, point)];
     let expected: Vec<_> = lead_calls(HookPoint::BeforeExecution)
         .into_iter()

@@ -29,7 +29,8 @@ async fn levels_end_at_the_least_depth_of_all_above(database: TestDatabase) {
     })
     .await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
-    // Of the run's agent, of the one below it, and how many levels there are below then. Below that one it is itself again.
+    // Of the run's agent, of the one below it, and how many levels there are below then. Below that
+    // one it is itself again.
     for (of_first, of_second, levels) in [
         (None, None, 3),
         (Some(0), None, 0),

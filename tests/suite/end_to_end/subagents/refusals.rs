@@ -131,7 +131,8 @@ async fn a_team_beyond_all_bounds_is_refused_before_the_run(database: TestDataba
     let app = TestApp::start(database.url(), &mock, &[]).await;
     let named = |from: usize| -> Value { (from..from + 32).map(|n| json!({"agent": format!("a{n}")})).collect() };
     for n in 0..65 {
-        // Each knows the half that it is not of, so that all of them can be below each other in countless ways.
+        // Each knows the half that it is not of, so that all of them can be below each other in
+        // countless ways.
         let agent = json!({"model": "mock/m", "max_depth": 8, "subagents": named(if n < 32 { 32 } else { 0 })});
         app.put_agent(&format!("a{n}"), agent).await;
     }

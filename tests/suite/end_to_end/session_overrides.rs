@@ -12,9 +12,9 @@ use crate::support::test_app::TestApp;
 
 on_every_store!(
     what_a_run_sets_holds_for_its_session_until_it_is_set_anew,
-    forks_and_imports_keep_what_a_session_sets,
+    forks_and_imports_retain_what_a_session_sets,
     what_may_not_be_set_is_refused,
-    a_call_is_forced_where_the_session_says_so,
+    a_session_can_force_a_tool_call,
     subagents_have_none_of_the_tools_that_are_left_out,
     a_key_belongs_to_what_was_set_with_it,
 );
@@ -105,7 +105,7 @@ async fn what_a_run_sets_holds_for_its_session_until_it_is_set_anew(database: Te
     app.finish().await;
 }
 
-async fn forks_and_imports_keep_what_a_session_sets(database: TestDatabase) {
+async fn forks_and_imports_retain_what_a_session_sets(database: TestDatabase) {
     let (mock, app) = start(&database).await;
     let body = json!({"agent": "own", "input": "hi", "variables": {"who": "Ada"}});
     let base = app.run_with(with(body, &everything())).await["session_id"].clone();
@@ -221,7 +221,7 @@ async fn what_may_not_be_set_is_refused(database: TestDatabase) {
     app.finish().await;
 }
 
-async fn a_call_is_forced_where_the_session_says_so(database: TestDatabase) {
+async fn a_session_can_force_a_tool_call(database: TestDatabase) {
     let (mock, app) = start(&database).await;
     let changes = json!({"parameters": {"tool_choice": "required"}});
     let run = app

@@ -1,4 +1,5 @@
-//! Continuing and forking: what the model reads, what is stored, and that nothing is lost in a race.
+//! Continuing and forking: what the model reads, what is stored, and that nothing is lost in a
+//! race.
 
 use std::collections::BTreeSet;
 

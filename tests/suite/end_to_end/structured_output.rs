@@ -1,4 +1,5 @@
-//! Answers in a shape, over HTTP: what each kind of provider is sent, and the value that callers and stores keep.
+//! Answers in a shape, over HTTP: what each kind of provider is sent, and the value that callers
+//! and stores keep.
 
 use agent_runtime::json::Value;
 use serde_json::json;
@@ -11,7 +12,7 @@ use crate::support::test_app::TestApp;
 
 on_every_store!(
     the_value_is_in_the_result_and_in_the_store,
-    an_answer_that_never_fits_fails_with_the_place_and_the_reason,
+    a_response_that_never_fits_fails_with_the_pointer_and_the_reason,
     formats_of_the_agent_the_request_and_the_session_reach_the_model,
     formats_that_can_not_be_used_are_refused,
 );
@@ -90,7 +91,7 @@ async fn the_value_is_in_the_result_and_in_the_store(database: TestDatabase) {
     }
 }
 
-async fn an_answer_that_never_fits_fails_with_the_place_and_the_reason(database: TestDatabase) {
+async fn a_response_that_never_fits_fails_with_the_pointer_and_the_reason(database: TestDatabase) {
     let mock = MockModel::start(|_| Reply::text(r#"{"celsius": "warm"}"#)).await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
     app.put_agent(

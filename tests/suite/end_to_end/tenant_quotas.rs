@@ -1,4 +1,5 @@
-//! What a tenant has and asks for at once: what is too much is refused, and other tenants notice nothing.
+//! Quotas of tenants: runs, readers and requests beyond them are refused, and other tenants notice
+//! nothing.
 
 use std::time::Instant;
 
@@ -6,11 +7,12 @@ use agent_runtime::store::Scope;
 use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use sqlx::{Connection as _, PgConnection};
 
 use super::on_every_store;
 use crate::board::server::PrivateServer;
 use crate::support::answer::{Answer, read, with_json};
-use crate::support::databases::TestDatabase;
+use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gated::{GatedApp, id, request};
 use crate::support::test_app::TestApp;
 use crate::support::wait::until;
@@ -46,7 +48,8 @@ async fn keyed(app: &TestApp, secret: &str, waits: bool) -> Answer {
     read(with_json(keyed, &request("sync", "wait", json!({})))).await
 }
 
-/// Makes a key for the tenant of what is there already, and one for another tenant with an agent of its own.
+/// Makes a key for the tenant of what is there already, and one for another tenant with an agent of
+/// its own.
 async fn two_tenants(app: &TestApp) -> (String, String) {
     let (_, own) = app.make_key("default", &[Scope::Admin]).await;
     let (_, other) = app.make_key("other", &[Scope::Admin]).await;
@@ -103,6 +106,45 @@ async fn a_run_that_its_agent_queues_needs_no_light_slot(database: TestDatabase)
         app.gate.open(1);
     };
     let (answer, ()) = tokio::join!(running, meanwhile);
+    assert_eq!(answer.status, StatusCode::OK);
+    app.finish().await;
+}
+
+/// Each names an agent of its own, which no cache has, so planning it waits for the database.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_without_a_slot_are_planned_a_few_at_a_time() {
+    let Some(database) = TestDatabase::new(Engine::Postgres).await else {
+        return;
+    };
+    let settings = [("runs.max_concurrent", "1"), ("store.max_connections", "40")];
+    let app = GatedApp::start(&database, &settings).await;
+    let held = request("sync", "wait", json!({}));
+    let mut rival = PgConnection::connect(database.url()).await.unwrap();
+    let meanwhile = async {
+        app.gate.until_waiting(1).await;
+        let mut locking = rival.begin().await.unwrap();
+        sqlx::raw_sql("lock table agents").execute(&mut *locking).await.unwrap();
+        let body = |number| request("sync", "hi", json!({"agent": format!("agent-{number}")}));
+        let bodies: Vec<_> = (0..20).map(body).collect();
+        let refused = join_all(bodies.iter().map(|body| app.post("/v1/runs", body)));
+        let watching = async {
+            let waiting = "select count(*) from pg_stat_activity where datname = current_database()
+                and wait_event_type = 'Lock' and query like '%from agents a%'";
+            let planned = async || database.number(waiting).await;
+            // Half of all turns: a tenant leaves the other half to others.
+            until("nothing is planned", async || planned().await >= 4).await;
+            for _ in 0..20 {
+                assert!(planned().await <= 4);
+            }
+            locking.rollback().await.unwrap();
+        };
+        let (refused, ()) = tokio::join!(refused, watching);
+        for answer in &refused {
+            answer.assert_problem("agent_not_found");
+        }
+        app.gate.open(1);
+    };
+    let (answer, ()) = tokio::join!(app.post("/v1/runs", &held), meanwhile);
     assert_eq!(answer.status, StatusCode::OK);
     app.finish().await;
 }

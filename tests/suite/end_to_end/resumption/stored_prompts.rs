@@ -1,5 +1,5 @@
-//! Prompts that stand in the store, as an earlier version may have left them, and that would cost a worker its stack: they fail their run
-//! and nothing else.
+//! Prompts that stand in the store, as an earlier version may have left them, and that would cost a
+//! worker its stack: they fail their run and nothing else.
 
 use serde_json::{Value, json};
 
@@ -9,9 +9,9 @@ use crate::support::databases::TestDatabase;
 use crate::support::hostile::endless_prompt;
 use crate::support::mock_model::Reply;
 
-on_every_store!(a_stored_prompt_that_nobody_can_render_fails_its_run_alone);
+on_every_store!(a_stored_prompt_that_cannot_be_rendered_fails_its_run_alone);
 
-async fn a_stored_prompt_that_nobody_can_render_fails_its_run_alone(database: TestDatabase) {
+async fn a_stored_prompt_that_cannot_be_rendered_fails_its_run_alone(database: TestDatabase) {
     let world = World::new(database, |_| Reply::text("done")).await;
     let front = world.replica_with(&ACCEPTS_ONLY).await;
     let prompted = json!({"name": "prompted", "model": "mock/m", "system_prompt": "Be brief."});

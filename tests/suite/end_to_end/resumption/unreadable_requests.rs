@@ -1,4 +1,5 @@
-//! Accepted runs that a worker can't read: they wait for one that can, or fail, and those behind them go on.
+//! Accepted runs that a worker can't read: they wait for one that can, or fail, and those behind
+//! them go on.
 
 use serde_json::{Value, json};
 
@@ -12,9 +13,9 @@ use crate::support::wait::until;
 
 on_every_store!(
     a_request_of_a_newer_version_waits_for_one_that_reads_it,
-    a_request_that_nobody_reads_fails_and_others_go_on,
+    a_request_that_no_worker_can_read_fails_and_others_go_on,
     a_base_that_is_gone_before_its_run_begins_fails_it,
-    times_of_a_run_stay_in_order_whatever_clocks_say,
+    times_of_a_run_stay_in_order_when_clocks_differ,
 );
 
 /// The condition on the rows of a run.
@@ -102,7 +103,7 @@ async fn a_base_that_is_gone_before_its_run_begins_fails_it(database: TestDataba
     worker.finish().await;
 }
 
-async fn a_request_that_nobody_reads_fails_and_others_go_on(database: TestDatabase) {
+async fn a_request_that_no_worker_can_read_fails_and_others_go_on(database: TestDatabase) {
     let world = world(database).await;
     let front = world.replica_with(&ACCEPTS_ONLY).await;
     for spoil in [
@@ -141,7 +142,7 @@ async fn a_request_that_nobody_reads_fails_and_others_go_on(database: TestDataba
     front.finish().await;
 }
 
-async fn times_of_a_run_stay_in_order_whatever_clocks_say(database: TestDatabase) {
+async fn times_of_a_run_stay_in_order_when_clocks_differ(database: TestDatabase) {
     let world = world(database).await;
     let front = world.replica_with(&ACCEPTS_ONLY).await;
     for is_readable in [true, false] {

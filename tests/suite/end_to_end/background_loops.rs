@@ -1,4 +1,5 @@
-//! The loops that lease runs and renew their leases: one that panics is noticed and begun again, and readiness says so.
+//! The loops that lease runs and renew their leases: one that panics is noticed and begun again,
+//! and readiness says so.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +42,8 @@ impl<S: Subscriber> Layer<S> for PanicAt {
     }
 }
 
-/// Hides the queue until the loop has panicked, then brings it back, and waits until the process is ready again.
+/// Hides the queue until the loop has panicked, then brings it back, and waits until the process is
+/// ready again.
 async fn panic_once(database: &TestDatabase, app: &GatedApp, name: &str, has_panicked: &AtomicBool) {
     database
         .execute("alter table run_queue rename to hidden_queue")
@@ -66,7 +68,7 @@ async fn panic_once(database: &TestDatabase, app: &GatedApp, name: &str, has_pan
 }
 
 #[tokio::test]
-async fn a_worker_whose_loop_panics_says_so_and_goes_on_taking_runs() {
+async fn a_worker_whose_loop_panics_reports_it_and_goes_on_leasing_runs() {
     let has_panicked = Arc::new(AtomicBool::new(false));
     let panicking = PanicAt {
         effect: "no runs are taken from the queue",

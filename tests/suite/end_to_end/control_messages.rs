@@ -1,4 +1,4 @@
-//! What replicas tell each other of runs: heard at once, whatever else the store is busy with.
+//! Control messages between replicas: received at once, also while the store is busy.
 
 use std::time::Duration;
 
@@ -15,12 +15,13 @@ use crate::support::gated::{GatedApp, id, request};
 use crate::support::wait::until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signal_does_not_wait_for_what_another_one_reads() {
+async fn a_control_message_does_not_wait_for_what_another_one_reads() {
     let Some(database) = TestDatabase::new(Engine::Postgres).await else {
         return;
     };
     let Some(server) = PrivateServer::start() else { return };
-    // A look is given up after a third of a lease, which is longer than anything here is waited for.
+    // A look is given up after a third of a lease, which is longer than anything here is waited
+    // for.
     let settings = [("board.url", &*server.url()), ("queue.lease", "3m")];
     let app = GatedApp::start(&database, &settings).await;
     let other = Board::open(&server.url(), RedisSettings::default(), &Supervisor::default())

@@ -43,7 +43,8 @@ async fn each_request_begins_with_the_bytes_of_the_one_before(database: TestData
     app.finish().await;
 }
 
-/// The body up to the end of its last message: the bracket that closes the list is where the next request goes on.
+/// The body up to the end of its last message: the bracket that closes the list is where the next
+/// request goes on.
 fn through_messages(body: &[u8]) -> &[u8] {
     let parsed: serde_json::Value = serde_json::from_slice(body).unwrap();
     let last = serde_json::to_string(&last_user_text(&parsed)).unwrap();
@@ -93,7 +94,8 @@ async fn a_continued_run_begins_with_what_the_stopped_one_has_done(database: Tes
     turn("steady", &later, "bye", "completed").await;
     let requests = mock.raw_requests();
     assert_eq!(requests.len(), 7);
-    // Two steps of each of the first two turns, and the one that finishes: each goes on from the bytes of the one before.
+    // Two steps of each of the first two turns, and the one that finishes: each goes on from the
+    // bytes of the one before.
     for pair in requests[..5].windows(2) {
         assert_begins(&pair[1], &pair[0]);
     }
@@ -103,7 +105,8 @@ async fn a_continued_run_begins_with_what_the_stopped_one_has_done(database: Tes
     assert_eq!(call_count(&requests[5]), 0);
     assert_begins(&requests[6], &requests[5]);
 
-    // A fork of the stopped session sees the work as well, unless its agent wants none, and more where it wants all.
+    // A fork of the stopped session sees the work as well, unless its agent wants none, and more
+    // where it wants all.
     turn("steady", &second, "finish otherwise", "completed").await;
     turn("forgetful", &second, "finish", "completed").await;
     turn("thorough", &answered, "finish", "completed").await;
