@@ -69,9 +69,7 @@ impl Redelivery {
                 (Some(delivery), false)
             }
             Restarted::Known(known) => {
-                if let Some(key) = key.filter(|key| key.digest != known.digest) {
-                    return Err(Refusal::OtherRequest { key: key.key.clone() });
-                }
+                key.map_or(Ok(()), |key| key.check(known.digest))?;
                 (store.delivery_lookup(tenant, delivery_id).await?, true)
             }
             Restarted::Missing => (None, false),

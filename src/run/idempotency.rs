@@ -43,10 +43,9 @@ impl IdempotencyKeys {
         let Some(key) = key else { return Ok(None) };
         let claim = self.stored(key);
         let known = self.store.idempotency_claim(tenant, &claim, resource_id);
-        match known.await? {
-            Some(known) if known.digest != key.digest => Err(Refusal::OtherRequest { key: key.key.clone() }),
-            known => Ok(known.map(|known| known.resource_id)),
-        }
+        let Some(known) = known.await? else { return Ok(None) };
+        key.check(known.digest)?;
+        Ok(Some(known.resource_id))
     }
 
     /// Returns the key as it is stored, for as long as is configured.

@@ -104,25 +104,6 @@ impl Outcome {
         }
     }
 
-    /// Notes that the commit has stored the record.
-    pub(super) fn committed(self) -> Self {
-        Self {
-            is_committed: true,
-            ..self
-        }
-    }
-
-    /// Notes whether the commit has moved the run's thread.
-    pub(super) fn with_thread_moved(mut self, thread_moved: Option<bool>) -> Self {
-        self.record.summary.thread_moved = thread_moved;
-        self
-    }
-
-    /// Replaces the record by the one that is stored.
-    pub(super) fn with_record(self, record: RunRecord) -> Self {
-        Self { record, ..self }
-    }
-
     /// Tells whether a session is to be published.
     pub(super) fn publishes(&self, cancellation: &CancellationToken) -> bool {
         self.record.summary.status.has_session() && !cancellation.is_cancelled()

@@ -59,11 +59,10 @@ impl Publisher {
         plan: &RunPlan,
         live: &LiveEvents,
         exported: Exported,
-        ended: Outcome,
+        mut ended: Outcome,
     ) -> Performed {
         let steps = without_messages(ended.steps.clone());
-        let end = self.run_end(live, ended.record.clone(), steps);
-        let ended = ended.with_record(end.record.clone());
+        let end = self.run_end(live, &mut ended.record, steps);
         let commit = Commit {
             tenant: plan.tenant.clone(),
             draft: exported.draft,
@@ -76,7 +75,9 @@ impl Publisher {
         match self.commit_patiently(&commit, live).await {
             Ok(published) => {
                 live.published(&published.bundle.head);
-                Performed::Ended(ended.with_thread_moved(published.thread_moved).committed())
+                ended.record.summary.thread_moved = published.thread_moved;
+                ended.is_committed = true;
+                Performed::Ended(ended)
             }
             Err(CommitError::LeaseLost) => Performed::Left,
             Err(CommitError::Store(error)) if error.is_transient() && cancellation.is_cancelled() => {
@@ -92,15 +93,14 @@ impl Publisher {
     ///
     /// A commit whose answer was lost may have taken effect after all. Then the store has a record
     /// of this run already, and that one is the outcome: callers read what is stored.
-    pub(super) async fn store_outcome(&self, live: &LiveEvents, outcome: Outcome) -> Stored {
+    pub(super) async fn store_outcome(&self, live: &LiveEvents, mut outcome: Outcome) -> Stored {
         if outcome.is_committed {
             return Stored::Here {
                 outcome,
                 is_stored: true,
             };
         }
-        let end = self.run_end(live, outcome.record.clone(), outcome.steps.clone());
-        let outcome = outcome.with_record(end.record.clone());
+        let end = self.run_end(live, &mut outcome.record, outcome.steps.clone());
         match self.record_patiently(live, &end).await {
             Ok(Recorded::Now) => Stored::Here {
                 outcome,
@@ -144,7 +144,11 @@ impl Publisher {
                 if let Some(head) = &head {
                     live.published(head);
                 }
-                outcome.with_record(record).committed()
+                Outcome {
+                    record,
+                    is_committed: true,
+                    ..outcome
+                }
             }
             Ok((None, _)) => outcome,
             Err(error) => {
@@ -167,10 +171,10 @@ impl Publisher {
         }
     }
 
-    /// Makes what is stored of the end of a run.
-    fn run_end(&self, live: &LiveEvents, mut record: RunRecord, steps: Vec<StepRecord>) -> RunEnd {
+    /// Makes what is stored of the end of a run, and numbers its last event in the record.
+    fn run_end(&self, live: &LiveEvents, record: &mut RunRecord, steps: Vec<StepRecord>) -> RunEnd {
         record.summary.event_count = live.last_number(record.summary.status);
-        self.run_end_of(live, record, steps)
+        self.run_end_of(live, record.clone(), steps)
     }
 
     fn run_end_of(&self, live: &LiveEvents, record: RunRecord, steps: Vec<StepRecord>) -> RunEnd {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::Refusal;
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{DurabilityChoice, RunWebhook};
 use crate::clock::Timestamp;
@@ -89,6 +90,17 @@ pub struct RequestKey {
     pub key: String,
     /// The hash.
     pub digest: Hash,
+}
+
+impl RequestKey {
+    /// Refuses the request if the key is that of another one.
+    pub(super) fn check(&self, known_digest: Hash) -> Result<(), Refusal> {
+        if self.digest == known_digest {
+            Ok(())
+        } else {
+            Err(Refusal::OtherRequest { key: self.key.clone() })
+        }
+    }
 }
 
 /// A message of the caller.

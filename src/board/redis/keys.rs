@@ -147,13 +147,6 @@ pub(super) fn remove_some(tenant: &TenantId, from: &str) -> Cmd {
     command
 }
 
-/// Returns the command that publishes a message; it answers how many subscribers there are.
-pub(super) fn publish(channel: &str, message: &[u8]) -> Cmd {
-    let mut command = cmd("PUBLISH");
-    command.arg(channel).arg(message);
-    command
-}
-
 /// Returns the key of the rate of a tenant's requests.
 pub(super) fn rate_key(tenant: &TenantId) -> String {
     format!("{}:rate", prefix(tenant))

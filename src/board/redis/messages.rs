@@ -7,7 +7,7 @@ use redis::Cmd;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::keys::{CHANGES_CHANNEL, CONTROL_CHANNEL, publish};
+use super::keys::{CHANGES_CHANNEL, CONTROL_CHANNEL};
 use crate::board::{AddressedMessage, ControlMessage};
 use crate::ids::{IdSource as _, RunId, UuidV7Source};
 use crate::tenant::TenantId;
@@ -42,12 +42,13 @@ impl Origin {
         Self(UuidV7Source.next_uuid())
     }
 
-    /// Returns the command that publishes which runs have changed.
+    /// Returns the command that publishes which runs have changed; it answers how many subscribers
+    /// there are.
     pub(super) fn publish_changes(self, runs: &[RunId]) -> Cmd {
         let ids = runs.iter().map(|run_id| run_id.as_uuid());
         let ids = std::iter::once(self.0).chain(ids);
         let message: Vec<u8> = ids.flat_map(Uuid::into_bytes).collect();
-        publish(CHANGES_CHANNEL, &message)
+        Cmd::publish(CHANGES_CHANNEL, message)
     }
 
     /// Returns the command that publishes a control message.
@@ -59,7 +60,7 @@ impl Origin {
             run_id,
             message,
         };
-        Ok(publish(CONTROL_CHANNEL, &serde_json::to_vec(&envelope)?))
+        Ok(Cmd::publish(CONTROL_CHANNEL, serde_json::to_vec(&envelope)?))
     }
 
     /// Reads a message; none when it is this process's own, or one that this version can't read.

@@ -17,7 +17,9 @@
 //! | rates of requests | `rates.rs`, `rate.lua` |
 //!
 //! What is long here has a reason. There are three kinds of servers, an outage costs a caller one
-//! timeout at most, and neither a run nor its events wait for a write.
+//! timeout at most, and neither a run nor its events wait for a write. The commit decides between
+//! exclusive runs in any case. `show.lua` only spares most losers the calls of their models, and
+//! that takes it a few lines.
 
 mod address;
 mod events;

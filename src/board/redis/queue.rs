@@ -130,3 +130,52 @@ impl Queue {
         state.ended.retain(|_, (at, _)| at.elapsed() < expiry);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::ids::UuidV7Source;
+
+    const EXPIRY: Duration = Duration::from_secs(30);
+
+    fn run() -> LiveRun {
+        let id = RunId::generate(&UuidV7Source);
+        let summary = json!({
+            "run_id": id, "session_id": id, "agent": "demo", "model": "demo/scripted", "mode": "sync",
+            "status": "running", "usage": {}, "step_count": 0, "metadata": {}, "created_at": "2026-01-01T00:00:00Z",
+        });
+        LiveRun::begun(serde_json::from_value(summary).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_leaves_the_runs_that_the_server_may_still_show() {
+        let (queue, tenant) = (Queue::default(), TenantId::anonymous());
+        let [live, first, second] = [run(), run(), run()];
+        queue.show(&tenant, live.summary.run_id);
+        queue.share((tenant.clone(), live.summary.run_id));
+        queue.remove(&tenant, &first);
+        advance(EXPIRY / 2).await;
+        queue.remove(&tenant, &second);
+        queue.clear(EXPIRY);
+        let ids = [&first, &second].map(|run| run.summary.run_id);
+        assert_eq!(queue.ended(&tenant), BTreeSet::from(ids));
+        let Batch { changes, unshared } = queue.take(10);
+        let removed = changes
+            .iter()
+            .map(|((_, run_id), change)| (*run_id, matches!(change, Change::Remove(_))));
+        assert_eq!(
+            removed.collect::<BTreeSet<_>>(),
+            BTreeSet::from(ids.map(|run_id| (run_id, true)))
+        );
+        assert!(unshared.is_empty());
+
+        advance(EXPIRY / 2).await;
+        queue.clear(EXPIRY);
+        assert_eq!(queue.ended(&tenant), BTreeSet::from([ids[1]]));
+        queue.done(queue.take(10).changes);
+        assert!(queue.take(10).changes.is_empty());
+    }
+}

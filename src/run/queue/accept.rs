@@ -184,9 +184,7 @@ impl RunQueue {
         known: KnownRequest,
     ) -> Result<RunHandle, Refusal> {
         let run_id = RunId::from_uuid(known.resource_id);
-        if let Some(key) = key.filter(|key| key.digest != known.digest) {
-            return Err(Refusal::OtherRequest { key: key.key.clone() });
-        }
+        key.map_or(Ok(()), |key| key.check(known.digest))?;
         let run = self.callers.reader.run_wait(tenant, run_id, Duration::ZERO).await?;
         let record = run.ok_or(Refusal::UnknownRun { run_id, session: None })?;
         let handle = self.callers.handle(tenant, record.summary.clone(), OnDeparture::GoOn);

@@ -20,7 +20,7 @@ async fn a_control_message_does_not_wait_for_what_another_one_reads() {
         return;
     };
     let Some(server) = PrivateServer::start() else { return };
-    // A look is given up after a third of a lease, which is longer than anything here is waited
+    // A read is given up after a third of a lease, which is longer than anything here is waited
     // for.
     let settings = [("board.url", &*server.url()), ("queue.lease", "3m")];
     let app = GatedApp::start(&database, &settings).await;
@@ -33,7 +33,7 @@ async fn a_control_message_does_not_wait_for_what_another_one_reads() {
     let light_request = request("sync", "wait for nothing", json!({}));
     let light = app.post("/v1/runs", &light_request);
     let mut rival = PgConnection::connect(database.url()).await.unwrap();
-    let signalling = async {
+    let sending = async {
         app.gate.until_waiting(2).await;
         let running = app.get("/v1/runs?status=running").await;
         let running = running["data"].as_array().unwrap();
@@ -43,10 +43,13 @@ async fn a_control_message_does_not_wait_for_what_another_one_reads() {
             .execute(&mut *locking)
             .await
             .unwrap();
-        let send = async |run, signal| other.control_send(&tenant, id(run).parse().unwrap(), signal).await;
-        until("nobody hears", async || send(&queued, ControlMessage::Refresh).await).await;
-        // Redis keeps no signal for a process that connects anew.
-        until("no look waits for the row", async || {
+        let send = async |run, message| other.control_send(&tenant, id(run).parse().unwrap(), message).await;
+        until("no process receives it", async || {
+            send(&queued, ControlMessage::Refresh).await
+        })
+        .await;
+        // Redis retains no message for a process that connects anew.
+        until("no read waits for the row", async || {
             send(&queued, ControlMessage::Refresh).await;
             let waiting =
                 "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
@@ -56,9 +59,9 @@ async fn a_control_message_does_not_wait_for_what_another_one_reads() {
         assert!(send(light, ControlMessage::Control(RunControl::Cancel)).await);
         locking
     };
-    let (ended, locking) = tokio::time::timeout(Duration::from_secs(30), async { tokio::join!(light, signalling) })
+    let (ended, locking) = tokio::time::timeout(Duration::from_secs(30), async { tokio::join!(light, sending) })
         .await
-        .expect("the signal waits behind the other one");
+        .expect("the message waits behind the other one");
     assert_eq!(ended.json()["status"], "cancelled", "{}", ended.text());
     locking.rollback().await.unwrap();
     app.gate.open(2);
