@@ -141,7 +141,6 @@ impl App {
         HttpState {
             runs: self.runs.clone(),
             agents: Arc::clone(&self.agents),
-            sessions: Arc::clone(&self.sessions),
             store: Arc::clone(&self.store),
             limits: Arc::clone(&self.limits),
             clock: Arc::clone(&self.clock),

@@ -8,7 +8,6 @@ use clap::Subcommand;
 use super::output::{JsonArgs, print_json, print_list};
 use super::{TenantArgs, moment, store};
 use crate::config::Config;
-use crate::http::ThreadView;
 use crate::record::{ThreadName, ThreadRecord};
 use crate::store::{Store, ThreadPage};
 use crate::tenant::TenantId;
@@ -50,7 +49,7 @@ async fn inspect_in(store: &Arc<dyn Store>, command: ThreadsCommand) -> anyhow::
         ThreadsCommand::List { json, tenant } => {
             let threads = list(store, &tenant.tenant).await?;
             let heading = ["THREAD", "SESSION", "VERSION", "UPDATED"];
-            print_list(json, threads, ThreadView::from, heading, row)
+            print_list(json, threads, |thread| thread, heading, row)
         }
         ThreadsCommand::Show {
             name,
@@ -59,7 +58,7 @@ async fn inspect_in(store: &Arc<dyn Store>, command: ThreadsCommand) -> anyhow::
         } => {
             let thread = store.thread_lookup(&tenant.tenant, &name).await?;
             let thread = thread.with_context(|| format!("there is no thread named \"{name}\""))?;
-            print_json(&ThreadView::from(thread))
+            print_json(&thread)
         }
     }
 }

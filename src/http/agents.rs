@@ -11,15 +11,15 @@ use utoipa::openapi::schema::Type;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::Api;
-use super::auth::{Caller, IsAdministrator};
+use super::auth::Call;
+use super::checks::{check_agent_name, check_budget, check_metadata};
 use super::codes::ProblemCode;
 use super::described_schemas::instant;
 use super::json_body::JsonBody;
-use super::paging::{Cursor, ListPage, PAGE_BYTES, take_cursor, take_limit};
-use super::parameters::{PathParameters, QueryParameters};
+use super::paging::{ListPage, PAGE_BYTES, Paging};
+use super::parameters::{NoParameters, PathParameters, QueryParameters};
 use super::problem::Problem;
-use super::runs::{check_budget, check_metadata};
+use super::state::Api;
 use crate::agent::AgentDefinition;
 use crate::clock::Timestamp;
 use crate::run::{AgentDirectory, suggestion};
@@ -85,51 +85,31 @@ struct ReloadedAgent {
 ), responses(
     (status = 200, description = "A page of agents", body = Agents),
 ))]
-pub(super) async fn list_agents(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    viewer: IsAdministrator,
-    mut query: QueryParameters,
-) -> Result<Json<Agents>, Problem> {
-    let limit = take_limit(&mut query)?;
-    let after = take_cursor(&mut query, |cursor| match cursor {
-        Cursor::Agent(name) => Some(name),
-        _ => None,
-    })?;
-    query.finish()?;
+pub(super) async fn list_agents(call: Call, query: QueryParameters) -> Result<Json<Agents>, Problem> {
+    let Paging { after, limit } = Paging::take(query)?;
     let page = AgentPage {
         after,
         limit,
         bytes: PAGE_BYTES,
     };
-    let list = api.service.agents.list(&tenant, &page).await?;
+    let list = call.service.agents.list(&call.tenant, &page).await?;
     let last = list.agents.last().filter(|_| !list.is_last);
-    let next = last.map(|agent| Cursor::Agent(agent.definition.name.clone()));
-    let view = |agent| AgentView::new(&api.service.agents, agent, viewer);
-    Ok(Json(ListPage::with_cursor(
-        list.agents.into_iter().map(view).collect(),
-        next,
-    )))
+    let next = last.map(|agent| agent.definition.name.clone());
+    let agents = list.agents.into_iter().map(|agent| AgentView::new(&call, agent));
+    Ok(Json(ListPage::with_cursor(agents.collect(), next.as_ref())))
 }
 
 /// Shows an agent.
 #[utoipa::path(get, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), responses(
     (status = 200, description = "The agent", body = AgentView),
 ))]
-pub(super) async fn get_agent(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    viewer: IsAdministrator,
-    path: PathParameters,
-    query: QueryParameters,
-) -> Result<Json<AgentView>, Problem> {
-    query.finish()?;
+pub(super) async fn get_agent(call: Call, path: PathParameters, _: NoParameters) -> Result<Json<AgentView>, Problem> {
     let name = known_name(&path)?;
-    if let Some(agent) = api.service.agents.lookup(&tenant, name).await? {
-        return Ok(Json(AgentView::new(&api.service.agents, agent, viewer)));
+    if let Some(agent) = call.service.agents.lookup(&call.tenant, name).await? {
+        return Ok(Json(AgentView::new(&call, agent)));
     }
     // The caller may list all of them.
-    let similar = api.service.agents.similar(&tenant, name, |_| true).await?;
+    let similar = call.service.agents.similar(&call.tenant, name, |_| true).await?;
     Err(agent_not_found(name, similar.as_deref()))
 }
 
@@ -140,33 +120,23 @@ pub(super) async fn get_agent(
     (status = 200, description = "The agent as it is stored", body = AgentView),
 ))]
 pub(super) async fn put_agent(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    viewer: IsAdministrator,
+    call: Call,
     path: PathParameters,
-    query: QueryParameters,
+    _: NoParameters,
     JsonBody(body): JsonBody<AgentDefinition>,
 ) -> Result<Json<AgentView>, Problem> {
-    query.finish()?;
     let definition = named(body, path.text("name"))?;
-    let agent = api.service.agents.put(&tenant, definition).await?;
-    Ok(Json(AgentView::new(&api.service.agents, agent, viewer)))
+    let agent = call.service.agents.put(&call.tenant, definition).await?;
+    Ok(Json(AgentView::new(&call, agent)))
 }
 
 /// Takes an agent's name away. Its versions stay, for the sessions that used them.
 #[utoipa::path(delete, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), responses(
     (status = 204, description = "Done"),
 ))]
-pub(super) async fn delete_agent(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    path: PathParameters,
-    query: QueryParameters,
-) -> Result<StatusCode, Problem> {
-    query.finish()?;
+pub(super) async fn delete_agent(call: Call, path: PathParameters, _: NoParameters) -> Result<StatusCode, Problem> {
     let name = known_name(&path)?;
-    let deleted = api.service.agents.delete(&tenant, name).await?;
-    if deleted {
+    if call.service.agents.delete(&call.tenant, name).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(agent_not_found(name, None))
@@ -182,9 +152,8 @@ pub(super) async fn delete_agent(
 ))]
 pub(super) async fn reload_agents(
     State(api): State<Arc<Api>>,
-    query: QueryParameters,
+    _: NoParameters,
 ) -> Result<Json<ReloadedAgents>, Problem> {
-    query.finish()?;
     let configured = api.service.agents.reload().await?;
     let agents = configured.values().map(|agent| ReloadedAgent {
         name: agent.definition.name.clone(),
@@ -197,12 +166,9 @@ pub(super) async fn reload_agents(
 
 /// Names the definition as the path does, and checks what is checked of every request.
 fn named(definition: AgentDefinition, name: &str) -> Result<AgentDefinition, Problem> {
-    let invalid = |pointer: &str, words: &str| Err(Problem::of_field(ProblemCode::InvalidField, pointer, words));
-    if !AgentDefinition::is_valid_name(name) {
-        return invalid("name", AgentDefinition::NAME_RULE);
-    }
+    check_agent_name(name, "name")?;
     if !definition.name.is_empty() && definition.name != name {
-        return invalid("/name", "not the name in the path");
+        return Err(Problem::invalid_field("/name", "not the name in the path"));
     }
     check_budget(&definition.budget, "/budget")?;
     check_metadata(&definition.metadata, "/metadata")?;
@@ -254,25 +220,27 @@ impl ToSchema for AgentView {
 impl AgentView {
     /// Shows all of an agent.
     pub fn whole(agents: &AgentDirectory, agent: AgentRecord) -> Self {
-        Self::new(agents, agent, IsAdministrator(true))
-    }
-
-    fn new(agents: &AgentDirectory, agent: AgentRecord, viewer: IsAdministrator) -> Self {
-        let configured = agents.is_configured(&agent);
-        let definition = if viewer.0 || !configured {
-            ShownDefinition::Whole(agent.definition)
-        } else {
-            ShownDefinition::Brief {
-                name: agent.definition.name.clone(),
-                description: agent.definition.description.clone(),
-            }
-        };
         Self {
-            definition,
             version: agent.version,
             created_at: agent.created_at,
-            configured,
+            configured: agents.is_configured(&agent),
+            definition: ShownDefinition::Whole(agent.definition),
         }
+    }
+
+    /// Shows as much of an agent as the caller may see.
+    fn new(call: &Call, agent: AgentRecord) -> Self {
+        let mut view = Self::whole(&call.service.agents, agent);
+        if let ShownDefinition::Whole(agent) = &view.definition
+            && view.configured
+            && !call.is_administrator()
+        {
+            view.definition = ShownDefinition::Brief {
+                name: agent.name.clone(),
+                description: agent.description.clone(),
+            };
+        }
+        view
     }
 }
 

@@ -1,7 +1,7 @@
 //! Authentication: an API key leads to a tenant and scopes. `host.rs` protects a service without
 //! keys.
 
-use std::convert::Infallible;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
@@ -10,50 +10,53 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::Api;
 use super::codes::ProblemCode;
 use super::host::check_anonymous;
 use super::problem::Problem;
+use super::state::Api;
 use super::tenant_limits::limit_rate;
 use crate::api_key::hash_secret;
 use crate::limits::RunLimits;
 use crate::store::{ApiKeyRecord, Scope};
 use crate::tenant::TenantId;
 
-/// Whose data the request is about; handlers take it as an argument.
+/// A request whose caller is known; handlers take it as an argument.
 #[derive(Debug, Clone)]
-pub(super) struct Caller(pub(super) TenantId);
+pub(super) struct Call {
+    /// What handlers use.
+    pub(super) api: Arc<Api>,
+    /// Whose data the request is about.
+    pub(super) tenant: TenantId,
+    /// The API key; none while no key exists.
+    key: Option<Arc<ApiKeyRecord>>,
+}
 
-/// Whether the caller may administer the tenant. Without keys everybody may.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct IsAdministrator(pub(super) bool);
+impl Call {
+    /// Returns whether the caller may administer the tenant. Without keys everybody may.
+    pub(super) fn is_administrator(&self) -> bool {
+        self.key.as_ref().is_none_or(|key| key.scopes.contains(&Scope::Admin))
+    }
 
-impl<S: Send + Sync> FromRequestParts<S> for IsAdministrator {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get::<Self>().copied().unwrap_or(Self(false)))
+    /// Returns what the API key allows its runs; nothing is limited without a key.
+    pub(super) fn run_limits(&self) -> RunLimits {
+        self.key.as_ref().map(|key| key.limits.clone()).unwrap_or_default()
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Caller {
+impl Deref for Call {
+    type Target = Api;
+
+    fn deref(&self) -> &Api {
+        &self.api
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Call {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let caller = parts.extensions.get::<Self>().cloned();
-        caller.ok_or_else(|| Problem::internal("the route names no scope, so nobody was identified"))
-    }
-}
-
-/// What the API key of the request allows its runs; nothing is limited without a key.
-#[derive(Debug, Clone, Default)]
-pub(super) struct KeyLimits(pub(super) RunLimits);
-
-impl<S: Send + Sync> FromRequestParts<S> for KeyLimits {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_default())
+        let call = parts.extensions.get::<Self>().cloned();
+        call.ok_or_else(|| Problem::internal("the route names no scope, so nobody was identified"))
     }
 }
 
@@ -65,15 +68,11 @@ pub(super) async fn require_scope(
     next: Next,
 ) -> Result<Response, Problem> {
     let key = authorize(&api, request.uri(), request.headers(), scope).await?;
-    let caller = Caller(key.as_ref().map_or_else(TenantId::anonymous, |key| key.tenant.clone()));
-    let is_administrator = key.as_ref().is_none_or(|key| key.scopes.contains(&Scope::Admin));
-    request.extensions_mut().insert(caller.clone());
-    request.extensions_mut().insert(IsAdministrator(is_administrator));
-    if let Some(key) = key {
-        request.extensions_mut().insert(KeyLimits(key.limits.clone()));
-    }
-    let mut response = limit_rate(&api, &caller.0, next.run(request)).await;
-    response.extensions_mut().insert(caller);
+    let tenant = key.as_ref().map_or_else(TenantId::anonymous, |key| key.tenant.clone());
+    let call = Call { api, tenant, key };
+    request.extensions_mut().insert(call.clone());
+    let mut response = limit_rate(&call.api, &call.tenant, next.run(request)).await;
+    response.extensions_mut().insert(call);
     Ok(response)
 }
 

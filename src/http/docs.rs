@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::future::{Ready, ready};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use axum::Json;
 use axum::body::Bytes;
@@ -14,9 +14,9 @@ use utoipa::{Modify, OpenApi};
 
 use super::codes::ProblemCode;
 use super::guides::{self, Form};
+use super::in_flight::json_response;
 use super::parameters::PathParameters;
 use super::problem::{Problem, ProblemBody};
-use super::router::openapi;
 
 /// What the page may load: its own files only. Its styles are partly inline.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
@@ -74,15 +74,12 @@ pub(super) fn index() -> Ready<Json<Index>> {
     ready(Json(index))
 }
 
-/// Responds with the description.
-pub(super) fn openapi_json() -> Ready<Response> {
-    static JSON: LazyLock<Result<String, String>> =
-        LazyLock::new(|| openapi().to_json().map_err(|error| error.to_string()));
-    let answer = match &*JSON {
-        Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json.as_str()).into_response(),
-        Err(error) => Problem::internal(error.as_str()).into_response(),
-    };
-    ready(answer)
+/// Responds with the description of the interface, which `openapi` makes.
+pub(super) fn openapi_json(openapi: fn() -> utoipa::openapi::OpenApi) -> Result<Response, Problem> {
+    static JSON: OnceLock<Result<String, String>> = OnceLock::new();
+    let json = JSON.get_or_init(|| openapi().to_json().map_err(|error| error.to_string()));
+    let json = json.as_ref().map_err(|error| Problem::internal(error.as_str()))?;
+    Ok(json_response(json.as_str()))
 }
 
 /// Leads to the page, whose files have relative addresses.

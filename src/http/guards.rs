@@ -3,24 +3,26 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::{Ready, ready};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::body::{Body, HttpBody as _, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::TryFutureExt as _;
-use utoipa::openapi::PathItem;
+use utoipa::openapi::{OpenApi, PathItem};
 
-use super::Api;
+use super::auth::Call;
 use super::codes::ProblemCode;
 use super::health::is_probe;
 use super::host::check_host;
+use super::in_flight::held;
 use super::limits::HttpLimits;
+use super::paging::PAGE_BYTES;
 use super::problem::Problem;
-use super::router::openapi;
-use super::server::OfReserve;
+use super::state::Api;
 
 /// The longest path and query, in bytes.
 pub(super) const MAX_URI: usize = 8 * 1024;
@@ -30,6 +32,10 @@ const MAX_HEADERS: usize = 100;
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// When to try again after all connections were taken.
 const CONNECTION_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Marks requests on connections of the reserve.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OfReserve;
 
 /// Refuses requests that are no proper HTTP/1.1, whose address or headers are too large, and all
 /// but probes where connections are scarce. What the connection refuses by itself is in `unread`.
@@ -87,6 +93,19 @@ fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
+/// Counts the bytes of responses: a page while it is made, and then its bytes until they are sent.
+pub(super) async fn count_bytes(call: Call, request: Request, next: Next) -> Result<Response, Problem> {
+    let mut share = call.in_flight.take_soon(&call.tenant, PAGE_BYTES).await?;
+    let (parts, body) = next.run(request).await.into_parts();
+    if body.size_hint().exact().is_none() {
+        return Ok(Response::from_parts(parts, body));
+    }
+    // It is there already.
+    let bytes = to_bytes(body, usize::MAX).await.map_err(Problem::internal)?;
+    share.set(bytes.len());
+    Ok(Response::from_parts(parts, Body::from(held(bytes, share))))
+}
+
 /// Bounds the time of a response. Runs have budgets instead, and so do their readers.
 pub(super) async fn limit_time(State(api): State<Arc<Api>>, request: Request, next: Next) -> Result<Response, Problem> {
     // Reading a body has the same limit to itself, with a problem of its own.
@@ -135,30 +154,30 @@ pub(super) fn api_not_served() -> Ready<Problem> {
     ))
 }
 
-/// Responds to methods that a route does not have. axum adds the header `Allow` with those that it
-/// has.
-pub(super) fn method_not_allowed(request: Request) -> Ready<Problem> {
-    let (request, _) = request.into_parts();
-    let path = request.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
-    let advice = match (&request.method, path) {
+/// Responds to methods that a route does not have; `openapi` makes the description of the
+/// interface. axum adds the header `Allow` with the methods that the route has.
+pub(super) fn method_not_allowed(request: &Request, openapi: fn() -> OpenApi) -> Problem {
+    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let advice = match (request.method(), path) {
         (&Method::POST, Some("/v1/agents")) => "; PUT /v1/agents/{name} stores an agent",
         _ => "",
     };
     let words = format!(
         "{} is not allowed here; the methods of this path are {}{advice}",
-        request.method,
-        methods_of(path.unwrap_or_default())
+        request.method(),
+        methods_of(path.unwrap_or_default(), openapi)
     );
-    ready(Problem::new(ProblemCode::MethodNotAllowed, words))
+    Problem::new(ProblemCode::MethodNotAllowed, words)
 }
 
 /// Names the methods of a route. Those that the description does not have are pages.
-fn methods_of(path: &str) -> &'static str {
-    static METHODS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+fn methods_of(path: &str, openapi: fn() -> OpenApi) -> &'static str {
+    static METHODS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+    let methods = METHODS.get_or_init(|| {
         let paths = openapi().paths.paths.into_iter();
         paths.map(|(path, item)| (path, methods_in(&item))).collect()
     });
-    METHODS.get(path).map_or("GET, HEAD", String::as_str)
+    methods.get(path).map_or("GET, HEAD", String::as_str)
 }
 
 fn methods_in(item: &PathItem) -> String {

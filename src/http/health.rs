@@ -8,9 +8,9 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Api;
 use super::codes::ProblemCode;
 use super::problem::Problem;
+use super::state::Api;
 
 /// How the service is.
 #[derive(Debug, Serialize, ToSchema)]

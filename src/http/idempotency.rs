@@ -9,11 +9,11 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::Api;
 use super::headers::{invalid, single};
 use super::json_body::{check_media_type, decode_body, read_body};
 use super::observe::RequestId;
 use super::problem::Problem;
+use super::state::Api;
 use crate::json::{Value, canonical_bytes};
 use crate::run::RequestKey;
 use crate::session::Hash;

@@ -12,18 +12,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::middleware::Next;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use super::Api;
-use super::auth::Caller;
 use super::codes::ProblemCode;
-use super::paging::PAGE_BYTES;
 use super::problem::Problem;
 use crate::fair_share::{FairShare, Share};
 use crate::off_thread::by_size;
@@ -86,33 +81,19 @@ pub(super) fn reading(bytes: u64) -> usize {
 /// less.
 pub(super) async fn respond_with<T: Serialize + Send + 'static>(
     mut share: Share,
-    head: (StatusCode, HeaderMap),
     value: T,
 ) -> Result<Response, Problem> {
     let encode = move || serde_json::to_vec(&value);
     let text = by_size(share.tenant(), share.amount() as u64, encode).await;
     let text = text.map_err(Problem::internal)?;
     share.set(text.len());
-    let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    Ok((head.0, json, head.1, Body::from(held(text.into(), share))).into_response())
+    Ok(json_response(held(text.into(), share)))
 }
 
-/// Counts the bytes of responses: a page while it is made, and then its bytes until they are sent.
-pub(super) async fn count_bytes(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
-    let mut share = api.in_flight.take_soon(&tenant, PAGE_BYTES).await?;
-    let (parts, body) = next.run(request).await.into_parts();
-    if body.size_hint().exact().is_none() {
-        return Ok(Response::from_parts(parts, body));
-    }
-    // It is there already.
-    let bytes = to_bytes(body, usize::MAX).await.map_err(Problem::internal)?;
-    share.set(bytes.len());
-    Ok(Response::from_parts(parts, Body::from(held(bytes, share))))
+/// Makes a response of JSON.
+pub(super) fn json_response(body: impl Into<Body>) -> Response {
+    let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (json, body.into()).into_response()
 }
 
 /// Ties a share to bytes: it is given back when they are sent, or nobody wants them any more.

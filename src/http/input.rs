@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::checks::{check_metadata, check_section};
 use super::codes::ProblemCode;
 use super::json_body::decode_part;
 use super::problem::Problem;
@@ -56,7 +57,6 @@ pub(super) struct InputWireMessage {
     /// The author.
     role: Role,
     /// The speaker's name, where several share a role.
-    #[serde(default)]
     #[schema(min_length = 1, max_length = 64)]
     name: Option<String>,
     /// A text, or parts: tool calls only of the assistant, tool results only of tools.
@@ -66,7 +66,6 @@ pub(super) struct InputWireMessage {
     #[serde(default)]
     section: Section,
     /// Key-value pairs of the caller.
-    #[serde(default)]
     metadata: Option<Object>,
 }
 
@@ -99,7 +98,6 @@ pub(super) enum InputPart {
         /// Where its bytes are.
         source: InputSource,
         /// The level of detail for the model, such as `low` or `high`.
-        #[serde(default)]
         detail: Option<String>,
     },
     /// A file, such as a PDF.
@@ -107,7 +105,6 @@ pub(super) enum InputPart {
         /// Where its bytes are.
         source: InputSource,
         /// Its name.
-        #[serde(default)]
         name: Option<String>,
     },
     /// A call that the assistant asked for.
@@ -181,7 +178,7 @@ pub(super) fn decode_input(raw: &RawValue, max_messages: usize) -> Result<Vec<In
     let items: Vec<&RawValue> = match serde_json::from_str(raw.get()) {
         Ok(items) => items,
         Err(_) => {
-            return Err(invalid(
+            return Err(Problem::invalid_field(
                 POINTER,
                 "neither a string nor a list of messages or content parts",
             ));
@@ -215,7 +212,10 @@ fn user_message(content: Vec<ContentPart>) -> InputMessage {
 
 fn decode_message(raw: &RawValue, pointer: &str) -> Result<InputMessage, Problem> {
     if !raw.get().starts_with('{') {
-        return Err(invalid(pointer, "not a message: an object with a role and content"));
+        return Err(Problem::invalid_field(
+            pointer,
+            "not a message: an object with a role and content",
+        ));
     }
     let message: InputWireMessage = decode_part(raw, pointer)?;
     if message
@@ -223,18 +223,18 @@ fn decode_message(raw: &RawValue, pointer: &str) -> Result<InputMessage, Problem
         .as_ref()
         .is_some_and(|name| name.is_empty() || name.len() > MAX_NAME)
     {
-        return Err(invalid(
-            &format!("{pointer}/name"),
+        return Err(Problem::invalid_field(
+            format!("{pointer}/name"),
             format!("a name has 1 to {MAX_NAME} bytes"),
         ));
     }
     check_section(&message.section, &format!("{pointer}/section"))?;
     if message.section.is_summary() {
         let words = "summaries are made by the hook `summarisation`, or imported";
-        return Err(invalid(&format!("{pointer}/section"), words));
+        return Err(Problem::invalid_field(format!("{pointer}/section"), words));
     }
     let metadata = message.metadata.unwrap_or_default();
-    super::runs::check_metadata(&metadata, &format!("{pointer}/metadata"))?;
+    check_metadata(&metadata, &format!("{pointer}/metadata"))?;
     let content = decode_content(&message.content, message.role, &format!("{pointer}/content"))?;
     Ok(InputMessage {
         role: message.role,
@@ -245,15 +245,6 @@ fn decode_message(raw: &RawValue, pointer: &str) -> Result<InputMessage, Problem
     })
 }
 
-/// Checks the name of a section.
-pub(super) fn check_section(section: &Section, pointer: &str) -> Result<(), Problem> {
-    if section.is_valid() {
-        Ok(())
-    } else {
-        Err(invalid(pointer, Section::RULE))
-    }
-}
-
 fn decode_content(raw: &RawValue, role: Role, pointer: &str) -> Result<Vec<ContentPart>, Problem> {
     let parts: Vec<InputPart> = match raw.get().as_bytes().first() {
         Some(b'"') => {
@@ -262,10 +253,15 @@ fn decode_content(raw: &RawValue, role: Role, pointer: &str) -> Result<Vec<Conte
             return Ok(vec![part]);
         }
         Some(b'[') => decode_part(raw, pointer)?,
-        _ => return Err(invalid(pointer, "neither a string nor a list of content parts")),
+        _ => {
+            return Err(Problem::invalid_field(
+                pointer,
+                "neither a string nor a list of content parts",
+            ));
+        }
     };
     if parts.is_empty() {
-        return Err(invalid(pointer, "there is no content"));
+        return Err(Problem::invalid_field(pointer, "there is no content"));
     }
     let placed = parts.into_iter().enumerate();
     placed
@@ -274,9 +270,11 @@ fn decode_content(raw: &RawValue, role: Role, pointer: &str) -> Result<Vec<Conte
 }
 
 fn check_part(part: InputPart, role: Role, pointer: &str) -> Result<ContentPart, Problem> {
-    check_role(&part, role).map_err(|words| invalid(pointer, words))?;
+    check_role(&part, role).map_err(|words| Problem::invalid_field(pointer, words))?;
     Ok(match part {
-        InputPart::Text { text } if text.is_empty() => return Err(invalid(pointer, "the text is empty")),
+        InputPart::Text { text } if text.is_empty() => {
+            return Err(Problem::invalid_field(pointer, "the text is empty"));
+        }
         InputPart::Text { text } => ContentPart::text(text),
         InputPart::Image { source, detail } => ContentPart::Image(ImagePart {
             source: check_source(source, pointer)?,
@@ -287,7 +285,7 @@ fn check_part(part: InputPart, role: Role, pointer: &str) -> Result<ContentPart,
             name,
         }),
         InputPart::ToolCall { id, name, .. } if id.is_empty() || name.is_empty() => {
-            return Err(invalid(pointer, "a tool call needs an id and a name"));
+            return Err(Problem::invalid_field(pointer, "a tool call needs an id and a name"));
         }
         InputPart::ToolCall { id, name, arguments } => ContentPart::ToolCall(ToolCall {
             id,
@@ -336,7 +334,7 @@ fn check_source(source: InputSource, pointer: &str) -> Result<MediaSource, Probl
             if is_web {
                 Ok(MediaSource::Url { url })
             } else {
-                Err(invalid(
+                Err(Problem::invalid_field(
                     &format!("{pointer}/source/url"),
                     "not an https or http address",
                 ))
@@ -347,13 +345,16 @@ fn check_source(source: InputSource, pointer: &str) -> Result<MediaSource, Probl
                 .split_once('/')
                 .is_some_and(|(kind, subtype)| !kind.is_empty() && !subtype.is_empty())
             {
-                return Err(invalid(
+                return Err(Problem::invalid_field(
                     &format!("{pointer}/source/media_type"),
                     "not a media type such as image/png",
                 ));
             }
             if !is_base64(&data) {
-                return Err(invalid(&format!("{pointer}/source/data"), "not base64 with padding"));
+                return Err(Problem::invalid_field(
+                    &format!("{pointer}/source/data"),
+                    "not base64 with padding",
+                ));
             }
             Ok(MediaSource::Base64 { media_type, data })
         }
@@ -369,7 +370,7 @@ fn check_name(text: String, pointer: &str) -> Result<String, Problem> {
     let is_name = !text.chars().any(|c| c.is_whitespace() || c.is_control());
     if text.is_empty() || text.len() > MAX_FILE_NAME || !is_name {
         let words = format!("not 1 to {MAX_FILE_NAME} bytes without blanks");
-        return Err(invalid(pointer, words));
+        return Err(Problem::invalid_field(pointer, words));
     }
     Ok(text)
 }
@@ -381,8 +382,4 @@ fn is_base64(data: &str) -> bool {
         .unwrap_or(data);
     let allowed = |c: u8| c.is_ascii_alphanumeric() || c == b'+' || c == b'/';
     !digits.is_empty() && data.len().is_multiple_of(4) && digits.bytes().all(allowed)
-}
-
-fn invalid(pointer: &str, message: impl Into<String>) -> Problem {
-    Problem::of_field(ProblemCode::InvalidField, pointer, message)
 }

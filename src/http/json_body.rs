@@ -11,13 +11,13 @@ use futures_util::StreamExt as _;
 use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::Api;
-use super::auth::Caller;
+use super::auth::Call;
 use super::codes::ProblemCode;
 use super::in_flight::{SMALL, reading};
 use super::json_errors::decode_problem;
 use super::limits::HttpLimits;
 use super::problem::Problem;
+use super::state::Api;
 use crate::fair_share::Share;
 use crate::json::{ScanFault, scan_json};
 use crate::off_thread::by_size;
@@ -119,7 +119,7 @@ pub(super) async fn read_body(mut request: Request, api: &Api) -> Result<RawBody
     if announced.is_some_and(|length| length > limits.max_body_bytes as u64) {
         return Err(too_large(limits));
     }
-    let Caller(tenant) = request.extract_parts().await?;
+    let Call { tenant, .. } = request.extract_parts().await?;
     let reading = collect(request.into_body(), announced, api, &tenant);
     tokio::time::timeout(limits.request_timeout, reading)
         .await
@@ -179,7 +179,7 @@ pub(super) fn decode_body<T: DeserializeOwned>(bytes: &[u8], limits: &HttpLimits
     })?;
     scan_json(text, limits.max_json_depth, limits.max_json_values).map_err(scan_problem)?;
     if !text.trim_start().starts_with('{') {
-        return Err(Problem::of_field(ProblemCode::InvalidField, "", "not a JSON object"));
+        return Err(Problem::invalid_field("", "not a JSON object"));
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| decode_problem("", &error))
@@ -204,6 +204,6 @@ fn scan_problem(fault: ScanFault) -> Problem {
         ScanFault::DuplicateKey(pointer) => {
             Problem::of_field(ProblemCode::DuplicateKey, pointer, "the key appears twice")
         }
-        ScanFault::LargeInteger(pointer) => Problem::of_field(ProblemCode::InvalidField, pointer, LARGE_INTEGER),
+        ScanFault::LargeInteger(pointer) => Problem::invalid_field(pointer, LARGE_INTEGER),
     }
 }

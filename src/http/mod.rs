@@ -24,12 +24,13 @@ mod key_cache;
 mod observe;
 mod pretty;
 mod readiness;
+mod state;
 
+mod checks;
 mod codes;
 mod connection;
 mod described;
 mod described_schemas;
-mod exchange;
 mod headers;
 mod idempotency;
 mod in_flight;
@@ -44,55 +45,11 @@ mod problem;
 mod refusal;
 mod unread;
 
-use std::sync::Arc;
-
 pub use self::agents::AgentView;
 pub use self::codes::ProblemCode;
-use self::in_flight::InFlight;
-use self::key_cache::KeyCache;
 pub use self::limits::HttpLimits;
 pub use self::problem::{FieldProblem, Problem, with_causes};
-use self::readiness::Readiness;
 pub use self::router::{Interface, interface, openapi, probe_interface};
 pub use self::server::serve;
 pub use self::sessions::{SessionDiff, SessionSummaryView, SessionView};
-pub use self::threads::ThreadView;
-use crate::clock::Clock;
-use crate::ids::IdSource;
-use crate::limits::{Limits, TenantShares};
-use crate::run::{AgentDirectory, Runs};
-use crate::store::{Sessions, Store};
-
-/// What the handlers call.
-#[derive(Debug, Clone)]
-pub struct HttpState {
-    /// Starts and shows runs.
-    pub runs: Runs,
-    /// Keeps the agents.
-    pub agents: Arc<AgentDirectory>,
-    /// Reads bundles, through their cache.
-    pub sessions: Arc<Sessions>,
-    /// Reads all else.
-    pub store: Arc<dyn Store>,
-    /// What tenants may do at most.
-    pub limits: Arc<Limits>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Names requests and imported messages.
-    pub ids: Arc<dyn IdSource>,
-}
-
-/// What handlers and layers share.
-#[derive(Debug)]
-struct Api {
-    service: HttpState,
-    limits: HttpLimits,
-    keys: KeyCache,
-    readiness: Readiness,
-    /// The readers of each tenant.
-    readers: Arc<TenantShares>,
-    /// The bytes of responses.
-    in_flight: InFlight,
-    /// Large events that are being sent.
-    frames: runs::Frames,
-}
+pub use self::state::HttpState;

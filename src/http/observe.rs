@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use tracing::Instrument as _;
 use tracing::field::{Empty, display};
 
-use super::auth::Caller;
+use super::auth::Call;
 use super::problem::Problem;
 use crate::ids::{IdSource, RunId};
 
@@ -116,40 +116,32 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
     let (method, status) = (method.as_ref().map(Method::as_str), response.status().as_u16());
     // To a microsecond.
     let duration_ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
-    let tenant = response
-        .extensions()
-        .get::<Caller>()
-        .map(|Caller(tenant)| tenant.as_str());
+    let call = response.extensions().get::<Call>();
+    let tenant = call.map(|call| call.tenant.as_str());
     let run_id = response.extensions().get::<StartedRun>();
     let run_id = run_id.map(|StartedRun(run_id)| display(run_id));
     let code = problem.map(|problem| problem.code().as_str());
     let cause = problem.and_then(Problem::cause_chain);
+    macro_rules! line {
+        ($level:ident, $message:literal) => {
+            tracing::$level!(
+                method,
+                route,
+                status,
+                duration_ms,
+                request_id,
+                tenant,
+                run_id,
+                code,
+                cause,
+                $message
+            )
+        };
+    }
     // A shutdown is no failure of the service and has no cause. Neither is a mistake of the caller.
     if status == 500 || (status > 500 && cause.is_some()) {
-        tracing::error!(
-            method,
-            route,
-            status,
-            duration_ms,
-            request_id,
-            tenant,
-            run_id,
-            code,
-            cause,
-            "request failed"
-        );
+        line!(error, "request failed");
     } else {
-        tracing::info!(
-            method,
-            route,
-            status,
-            duration_ms,
-            request_id,
-            tenant,
-            run_id,
-            code,
-            cause,
-            "request answered"
-        );
+        line!(info, "request answered");
     }
 }

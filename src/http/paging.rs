@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use axum::Json;
 use serde::Serialize;
 use utoipa::openapi::schema::{ArrayBuilder, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
@@ -14,13 +15,59 @@ use uuid::Uuid;
 use super::codes::ProblemCode;
 use super::parameters::{QueryParameters, invalid};
 use super::problem::Problem;
+use crate::ids::{DeliveryId, RunId, SessionId};
 use crate::json::json_length;
 use crate::record::ThreadName;
+use crate::store::Page;
 
 const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u32 = 200;
 /// About how many bytes a page has: it ends with the item that reaches so many.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
+
+/// Which rows of a list are asked for.
+#[derive(Debug)]
+pub(super) struct Paging<K> {
+    /// The last row of the page before.
+    pub(super) after: Option<K>,
+    /// The most rows.
+    pub(super) limit: u32,
+}
+
+impl<K: CursorKey> Paging<K> {
+    /// Takes `limit` and `cursor`, which are the last parameters of a list.
+    pub(super) fn take(query: QueryParameters) -> Result<Self, Problem> {
+        Self::take_with(query, DEFAULT_LIMIT)
+    }
+
+    /// Takes the same for a list that has another limit by default.
+    pub(super) fn take_with(mut query: QueryParameters, default: u32) -> Result<Self, Problem> {
+        let limit = take_limit(&mut query)?.unwrap_or(default);
+        let after = take_cursor(&mut query)?;
+        query.finish()?;
+        Ok(Self { after, limit })
+    }
+
+    /// Makes the page of rows, of which there may be one more than asked for.
+    pub(super) fn page<R, T: Serialize>(
+        &self,
+        rows: Vec<R>,
+        key: impl Fn(&R) -> K,
+        view: impl Fn(R) -> T,
+    ) -> Json<ListPage<T>> {
+        Json(ListPage::new(rows, self.limit, key, view))
+    }
+}
+
+impl<K: CursorKey + Copy> Paging<K> {
+    /// Returns the page to read, with one row more, so that it is known whether more follow.
+    pub(super) fn one_more(&self) -> Page<K> {
+        Page {
+            before: self.after,
+            limit: self.limit + 1,
+        }
+    }
+}
 
 /// A page of a list.
 #[derive(Debug, Serialize)]
@@ -34,28 +81,26 @@ pub(super) struct ListPage<T> {
 impl<T: Serialize> ListPage<T> {
     /// Makes a page of rows that were asked for with `limit + 1`, so that it is known whether more
     /// follow. It ends early where it has reached its bytes.
-    pub(super) fn new<R>(rows: Vec<R>, limit: u32, cursor: impl Fn(&R) -> Cursor, view: impl Fn(R) -> T) -> Self {
+    pub(super) fn new<R, K: CursorKey>(rows: Vec<R>, limit: u32, key: impl Fn(&R) -> K, view: impl Fn(R) -> T) -> Self {
         let (mut data, mut bytes, mut last) = (Vec::new(), 0, None);
         let mut rows = rows.into_iter();
         while data.len() < limit as usize
             && bytes < PAGE_BYTES
             && let Some(row) = rows.next()
         {
-            last = Some(cursor(&row));
+            last = Some(key(&row));
             let shown = view(row);
             bytes += json_length(&shown);
             data.push(shown);
         }
         let next = last.filter(|_| rows.next().is_some());
-        Self::with_cursor(data, next)
+        Self::with_cursor(data, next.as_ref())
     }
 
     /// Makes a page of rows with a cursor that is known already.
-    pub(super) fn with_cursor(data: Vec<T>, next: Option<Cursor>) -> Self {
-        Self {
-            data,
-            next_cursor: next.map(|cursor| cursor.encode()),
-        }
+    pub(super) fn with_cursor<K: CursorKey>(data: Vec<T>, next: Option<&K>) -> Self {
+        let next_cursor = next.map(encode);
+        Self { data, next_cursor }
     }
 }
 
@@ -90,12 +135,7 @@ impl<T: ToSchema> ToSchema for ListPage<T> {
 }
 
 /// Takes the parameter `limit`.
-pub(super) fn take_limit(query: &mut QueryParameters) -> Result<u32, Problem> {
-    Ok(take_given_limit(query)?.unwrap_or(DEFAULT_LIMIT))
-}
-
-/// Takes the parameter `limit` of a list that is whole without one.
-pub(super) fn take_given_limit(query: &mut QueryParameters) -> Result<Option<u32>, Problem> {
+pub(super) fn take_limit(query: &mut QueryParameters) -> Result<Option<u32>, Problem> {
     let limit = query.number::<u32>("limit")?;
     if limit.is_none_or(|limit| (1..=MAX_LIMIT).contains(&limit)) {
         Ok(limit)
@@ -105,72 +145,85 @@ pub(super) fn take_given_limit(query: &mut QueryParameters) -> Result<Option<u32
 }
 
 /// Takes the parameter `cursor`.
-pub(super) fn take_cursor<T>(
-    query: &mut QueryParameters,
-    read: impl Fn(Cursor) -> Option<T>,
-) -> Result<Option<T>, Problem> {
+pub(super) fn take_cursor<K: CursorKey>(query: &mut QueryParameters) -> Result<Option<K>, Problem> {
     let Some(text) = query.text("cursor")? else {
         return Ok(None);
     };
-    let key = Cursor::decode(&text).and_then(read);
-    key.map(Some)
+    decode(&text)
+        .map(Some)
         .ok_or_else(|| Problem::of_field(ProblemCode::InvalidCursor, "cursor", "not a cursor of this list"))
 }
 
 /// The key of the last row of a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Cursor {
-    /// Of runs.
-    Run(Uuid),
-    /// Of sessions.
-    Session(Uuid),
-    /// Of messages: the index of the next one.
-    Message(u64),
-    /// Of the steps of a run: the index of the next one.
-    Step(u64),
-    /// Of deliveries.
-    Delivery(Uuid),
-    /// Of agents.
-    Agent(String),
-    /// Of threads.
-    Thread(ThreadName),
+pub(super) trait CursorKey: Sized {
+    /// Begins the cursors of the list.
+    const KIND: char;
+
+    /// Returns the bytes of a cursor.
+    fn to_bytes(&self) -> Vec<u8>;
+
+    /// Reads the bytes of a cursor.
+    fn from_bytes(bytes: Vec<u8>) -> Option<Self>;
 }
 
-impl Cursor {
-    fn encode(&self) -> String {
-        let (kind, bytes) = match self {
-            Self::Run(id) => ('r', id.as_bytes().to_vec()),
-            Self::Session(id) => ('s', id.as_bytes().to_vec()),
-            Self::Message(index) => ('m', index.to_be_bytes().to_vec()),
-            Self::Step(index) => ('n', index.to_be_bytes().to_vec()),
-            Self::Delivery(id) => ('d', id.as_bytes().to_vec()),
-            Self::Agent(name) => ('a', name.as_bytes().to_vec()),
-            Self::Thread(name) => ('t', name.as_str().as_bytes().to_vec()),
-        };
-        bytes
-            .iter()
-            .fold(String::from(kind), |text, byte| format!("{text}{byte:02x}"))
-    }
+/// The index of the next message, which has 32 bits at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MessageIndex(pub(super) u64);
 
-    fn decode(text: &str) -> Option<Self> {
-        let bytes = decode_hex(text.get(1..)?)?;
-        match text.as_bytes().first()? {
-            b'r' => Uuid::from_slice(&bytes).ok().map(Self::Run),
-            b's' => Uuid::from_slice(&bytes).ok().map(Self::Session),
-            b'm' => bytes.try_into().ok().map(u64::from_be_bytes).map(Self::Message),
-            b'n' => bytes.try_into().ok().map(u64::from_be_bytes).map(Self::Step),
-            b'd' => Uuid::from_slice(&bytes).ok().map(Self::Delivery),
-            b'a' => String::from_utf8(bytes)
-                .ok()
-                .filter(|name| !name.contains('\0'))
-                .map(Self::Agent),
-            b't' => String::from_utf8(bytes)
-                .ok()
-                .and_then(|name| name.parse().ok())
-                .map(Self::Thread),
-            _ => None,
+/// The index of the next step of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StepIndex(pub(super) u64);
+
+macro_rules! cursor_keys {
+    ($($key:ty = $kind:literal, $to_bytes:expr, $from_bytes:expr;)+) => {$(
+        impl CursorKey for $key {
+            const KIND: char = $kind;
+
+            fn to_bytes(&self) -> Vec<u8> {
+                let to_bytes: fn(&Self) -> Vec<u8> = $to_bytes;
+                to_bytes(self)
+            }
+
+            fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
+                let from_bytes: fn(Vec<u8>) -> Option<Self> = $from_bytes;
+                from_bytes(bytes)
+            }
         }
-    }
+    )+};
+}
+
+cursor_keys! {
+    RunId = 'r', |id| id.as_uuid().as_bytes().to_vec(), |bytes| read_uuid(&bytes).map(Self::from_uuid);
+    SessionId = 's', |id| id.as_uuid().as_bytes().to_vec(), |bytes| read_uuid(&bytes).map(Self::from_uuid);
+    DeliveryId = 'd', |id| id.as_uuid().as_bytes().to_vec(), |bytes| read_uuid(&bytes).map(Self::from_uuid);
+    MessageIndex = 'm', |index| index.0.to_be_bytes().to_vec(), |bytes| read_index(bytes).filter(|index| u32::try_from(*index).is_ok()).map(Self);
+    StepIndex = 'n', |index| index.0.to_be_bytes().to_vec(), |bytes| read_index(bytes).map(Self);
+    // Of an agent.
+    String = 'a', |name| name.as_bytes().to_vec(), |bytes| read_text(bytes).filter(|name| !name.contains('\0'));
+    ThreadName = 't', |name| name.as_str().as_bytes().to_vec(), |bytes| read_text(bytes)?.parse().ok();
+}
+
+fn encode<K: CursorKey>(key: &K) -> String {
+    let bytes = key.to_bytes();
+    bytes
+        .iter()
+        .fold(String::from(K::KIND), |text, byte| format!("{text}{byte:02x}"))
+}
+
+fn decode<K: CursorKey>(text: &str) -> Option<K> {
+    K::from_bytes(decode_hex(text.strip_prefix(K::KIND)?)?)
+}
+
+fn read_uuid(bytes: &[u8]) -> Option<Uuid> {
+    Uuid::from_slice(bytes).ok()
+}
+
+fn read_index(bytes: Vec<u8>) -> Option<u64> {
+    bytes.try_into().ok().map(u64::from_be_bytes)
+}
+
+fn read_text(bytes: Vec<u8>) -> Option<String> {
+    String::from_utf8(bytes).ok()
 }
 
 fn decode_hex(text: &str) -> Option<Vec<u8>> {
@@ -188,28 +241,28 @@ mod tests {
 
     #[test]
     fn a_cursor_survives_its_text_and_nothing_else_is_one() {
-        for cursor in [
-            Cursor::Run(Uuid::from_u128(7)),
-            Cursor::Session(Uuid::from_u128(u128::MAX)),
-            Cursor::Message(u64::MAX),
-            Cursor::Step(3),
-            Cursor::Delivery(Uuid::from_u128(1 << 64)),
-            Cursor::Agent("demo".to_owned()),
-            Cursor::Thread("a:b@c".parse().unwrap()),
-            Cursor::Thread("x".repeat(128).parse().unwrap()),
-        ] {
-            assert_eq!(Cursor::decode(&cursor.encode()), Some(cursor));
+        fn check<K: CursorKey + PartialEq + std::fmt::Debug>(keys: impl IntoIterator<Item = K>) {
+            for key in keys {
+                assert_eq!(decode(&encode(&key)), Some(key));
+            }
+            for text in [
+                "", "r", "r00", "x00", "mffff", "a0", "aff", "a00", "t", "t20", "é0", "r\u{661}",
+            ] {
+                assert_eq!(decode::<K>(text), None, "{text:?}");
+            }
         }
-        for text in [
-            "", "r", "r00", "x00", "mffff", "a0", "aff", "a00", "t", "t20", "é0", "r\u{661}",
-        ] {
-            assert_eq!(Cursor::decode(text), None, "{text:?}");
-        }
+        check([RunId::from_uuid(Uuid::from_u128(7))]);
+        check([SessionId::from_uuid(Uuid::from_u128(u128::MAX))]);
+        check([MessageIndex(u32::MAX.into())]);
+        check([StepIndex(3)]);
+        check([DeliveryId::from_uuid(Uuid::from_u128(1 << 64))]);
+        check(["demo".to_owned()]);
+        check::<ThreadName>(["a:b@c".parse().unwrap(), "x".repeat(128).parse().unwrap()]);
     }
 
     #[test]
     fn a_full_page_that_is_the_last_has_no_cursor() {
-        let page = |rows: Vec<u64>| ListPage::new(rows, 2, |row| Cursor::Message(*row), |row| row);
+        let page = |rows: Vec<u64>| ListPage::new(rows, 2, |row| MessageIndex(*row), |row| row);
         assert_eq!(
             (page(vec![1, 2]).data, page(vec![1, 2]).next_cursor),
             (vec![1, 2], None)
@@ -217,20 +270,17 @@ mod tests {
         let more = page(vec![1, 2, 3]);
         assert_eq!(
             (more.data, more.next_cursor),
-            (vec![1, 2], Some(Cursor::Message(2).encode()))
+            (vec![1, 2], Some(encode(&MessageIndex(2))))
         );
     }
 
     #[test]
     fn a_page_ends_where_it_has_reached_its_bytes() {
         let rows: Vec<String> = (0..5).map(|_| "x".repeat(PAGE_BYTES / 2)).collect();
-        let page = ListPage::new(rows, 4, |_| Cursor::Message(7), |row| row);
-        assert_eq!(
-            (page.data.len(), page.next_cursor),
-            (2, Some(Cursor::Message(7).encode()))
-        );
+        let page = ListPage::new(rows, 4, |_| MessageIndex(7), |row| row);
+        assert_eq!((page.data.len(), page.next_cursor), (2, Some(encode(&MessageIndex(7)))));
         let rows = vec!["x".repeat(2 * PAGE_BYTES)];
-        let page = ListPage::new(rows, 4, |_| Cursor::Message(7), |row| row);
+        let page = ListPage::new(rows, 4, |_| MessageIndex(7), |row| row);
         assert_eq!((page.data.len(), page.next_cursor), (1, None));
     }
 }

@@ -12,7 +12,7 @@ use chrono::Datelike as _;
 use percent_encoding::percent_decode_str;
 
 use super::codes::ProblemCode;
-use super::pretty::{PRETTY, take_pretty};
+use super::pretty::PRETTY;
 use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::ids::ParseIdError;
@@ -93,12 +93,28 @@ impl<S: Send + Sync> FromRequestParts<S> for QueryParameters {
                 doubled = Some(name);
             }
         }
-        take_pretty(&mut given)?;
+        // No handler need know it.
+        if !matches!(given.remove(PRETTY).as_deref(), None | Some("" | "true" | "false")) {
+            return Err(invalid(PRETTY, "neither `true` nor `false`"));
+        }
         Ok(Self {
             given,
             doubled,
             known: Vec::new(),
         })
+    }
+}
+
+/// A query without parameters.
+#[derive(Debug)]
+pub(super) struct NoParameters;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoParameters {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = QueryParameters::from_request_parts(parts, state).await?;
+        query.finish().map(|()| Self)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The parameter `pretty`: adds line breaks to JSON, for people. Numbers, texts and the order of
 //! keys stay the same.
 
-use std::collections::BTreeMap;
 use std::mem;
 
 use axum::body::{Body, Bytes};
@@ -9,23 +8,12 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
 use futures_util::{StreamExt as _, stream};
 
-use super::parameters::invalid;
-use super::problem::Problem;
-
 /// The name of the parameter.
 pub(super) const PRETTY: &str = "pretty";
 /// How much of a body is indented at a stretch.
 const PIECE_BYTES: usize = 4 << 10;
 /// One level.
 const INDENT: &str = "  ";
-
-/// Takes the parameter from those of a query, so that no handler need know it.
-pub(super) fn take_pretty(given: &mut BTreeMap<String, String>) -> Result<(), Problem> {
-    match given.remove(PRETTY).as_deref() {
-        None | Some("" | "true" | "false") => Ok(()),
-        Some(_) => Err(invalid(PRETTY, "neither `true` nor `false`")),
-    }
-}
 
 /// Returns whether the query asks for an indented response.
 pub(super) fn wants_indented(target: &Uri) -> bool {

@@ -108,6 +108,11 @@ impl Problem {
         Self::new(code, format!("{place}: {message}")).with_error(pointer, message)
     }
 
+    /// Makes a problem with a value of the body that can't be used.
+    pub(super) fn invalid_field(pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::of_field(ProblemCode::InvalidField, pointer, message)
+    }
+
     /// Makes a problem that reveals only that the service failed.
     pub(super) fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::handler::Handler;
-use axum::middleware::{Next, from_fn_with_state, map_response};
+use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any, get};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -17,14 +17,17 @@ use utoipa_axum::{PathItemExt as _, routes};
 use super::auth::require_scope;
 use super::described::complete;
 use super::docs::{self, ApiDescription};
-use super::guards::{api_not_served, check_head, limit_time, method_not_allowed, respond_to_panic, route_not_found};
-use super::in_flight::{InFlight, count_bytes};
+use super::guards::{
+    api_not_served, check_head, count_bytes, limit_time, method_not_allowed, respond_to_panic, route_not_found,
+};
+use super::in_flight::InFlight;
 use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
 use super::observe::observe;
 use super::pretty::{indent, wants_indented};
 use super::readiness::Readiness;
-use super::{Api, HttpState, agents, deliveries, guides, health, runs, sessions, threads};
+use super::state::{Api, HttpState};
+use super::{agents, deliveries, guides, health, runs, sessions, threads};
 use crate::store::Scope;
 
 /// The routes, and what they share.
@@ -40,10 +43,9 @@ pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
     let scoped = |routes: Router<Arc<Api>>, scope| {
         routes.route_layer(from_fn_with_state((Arc::clone(&api), scope), require_scope))
     };
-    let counted = from_fn_with_state(Arc::clone(&api), count_bytes);
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
     let routes = Router::new()
-        .merge(scoped(reading().route_layer(counted), Scope::SessionsRead))
+        .merge(scoped(reading().route_layer(from_fn(count_bytes)), Scope::SessionsRead))
         .merge(scoped(streaming(), Scope::SessionsRead))
         .merge(scoped(writing(), Scope::RunsWrite))
         .merge(scoped(administration(), Scope::Admin))
@@ -77,7 +79,7 @@ fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
 fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
     let router = routes
         .fallback(route_not_found)
-        .method_not_allowed_fallback(method_not_allowed)
+        .method_not_allowed_fallback(async |request: Request| method_not_allowed(&request, openapi))
         .layer((
             from_fn_with_state(Arc::clone(&api), pass),
             CatchPanicLayer::custom(respond_to_panic),
@@ -183,7 +185,7 @@ parts! {
 fn documentation() -> Router<Arc<Api>> {
     Router::new()
         .route("/", get(docs::index))
-        .route("/openapi.json", get(docs::openapi_json))
+        .route("/openapi.json", get(async || docs::openapi_json(openapi)))
         .route("/docs", get(docs::redirect_to_page))
         .route("/docs/", get(docs::page))
         .route("/docs/{*file}", get(docs::page))

@@ -20,11 +20,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service as _;
 
-use super::Api;
-use super::connection::{Connection, Patience};
-use super::exchange::{Exchange, ExchangeBody};
+use super::connection::{Connection, Exchange, ExchangeBody, Patience};
+use super::guards::OfReserve;
 use super::observe::respond_unread;
 use super::router::Interface;
+use super::state::Api;
 use super::unread::{response_bytes, unread_problem};
 
 /// How long to wait when the process has no file descriptors left.
@@ -38,10 +38,6 @@ const MAX_HEADERS: usize = 256;
 const RESERVE: usize = 32;
 /// How long the headers of a request may take on a connection of the reserve.
 const RESERVE_HEADER_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Marks requests on connections of the reserve.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct OfReserve;
 
 /// Serves requests until `shutdown`, then waits for the open ones. Closes their connections when it
 /// is dropped.

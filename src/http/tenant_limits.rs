@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 
-use super::Api;
 use super::codes::ProblemCode;
 use super::problem::Problem;
+use super::state::Api;
 use crate::limits::{RateStanding, TenantShare};
 use crate::tenant::TenantId;
 

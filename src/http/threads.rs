@@ -1,49 +1,26 @@
 //! Routes of threads: named pointers to sessions. Runs move them; callers can move them here.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Api;
-use super::auth::Caller;
+use super::auth::Call;
 use super::codes::ProblemCode;
 use super::headers;
 use super::in_flight::respond_with;
 use super::json_body::JsonBody;
-use super::paging::{Cursor, ListPage, take_cursor, take_limit};
-use super::parameters::{PathParameters, QueryParameters, parse_id};
+use super::paging::{ListPage, Paging};
+use super::parameters::{NoParameters, PathParameters, QueryParameters, parse_id};
 use super::problem::Problem;
 use super::sessions::{MessageList, MessageRange, absent_session};
-use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::record::{ParseThreadNameError, ThreadName, ThreadRecord};
 use crate::store::{ThreadExpectation, ThreadPage, ThreadPut};
 
 /// The longest part of a name that is quoted, in characters.
 const MAX_SHOWN: usize = 128;
-
-/// A thread: a named pointer to a session.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Thread)]
-pub struct ThreadView {
-    /// Names it.
-    name: ThreadName,
-    /// The session that it points to; null until its first run has published one.
-    session_id: Option<SessionId>,
-    /// How often it was moved.
-    version: u64,
-    /// When it was made.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
-    created_at: Timestamp,
-    /// When it was moved last.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
-    updated_at: Timestamp,
-}
 
 /// Some messages of the session that a thread points to.
 #[derive(Debug, Serialize, ToSchema)]
@@ -84,7 +61,7 @@ impl From<Option<String>> for Expected {
 }
 
 /// A page of threads.
-type Threads = ListPage<ThreadView>;
+type Threads = ListPage<ThreadRecord>;
 
 /// Lists threads by name.
 #[utoipa::path(get, path = "/v1/threads", tag = "threads", params(
@@ -93,42 +70,28 @@ type Threads = ListPage<ThreadView>;
 ), responses(
     (status = 200, description = "A page of threads", body = Threads),
 ))]
-pub(super) async fn list_threads(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    mut query: QueryParameters,
-) -> Result<Json<Threads>, Problem> {
-    let limit = take_limit(&mut query)?;
-    let after = take_cursor(&mut query, |cursor| match cursor {
-        Cursor::Thread(name) => Some(name),
-        _ => None,
-    })?;
-    query.finish()?;
-    let page = ThreadPage {
-        after,
-        limit: limit + 1,
+pub(super) async fn list_threads(call: Call, query: QueryParameters) -> Result<Json<Threads>, Problem> {
+    let page = Paging::<ThreadName>::take(query)?;
+    let threads = ThreadPage {
+        after: page.after.clone(),
+        limit: page.limit + 1,
     };
-    let threads = api.service.store.thread_list(&tenant, &page).await?;
-    let cursor = |thread: &ThreadRecord| Cursor::Thread(thread.name.clone());
-    Ok(Json(ListPage::new(threads, limit, cursor, ThreadView::from)))
+    let threads = call.service.store.thread_list(&call.tenant, &threads).await?;
+    Ok(page.page(threads, |thread| thread.name.clone(), |thread| thread))
 }
 
 /// Shows a thread.
 #[utoipa::path(get, path = "/v1/threads/{name}", tag = "threads", params(("name" = String, Path)), responses(
-    (status = 200, description = "The thread", body = ThreadView),
+    (status = 200, description = "The thread", body = ThreadRecord),
 ))]
 pub(super) async fn get_thread(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
-    query: QueryParameters,
-) -> Result<Json<ThreadView>, Problem> {
-    query.finish()?;
+    _: NoParameters,
+) -> Result<Json<ThreadRecord>, Problem> {
     let name = known_name(&path)?;
-    let thread = api.service.store.thread_lookup(&tenant, &name).await?;
-    thread
-        .map(|thread| Json(thread.into()))
-        .ok_or_else(|| thread_not_found(name.as_str()))
+    let thread = call.service.store.thread_lookup(&call.tenant, &name).await?;
+    thread.map(Json).ok_or_else(|| thread_not_found(name.as_str()))
 }
 
 /// Lists the messages of the session that a thread points to, oldest first.
@@ -144,25 +107,23 @@ pub(super) async fn get_thread(
     (status = 200, description = "A page of messages", body = ThreadMessageList),
 ))]
 pub(super) async fn list_thread_messages(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
-    mut query: QueryParameters,
+    query: QueryParameters,
 ) -> Result<Response, Problem> {
-    let place = MessageRange::take(&mut query)?;
-    query.finish()?;
+    let range = MessageRange::take(query)?;
     let name = known_name(&path)?;
-    let thread = api.service.store.thread_lookup(&tenant, &name).await?;
+    let thread = call.service.store.thread_lookup(&call.tenant, &name).await?;
     let thread = thread.ok_or_else(|| thread_not_found(name.as_str()))?;
     let of = |messages| ThreadMessageList {
         session_id: thread.session_id,
         messages,
     };
     let Some(session_id) = thread.session_id else {
-        return Ok(Json(of(place.empty())).into_response());
+        return Ok(Json(of(range.empty())).into_response());
     };
-    let (share, messages) = place.read(&api, &tenant, session_id).await?;
-    respond_with(share, (StatusCode::OK, HeaderMap::new()), of(messages)).await
+    let (share, messages) = range.read(&call, session_id).await?;
+    respond_with(share, of(messages)).await
 }
 
 /// Points a thread to a session; one that does not exist is made.
@@ -173,25 +134,24 @@ pub(super) async fn list_thread_messages(
     ("name" = ThreadName, Path, description = "1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, but neither `.` nor `..`"),
     ("If-None-Match" = Option<String>, Header, pattern = "^\\*$", description = "`*`: the thread must not exist"),
 ), request_body = PutThread, responses(
-    (status = 200, description = "The thread as it is now", body = ThreadView),
+    (status = 200, description = "The thread as it is now", body = ThreadRecord),
 ))]
 pub(super) async fn put_thread(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
-    query: QueryParameters,
+    _: NoParameters,
     headers: HeaderMap,
     JsonBody(body): JsonBody<PutThread>,
-) -> Result<Json<ThreadView>, Problem> {
-    query.finish()?;
-    let name = parse_name("name", path.text("name"))?;
+) -> Result<Json<ThreadRecord>, Problem> {
+    let name = path.text("name").parse();
+    let name: ThreadName =
+        name.map_err(|error: ParseThreadNameError| Problem::invalid_field("name", error.to_string()))?;
     let (session_id, expected) = body.into_parts(&headers)?;
-    let (store, now) = (&api.service.store, api.service.clock.now());
-    let put = store.thread_put(&tenant, &name, session_id, expected, now);
-    match put.await? {
-        ThreadPut::Moved(thread) => Ok(Json(thread.into())),
+    let (store, now) = (&call.service.store, call.service.clock.now());
+    match store.thread_put(&call.tenant, &name, session_id, expected, now).await? {
+        ThreadPut::Moved(thread) => Ok(Json(thread)),
         ThreadPut::Unexpected(thread) => Err(thread_moved(&name, thread)),
-        ThreadPut::NoSession => Err(absent_session(&api, &tenant, session_id).await),
+        ThreadPut::NoSession => Err(absent_session(&call, session_id).await),
     }
 }
 
@@ -199,15 +159,9 @@ pub(super) async fn put_thread(
 #[utoipa::path(delete, path = "/v1/threads/{name}", tag = "threads", params(("name" = String, Path)), responses(
     (status = 204, description = "Done"),
 ))]
-pub(super) async fn delete_thread(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    path: PathParameters,
-    query: QueryParameters,
-) -> Result<StatusCode, Problem> {
-    query.finish()?;
+pub(super) async fn delete_thread(call: Call, path: PathParameters, _: NoParameters) -> Result<StatusCode, Problem> {
     let name = known_name(&path)?;
-    if api.service.store.thread_delete(&tenant, &name).await? {
+    if call.service.store.thread_delete(&call.tenant, &name).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(thread_not_found(name.as_str()))
@@ -239,24 +193,6 @@ impl PutThread {
         };
         Ok((parse_id("/session_id", &self.session_id)?, expected))
     }
-}
-
-impl From<ThreadRecord> for ThreadView {
-    fn from(thread: ThreadRecord) -> Self {
-        Self {
-            name: thread.name,
-            session_id: thread.session_id,
-            version: thread.version,
-            created_at: thread.created_at,
-            updated_at: thread.updated_at,
-        }
-    }
-}
-
-/// Parses a thread's name; `place` is the parameter's name or its JSON pointer.
-pub(super) fn parse_name(place: &str, text: &str) -> Result<ThreadName, Problem> {
-    text.parse()
-        .map_err(|error: ParseThreadNameError| Problem::of_field(ProblemCode::InvalidField, place, error.to_string()))
 }
 
 /// Returns the name in the path if it can be one; no store need be asked for others.

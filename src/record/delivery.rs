@@ -46,32 +46,38 @@ named_values! {
     }
 }
 
-/// A delivery without its message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A message to a webhook, without its body.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Delivery)]
 pub struct DeliveryRecord {
-    /// Names it.
+    /// Names the message; its `webhook-id`.
     pub delivery_id: DeliveryId,
-    /// The run that it reports on.
+    /// The run that it reports.
     pub run_id: RunId,
-    /// What it reports.
+    /// The event that it reports.
     pub event: WebhookEvent,
     /// Where it goes.
     pub url: String,
     /// The name of the secret that signs it.
     pub secret: Option<String>,
-    /// Where it stands.
+    /// Its status.
     pub status: DeliveryStatus,
     /// How often it was sent.
     pub attempts: u32,
-    /// The status of the last answer.
+    /// The HTTP status of the last response.
+    #[schema(minimum = 100, maximum = 999)]
     pub response_status: Option<u16>,
-    /// Why the last attempt failed, in words for the caller.
+    /// Why the last attempt failed.
     pub error: Option<String>,
-    /// When it was written.
+    /// When the run ended.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub created_at: Timestamp,
-    /// When it is sent next; none once it is over.
+    /// When it is sent next; null once it is over.
+    #[serde(rename = "next_attempt_at")]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
     pub due_at: Option<Timestamp>,
     /// When it was delivered.
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
     pub delivered_at: Option<Timestamp>,
 }
 

@@ -23,18 +23,21 @@ pub struct ThreadName(Arc<str>);
 #[error("a thread's name has 1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, and is neither `.` nor `..`")]
 pub struct ParseThreadNameError;
 
-/// A thread: where it points to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A thread: a named pointer to a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Thread)]
 pub struct ThreadRecord {
     /// Names it.
     pub name: ThreadName,
-    /// The session that it points to; none until its first run has published one.
+    /// The session that it points to; null until its first run has published one.
     pub session_id: Option<SessionId>,
     /// How often it was moved.
     pub version: u64,
     /// When it was made.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub created_at: Timestamp,
     /// When it was moved last.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub updated_at: Timestamp,
 }
 

@@ -106,7 +106,6 @@ const MAY_HAVE_CIRCLES: &[(&str, &str)] = &[
         "src/record",
         "the record of a step holds those of subagents, which hold steps",
     ),
-    ("src/http", "to be mended"),
 ];
 
 #[test]

@@ -1,27 +1,21 @@
 //! `POST /v1/runs/{run_id}/stop`, `/cancel` and `/steer`: controls active runs.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::http::Api;
-use crate::http::auth::Caller;
-use crate::http::codes::ProblemCode;
+use crate::http::auth::Call;
 use crate::http::headers::is_visible;
 use crate::http::idempotency::{KeyedBody, KeyedRequest};
 use crate::http::input::{RunInput, decode_input};
-use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::parameters::{NoParameters, PathParameters};
 use crate::http::problem::Problem;
 use crate::ids::RunId;
 use crate::message::Role;
 use crate::record::{MAX_MESSAGE_KEY_BYTES, RunControl, RunSummaryView, SteeringStatus};
 use crate::run::{ControlOutcome, InputMessage, RequestKey};
-use crate::tenant::TenantId;
 
 /// A message to a run at work.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -58,14 +52,12 @@ pub(in crate::http) struct SteeringView {
     (status = 200, description = "The run had ended before", body = RunSummaryView),
 ))]
 pub(in crate::http) async fn stop_run(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
-    query: QueryParameters,
+    _: NoParameters,
     KeyedRequest(key): KeyedRequest,
 ) -> Result<(StatusCode, Json<RunSummaryView>), Problem> {
-    query.finish()?;
-    control(&api, &tenant, path.id("run_id")?, key, RunControl::Stop).await
+    control(&call, path.id("run_id")?, key, RunControl::Stop).await
 }
 
 /// Ends a run at once; it publishes nothing. May be repeated.
@@ -77,14 +69,12 @@ pub(in crate::http) async fn stop_run(
     (status = 200, description = "The run had ended before", body = RunSummaryView),
 ))]
 pub(in crate::http) async fn cancel_run(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
-    query: QueryParameters,
+    _: NoParameters,
     KeyedRequest(key): KeyedRequest,
 ) -> Result<(StatusCode, Json<RunSummaryView>), Problem> {
-    query.finish()?;
-    control(&api, &tenant, path.id("run_id")?, key, RunControl::Cancel).await
+    control(&call, path.id("run_id")?, key, RunControl::Cancel).await
 }
 
 /// Adds a message that the model reads at the run's next step.
@@ -96,59 +86,53 @@ pub(in crate::http) async fn cancel_run(
     (status = 200, description = "The message is part of the conversation, or came too late", body = SteeringView),
 ))]
 pub(in crate::http) async fn steer_run(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
-    query: QueryParameters,
+    _: NoParameters,
     KeyedBody { key, body, .. }: KeyedBody<SteerRun>,
 ) -> Result<(StatusCode, Json<SteeringView>), Problem> {
-    query.finish()?;
     let run_id: RunId = path.id("run_id")?;
     let (id, message) = body.into_message()?;
-    let runs = &api.service.runs;
-    runs.keys.check(&tenant, key.as_ref(), run_id.as_uuid()).await?;
-    let status = runs.controller.steer(&tenant, run_id, id.clone(), message).await?;
-    Ok((steering_code(status), Json(SteeringView { id, status })))
+    let runs = &call.service.runs;
+    runs.keys.check(&call.tenant, key.as_ref(), run_id.as_uuid()).await?;
+    let status = runs.controller.steer(&call.tenant, run_id, id.clone(), message).await?;
+    let code = accepted_if(status == SteeringStatus::Received);
+    Ok((code, Json(SteeringView { id, status })))
 }
 
 async fn control(
-    api: &Api,
-    tenant: &TenantId,
+    call: &Call,
     run_id: RunId,
     key: Option<RequestKey>,
     control: RunControl,
 ) -> Result<(StatusCode, Json<RunSummaryView>), Problem> {
-    let runs = &api.service.runs;
-    runs.keys.check(tenant, key.as_ref(), run_id.as_uuid()).await?;
-    let ControlOutcome { run, came_too_late } = runs.controller.control(tenant, run_id, control).await?;
-    let code = if came_too_late {
-        StatusCode::OK
-    } else {
-        StatusCode::ACCEPTED
-    };
-    Ok((code, Json(run.summary.into())))
+    let runs = &call.service.runs;
+    runs.keys.check(&call.tenant, key.as_ref(), run_id.as_uuid()).await?;
+    let ControlOutcome { run, came_too_late } = runs.controller.control(&call.tenant, run_id, control).await?;
+    Ok((accepted_if(!came_too_late), Json(run.summary.into())))
 }
 
-fn steering_code(status: SteeringStatus) -> StatusCode {
-    match status {
-        SteeringStatus::Received => StatusCode::ACCEPTED,
-        SteeringStatus::Applied | SteeringStatus::TooLate => StatusCode::OK,
+fn accepted_if(is_pending: bool) -> StatusCode {
+    if is_pending {
+        StatusCode::ACCEPTED
+    } else {
+        StatusCode::OK
     }
 }
 
 impl SteerRun {
     /// Checks the values and returns the message under its key.
     fn into_message(self) -> Result<(String, InputMessage), Problem> {
-        let invalid = |pointer, words: String| Err(Problem::of_field(ProblemCode::InvalidField, pointer, words));
         if !is_visible(&self.id) || self.id.len() > MAX_MESSAGE_KEY_BYTES {
             let words = format!("an id has 1 to {MAX_MESSAGE_KEY_BYTES} visible ASCII characters");
-            return invalid("/id", words);
+            return Err(Problem::invalid_field("/id", words));
         }
-        let mut messages = decode_input(&self.input, 1)?.into_iter();
-        match messages.next() {
-            Some(message) if message.role == Role::User => Ok((self.id, message)),
-            Some(_) => invalid("/input/0/role", "only a message of the user can steer a run".to_owned()),
-            None => invalid("/input", "there is no message".to_owned()),
+        let message = decode_input(&self.input, 1)?.pop();
+        let message = message.ok_or_else(|| Problem::invalid_field("/input", "there is no message"))?;
+        if message.role != Role::User {
+            let words = "only a message of the user can steer a run";
+            return Err(Problem::invalid_field("/input/0/role", words));
         }
+        Ok((self.id, message))
     }
 }

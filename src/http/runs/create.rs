@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use tracing::Span;
 use tracing::field::display;
@@ -13,18 +12,16 @@ use super::events;
 use super::preference::Preference;
 use super::read::show;
 use super::request::CreateRun;
-use crate::http::Api;
-use crate::http::auth::{Caller, KeyLimits};
+use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::observe::StartedRun;
-use crate::http::parameters::QueryParameters;
+use crate::http::parameters::NoParameters;
 use crate::http::problem::Problem;
 use crate::limits::TenantShare;
 use crate::off_thread::by_size;
 use crate::record::{RunMode, RunRecord, RunView};
 use crate::run::{RunHandle, RunRequest};
-use crate::tenant::TenantId;
 
 /// Runs an agent.
 ///
@@ -46,10 +43,8 @@ use crate::tenant::TenantId;
     )),
 ))]
 pub(in crate::http) async fn create_run(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    KeyLimits(of_key): KeyLimits,
-    query: QueryParameters,
+    call: Call,
+    _: NoParameters,
     preference: Preference,
     KeyedBody {
         key,
@@ -58,13 +53,12 @@ pub(in crate::http) async fn create_run(
         request_id,
     }: KeyedBody<CreateRun>,
 ) -> Result<Response, Problem> {
-    query.finish()?;
-    let state = Arc::clone(&api);
-    let decode = move || body.into_request(&state.limits, preference, key, of_key);
-    let request = by_size(&tenant, bytes, decode).await?;
+    let (api, of_key) = (Arc::clone(&call.api), call.run_limits());
+    let decode = move || body.into_request(&api.limits, preference, key, of_key);
+    let request = by_size(&call.tenant, bytes, decode).await?;
     let request = RunRequest { request_id, ..request };
     let mode = request.mode;
-    let handle = api.service.runs.starter.start(tenant.clone(), request).await?;
+    let handle = call.service.runs.starter.start(call.tenant.clone(), request).await?;
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);
     Span::current().record("run_id", display(run_id));
     // Those who repeat a request wait for its run, or follow it, as other readers do.
@@ -73,11 +67,13 @@ pub(in crate::http) async fn create_run(
         RunMode::Stream => true,
         RunMode::Async => false,
     };
-    let reader = (is_replay && reads).then(|| api.take_reader(&tenant)).transpose()?;
+    let reader = (is_replay && reads)
+        .then(|| call.take_reader(&call.tenant))
+        .transpose()?;
     let mut response = match mode {
-        RunMode::Sync => result(&api, &tenant, handle.result().await?).await.into_response(),
-        RunMode::Async => accepted(&api, &tenant, handle.detach()).await.into_response(),
-        RunMode::Stream => stream(&api, tenant, handle, reader),
+        RunMode::Sync => result(&call, handle.result().await?).await.into_response(),
+        RunMode::Async => accepted(&call, handle.detach()).await.into_response(),
+        RunMode::Stream => stream(call, handle, reader),
     };
     response.extensions_mut().insert(StartedRun(run_id));
     mark_replay(&mut response, is_replay);
@@ -86,20 +82,22 @@ pub(in crate::http) async fn create_run(
 }
 
 /// Responds with a run before its end, and with its location.
-async fn accepted(api: &Api, tenant: &TenantId, run: Arc<RunRecord>) -> Result<Response, Problem> {
+async fn accepted(call: &Call, run: Arc<RunRecord>) -> Result<Response, Problem> {
     let location = format!("/v1/runs/{}", run.summary.run_id);
     let location = HeaderValue::from_str(&location).map_err(Problem::internal)?;
-    let headers = HeaderMap::from_iter([(header::LOCATION, location)]);
-    show(api, tenant, run, (StatusCode::ACCEPTED, headers)).await
+    let mut response = show(call, run).await?;
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
 }
 
-fn stream(api: &Arc<Api>, tenant: TenantId, handle: RunHandle, reader: Option<TenantShare>) -> Response {
+fn stream(call: Call, handle: RunHandle, reader: Option<TenantShare>) -> Response {
     let (caller, events) = handle.into_events();
-    events::respond(api, tenant, events, Some(caller), reader)
+    events::respond(call, events, Some(caller), reader)
 }
 
 /// A lost race for the base or the thread is refused like an early conflict, with the run that won.
-async fn result(api: &Api, tenant: &TenantId, run: Arc<RunRecord>) -> Result<Response, Problem> {
+async fn result(call: &Call, run: Arc<RunRecord>) -> Result<Response, Problem> {
     let lost = run.summary.error.as_ref().and_then(|error| {
         let races = [ProblemCode::BaseSessionConflict, ProblemCode::ThreadMoved];
         let race = races.into_iter().find(|race| error.code == race.as_str());
@@ -109,7 +107,7 @@ async fn result(api: &Api, tenant: &TenantId, run: Arc<RunRecord>) -> Result<Res
         Some((race, error)) => Err(Problem::new(race, error.message.clone()).with_run(error.conflicting_run_id)),
         // It outlives this process. The response says where to follow it, so that the caller does
         // not repeat it.
-        None if !run.summary.status.is_terminal() => accepted(api, tenant, run).await,
-        None => show(api, tenant, run, (StatusCode::OK, HeaderMap::new())).await,
+        None if !run.summary.status.is_terminal() => accepted(call, run).await,
+        None => show(call, run).await,
     }
 }

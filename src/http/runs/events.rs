@@ -1,72 +1,92 @@
-//! A run as server-sent events. The stream begins at once, is never buffered, and ends after the
-//! terminal event.
+//! `GET /v1/runs/{run_id}/events`, and every other stream of the events of a run. It begins at once,
+//! is never buffered, and ends after the terminal event.
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use super::frames::NoRoom;
-use crate::clock::Timestamp;
+use super::event_forms::EventForm;
+use super::frames::{NoRoom, with_data};
+use super::read::found;
 use crate::fair_share::Share;
-use crate::http::Api;
+use crate::http::auth::Call;
+use crate::http::guards::within;
+use crate::http::headers;
+use crate::http::parameters::{PathParameters, QueryParameters, parse_number};
+use crate::http::problem::Problem;
 use crate::ids::RunId;
 use crate::limits::TenantShare;
-use crate::record::{RunEvent, RunEventPayload, RunSummaryView, RunView};
 use crate::run::{CallerGuard, Followed, Follower};
-use crate::tenant::TenantId;
 
-/// An event whose data have a form of their own on the wire.
-#[derive(Serialize)]
-struct Envelope<T> {
-    sequence: u64,
-    run_id: RunId,
-    time: Timestamp,
-    #[serde(rename = "type")]
-    name: &'static str,
-    data: T,
-}
-
+/// The header with the number of the last event that a reader has.
+const LAST_EVENT_ID: &str = "last-event-id";
 /// How long a reader that has waited for room may take to read the event again.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The last event of a reader that is dropped. It is about the reader, so it is no event of the run and has no number.
 const DROPPED: &str = "stream.dropped";
 
-#[derive(Serialize)]
-struct Notice<T> {
-    run_id: RunId,
-    #[serde(rename = "type")]
-    name: &'static str,
-    data: T,
+/// Streams the events of a run, at work or ended, on any replica.
+///
+/// The `id` of an event is its number, its `event` the name, its `data` JSON. After the terminal
+/// event the stream ends. A reader that is dropped reads a last event `stream.dropped`, which has
+/// no `id`. One that comes back with the last event by `Last-Event-ID` is answered 204, after which
+/// a browser does not come again.
+#[utoipa::path(get, path = "/v1/runs/{run_id}/events", tag = "runs", params(
+    ("run_id" = uuid::Uuid, Path),
+    ("after" = Option<i64>, Query, minimum = 0, description = "The number of the last event that the reader has; by default 0, so that the first event comes first"),
+    ("Last-Event-ID" = Option<i64>, Header, minimum = 0, description = "The same, as readers of server-sent events send it; it wins over `after`"),
+), responses(
+    (status = 200, description = "The events, each of which has an `Event` in its line `data`", content((EventForm = "text/event-stream"))),
+    (status = 204, description = "The run has ended, and `Last-Event-ID` names its last event or a later one"),
+))]
+pub(in crate::http) async fn follow_run(
+    call: Call,
+    path: PathParameters,
+    mut query: QueryParameters,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let asked = query.number("after")?.map(i64::unsigned_abs);
+    query.finish()?;
+    let last_read = last_event_id(&headers)?;
+    let after = last_read.or(asked).unwrap_or(0);
+    let run_id = path.id("run_id")?;
+    let reader = call.take_reader(&call.tenant)?;
+    let following = call.service.runs.followers.follow(&call.tenant, run_id, after);
+    let followed = within(call.limits.request_timeout, following).await??;
+    let followed = found(&call, run_id, followed).await?;
+    if followed.is_over && last_read.is_some() {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    Ok(respond(call, followed.events, None, Some(reader)))
 }
 
-#[derive(Serialize)]
-struct Dropped {
-    /// Why, in words for the caller.
-    reason: &'static str,
-    /// The number of the last event that was sent: the reader can go on after it.
-    after: u64,
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(text) = headers::single(headers, LAST_EVENT_ID)? else {
+        return Ok(None);
+    };
+    parse_number(text)
+        .map(|number: i64| Some(number.unsigned_abs()))
+        .ok_or_else(|| headers::invalid(LAST_EVENT_ID, "not the number of an event"))
 }
 
 /// Makes the response of a stream of events; dropping it drops the caller.
 pub(super) fn respond(
-    api: &Arc<Api>,
-    tenant: TenantId,
+    call: Call,
     events: Follower,
     caller: Option<CallerGuard>,
     counted: Option<TenantShare>,
 ) -> Response {
+    let interval = call.limits.keep_alive_interval;
     let reader = Reader {
-        api: Arc::clone(api),
-        tenant,
+        call,
         last: events.after(),
         events,
         caller,
@@ -74,7 +94,7 @@ pub(super) fn respond(
         room: None,
     };
     let frames = stream::unfold(reader, |mut reader| async { Some((reader.next().await?, reader)) });
-    let frames = never_silent(frames, api.limits.keep_alive_interval);
+    let frames = never_silent(frames, interval);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -100,8 +120,7 @@ fn never_silent(
 
 /// Who reads a stream.
 struct Reader {
-    api: Arc<Api>,
-    tenant: TenantId,
+    call: Call,
     /// The number of the last event that was sent.
     last: u64,
     events: Follower,
@@ -125,8 +144,11 @@ impl Reader {
                 Followed::Event(event) => event,
                 Followed::Dropped { reason } => return Some(dropped_frame(self.events.run_id(), reason, self.last)),
             };
-            let (frames, in_flight) = (&self.api.frames, &self.api.in_flight);
-            match frames.encode(in_flight, &self.tenant, &event, &mut self.room).await {
+            let (frames, in_flight) = (&self.call.frames, &self.call.in_flight);
+            match frames
+                .encode(in_flight, &self.call.tenant, &event, &mut self.room)
+                .await
+            {
                 Ok(frame) => {
                     self.last = event.sequence;
                     return Some(frame);
@@ -135,7 +157,7 @@ impl Reader {
                     // It is read again: nobody holds it while there is no room for it.
                     self.events.take_back(&event);
                     drop(event);
-                    self.room = Some(in_flight.take(&self.tenant, bytes).await);
+                    self.room = Some(in_flight.take(&self.call.tenant, bytes).await);
                 }
             }
         }
@@ -152,10 +174,20 @@ impl Reader {
     }
 }
 
-/// Encodes an event as it is sent.
-pub(super) fn encode(event: &RunEvent) -> Vec<u8> {
-    let head = format!("id: {}\nevent: {}\ndata: ", event.sequence, event.payload.name());
-    with_data(head, event.run_id, |text| write_event(text, event))
+#[derive(Serialize)]
+struct Notice<T> {
+    run_id: RunId,
+    #[serde(rename = "type")]
+    name: &'static str,
+    data: T,
+}
+
+#[derive(Serialize)]
+struct Dropped {
+    /// Why, in words for the caller.
+    reason: &'static str,
+    /// The number of the last event that was sent: the reader can go on after it.
+    after: u64,
 }
 
 /// It has no id, so that a reader who comes back names the last event of the run that it has.
@@ -167,52 +199,4 @@ fn dropped_frame(run_id: RunId, reason: &'static str, after: u64) -> Bytes {
     };
     let head = format!("event: {DROPPED}\ndata: ");
     with_data(head, run_id, |text| serde_json::to_writer(text, &notice)).into()
-}
-
-/// JSON has no line breaks, so it is one line of data.
-fn with_data(
-    head: String,
-    run_id: RunId,
-    write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
-) -> Vec<u8> {
-    let mut text = head.into_bytes();
-    let begun = text.len();
-    if let Err(error) = write(&mut text) {
-        tracing::error!(error = error.to_string(), %run_id, "event can't be encoded");
-        text.truncate(begun);
-        text.extend_from_slice(b"{}");
-    }
-    text.extend_from_slice(b"\n\n");
-    text
-}
-
-/// Writes an event; runs inside it look as they do everywhere else.
-fn write_event(text: &mut Vec<u8>, event: &RunEvent) -> Result<(), serde_json::Error> {
-    match &event.payload {
-        RunEventPayload::Started(summary) => envelope(text, event, RunSummaryView::from((**summary).clone())),
-        RunEventPayload::Completed(run)
-        | RunEventPayload::Stopped(run)
-        | RunEventPayload::Failed(run)
-        | RunEventPayload::Cancelled(run) => envelope(text, event, RunView::from((**run).clone())),
-        RunEventPayload::Resumed { .. } | RunEventPayload::SessionCommitted { .. } | RunEventPayload::Agent(_) => {
-            serde_json::to_writer(text, event)
-        }
-    }
-}
-
-fn envelope<T: Serialize>(text: &mut Vec<u8>, event: &RunEvent, data: T) -> Result<(), serde_json::Error> {
-    let RunEvent {
-        sequence,
-        run_id,
-        time,
-        payload,
-    } = event;
-    let envelope = Envelope {
-        sequence: *sequence,
-        run_id: *run_id,
-        time: *time,
-        name: payload.name(),
-        data,
-    };
-    serde_json::to_writer(text, &envelope)
 }

@@ -7,14 +7,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use axum::body::Bytes;
+use serde::Serialize;
 use tokio::sync::OnceCell;
 
-use super::events::encode;
+use crate::clock::Timestamp;
 use crate::fair_share::Share;
 use crate::http::in_flight::{InFlight, SMALL, held};
 use crate::ids::RunId;
 use crate::off_thread::by_size;
-use crate::record::{RunEvent, event_weight};
+use crate::record::{RunEvent, RunEventPayload, RunSummaryView, RunView, event_weight};
 use crate::tenant::TenantId;
 
 /// What encoding an event takes for each byte of it: the last one has its text twice, and it is copied to be encoded.
@@ -30,6 +31,17 @@ pub(in crate::http) struct Frames {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NoRoom {
     pub(super) bytes: usize,
+}
+
+/// An event whose data have a form of their own on the wire.
+#[derive(Serialize)]
+struct Envelope<T> {
+    sequence: u64,
+    run_id: RunId,
+    time: Timestamp,
+    #[serde(rename = "type")]
+    name: &'static str,
+    data: T,
 }
 
 type Sent = Mutex<HashMap<Key, Weak<Frame>>>;
@@ -110,6 +122,60 @@ impl Drop for Frame {
             sent.remove(&self.key);
         }
     }
+}
+
+/// Encodes an event as it is sent.
+fn encode(event: &RunEvent) -> Vec<u8> {
+    let head = format!("id: {}\nevent: {}\ndata: ", event.sequence, event.payload.name());
+    with_data(head, event.run_id, |text| write_event(text, event))
+}
+
+/// JSON has no line breaks, so it is one line of data.
+pub(super) fn with_data(
+    head: String,
+    run_id: RunId,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
+) -> Vec<u8> {
+    let mut text = head.into_bytes();
+    let begun = text.len();
+    if let Err(error) = write(&mut text) {
+        tracing::error!(error = error.to_string(), %run_id, "event can't be encoded");
+        text.truncate(begun);
+        text.extend_from_slice(b"{}");
+    }
+    text.extend_from_slice(b"\n\n");
+    text
+}
+
+/// Writes an event; runs inside it look as they do everywhere else.
+fn write_event(text: &mut Vec<u8>, event: &RunEvent) -> Result<(), serde_json::Error> {
+    match &event.payload {
+        RunEventPayload::Started(summary) => envelope(text, event, RunSummaryView::from((**summary).clone())),
+        RunEventPayload::Completed(run)
+        | RunEventPayload::Stopped(run)
+        | RunEventPayload::Failed(run)
+        | RunEventPayload::Cancelled(run) => envelope(text, event, RunView::from((**run).clone())),
+        RunEventPayload::Resumed { .. } | RunEventPayload::SessionCommitted { .. } | RunEventPayload::Agent(_) => {
+            serde_json::to_writer(text, event)
+        }
+    }
+}
+
+fn envelope<T: Serialize>(text: &mut Vec<u8>, event: &RunEvent, data: T) -> Result<(), serde_json::Error> {
+    let RunEvent {
+        sequence,
+        run_id,
+        time,
+        payload,
+    } = event;
+    let envelope = Envelope {
+        sequence: *sequence,
+        run_id: *run_id,
+        time: *time,
+        name: payload.name(),
+        data,
+    };
+    serde_json::to_writer(text, &envelope)
 }
 
 fn lock(sent: &Sent) -> MutexGuard<'_, HashMap<Key, Weak<Frame>>> {

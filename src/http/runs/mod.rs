@@ -4,7 +4,6 @@ mod control;
 mod create;
 mod event_forms;
 mod events;
-mod follow;
 mod frames;
 mod preference;
 mod read;
@@ -12,7 +11,6 @@ mod request;
 
 pub(super) use self::control::{__path_cancel_run, __path_steer_run, __path_stop_run, cancel_run, steer_run, stop_run};
 pub(super) use self::create::{__path_create_run, create_run};
-pub(super) use self::follow::{__path_follow_run, follow_run};
+pub(super) use self::events::{__path_follow_run, follow_run};
 pub(super) use self::frames::Frames;
 pub(super) use self::read::{__path_get_run, __path_list_runs, __path_list_steps, get_run, list_runs, list_steps};
-pub(super) use self::request::{check_budget, check_metadata, check_variables, check_year};

@@ -4,16 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
-use crate::http::Api;
-use crate::http::auth::Caller;
+use crate::http::auth::Call;
 use crate::http::guards::within;
 use crate::http::in_flight::{SMALL, reading, respond_with};
 use crate::http::metadata_filter::take_metadata;
-use crate::http::paging::{Cursor, ListPage, take_cursor, take_given_limit, take_limit};
+use crate::http::paging::{ListPage, Paging, StepIndex};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid, parse_number};
 use crate::http::problem::Problem;
 use crate::ids::RunId;
@@ -22,8 +19,7 @@ use crate::message::message_json_weight;
 use crate::model_ref::ModelRef;
 use crate::off_thread::by_size;
 use crate::record::{RunRecord, RunSummaryView, RunView, StepRecord, ThreadName, record_weight};
-use crate::store::{Page, RunFilter, TimeRange};
-use crate::tenant::TenantId;
+use crate::store::{RunFilter, TimeRange};
 
 /// The longest wait for a run.
 const MAX_WAIT: Duration = Duration::from_mins(1);
@@ -48,11 +44,7 @@ type Steps = ListPage<StepRecord>;
 ), responses(
     (status = 200, description = "A page of runs", body = Runs),
 ))]
-pub(in crate::http) async fn list_runs(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    mut query: QueryParameters,
-) -> Result<Json<Runs>, Problem> {
+pub(in crate::http) async fn list_runs(call: Call, mut query: QueryParameters) -> Result<Json<Runs>, Problem> {
     let filter = RunFilter {
         status: query.parsed("status")?,
         agent: query.text("agent")?,
@@ -65,31 +57,13 @@ pub(in crate::http) async fn list_runs(
             until: query.time("created_until")?,
         },
     };
-    let limit = take_limit(&mut query)?;
-    let before = take_cursor(&mut query, |cursor| match cursor {
-        Cursor::Run(id) => Some(RunId::from_uuid(id)),
-        _ => None,
-    })?;
-    query.finish()?;
-    let runs = api
+    let page = Paging::<RunId>::take(query)?;
+    let list = call
         .service
         .runs
         .reader
-        .run_list(
-            &tenant,
-            &filter,
-            Page {
-                before,
-                limit: limit + 1,
-            },
-        )
-        .await?;
-    Ok(Json(ListPage::new(
-        runs,
-        limit,
-        |run| Cursor::Run(run.run_id.as_uuid()),
-        RunSummaryView::from,
-    )))
+        .run_list(&call.tenant, &filter, page.one_more());
+    Ok(page.page(list.await?, |run| run.run_id, RunSummaryView::from))
 }
 
 /// Shows a run, also while it works. With `wait` it is shown as soon as its status changes, if that
@@ -101,47 +75,41 @@ pub(in crate::http) async fn list_runs(
     (status = 200, description = "The run", body = RunView),
 ))]
 pub(in crate::http) async fn get_run(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
     mut query: QueryParameters,
 ) -> Result<Response, Problem> {
     let wait = take_wait(&mut query)?;
     query.finish()?;
     let run_id = path.id("run_id")?;
-    let _reader = (!wait.is_zero()).then(|| api.take_reader(&tenant)).transpose()?;
-    let run = read(&api, &tenant, run_id, wait).await?;
-    show(&api, &tenant, run, (StatusCode::OK, HeaderMap::new())).await
+    let _reader = (!wait.is_zero()).then(|| call.take_reader(&call.tenant)).transpose()?;
+    let run = read(&call, run_id, wait).await?;
+    show(&call, run).await
 }
 
-async fn read(api: &Api, tenant: &TenantId, run_id: RunId, wait: Duration) -> Result<Arc<RunRecord>, Problem> {
-    let reading = api.service.runs.reader.run_wait(tenant, run_id, wait);
-    let run = within(wait + api.limits.request_timeout, reading).await??;
-    found(api, tenant, run_id, run).await
+async fn read(call: &Call, run_id: RunId, wait: Duration) -> Result<Arc<RunRecord>, Problem> {
+    let reading = call.service.runs.reader.run_wait(&call.tenant, run_id, wait);
+    let run = within(wait + call.limits.request_timeout, reading).await??;
+    found(call, run_id, run).await
 }
 
 /// Responds with a run, which may be large. A large one may be delayed; none is refused.
-pub(super) async fn show(
-    api: &Api,
-    tenant: &TenantId,
-    run: Arc<RunRecord>,
-    head: (StatusCode, HeaderMap),
-) -> Result<Response, Problem> {
+pub(super) async fn show(call: &Call, run: Arc<RunRecord>) -> Result<Response, Problem> {
     let words = record_weight(&run);
     let counted = Arc::clone(&run);
-    let bytes = by_size(tenant, words as u64, move || cost(&counted)).await;
-    let (run, room) = if let Some(room) = api.in_flight.try_take(tenant, bytes) {
+    let bytes = by_size(&call.tenant, words as u64, move || cost(&counted)).await;
+    let (run, room) = if let Some(room) = call.in_flight.try_take(&call.tenant, bytes) {
         (run, room)
     } else {
         // A request that waits for room holds nothing else.
         let run_id = run.summary.run_id;
         drop(run);
-        let room = api.in_flight.take(tenant, bytes).await;
-        (Box::pin(read(api, tenant, run_id, Duration::ZERO)).await?, room)
+        let room = call.in_flight.take(&call.tenant, bytes).await;
+        (Box::pin(read(call, run_id, Duration::ZERO)).await?, room)
     };
     let view = move || RunView::from(Arc::unwrap_or_clone(run));
-    let view = by_size(tenant, words as u64, view).await;
-    respond_with(room, head, view).await
+    let view = by_size(&call.tenant, words as u64, view).await;
+    respond_with(room, view).await
 }
 
 /// Estimates the bytes of a response with a run: its texts twice, and their JSON. Zero for a small
@@ -161,26 +129,25 @@ fn cost(run: &RunRecord) -> usize {
     (status = 200, description = "A page of steps", body = Steps),
 ))]
 pub(in crate::http) async fn list_steps(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
-    mut query: QueryParameters,
+    query: QueryParameters,
 ) -> Result<Response, Problem> {
-    let limit = take_given_limit(&mut query)?.unwrap_or(u32::MAX);
-    let first = take_cursor(&mut query, |cursor| match cursor {
-        Cursor::Step(index) => Some(usize::try_from(index).unwrap_or(usize::MAX)),
-        _ => None,
-    })?;
-    query.finish()?;
+    let paging = Paging::take_with(query, u32::MAX)?;
     let run_id = path.id("run_id")?;
-    let bytes = api.service.runs.reader.steps_size(&tenant, run_id).await?;
-    let room = api.in_flight.take_soon(&tenant, reading(bytes)).await?;
-    let steps = api.service.runs.reader.step_list(&tenant, run_id).await?;
-    let steps = found(&api, &tenant, run_id, steps).await?;
-    let rest: Vec<_> = (1..).zip(steps).skip(first.unwrap_or_default()).collect();
-    let cursor = |(next, _): &(u64, StepRecord)| Cursor::Step(*next);
-    let page = ListPage::new(rest, limit, cursor, |(_, step)| step);
-    respond_with(room, (StatusCode::OK, HeaderMap::new()), page).await
+    let bytes = call.service.runs.reader.steps_size(&call.tenant, run_id).await?;
+    let room = call.in_flight.take_soon(&call.tenant, reading(bytes)).await?;
+    let steps = call.service.runs.reader.step_list(&call.tenant, run_id).await?;
+    let steps = found(&call, run_id, steps).await?;
+    let first = paging.after.map_or(0, |StepIndex(index)| index);
+    let rest = (1..).zip(steps).skip(usize::try_from(first).unwrap_or(usize::MAX));
+    let page = ListPage::new(
+        rest.collect(),
+        paging.limit,
+        |(next, _)| StepIndex(*next),
+        |(_, step)| step,
+    );
+    respond_with(room, page).await
 }
 
 /// Takes the parameter `wait`.
@@ -195,9 +162,9 @@ fn take_wait(query: &mut QueryParameters) -> Result<Duration, Problem> {
 }
 
 /// Returns the run, or the problem of an unknown id.
-pub(super) async fn found<T>(api: &Api, tenant: &TenantId, run_id: RunId, value: Option<T>) -> Result<T, Problem> {
+pub(super) async fn found<T>(call: &Call, run_id: RunId, value: Option<T>) -> Result<T, Problem> {
     match value {
         Some(value) => Ok(value),
-        None => Err(api.service.runs.reader.absent_run(tenant, run_id).await.into()),
+        None => Err(call.service.runs.reader.absent_run(&call.tenant, run_id).await.into()),
     }
 }

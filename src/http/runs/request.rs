@@ -3,18 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::preference::Preference;
 use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, DurabilityChoice, RunWebhook};
-use crate::clock::Timestamp;
-use crate::http::codes::ProblemCode;
+use crate::agent::{DurabilityChoice, RunWebhook};
+use crate::http::checks::{check_agent_name, check_budget, check_metadata, check_variables};
 use crate::http::input::{RunInput, decode_input};
 use crate::http::limits::HttpLimits;
-use crate::http::parameters::{YEAR_RULE, has_plain_year, parse_id};
+use crate::http::parameters::parse_id;
 use crate::http::problem::Problem;
 use crate::json::{Object, Value};
 use crate::limits::RunLimits;
@@ -22,92 +21,72 @@ use crate::model_parameters::ModelParameters;
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::record::{RunMode, ThreadName};
 use crate::run::{EventOptions, OnDisconnect, RequestKey, RunRequest};
-use crate::session::{self, OverrideChanges, Setting};
+use crate::session::{OverrideChanges, Setting};
 use crate::store::{ConflictPolicy, IfBusy};
 
-const MAX_STEPS: u32 = 1_000_000;
-const MAX_TOKENS: u64 = 1_000_000_000_000;
 /// How far priorities go, up and down.
 const MAX_PRIORITY: i16 = 100;
-/// A week.
-const MAX_SECONDS: f64 = 604_800.0;
 
 /// A run to start.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct CreateRun {
     /// The session to continue; none begins a new line of sessions.
-    #[serde(default)]
     #[schema(format = Uuid)]
     base_session_id: Option<String>,
     /// The agent; by default that of the base session, or of the run ahead on the thread, or else
     /// the configured one.
-    #[serde(default)]
     #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
     agent: Option<String>,
     /// What to add to the conversation.
     #[schema(value_type = RunInput)]
     input: Box<RawValue>,
     /// `sync` answers with the result, `stream` with server-sent events, `async` at once.
-    #[serde(default)]
     mode: Option<RunMode>,
     /// How much of the run outlives its worker; by default the agent's.
-    #[serde(default)]
     durability: Option<DurabilityChoice>,
     /// Among the runs of the tenant, those of a higher priority leave the queue first: -100 to 100.
-    #[serde(default)]
     #[schema(minimum = -100, maximum = 100)]
     priority: Option<i64>,
     /// The thread to continue and to move, in place of a base session. One that does not exist is
     /// made.
-    #[serde(default)]
     thread: Option<ThreadName>,
     /// What to do when the thread has another active run; by default the run is refused.
-    #[serde(default)]
     if_busy: Option<IfBusy>,
     /// The webhook for the end of the run; by default that of the agent.
-    #[serde(default)]
     webhook: Option<RunWebhook>,
     /// The model to use instead of the session's or the agent's.
-    #[serde(default)]
     model: Option<ModelRef>,
     /// Model parameters, for this session and those that continue it. A parameter that is absent is
     /// the agent's; null makes all of them the agent's again. There are no `extra` fields.
-    #[serde(default, skip_serializing_if = "Setting::is_kept")]
+    #[serde(default)]
     #[schema(value_type = Option<ModelParameters>)]
     parameters: Setting<ModelParameters>,
     /// Instructions above the conversation instead of the agent's, for this session and those that
     /// continue it: a template as the agent's is. Null makes them the agent's again.
-    #[serde(default, skip_serializing_if = "Setting::is_kept")]
+    #[serde(default)]
     #[schema(value_type = Option<String>)]
     system_prompt: Setting<String>,
     /// Those of the agent's tools that the model may call, for this session and those that continue
     /// it. Null allows all of them again.
-    #[serde(default, skip_serializing_if = "Setting::is_kept")]
+    #[serde(default)]
     #[schema(value_type = Option<Vec<String>>)]
     tools: Setting<Vec<String>>,
     /// Limits; those that are absent come from the agent.
-    #[serde(default)]
     budget: Option<ExecutionBudget>,
     /// Key-value pairs for the run and the session: at most 64 keys and 16 KiB.
-    #[serde(default)]
     metadata: Option<Object>,
     /// Variables to set in the environment: at most 1024 and 256 KiB; null removes one.
-    #[serde(default)]
     variables: Option<BTreeMap<String, Value>>,
     /// The format of the final completion, for this session and those that continue it.
-    #[serde(default)]
     response_format: Option<ResponseFormat>,
     /// What to do when another run continues the same base.
-    #[serde(default)]
     conflict: Option<ConflictPolicy>,
     /// What to do when the connection is lost; by default the run continues where it has an
     /// idempotency key, a stream on a thread is stopped and publishes what there is, and any other
     /// run is cancelled.
-    #[serde(default)]
     on_disconnect: Option<OnDisconnect>,
     /// Which events the run emits beside its own.
-    #[serde(default)]
     events: Option<EventOptions>,
 }
 
@@ -126,12 +105,8 @@ impl CreateRun {
             .base_session_id
             .map(|text| parse_id("/base_session_id", &text))
             .transpose()?;
-        if self
-            .agent
-            .as_ref()
-            .is_some_and(|name| !AgentDefinition::is_valid_name(name))
-        {
-            return Err(invalid("/agent", AgentDefinition::NAME_RULE));
+        if let Some(name) = &self.agent {
+            check_agent_name(name, "/agent")?;
         }
         let budget = self.budget.unwrap_or_default();
         check_budget(&budget, "/budget")?;
@@ -174,13 +149,13 @@ impl CreateRun {
 
     fn check_thread(&self) -> Result<(), Problem> {
         if self.thread.is_some() && self.base_session_id.is_some() {
-            return Err(invalid(
+            return Err(Problem::invalid_field(
                 "/thread",
                 "the thread determines the base session: leave `base_session_id` out",
             ));
         }
         if self.thread.is_none() && self.if_busy.is_some() {
-            return Err(invalid(
+            return Err(Problem::invalid_field(
                 "/if_busy",
                 "only a run on a `thread` can meet another one there",
             ));
@@ -191,7 +166,9 @@ impl CreateRun {
     fn checked_priority(&self) -> Result<i16, Problem> {
         let priority = i16::try_from(self.priority.unwrap_or_default()).ok();
         let allowed = priority.filter(|priority| (-MAX_PRIORITY..=MAX_PRIORITY).contains(priority));
-        allowed.ok_or_else(|| invalid("/priority", format!("not between -{MAX_PRIORITY} and {MAX_PRIORITY}")))
+        allowed.ok_or_else(|| {
+            Problem::invalid_field("/priority", format!("not between -{MAX_PRIORITY} and {MAX_PRIORITY}"))
+        })
     }
 }
 
@@ -203,49 +180,4 @@ fn default_on_disconnect(mode: RunMode, thread: Option<&ThreadName>, key: Option
         (None, RunMode::Stream, Some(_)) => OnDisconnect::Stop,
         (None, ..) => OnDisconnect::default(),
     }
-}
-
-/// Checks the size of key-value pairs.
-pub(in crate::http) fn check_metadata(metadata: &Object, pointer: &str) -> Result<(), Problem> {
-    session::check_metadata(metadata).map_err(|words| invalid(pointer, words))
-}
-
-/// Checks the size of variables.
-pub(in crate::http) fn check_variables(variables: &BTreeMap<String, Value>, pointer: &str) -> Result<(), Problem> {
-    session::check_variables(variables).map_err(|words| invalid(pointer, words))
-}
-
-/// Checks that each limit allows something and is no absurd number.
-pub(in crate::http) fn check_budget(budget: &ExecutionBudget, pointer: &str) -> Result<(), Problem> {
-    let faults = [
-        budget
-            .max_steps
-            .filter(|steps| !(1..=MAX_STEPS).contains(steps))
-            .map(|_| ("max_steps", format!("not between 1 and {MAX_STEPS}"))),
-        budget
-            .max_tokens
-            .filter(|tokens| !(1..=MAX_TOKENS).contains(tokens))
-            .map(|_| ("max_tokens", format!("not between 1 and {MAX_TOKENS}"))),
-        budget
-            .max_seconds
-            .filter(|seconds| !(seconds.is_finite() && *seconds > 0.0 && *seconds <= MAX_SECONDS))
-            .map(|_| ("max_seconds", format!("not above 0 and up to {MAX_SECONDS}"))),
-    ];
-    match faults.into_iter().flatten().next() {
-        Some((field, words)) => Err(invalid(&format!("{pointer}/{field}"), words)),
-        None => check_year(budget.deadline, &format!("{pointer}/deadline")),
-    }
-}
-
-/// Checks that an instant can be written as RFC 3339 wants it.
-pub(in crate::http) fn check_year(instant: Option<Timestamp>, pointer: &str) -> Result<(), Problem> {
-    if instant.is_none_or(has_plain_year) {
-        Ok(())
-    } else {
-        Err(invalid(pointer, YEAR_RULE))
-    }
-}
-
-fn invalid(pointer: &str, message: impl Into<String>) -> Problem {
-    Problem::of_field(ProblemCode::InvalidField, pointer, message)
 }

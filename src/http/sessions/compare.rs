@@ -1,10 +1,6 @@
 //! Compares a session with another one, and with its own hashes.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -12,18 +8,16 @@ use utoipa::ToSchema;
 use super::stream::{Page, PageReader};
 use super::view::found;
 use crate::fair_share::Share;
-use crate::http::Api;
-use crate::http::auth::Caller;
+use crate::http::auth::Call;
 use crate::http::in_flight::{reading, respond_with};
 use crate::http::paging::PAGE_BYTES;
-use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::parameters::{NoParameters, PathParameters};
 use crate::http::problem::Problem;
 use crate::ids::SessionId;
 use crate::json::{count_reaching, json_length};
 use crate::off_thread::by_size;
 use crate::session::{Bundle, BundleDiff, StatesDiff, ValueChange, diff_bundles, diff_states};
 use crate::store::VerifyReport;
-use crate::tenant::TenantId;
 
 /// How a session, the left one, differs from another.
 #[derive(Debug, Serialize, ToSchema)]
@@ -73,16 +67,13 @@ impl SessionDiff {
     (status = 200, description = "Where the sessions differ", body = SessionDiff),
 ))]
 pub(in crate::http) async fn diff_sessions(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
-    query: QueryParameters,
+    _: NoParameters,
 ) -> Result<Response, Problem> {
-    query.finish()?;
     let (left_session_id, right_session_id) = (path.id("session_id")?, path.id("other")?);
     let pair = Pair {
-        api: &api,
-        tenant: &tenant,
+        call: &call,
         sessions: [left_session_id, right_session_id],
     };
     let (compared, share) = pair.compare().await?;
@@ -92,7 +83,7 @@ pub(in crate::http) async fn diff_sessions(
         mut states,
     } = compared;
     let bytes = share.amount() as u64;
-    let diff = by_size(&tenant, bytes, move || {
+    let diff = by_size(&call.tenant, bytes, move || {
         let [left, right] = [left, right].map(Page::cut);
         let is_cut = [cut(&mut states.context), cut(&mut states.environment)];
         SessionDiff {
@@ -108,13 +99,12 @@ pub(in crate::http) async fn diff_sessions(
             },
         }
     });
-    respond_with(share, (StatusCode::OK, HeaderMap::new()), diff.await).await
+    respond_with(share, diff.await).await
 }
 
 /// Two sessions that are compared, of which no more is read at a time than a page.
 struct Pair<'a> {
-    api: &'a Arc<Api>,
-    tenant: &'a TenantId,
+    call: &'a Call,
     sessions: [SessionId; 2],
 }
 
@@ -130,15 +120,16 @@ struct Compared {
 impl Pair<'_> {
     /// Reads on until the messages differ. Returns the share of all that it has read last.
     async fn compare(&self) -> Result<(Compared, Share), Problem> {
-        let store = &self.api.service.store;
+        let store = &self.call.service.store;
         let [left, right] = self.sessions;
-        let states = store.states_size(self.tenant, left).await? + store.states_size(self.tenant, right).await?;
+        let states =
+            store.states_size(&self.call.tenant, left).await? + store.states_size(&self.call.tenant, right).await?;
         let mut shared = self.shared_segments().await?;
         loop {
             let (pages, share) = self.pages(shared, reading(states)).await?;
             let bytes = pages.iter().map(|page| page.bytes as u64).sum();
             let count = move || (shared_messages(&pages), pages);
-            let (same, pages) = by_size(self.tenant, bytes, count).await;
+            let (same, pages) = by_size(&self.call.tenant, bytes, count).await;
             if same == 0 {
                 let states = self.states(states).await?;
                 return Ok((Compared { shared, pages, states }, share));
@@ -149,12 +140,14 @@ impl Pair<'_> {
 
     /// Counts the messages of the stored segments that both begin with, without reading them.
     async fn shared_segments(&self) -> Result<u64, Problem> {
-        let store = &self.api.service.store;
+        let store = &self.call.service.store;
         let [left_id, right_id] = self.sessions;
         let mut shared = 0;
         loop {
-            let left = store.segment_list(self.tenant, left_id, shared, u32::MAX).await?;
-            let right = store.segment_list(self.tenant, right_id, shared, u32::MAX).await?;
+            let left = store.segment_list(&self.call.tenant, left_id, shared, u32::MAX).await?;
+            let right = store
+                .segment_list(&self.call.tenant, right_id, shared, u32::MAX)
+                .await?;
             let (Some(left), Some(right)) = (left, right) else {
                 return Ok(shared);
             };
@@ -173,11 +166,11 @@ impl Pair<'_> {
     /// Reads a page of each. The room for both pages and the extra bytes is acquired at once, so
     /// that a waiting request holds none.
     async fn pages(&self, from: u64, more: usize) -> Result<([Page; 2], Share), Problem> {
-        let [mut left, mut right] = self.sessions.map(|id| PageReader::new(self.api, self.tenant, id));
+        let [mut left, mut right] = self.sessions.map(|id| PageReader::new(self.call, id));
         let left_plan = self.found(0, left.plan(from, u32::MAX).await?).await?;
         let right_plan = self.found(1, right.plan(from, u32::MAX).await?).await?;
         let cost = more.saturating_add(left_plan.cost).saturating_add(right_plan.cost);
-        let share = self.api.in_flight.take_soon(self.tenant, cost).await?;
+        let share = self.call.in_flight.take_soon(&self.call.tenant, cost).await?;
         let left = self.found(0, left.load(left_plan).await?).await?;
         let right = self.found(1, right.load(right_plan).await?).await?;
         Ok(([left, right], share))
@@ -185,16 +178,18 @@ impl Pair<'_> {
 
     /// Compares the states, which have so many bytes together.
     async fn states(&self, bytes: u64) -> Result<StatesDiff, Problem> {
-        let store = &self.api.service.store;
+        let store = &self.call.service.store;
         let [left, right] = self.sessions;
-        let left = self.found(0, store.states_load(self.tenant, left).await?).await?;
-        let right = self.found(1, store.states_load(self.tenant, right).await?).await?;
-        let diff = by_size(self.tenant, bytes, move || diff_states(&left, &right)).await;
+        let left = self.found(0, store.states_load(&self.call.tenant, left).await?).await?;
+        let right = self
+            .found(1, store.states_load(&self.call.tenant, right).await?)
+            .await?;
+        let diff = by_size(&self.call.tenant, bytes, move || diff_states(&left, &right)).await;
         diff.map_err(Problem::internal)
     }
 
     async fn found<T>(&self, index: usize, read: Option<T>) -> Result<T, Problem> {
-        found(self.api, self.tenant, self.sessions[index], read).await
+        found(self.call, self.sessions[index], read).await
     }
 }
 
@@ -217,15 +212,13 @@ fn cut(changes: &mut Vec<ValueChange>) -> bool {
     (status = 200, description = "What was checked and found", body = Verification),
 ))]
 pub(in crate::http) async fn verify_session(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
-    query: QueryParameters,
+    _: NoParameters,
 ) -> Result<Json<Verification>, Problem> {
-    query.finish()?;
     let session_id = path.id("session_id")?;
-    let report = api.service.store.session_verify(&tenant, session_id).await?;
-    let report = found(&api, &tenant, session_id, report).await?;
+    let report = call.service.store.session_verify(&call.tenant, session_id).await?;
+    let report = found(&call, session_id, report).await?;
     Ok(Json(Verification {
         session_id,
         valid: report.faults.is_empty(),

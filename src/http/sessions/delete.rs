@@ -1,13 +1,9 @@
 //! `DELETE /v1/sessions/{session_id}`.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::view::found;
-use crate::http::Api;
-use crate::http::auth::Caller;
+use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
@@ -22,17 +18,16 @@ use crate::run::Removal;
     (status = 204, description = "It is gone"),
 ))]
 pub(in crate::http) async fn delete_session(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
     mut query: QueryParameters,
 ) -> Result<StatusCode, Problem> {
     let descendants = query.parsed("descendants")?.unwrap_or(false);
     query.finish()?;
     let session_id = path.id("session_id")?;
-    let problem = match api.service.runs.remover.remove(&tenant, session_id, descendants).await? {
+    let problem = match call.service.runs.remover.remove(&call.tenant, session_id, descendants).await? {
         Removal::Removed => return Ok(StatusCode::NO_CONTENT),
-        Removal::NotFound => return found(&api, &tenant, session_id, None).await,
+        Removal::NotFound => return found(&call, session_id, None).await,
         Removal::HasDescendants => Problem::new(
             ProblemCode::SessionHasDescendants,
             format!("other sessions continue the session {session_id}"),

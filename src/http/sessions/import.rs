@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use tokio::time::timeout;
 
@@ -12,18 +11,16 @@ use super::etag;
 use super::import_body::ImportSession;
 use super::show::respond_whole;
 use super::view::{Include, SessionView};
-use crate::http::Api;
-use crate::http::auth::Caller;
+use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::in_flight::{SMALL, respond_with};
-use crate::http::parameters::QueryParameters;
+use crate::http::parameters::NoParameters;
 use crate::http::problem::Problem;
 use crate::json::json_length;
 use crate::off_thread::by_size;
 use crate::run::Imported;
 use crate::session::SessionHead;
-use crate::tenant::TenantId;
 
 /// Makes a session of given states, without a run.
 #[utoipa::path(post, path = "/v1/sessions", tag = "sessions", params(
@@ -36,31 +33,26 @@ use crate::tenant::TenantId;
     )),
 ))]
 pub(in crate::http) async fn import_session(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    query: QueryParameters,
+    call: Call,
+    _: NoParameters,
     KeyedBody { key, body, bytes, .. }: KeyedBody<ImportSession>,
 ) -> Result<Response, Problem> {
-    query.finish()?;
-    let state = Arc::clone(&api);
-    let request = by_size(&tenant, bytes, move || body.into_request(&state.service, key)).await?;
-    let Imported { bundle, is_replay } = api.service.runs.importer.import(tenant.clone(), request).await?;
-    let mut headers = etag::headers(bundle.head.root_hash);
+    let api = Arc::clone(&call.api);
+    let request = by_size(&call.tenant, bytes, move || body.into_request(&api.service, key)).await?;
+    let importer = &call.service.runs.importer;
+    let Imported { bundle, is_replay } = importer.import(call.tenant.clone(), request).await?;
     let location = format!("/v1/sessions/{}", bundle.head.session_id);
-    headers.insert(
-        header::LOCATION,
-        HeaderValue::from_str(&location).map_err(Problem::internal)?,
-    );
+    let location = HeaderValue::from_str(&location).map_err(Problem::internal)?;
     let head = bundle.head.clone();
     let view = move || {
         let view = SessionView::new(&bundle, Include::ALL);
         let length = json_length(&view);
         (view, length)
     };
-    let view = by_size(&tenant, bytes, view).await;
-    let mut response = show(&api, &tenant, head, view).await?;
+    let view = by_size(&call.tenant, bytes, view).await;
+    let mut response = show(&call, head, view).await?;
     *response.status_mut() = StatusCode::CREATED;
-    response.headers_mut().extend(headers);
+    response.headers_mut().insert(header::LOCATION, location);
     mark_replay(&mut response, is_replay);
     Ok(response)
 }
@@ -68,28 +60,24 @@ pub(in crate::http) async fn import_session(
 /// Responds with the session, which may be large. It is stored by now, and an error would make the
 /// caller import it again. While there is no room the response is delayed. If the session can't be
 /// read, it is shown without its states.
-async fn show(
-    api: &Arc<Api>,
-    tenant: &TenantId,
-    head: SessionHead,
-    (view, length): (SessionView, usize),
-) -> Result<Response, Problem> {
+async fn show(call: &Call, head: SessionHead, (view, length): (SessionView, usize)) -> Result<Response, Problem> {
     let room = if length <= SMALL { 0 } else { 2 * length };
-    if let Some(room) = api.in_flight.try_take(tenant, room) {
-        return respond_with(room, (StatusCode::OK, HeaderMap::new()), view).await;
+    if let Some(room) = call.in_flight.try_take(&call.tenant, room) {
+        let response = respond_with(room, view).await?;
+        return Ok((etag::headers(head.root_hash), response).into_response());
     }
     // What waits for room holds no data: the session is read again.
     drop(view);
     let session_id = head.session_id;
     let waiting = async {
         loop {
-            match respond_whole(api, tenant, session_id, Include::ALL).await {
+            match respond_whole(call, session_id, Include::ALL).await {
                 Err(problem) if problem.code() == ProblemCode::TooMuchInFlight => (),
                 shown => return shown,
             }
         }
     };
-    match timeout(api.limits.request_timeout / 2, waiting).await {
+    match timeout(call.limits.request_timeout / 2, waiting).await {
         Ok(Ok(shown)) => return Ok(shown),
         Ok(Err(problem)) => {
             let (code, cause) = (problem.code().as_str(), problem.cause_chain());
@@ -97,5 +85,5 @@ async fn show(
         }
         Err(_) => (),
     }
-    Ok(Json(SessionView::bare(head)).into_response())
+    Ok((etag::headers(head.root_hash), Json(SessionView::bare(head))).into_response())
 }

@@ -6,14 +6,12 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::import_part::decode_parts;
-use crate::agent::AgentDefinition;
 use crate::clock::Timestamp;
-use crate::http::HttpState;
+use crate::http::checks::{check_agent_name, check_metadata, check_section, check_variables, check_year};
 use crate::http::codes::ProblemCode;
-use crate::http::input::check_section;
 use crate::http::json_body::decode_part;
 use crate::http::problem::Problem;
-use crate::http::runs::{check_metadata, check_variables, check_year};
+use crate::http::state::HttpState;
 use crate::ids::MessageId;
 use crate::json::{Object, Unread, escape_token};
 use crate::message::{ContentPart, Message, MessageTags, ProviderFields, Role};
@@ -48,20 +46,16 @@ const MAX_EXECUTION_COUNT: u64 = 1 << 53;
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ImportSession {
     /// The agent that continues it; by default the configured one.
-    #[serde(default)]
     #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
     agent: Option<String>,
     /// Variables and resources. Unknown keys are stored, unless they are a misspelling of a known
     /// one.
-    #[serde(default)]
     environment_state: Option<EnvironmentState>,
     /// The agent's session data; every field may be left out. Unknown keys are stored, unless they
     /// are a misspelling of a known one.
-    #[serde(default)]
     #[schema(value_type = Option<ContextState>)]
     context_state: Option<ImportContext>,
     /// The history.
-    #[serde(default)]
     message_history_state: Option<ImportHistory>,
 }
 
@@ -79,12 +73,10 @@ pub(in crate::http) struct ImportHistory {
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ImportMessage {
     /// Names the message; by default a new id.
-    #[serde(default)]
     id: Option<MessageId>,
     /// The author.
     role: Role,
     /// The speaker's name, where several share a role.
-    #[serde(default)]
     name: Option<String>,
     /// A text, or parts.
     #[schema(value_type = Vec<ContentPart>)]
@@ -93,13 +85,11 @@ pub(in crate::http) struct ImportMessage {
     #[serde(default)]
     tags: MessageTags,
     /// Fields of the provider's message that must go back unchanged.
-    #[serde(default)]
     provider_fields: Option<ProviderFields>,
     /// Key-value pairs of the caller.
     #[serde(default)]
     metadata: Object,
     /// When it entered the history; by default now.
-    #[serde(default)]
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
     created_at: Option<Timestamp>,
 }
@@ -107,19 +97,15 @@ pub(in crate::http) struct ImportMessage {
 impl ImportSession {
     /// Checks the values and makes a request of them.
     pub(super) fn into_request(self, service: &HttpState, key: Option<RequestKey>) -> Result<ImportRequest, Problem> {
-        let invalid = |pointer: &str, words: &str| Err(Problem::of_field(ProblemCode::InvalidField, pointer, words));
-        if self
-            .agent
-            .as_ref()
-            .is_some_and(|name| !AgentDefinition::is_valid_name(name))
-        {
-            return invalid("/agent", AgentDefinition::NAME_RULE);
+        if let Some(name) = &self.agent {
+            check_agent_name(name, "/agent")?;
         }
         let context = self.context_state.unwrap_or_default();
         check_spelling(&context.other, &CONTEXT_KEYS, "/context_state")?;
         check_metadata(&context.metadata, "/context_state/metadata")?;
         if context.execution_count > MAX_EXECUTION_COUNT {
-            return invalid("/context_state/execution_count", "the number is too large");
+            let pointer = "/context_state/execution_count";
+            return Err(Problem::invalid_field(pointer, "the number is too large"));
         }
         check_year(context.created_at, "/context_state/created_at")?;
         check_year(context.updated_at, "/context_state/updated_at")?;

@@ -61,24 +61,20 @@ enum ImportPart {
         text: String,
         #[serde(default)]
         citations: Vec<Citation>,
-        #[serde(default)]
         signature: Option<String>,
     },
     Image {
         source: InputSource,
-        #[serde(default)]
         detail: Option<String>,
     },
     Document {
         source: InputSource,
-        #[serde(default)]
         name: Option<String>,
     },
     ToolCall {
         id: String,
         name: String,
         arguments: String,
-        #[serde(default)]
         signature: Option<String>,
     },
     ToolResult {
@@ -90,11 +86,8 @@ enum ImportPart {
     },
     Reasoning {
         text: String,
-        #[serde(default)]
         signature: Option<String>,
-        #[serde(default)]
         encrypted: Option<String>,
-        #[serde(default)]
         id: Option<String>,
     },
     Refusal {
@@ -121,7 +114,7 @@ fn parts_of(parts: Vec<Value>, pointer: &str) -> Result<Vec<ContentPart>, Proble
 fn part_of(part: Value, pointer: &str) -> Result<ContentPart, Problem> {
     let Value::Object(mut fields) = part else {
         let words = "not a content part: an object";
-        return Err(Problem::of_field(ProblemCode::InvalidField, pointer, words));
+        return Err(Problem::invalid_field(pointer, words));
     };
     let Some(kind) = fields.remove(TYPE) else {
         let pointer = format!("{pointer}/{TYPE}");

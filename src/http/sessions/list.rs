@@ -1,21 +1,16 @@
 //! Lists of sessions: all, ancestors and children. None of them reads states.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 
 use super::view::{AncestorView, SessionSummaryView, found};
-use crate::http::Api;
-use crate::http::auth::Caller;
+use crate::http::auth::Call;
 use crate::http::metadata_filter::take_metadata;
-use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
+use crate::http::paging::{ListPage, Paging};
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::ids::SessionId;
 use crate::record::ThreadName;
-use crate::session::SessionHead;
-use crate::store::{Ancestor, Page, SessionFilter, TimeRange};
+use crate::store::{Ancestor, SessionFilter, TimeRange};
 
 /// A page of sessions.
 type Sessions = ListPage<SessionSummaryView>;
@@ -36,11 +31,7 @@ type Line = ListPage<AncestorView>;
 ), responses(
     (status = 200, description = "A page of sessions", body = Sessions),
 ))]
-pub(in crate::http) async fn list_sessions(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
-    mut query: QueryParameters,
-) -> Result<Json<Sessions>, Problem> {
+pub(in crate::http) async fn list_sessions(call: Call, mut query: QueryParameters) -> Result<Json<Sessions>, Problem> {
     let filter = SessionFilter {
         agent: query.text("agent")?,
         metadata: take_metadata(&mut query)?,
@@ -53,13 +44,7 @@ pub(in crate::http) async fn list_sessions(
         thread: query.parsed("thread")?,
         tips_only: query.parsed("tips")?.unwrap_or(false),
     };
-    let page = Paging::take(query)?;
-    let sessions = api
-        .service
-        .store
-        .session_list(&tenant, &filter, page.one_more())
-        .await?;
-    Ok(page.respond(sessions))
+    respond(&call, &filter, &Paging::take(query)?).await
 }
 
 /// Lists a session and its ancestors, itself first. A removed one has its ids only.
@@ -71,21 +56,18 @@ pub(in crate::http) async fn list_sessions(
     (status = 200, description = "A page of the line", body = Line),
 ))]
 pub(in crate::http) async fn list_lineage(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
     query: QueryParameters,
 ) -> Result<Json<Line>, Problem> {
-    let page = Paging::take(query)?;
+    let page = Paging::<SessionId>::take(query)?;
     let session_id = path.id("session_id")?;
-    let lineage = api
+    let lineage = call
         .service
         .store
-        .session_lineage(&tenant, session_id, page.one_more())
-        .await?;
-    let lineage = found(&api, &tenant, session_id, lineage).await?;
-    let cursor = |ancestor: &Ancestor| Cursor::Session(ancestor.session_id().as_uuid());
-    Ok(Json(ListPage::new(lineage, page.limit, cursor, AncestorView::from)))
+        .session_lineage(&call.tenant, session_id, page.one_more());
+    let lineage = found(&call, session_id, lineage.await?).await?;
+    Ok(page.page(lineage, Ancestor::session_id, AncestorView::from))
 }
 
 /// Lists the sessions that continue a session directly, newest first.
@@ -97,53 +79,22 @@ pub(in crate::http) async fn list_lineage(
     (status = 200, description = "A page of sessions", body = Sessions),
 ))]
 pub(in crate::http) async fn list_children(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
     query: QueryParameters,
 ) -> Result<Json<Sessions>, Problem> {
     let page = Paging::take(query)?;
     let session_id = path.id("session_id")?;
-    let parent = api.service.store.session_lookup(&tenant, session_id).await?;
-    found(&api, &tenant, session_id, parent).await?;
+    let parent = call.service.store.session_lookup(&call.tenant, session_id).await?;
+    found(&call, session_id, parent).await?;
     let filter = SessionFilter {
         parent: Some(session_id),
         ..SessionFilter::default()
     };
-    Ok(page.respond(
-        api.service
-            .store
-            .session_list(&tenant, &filter, page.one_more())
-            .await?,
-    ))
+    respond(&call, &filter, &page).await
 }
 
-/// Where a page of sessions begins and how long it is.
-struct Paging {
-    before: Option<SessionId>,
-    limit: u32,
-}
-
-impl Paging {
-    fn take(mut query: QueryParameters) -> Result<Self, Problem> {
-        let limit = take_limit(&mut query)?;
-        let before = take_cursor(&mut query, |cursor| match cursor {
-            Cursor::Session(id) => Some(SessionId::from_uuid(id)),
-            _ => None,
-        })?;
-        query.finish()?;
-        Ok(Self { before, limit })
-    }
-
-    fn one_more(&self) -> Page<SessionId> {
-        Page {
-            before: self.before,
-            limit: self.limit + 1,
-        }
-    }
-
-    fn respond(&self, sessions: Vec<SessionHead>) -> Json<Sessions> {
-        let cursor = |head: &SessionHead| Cursor::Session(head.session_id.as_uuid());
-        Json(ListPage::new(sessions, self.limit, cursor, SessionSummaryView::from))
-    }
+async fn respond(call: &Call, filter: &SessionFilter, page: &Paging<SessionId>) -> Result<Json<Sessions>, Problem> {
+    let sessions = call.service.store.session_list(&call.tenant, filter, page.one_more());
+    Ok(page.page(sessions.await?, |head| head.session_id, SessionSummaryView::from))
 }

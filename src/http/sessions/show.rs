@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -13,16 +12,14 @@ use super::stream::PageReader;
 use super::view::{Include, SessionView, found};
 use super::{etag, stream};
 use crate::fair_share::Share;
-use crate::http::Api;
-use crate::http::auth::Caller;
-use crate::http::in_flight::{held, reading, respond_with};
-use crate::http::paging::{Cursor, ListPage, take_cursor, take_limit};
+use crate::http::auth::Call;
+use crate::http::in_flight::{held, json_response, reading, respond_with};
+use crate::http::paging::{ListPage, MessageIndex, Paging};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::Problem;
 use crate::ids::SessionId;
 use crate::message::Message;
 use crate::off_thread::by_size;
-use crate::tenant::TenantId;
 
 /// A page of messages.
 type Messages = ListPage<Message>;
@@ -49,8 +46,7 @@ pub(in crate::http) struct MessageList {
     (status = 304, description = "The caller has it"),
 ))]
 pub(in crate::http) async fn get_session(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
     mut query: QueryParameters,
     headers: HeaderMap,
@@ -59,13 +55,8 @@ pub(in crate::http) async fn get_session(
     query.finish()?;
     let session_id = path.id("session_id")?;
     if include.is_nothing() || headers.contains_key(header::IF_NONE_MATCH) {
-        let head = found(
-            &api,
-            &tenant,
-            session_id,
-            api.service.store.session_lookup(&tenant, session_id).await?,
-        )
-        .await?;
+        let head = call.service.store.session_lookup(&call.tenant, session_id).await?;
+        let head = found(&call, session_id, head).await?;
         if etag::caller_has(&headers, head.root_hash) {
             return Ok((StatusCode::NOT_MODIFIED, etag::headers(head.root_hash)).into_response());
         }
@@ -73,47 +64,40 @@ pub(in crate::http) async fn get_session(
             return Ok((etag::headers(head.root_hash), Json(SessionView::bare(head))).into_response());
         }
     }
-    respond_whole(&api, &tenant, session_id, include).await
+    respond_whole(&call, session_id, include).await
 }
 
 /// Responds with the states, and streams the messages from the store.
-pub(super) async fn respond_whole(
-    api: &Arc<Api>,
-    tenant: &TenantId,
-    session_id: SessionId,
-    include: Include,
-) -> Result<Response, Problem> {
-    let bytes = api.service.store.states_size(tenant, session_id).await?;
-    let mut reader = PageReader::new(api, tenant, session_id);
+pub(super) async fn respond_whole(call: &Call, session_id: SessionId, include: Include) -> Result<Response, Problem> {
+    let bytes = call.service.store.states_size(&call.tenant, session_id).await?;
+    let mut reader = PageReader::new(call, session_id);
     let plan = if include.messages() {
-        Some(found(api, tenant, session_id, reader.plan(0, u32::MAX).await?).await?)
+        Some(found(call, session_id, reader.plan(0, u32::MAX).await?).await?)
     } else {
         None
     };
     let cost = plan.as_ref().map_or(0, |plan| plan.cost);
-    let mut share = api
-        .in_flight
-        .take_soon(tenant, reading(bytes).saturating_add(cost))
-        .await?;
-    let bundle = api.service.store.states_load(tenant, session_id).await?;
-    let bundle = found(api, tenant, session_id, bundle).await?;
+    let cost = reading(bytes).saturating_add(cost);
+    let mut share = call.in_flight.take_soon(&call.tenant, cost).await?;
+    let bundle = call.service.store.states_load(&call.tenant, session_id).await?;
+    let bundle = found(call, session_id, bundle).await?;
     let headers = etag::headers(bundle.head.root_hash);
     let view = SessionView::new(&bundle, include.without_messages());
     let Some(plan) = plan else {
-        return respond_with(share, (StatusCode::OK, headers), view).await;
+        return Ok((headers, respond_with(share, view).await?).into_response());
     };
-    let encoded = by_size(tenant, bytes, move || serde_json::to_vec(&view)).await;
+    let encoded = by_size(&call.tenant, bytes, move || serde_json::to_vec(&view)).await;
     let mut text = encoded.map_err(Problem::internal)?;
     text.pop();
     text.extend_from_slice(br#","message_history_state":{"messages":["#);
-    let page = found(api, tenant, session_id, reader.load(plan).await?).await?;
+    let page = found(call, session_id, reader.load(plan).await?).await?;
     // What the text does not take is the page's.
-    let mut of_page = api.in_flight.take(tenant, 0).await;
+    let mut of_page = call.in_flight.take(&call.tenant, 0).await;
     of_page.set(share.amount().saturating_sub(text.len()));
     share.set(text.len());
     let messages = stream::Messages::new(reader, page, of_page);
-    let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    Ok((json, headers, stream::body(held(text.into(), share), messages)).into_response())
+    let body = stream::body(held(text.into(), share), messages);
+    Ok((headers, json_response(body)).into_response())
 }
 
 /// Lists the messages of a session, oldest first. A page may end before its limit, when it has many
@@ -127,16 +111,14 @@ pub(super) async fn respond_whole(
     (status = 200, description = "A page of messages", body = MessageList),
 ))]
 pub(in crate::http) async fn list_messages(
-    State(api): State<Arc<Api>>,
-    Caller(tenant): Caller,
+    call: Call,
     path: PathParameters,
-    mut query: QueryParameters,
+    query: QueryParameters,
 ) -> Result<Response, Problem> {
-    let place = MessageRange::take(&mut query)?;
-    query.finish()?;
+    let range = MessageRange::take(query)?;
     let session_id = path.id("session_id")?;
-    let (share, list) = place.read(&api, &tenant, session_id).await?;
-    respond_with(share, (StatusCode::OK, HeaderMap::new()), list).await
+    let (share, list) = range.read(&call, session_id).await?;
+    respond_with(share, list).await
 }
 
 /// Where a page of messages begins and how long it is.
@@ -147,38 +129,29 @@ pub(in crate::http) struct MessageRange {
 
 impl MessageRange {
     /// Takes `from`, `limit` and `cursor`.
-    pub(in crate::http) fn take(query: &mut QueryParameters) -> Result<Self, Problem> {
-        let limit = take_limit(query)?;
+    pub(in crate::http) fn take(mut query: QueryParameters) -> Result<Self, Problem> {
         let first = query.number::<u32>("from")?.map(u64::from);
-        let next = take_cursor(query, |cursor| match cursor {
-            Cursor::Message(index) => Some(index).filter(|index| u32::try_from(*index).is_ok()),
-            _ => None,
-        })?;
-        if next.is_some() && first.is_some() {
-            return Err(invalid(
-                "from",
-                "a cursor determines where the page begins: leave `from` out",
-            ));
+        let Paging { after, limit } = Paging::<MessageIndex>::take(query)?;
+        if after.is_some() && first.is_some() {
+            let words = "a cursor determines where the page begins: leave `from` out";
+            return Err(invalid("from", words));
         }
-        let from = next.or(first).unwrap_or(0);
+        let from = after.map(|MessageIndex(index)| index).or(first).unwrap_or(0);
         Ok(Self { from, limit })
     }
 
     /// Reads the page of a session, with the share that it takes.
     pub(in crate::http) async fn read(
         &self,
-        api: &Arc<Api>,
-        tenant: &TenantId,
+        call: &Call,
         session_id: SessionId,
     ) -> Result<(Share, MessageList), Problem> {
-        let page = PageReader::new(api, tenant, session_id)
-            .read(self.from, self.limit)
-            .await?;
-        let (page, share) = found(api, tenant, session_id, page).await?;
-        let page = by_size(tenant, page.bytes as u64, move || page.cut()).await;
-        let next = (!page.is_last()).then(|| Cursor::Message(page.end()));
+        let page = PageReader::new(call, session_id).read(self.from, self.limit).await?;
+        let (page, share) = found(call, session_id, page).await?;
+        let page = by_size(&call.tenant, page.bytes as u64, move || page.cut()).await;
+        let next = (!page.is_last()).then(|| MessageIndex(page.end()));
         let list = MessageList {
-            page: ListPage::with_cursor(page.messages, next),
+            page: ListPage::with_cursor(page.messages, next.as_ref()),
             from: page.from,
             total: page.total,
         };
@@ -188,7 +161,7 @@ impl MessageRange {
     /// Returns the page where there are no messages.
     pub(in crate::http) fn empty(&self) -> MessageList {
         MessageList {
-            page: ListPage::with_cursor(Vec::new(), None),
+            page: ListPage::with_cursor(Vec::new(), None::<&MessageIndex>),
             from: self.from,
             total: 0,
         }

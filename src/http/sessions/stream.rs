@@ -15,7 +15,7 @@ use axum::body::{Body, Bytes};
 use futures_util::{Stream, StreamExt as _, stream};
 
 use crate::fair_share::Share;
-use crate::http::Api;
+use crate::http::auth::Call;
 use crate::http::in_flight::reading;
 use crate::http::paging::PAGE_BYTES;
 use crate::http::problem::Problem;
@@ -24,7 +24,6 @@ use crate::json::{count_reaching, json_length};
 use crate::message::Message;
 use crate::off_thread::by_size;
 use crate::store::SegmentSize;
-use crate::tenant::TenantId;
 
 /// About how many bytes are encoded at a stretch.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -33,8 +32,7 @@ const MESSAGE: u64 = 512;
 
 /// A session whose messages are read in order, a page at a time.
 pub(super) struct PageReader {
-    api: Arc<Api>,
-    tenant: TenantId,
+    call: Call,
     session_id: SessionId,
     /// The sizes of the next segments that are listed.
     listed: VecDeque<SegmentSize>,
@@ -83,10 +81,9 @@ impl Page {
 }
 
 impl PageReader {
-    pub(super) fn new(api: &Arc<Api>, tenant: &TenantId, session_id: SessionId) -> Self {
+    pub(super) fn new(call: &Call, session_id: SessionId) -> Self {
         Self {
-            api: Arc::clone(api),
-            tenant: tenant.clone(),
+            call: call.clone(),
             session_id,
             listed: VecDeque::new(),
             total: 0,
@@ -100,7 +97,7 @@ impl PageReader {
         let Some(plan) = self.plan(from, limit).await? else {
             return Ok(None);
         };
-        let share = self.api.in_flight.take_soon(&self.tenant, plan.cost).await?;
+        let share = self.call.in_flight.take_soon(&self.call.tenant, plan.cost).await?;
         Ok(self.load(plan).await?.map(|page| (page, share)))
     }
 
@@ -109,15 +106,17 @@ impl PageReader {
         let Some(plan) = self.plan(from, u32::MAX).await? else {
             return Ok(None);
         };
-        let share = self.api.in_flight.take(&self.tenant, plan.cost).await;
+        let share = self.call.in_flight.take(&self.call.tenant, plan.cost).await;
         Ok(self.load(plan).await?.map(|page| (page, share)))
     }
 
     /// Plans the next page without reading it. `None` when the session does not exist.
     pub(super) async fn plan(&mut self, from: u64, limit: u32) -> Result<Option<Plan>, Problem> {
         if self.listed.is_empty() {
-            let store = &self.api.service.store;
-            let listed = store.segment_list(&self.tenant, self.session_id, from, limit).await?;
+            let store = &self.call.service.store;
+            let listed = store
+                .segment_list(&self.call.tenant, self.session_id, from, limit)
+                .await?;
             let Some(listed) = listed else {
                 return Ok(None);
             };
@@ -143,9 +142,11 @@ impl PageReader {
 
     /// Reads what was planned, for which there must be room.
     pub(super) async fn load(&self, plan: Plan) -> Result<Option<Page>, Problem> {
-        let store = &self.api.service.store;
+        let store = &self.call.service.store;
         let from = plan.indexes.start;
-        let messages = store.message_list(&self.tenant, self.session_id, plan.indexes).await?;
+        let messages = store
+            .message_list(&self.call.tenant, self.session_id, plan.indexes)
+            .await?;
         Ok(messages.map(|messages| Page {
             messages,
             from,
@@ -244,7 +245,7 @@ impl Messages {
             }
             let (page, next, before) = (take(&mut self.page), self.next, text.len());
             let encode = move || encode(page, next, text);
-            (self.page, self.next, text) = by_size(&self.reader.tenant, self.left as u64, encode).await?;
+            (self.page, self.next, text) = by_size(&self.reader.call.tenant, self.left as u64, encode).await?;
             self.left = self.left.saturating_sub(text.len() - before);
         }
         if let Some(share) = &mut self.share {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
-use crate::http::Api;
+use crate::http::auth::Call;
 use crate::http::parameters::{QueryParameters, invalid};
 use crate::http::problem::Problem;
 use crate::ids::{RunId, SessionId};
@@ -14,7 +14,6 @@ use crate::json::Object;
 use crate::message::Message;
 use crate::session::{Bundle, ContextState, EnvironmentState, Hash, History, SessionHead};
 use crate::store::Ancestor;
-use crate::tenant::TenantId;
 
 /// A session without its states.
 #[derive(Debug, Serialize, ToSchema)]
@@ -228,19 +227,19 @@ impl From<Ancestor> for AncestorView {
 }
 
 /// Returns the value, or the problem of an id that is reserved or unknown.
-pub(super) async fn found<T>(
-    api: &Api,
-    tenant: &TenantId,
-    session_id: SessionId,
-    value: Option<T>,
-) -> Result<T, Problem> {
+pub(super) async fn found<T>(call: &Call, session_id: SessionId, value: Option<T>) -> Result<T, Problem> {
     match value {
         Some(value) => Ok(value),
-        None => Err(absent_session(api, tenant, session_id).await),
+        None => Err(absent_session(call, session_id).await),
     }
 }
 
 /// Makes the problem of a session id that is reserved or leads nowhere.
-pub(in crate::http) async fn absent_session(api: &Api, tenant: &TenantId, session_id: SessionId) -> Problem {
-    api.service.runs.reader.absent_session(tenant, session_id).await.into()
+pub(in crate::http) async fn absent_session(call: &Call, session_id: SessionId) -> Problem {
+    call.service
+        .runs
+        .reader
+        .absent_session(&call.tenant, session_id)
+        .await
+        .into()
 }
