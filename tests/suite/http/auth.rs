@@ -7,12 +7,11 @@ use futures_util::future::join_all;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use super::documents::ROUTES;
-use super::service::Service;
+use super::docs::ROUTES;
+use super::service::{NOWHERE, Service};
 use crate::support::answer::{Answer, read, with_json};
 use crate::support::wait::until;
 
-const ID: &str = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
 const OPEN_PATHS: [&str; 6] = [
     "/",
     "/healthz",
@@ -52,7 +51,7 @@ fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
         ("POST", "/v1/sessions".to_owned(), Some(json!({})), Scope::RunsWrite),
         (
             "POST",
-            format!("/v1/webhooks/deliveries/{ID}/redeliver"),
+            format!("/v1/webhooks/deliveries/{NOWHERE}/redeliver"),
             None,
             Scope::RunsWrite,
         ),
@@ -61,17 +60,17 @@ fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
         (
             "PUT",
             "/v1/threads/new".to_owned(),
-            Some(json!({"session_id": ID})),
+            Some(json!({"session_id": NOWHERE})),
             Scope::RunsWrite,
         ),
         ("DELETE", "/v1/threads/new".to_owned(), None, Scope::RunsWrite),
-        ("DELETE", format!("/v1/sessions/{ID}"), None, Scope::Admin),
+        ("DELETE", format!("/v1/sessions/{NOWHERE}"), None, Scope::Admin),
         ("POST", "/v1/configuration/reload".to_owned(), None, Scope::Admin),
-        ("POST", format!("/v1/runs/{ID}/stop"), None, Scope::RunsWrite),
-        ("POST", format!("/v1/runs/{ID}/cancel"), None, Scope::RunsWrite),
+        ("POST", format!("/v1/runs/{NOWHERE}/stop"), None, Scope::RunsWrite),
+        ("POST", format!("/v1/runs/{NOWHERE}/cancel"), None, Scope::RunsWrite),
         (
             "POST",
-            format!("/v1/runs/{ID}/steer"),
+            format!("/v1/runs/{NOWHERE}/steer"),
             Some(json!({"id": "1", "input": "hi"})),
             Scope::RunsWrite,
         ),
@@ -87,11 +86,11 @@ fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
     ]
     .map(ToOwned::to_owned)
     .into_iter();
-    let of_run = ["", "/steps", "/events"].map(|rest| format!("/v1/runs/{ID}{rest}"));
-    let of_delivery = [String::new(), format!("/{ID}")].map(|rest| format!("/v1/webhooks/deliveries{rest}"));
+    let of_run = ["", "/steps", "/events"].map(|rest| format!("/v1/runs/{NOWHERE}{rest}"));
+    let of_delivery = [String::new(), format!("/{NOWHERE}")].map(|rest| format!("/v1/webhooks/deliveries{rest}"));
     let of_session =
-        ["", "/messages", "/lineage", "/children", "/verify"].map(|rest| format!("/v1/sessions/{ID}{rest}"));
-    let diff = format!("/v1/sessions/{ID}/diff/{ID}");
+        ["", "/messages", "/lineage", "/children", "/verify"].map(|rest| format!("/v1/sessions/{NOWHERE}{rest}"));
+    let diff = format!("/v1/sessions/{NOWHERE}/diff/{NOWHERE}");
     let reads = reads.chain(of_run).chain(of_session).chain([diff]).chain(of_delivery);
     routes.extend(reads.map(|path| ("GET", path, None, Scope::SessionsRead)));
     routes

@@ -1,4 +1,4 @@
-//! Webhooks that hear how runs end, and the list of what became of their messages.
+//! Messages to webhooks about ended runs, and the list of their deliveries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};

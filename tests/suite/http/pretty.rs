@@ -21,7 +21,7 @@ fn assert_pretty(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn answers_have_line_breaks_where_the_query_asks_for_them() {
+async fn responses_have_line_breaks_if_the_query_asks_for_them() {
     let service = Service::start().await;
     let answer = service
         .post("/v1/runs?pretty", &json!({"input": "{a: [1, \"b\"]}"}))
@@ -53,7 +53,7 @@ async fn answers_have_line_breaks_where_the_query_asks_for_them() {
 }
 
 #[tokio::test]
-async fn what_has_no_json_stays_as_it_is() {
+async fn responses_without_json_stay_as_they_are() {
     let service = Service::start().await;
     let body = json!({"input": "hi", "mode": "stream"});
     let stream = service.post("/v1/runs?pretty", &body).await;

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use reqwest::{Body, Method, RequestBuilder, header};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
@@ -20,6 +21,9 @@ pub(super) const MAX_RUNS: usize = 4;
 
 /// The bytes of the answer to the word `much`.
 pub(super) const MUCH: usize = 2_000_000;
+
+/// An id that nothing has.
+pub(super) const NOWHERE: &str = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
 
 /// The configured agent.
 const DEMO: &str = r#"
@@ -140,6 +144,19 @@ impl Service {
             self.send_raw(request).await.starts_with("HTTP/1.1 200 OK")
         })
         .await;
+    }
+
+    /// Makes a request whose body is announced as JSON, whatever it is.
+    pub(super) fn send_json(&self, method: Method, path: &str, body: impl Into<Body>) -> RequestBuilder {
+        let request = self.request(method, path);
+        request.header(header::CONTENT_TYPE, "application/json").body(body)
+    }
+
+    /// Asserts that there is no run and no session.
+    pub(super) async fn assert_nothing_was_written(&self) {
+        for path in ["/v1/runs", "/v1/sessions"] {
+            assert_eq!(self.get(path).await["data"], json!([]), "{path}");
+        }
     }
 
     /// Stops the service and checks that nothing is left over.

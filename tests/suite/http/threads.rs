@@ -1,12 +1,10 @@
-//! Threads that are moved by hand: made, moved only from where they are expected, listed and taken away.
+//! Threads that callers move by hand: made, moved only from where they are expected, listed and deleted.
 
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use super::service::Service;
+use super::service::{NOWHERE, Service};
 use crate::support::answer::{Answer, read, with_json};
-
-const ID: &str = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
 
 on_every_store! {
     a_thread_is_made_moved_shown_and_taken_away,
@@ -86,7 +84,9 @@ async fn a_new_thread_is_made_only_where_there_is_none(service: &Service) {
 
 async fn a_thread_points_to_sessions_that_are_there(service: &Service) {
     let put = async |body: Value| service.put("/v1/threads/t", &body).await;
-    put(json!({"session_id": ID})).await.assert_problem("session_not_found");
+    put(json!({"session_id": NOWHERE}))
+        .await
+        .assert_problem("session_not_found");
     let running = json!({"input": "hi", "model": "mock/gated"});
     let working = service.post("/v1/runs", &running);
     let watching = async {
@@ -104,11 +104,15 @@ async fn a_thread_points_to_sessions_that_are_there(service: &Service) {
         (json!({"session_id": null}), "invalid_field", "/session_id"),
         (json!({"session_id": "x"}), "malformed_id", "/session_id"),
         (
-            json!({"session_id": ID, "expected_session_id": "x"}),
+            json!({"session_id": NOWHERE, "expected_session_id": "x"}),
             "malformed_id",
             "/expected_session_id",
         ),
-        (json!({"session_id": ID, "version": 1}), "unknown_field", "/version"),
+        (
+            json!({"session_id": NOWHERE, "version": 1}),
+            "unknown_field",
+            "/version",
+        ),
     ] {
         let answer = put(body.clone()).await;
         answer.assert_problem(code);
@@ -116,7 +120,7 @@ async fn a_thread_points_to_sessions_that_are_there(service: &Service) {
     }
     for name in ["a%20b", "caf%C3%A9", &"x".repeat(129)] {
         let answer = service
-            .put(&format!("/v1/threads/{name}"), &json!({"session_id": ID}))
+            .put(&format!("/v1/threads/{name}"), &json!({"session_id": NOWHERE}))
             .await;
         answer.assert_problem("invalid_field");
         assert_eq!(answer.json()["errors"][0]["pointer"], "name", "{name}");

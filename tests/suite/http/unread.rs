@@ -152,7 +152,7 @@ fn unfit() -> Vec<(String, &'static str, u16)> {
 }
 
 #[tokio::test]
-async fn what_can_not_be_read_is_answered_with_a_problem() {
+async fn a_request_that_can_not_be_read_is_answered_with_a_problem() {
     let service = Service::start().await;
     for (request, code, status) in unreadable().into_iter().chain(unfit()) {
         let answer = service.send_raw(request.as_bytes()).await;
@@ -186,7 +186,7 @@ async fn mistakes_are_reported() {
 }
 
 #[tokio::test]
-async fn what_follows_on_good_requests_is_refused_after_their_answers() {
+async fn a_bad_request_behind_good_ones_is_refused_after_their_responses() {
     let service = Service::start().await;
     let good = format!("GET /healthz {HEAD}\r\n");
     let answers = service

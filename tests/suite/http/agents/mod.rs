@@ -1,0 +1,5 @@
+//! Routes of agents.
+
+mod definitions;
+mod reload;
+mod routes;

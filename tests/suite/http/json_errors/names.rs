@@ -1,0 +1,201 @@
+//! Fields that are wrong or unknown, and what may have been meant.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::http::service::Service;
+use crate::support::answer::read;
+
+/// Asserts that a problem has one error, at the pointer and with these words.
+fn assert_names(problem: &Value, pointer: &str, words: &str) {
+    let error = &problem["errors"][0];
+    assert_eq!(error["pointer"], pointer, "{problem:#}");
+    assert!(error["message"].as_str().unwrap().contains(words), "{problem:#}");
+}
+
+#[tokio::test]
+async fn faults_of_runs_name_the_field_and_what_it_may_be() {
+    let service = Service::start().await;
+    let time = "not a time such as 2026-01-31T12:00:00Z (RFC 3339)";
+    for (changes, pointer, words) in [
+        (
+            json!({"budget": {"max_cost": 0}}),
+            "/budget/max_cost",
+            "must be above 0",
+        ),
+        (json!({"budget": {"deadline": "tomorrow"}}), "/budget/deadline", time),
+        (
+            json!({"parameters": {"temperature": 9}}),
+            "/parameters/temperature",
+            "must be between 0 and 2",
+        ),
+        (
+            json!({"parameters": {"top_p": 0}}),
+            "/parameters/top_p",
+            "must be above 0 and at most 1",
+        ),
+        (json!({"mode": 5}), "/mode", "expected one of the known names"),
+    ] {
+        let mut body = changes.clone();
+        body["input"] = json!("hi");
+        let answer = service.post("/v1/runs", &body).await;
+        answer.assert_problem("invalid_field");
+        assert_names(&answer.json(), pointer, words);
+    }
+    let answer = service.post("/v1/runs", &json!({"message": "hi"})).await;
+    answer.assert_problem("unknown_field");
+    assert_names(&answer.json(), "/message", "write `input` instead");
+    let answer = service
+        .post("/v1/agents", &json!({"name": "a", "model": "mock/echo"}))
+        .await;
+    answer.assert_problem("method_not_allowed");
+    assert_eq!(
+        answer.json()["detail"],
+        "POST is not allowed here; the methods of this path are GET, HEAD; PUT /v1/agents/{name} stores an agent"
+    );
+    let answer = read(service.request(Method::DELETE, "/v1/agents/demo")).await;
+    answer.assert_problem("agent_is_configured");
+    assert!(answer.text().contains("is built in or defined in a configuration file"));
+    let answer = service.try_get("/v1/sessions?prety").await;
+    answer.assert_problem("unknown_parameter");
+    assert_names(&answer.json(), "prety", "did you mean `pretty`?");
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn faults_of_agents_name_the_field_and_what_it_may_be() {
+    let service = Service::start().await;
+    let presets = "expected one of `ignore_tool_errors`, `retry_tool_errors`, `stop_on_any_error`, `retry_all`";
+    let elsewhere = json!([{"agent": "a", "tool": "t"}, {"agent": "b", "tool": "t"}]);
+    for (changes, pointer, words) in [
+        (
+            json!({"budget": {"max_cost": 0}}),
+            "/budget/max_cost",
+            "must be above 0",
+        ),
+        (
+            json!({"parameters": {"top_p": 2}}),
+            "/parameters/top_p",
+            "must be above 0",
+        ),
+        (json!({"error_policy": "retry"}), "/error_policy", presets),
+        (
+            json!({"error_policy": {"tool": "sulk"}}),
+            "/error_policy/tool",
+            "`stop`, `retry`, `ignore`",
+        ),
+        (
+            json!({"error_policy": {"max_consecutive": 0}}),
+            "/error_policy/max_consecutive",
+            "must be at least 1",
+        ),
+        (json!({"driver": null}), "/driver", "expected one of the known names"),
+        (
+            json!({"tools": ["calculator"], "parameters": {"tool_choice": {"tool": "current_time"}}}),
+            "/parameters/tool_choice",
+            "neither one of the `tools` nor a subagent's",
+        ),
+        (json!({"subagents": elsewhere}), "/subagents", "another `tool`"),
+    ] {
+        let mut body = changes.clone();
+        body["model"] = json!("mock/echo");
+        let answer = service.put("/v1/agents/a", &body).await;
+        answer.assert_problem("invalid_field");
+        assert_names(&answer.json(), pointer, words);
+    }
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn null_is_as_if_a_field_of_a_run_were_absent() {
+    let service = Service::start().await;
+    let description = service.get("/openapi.json").await;
+    let fields = description["components"]["schemas"]["CreateRun"]["properties"].clone();
+    let mut body: Value = fields
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(|field| (field.clone(), Value::Null))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    body["input"] = json!("hi");
+    assert_eq!(service.run_with(body).await["output_text"], "echo: hi");
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_name_that_is_nearly_right_is_suggested() {
+    let service = Service::start().await;
+    let answer = service
+        .post("/v1/runs", &json!({"input": "hi", "on_disconect": "cancel"}))
+        .await;
+    assert!(
+        answer.json()["detail"]
+            .as_str()
+            .unwrap()
+            .contains("did you mean `on_disconnect`?"),
+        "{}",
+        answer.text()
+    );
+    let answer = service.try_get("/v1/runs?stats=failed").await;
+    assert!(
+        answer.json()["detail"]
+            .as_str()
+            .unwrap()
+            .contains("did you mean `status`?"),
+        "{}",
+        answer.text()
+    );
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_field_of_another_api_is_answered_with_the_one_to_use() {
+    let service = Service::start().await;
+    let schema = json!({"name": "city", "schema": {"type": "object"}, "strict": true});
+    for (body, pointer, words) in [
+        (
+            json!({"input": "hi", "stream": true}),
+            "/stream",
+            "write `\"mode\": \"stream\"` instead",
+        ),
+        (
+            json!({"messages": [{"role": "user", "content": "hi"}]}),
+            "/messages",
+            "write `input` instead",
+        ),
+        (
+            json!({"input": "hi", "response_format": {"type": "json_schema", "json_schema": schema}}),
+            "/response_format/json_schema",
+            "write its `name`, `schema` and `strict` beside `type` instead",
+        ),
+    ] {
+        let answer = service.post("/v1/runs", &body).await;
+        answer.assert_problem("unknown_field");
+        let problem = answer.json();
+        assert_eq!(problem["errors"][0]["pointer"], pointer);
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem:#}");
+    }
+    for (field, words) in [
+        ("temperature", "write it into `parameters`"),
+        ("max_tokens", "write `max_output_tokens` into `parameters`"),
+        ("max_steps", "write it into `budget`"),
+        ("background", r#"write `"mode": "async"` instead"#),
+        ("previous_response_id", "write `base_session_id` instead"),
+    ] {
+        let answer = service.post("/v1/runs", &json!({"input": "hi", field: 1})).await;
+        answer.assert_problem("unknown_field");
+        assert!(answer.text().replace('\\', "").contains(words), "{}", answer.text());
+    }
+    let answer = service.post("/v1/sessions", &json!({"messages": []})).await;
+    assert!(answer.text().contains("message_history_state"), "{}", answer.text());
+    let answer = service.try_get("/v1/sessions?metadata.user.id=7").await;
+    answer.assert_problem("invalid_parameter");
+    let problem = answer.json();
+    assert_eq!(problem["errors"][0]["pointer"], "metadata.user.id");
+    let words = problem["detail"].as_str().unwrap();
+    for instead in [r#"metadata={"user":{"id":"7"}}"#, r#"metadata={"user.id":"7"}"#] {
+        assert!(words.contains(instead), "{words}");
+    }
+    service.finish().await;
+}

@@ -1,0 +1,144 @@
+//! A store that is away, damaged or slow, and a panic: each is a problem that reveals nothing internal.
+
+use futures_util::future::join_all;
+use serde_json::json;
+
+use super::service::Service;
+use crate::support::databases::Engine;
+use crate::support::outages::INTERNALS;
+use crate::support::wait::until;
+
+on_every_store! {
+    a_damaged_store_is_a_problem_without_internals,
+    a_closed_store_is_a_problem_without_internals,
+}
+on_every_store! {
+    a_loop_that_panics_makes_the_process_unready,
+}
+on_every_store! {
+    with &[("store.max_connections", "2")];
+    probes_of_readiness_share_one_check,
+}
+on_every_store! {
+    with &[("store.acquire_timeout", "3s")];
+    a_store_that_is_away_is_a_problem_without_internals,
+}
+on_every_store! {
+    with &[("http.request_timeout", "2s")];
+    an_answer_that_takes_too_long_is_a_problem,
+}
+
+/// Paths that read the store, each from another table.
+const READS: [&str; 5] = [
+    "/v1/runs",
+    "/v1/sessions",
+    "/v1/agents",
+    "/v1/runs/0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11",
+    "/readyz",
+];
+
+/// The tables that those paths read.
+const TABLES: [&str; 4] = ["runs", "sessions", "agents", "schema_migrations"];
+
+async fn assert_all_fail(service: &Service, paths: &[&str], code: &str) {
+    for path in paths {
+        let answer = service.try_get(path).await;
+        assert_eq!(answer.code(), code, "{path}: {}", answer.text());
+        answer.assert_problem(code);
+        assert!(!format!("{answer:?}").contains(INTERNALS));
+        assert_eq!(answer.header("retry-after").is_empty(), code == "internal_error");
+    }
+    assert_eq!(service.get("/healthz").await, json!({"status": "ok"}));
+}
+
+async fn a_loop_that_panics_makes_the_process_unready(service: &Service) {
+    let supervisor = service.app.runs.lifecycle.supervisor.clone();
+    let panicking = tokio::spawn(supervisor.keep("test", async || panic!("a test")));
+    until("the panic goes unnoticed", async || {
+        service.try_get("/readyz").await.status == 503
+    })
+    .await;
+    let answer = service.try_get("/readyz").await;
+    answer.assert_problem("not_ready");
+    assert!(answer.text().contains("restarted: test"), "{}", answer.text());
+    panicking.abort();
+}
+
+async fn assert_works(service: &Service) {
+    // All who ask within a second share one look.
+    until("the service does not become ready", async || {
+        service.try_get("/readyz").await.status == 200
+    })
+    .await;
+    assert_eq!(service.get("/readyz").await, json!({"status": "ready"}));
+    service.put_agent("new", json!({"model": "mock/echo"})).await;
+}
+
+async fn a_damaged_store_is_a_problem_without_internals(service: &Service) {
+    service.database.break_tables(&TABLES).await;
+    assert_all_fail(service, &READS, "internal_error").await;
+    service.database.mend_tables(&TABLES).await;
+    assert_works(service).await;
+}
+
+async fn a_store_that_is_away_is_a_problem_without_internals(service: &Service) {
+    let outage = service.database.begin_outage().await;
+    // SQLite's readers do not need the lock.
+    if service.database.engine == Engine::Postgres {
+        assert_all_fail(service, &READS, "store_unavailable").await;
+    }
+    let agent = json!({"model": "mock/echo"});
+    let answer = service.put("/v1/agents/new", &agent).await;
+    answer.assert_problem("store_unavailable");
+    assert_ne!(answer.header("retry-after"), "");
+    outage.end().await;
+    assert_works(service).await;
+}
+
+async fn a_closed_store_is_a_problem_without_internals(service: &Service) {
+    service.app.store.close().await;
+    assert_all_fail(service, &READS, "store_unavailable").await;
+}
+
+async fn probes_of_readiness_share_one_check(service: &Service) {
+    let stall = service.database.begin_stall("schema_migrations").await;
+    let asked = join_all((0..20).map(|_| service.try_get("/readyz")));
+    let others = async {
+        // Had each of them a connection of the store, there would be none left.
+        for _ in 0..10 {
+            service.get("/v1/sessions").await;
+        }
+        stall.end().await;
+    };
+    let (answers, ()) = tokio::join!(asked, others);
+    for answer in answers {
+        assert_eq!(answer.ok(), json!({"status": "ready"}));
+    }
+}
+
+async fn an_answer_that_takes_too_long_is_a_problem(service: &Service) {
+    service.get("/v1/runs").await;
+    let stall = service.database.begin_stall("agents").await;
+    let mut answers = vec![service.put("/v1/agents/new", &json!({"model": "mock/echo"})).await];
+    // SQLite's readers wait for nobody.
+    if service.database.engine == Engine::Postgres {
+        answers.push(service.try_get("/v1/agents").await);
+    }
+    for answer in answers {
+        answer.assert_problem("answer_timeout");
+        assert_eq!(answer.header("retry-after"), "5");
+    }
+    stall.end().await;
+}
+
+#[tokio::test]
+async fn a_panic_is_a_problem_without_internals() {
+    let service = Service::start().await;
+    service.clock.set_panics(true);
+    let thread = json!({"session_id": "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11"});
+    let answer = service.put("/v1/threads/t", &thread).await;
+    answer.assert_problem("internal_error");
+    service.clock.set_panics(false);
+    service.get("/v1/runs").await;
+    service.finish().await;
+}

@@ -1,0 +1,104 @@
+//! Runs as streams of events.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::http::service::Service;
+use crate::support::answer::with_json;
+
+on_every_store! {
+    a_streamed_run_emits_its_events_and_ends,
+}
+
+/// Parses server-sent events into (id, event, data); comments are left out.
+fn events(text: &str) -> Vec<(String, String, Value)> {
+    let field = |block: &str, name: &str| {
+        let line = block.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().trim_start_matches(':').trim().to_owned()
+    };
+    let blocks = text.split("\n\n").filter(|block| block.contains("data:"));
+    blocks
+        .map(|block| {
+            (
+                field(block, "id"),
+                field(block, "event"),
+                serde_json::from_str(&field(block, "data")).unwrap(),
+            )
+        })
+        .collect()
+}
+
+async fn a_streamed_run_emits_its_events_and_ends(service: &Service) {
+    let answer = service
+        .post("/v1/runs", &json!({"input": "hi", "mode": "stream"}))
+        .await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("content-type")),
+        (200, "text/event-stream")
+    );
+    assert_eq!(
+        (answer.header("x-accel-buffering"), answer.header("cache-control")),
+        ("no", "no-store")
+    );
+    let events = events(&answer.text());
+    let names: Vec<_> = events.iter().map(|(_, name, _)| name.as_str()).collect();
+    let story = [
+        "run.started",
+        "execution.started",
+        "step.started",
+        "model.requested",
+        "message.delta",
+        "model.responded",
+        "step.completed",
+        "continuation.evaluated",
+        "execution.ended",
+        "session.committed",
+        "run.completed",
+    ];
+    assert_eq!(names, story);
+    for (index, (id, name, data)) in events.iter().enumerate() {
+        assert_eq!(
+            (id.as_str(), &data["sequence"]),
+            ((index + 1).to_string().as_str(), &json!(index + 1))
+        );
+        assert_eq!(data["type"], name.as_str());
+        assert_eq!(data["run_id"], events[0].2["run_id"]);
+    }
+    let (_, _, last) = events.last().unwrap();
+    let run = service
+        .get(&format!("/v1/runs/{}", last["run_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(last["data"], run);
+    assert_eq!(run["output_text"], "echo: hi");
+}
+
+#[tokio::test]
+async fn events_leave_at_once_and_silence_is_filled_with_comments() {
+    let service = Service::start_with(&[("http.keep_alive_interval", "20ms")]).await;
+    let request = service.request(Method::POST, "/v1/runs");
+    let body = json!({"input": "hi", "mode": "stream", "model": "mock/gated"});
+    let mut caller = with_json(request, &body).send().await.unwrap();
+    let mut told = String::new();
+    read_up_to(&mut caller, &mut told, ": keep-alive").await;
+    // The model has not said a word yet.
+    assert!(told.contains("event: run.started"), "{told}");
+    let run = &service.get("/v1/runs?status=running").await["data"][0];
+    let path = format!("/v1/runs/{}/events", run["run_id"].as_str().unwrap());
+    let mut reader = service.request(Method::GET, &path).send().await.unwrap();
+    let mut read = String::new();
+    read_up_to(&mut reader, &mut read, ": keep-alive").await;
+    assert!(read.contains("event: run.started"), "{read}");
+    service.gate.open(1);
+    read_up_to(&mut caller, &mut told, "event: run.completed").await;
+    read_up_to(&mut reader, &mut read, "event: run.completed").await;
+    service.finish().await;
+}
+
+/// Reads a stream until it has said this.
+async fn read_up_to(response: &mut reqwest::Response, text: &mut String, words: &str) {
+    while !text.contains(words) {
+        let chunk = response.chunk().await.unwrap();
+        let chunk = chunk.unwrap_or_else(|| panic!("the stream ended without {words}: {text}"));
+        text.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+}

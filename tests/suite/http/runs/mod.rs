@@ -1,0 +1,10 @@
+//! Routes of runs.
+
+mod control;
+mod create;
+mod events;
+mod frames;
+mod read;
+mod request;
+
+pub(super) use self::request::bad_runs;

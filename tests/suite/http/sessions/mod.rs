@@ -1,0 +1,46 @@
+//! Routes of sessions.
+
+mod compacted;
+mod compare;
+mod delete;
+mod import;
+mod list;
+mod show;
+mod sizes;
+mod stream;
+mod subagents;
+
+use serde_json::{Value, json};
+
+use super::service::Service;
+
+async fn line_of_sessions(service: &Service, length: usize) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    for turn in 0..length {
+        let run = service
+            .run_with(
+                json!({"input": format!("turn {turn}"), "base_session_id": ids.last(), "variables": {"turn": turn}}),
+            )
+            .await;
+        ids.push(run["session_id"].as_str().unwrap().to_owned());
+    }
+    ids
+}
+
+/// Follows the cursors of a list and returns all rows.
+async fn all_rows(service: &Service, path: &str) -> Vec<Value> {
+    let mut rows = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let page = service.get(&format!("{path}{cursor}")).await;
+        rows.extend(page["data"].as_array().unwrap().iter().cloned());
+        let Some(next) = page["next_cursor"].as_str() else {
+            return rows;
+        };
+        cursor = format!("&cursor={next}");
+    }
+}
+
+fn ids(rows: &[Value]) -> Vec<&str> {
+    rows.iter().map(|row| row["session_id"].as_str().unwrap()).collect()
+}

@@ -1,0 +1,93 @@
+//! Long histories are read in pieces.
+
+use serde_json::json;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::Registry;
+
+use crate::http::in_flight::{PAGE, history};
+use crate::http::service::Service;
+use crate::support::databases::TestDatabase;
+use crate::support::logs::listen;
+use crate::support::statements::Statements;
+
+on_every_store! {
+    a_long_history_is_read_whole_and_in_pages,
+}
+
+async fn a_long_history_is_read_whole_and_in_pages(service: &Service) {
+    let made = service.post("/v1/sessions", &history(&[200_000; 12])).await.ok();
+    let mut session = made["session_id"].clone();
+    for size in [3_000_000, 10, 600_000] {
+        let body = json!({"input": "x".repeat(size), "base_session_id": session});
+        session = service.run_with(body).await["session_id"].clone();
+    }
+    let path = format!("/v1/sessions/{}", session.as_str().unwrap());
+    let whole = service.get(&path).await;
+    let messages = whole["message_history_state"]["messages"].as_array().unwrap();
+    assert_eq!((messages.len(), &whole["message_count"]), (18, &json!(18)));
+    assert_eq!(
+        messages[..12],
+        made["message_history_state"]["messages"].as_array().unwrap()[..]
+    );
+    let last = messages[17]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(last.len(), "echo: ".len() + 600_000);
+    let states = service
+        .get(&format!("{path}?include=context_state,environment_state"))
+        .await;
+    assert_eq!(states["context_state"], whole["context_state"]);
+    assert_eq!(states["environment_state"], whole["environment_state"]);
+
+    for limit in [200, 7, 1] {
+        let (mut paged, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let answer = service.try_get(&format!("{path}/messages?limit={limit}{cursor}")).await;
+            let page = answer.json();
+            let data = page["data"].as_array().unwrap();
+            assert!(!data.is_empty() && data.len() <= limit);
+            assert_eq!((&page["from"], &page["total"]), (&json!(paged.len()), &json!(18)));
+            // The item that reaches the size of a page is the last.
+            let before_last: usize = data[..data.len() - 1]
+                .iter()
+                .map(|message| message.to_string().len())
+                .sum();
+            assert!(before_last < PAGE, "{before_last}");
+            paged.extend(data.iter().cloned());
+            let Some(next) = page["next_cursor"].as_str() else {
+                break;
+            };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(paged, *messages, "{limit}");
+    }
+}
+
+// One thread, so that the subscriber of this thread sees all of the driver's work.
+#[tokio::test(flavor = "current_thread")]
+async fn a_page_of_messages_takes_two_statements_and_each_that_follows_one() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let service = Service::start_on(database, &[]).await;
+    let mut session = service.post("/v1/sessions", &history(&[10; 4])).await.ok()["session_id"].clone();
+    for _ in 0..3 {
+        let body = json!({"input": "x".repeat(PAGE), "base_session_id": session});
+        session = service.run_with(body).await["session_id"].clone();
+    }
+    let path = format!("/v1/sessions/{}", session.as_str().unwrap());
+    let statements = Statements::of(&["sessions", "history_segments"]);
+    let _listening = listen(Registry::default().with(statements.clone()));
+    for (request, expected, what) in [
+        ("/messages?limit=3", 2, "the sizes of its segments and their messages"),
+        ("/messages?from=5", 2, "the same from an index on"),
+        ("/messages?from=10", 2, "nothing, and that there is the session"),
+        (
+            "",
+            6,
+            "the states, their size, the sizes of all segments and three pages",
+        ),
+    ] {
+        service.get(&format!("{path}{request}")).await;
+        assert_eq!(statements.taken(), expected, "{what}");
+    }
+    service.finish().await;
+}

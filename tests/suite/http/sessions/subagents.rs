@@ -1,0 +1,93 @@
+//! Sessions of subagents: shown with the session of their starter, found by it, and continued like any
+//! other.
+
+use agent_runtime::session::BundleDraft;
+use agent_runtime::store::{Commit, ConflictPolicy, open};
+use agent_runtime::tenant::TenantId;
+use serde_json::{Value, json};
+
+use crate::http::service::Service;
+use crate::store::fixtures::{draft, run_of, session_id, user};
+use crate::support::databases::TestDatabase;
+
+on_every_store! {
+    sessions_of_subagents_are_shown_and_found,
+    the_filter_takes_ids_only,
+}
+
+/// Publishes a run with three subagents past the service; returns the ids of the run's session and of theirs, newest first.
+async fn publish(service: &Service) -> (String, Vec<String>) {
+    let store = open(service.database.url(), TestDatabase::settings()).await.unwrap();
+    let own = draft(None, vec![user("run")]);
+    let child = |text: &str| BundleDraft {
+        run_id: own.run_id,
+        subagent_of: Some(own.session_id),
+        ..draft(None, vec![user(text)])
+    };
+    let commit = Commit {
+        tenant: TenantId::anonymous(),
+        run: Some(run_of(&own)),
+        thread: None,
+        conflict: ConflictPolicy::Fork,
+        children: ["a", "b", "c"].map(child).into(),
+        draft: own,
+    };
+    store.session_commit(&commit).await.unwrap();
+    store.close().await;
+    let children = commit.children.iter().rev().map(|child| child.session_id.to_string());
+    (commit.draft.session_id.to_string(), children.collect())
+}
+
+fn ids(page: &Value) -> Vec<&str> {
+    let rows = page["data"].as_array().unwrap().iter();
+    rows.map(|row| row["session_id"].as_str().unwrap()).collect()
+}
+
+async fn sessions_of_subagents_are_shown_and_found(service: &Service) {
+    let (own, children) = publish(service).await;
+    assert_eq!(
+        service.get(&format!("/v1/sessions/{own}")).await["subagent_of"],
+        Value::Null
+    );
+    for path in ["", "?include="] {
+        let shown = service.get(&format!("/v1/sessions/{}{path}", children[0])).await;
+        assert_eq!(
+            (&shown["subagent_of"], &shown["parent_session_id"]),
+            (&json!(own), &Value::Null)
+        );
+    }
+    let path = format!("/v1/sessions?subagent_of={own}&limit=2");
+    let page = service.get(&path).await;
+    assert_eq!(ids(&page), children[..2]);
+    assert_eq!(page["data"][0]["subagent_of"], json!(own));
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let page = service.get(&format!("{path}&cursor={cursor}")).await;
+    assert_eq!(
+        (ids(&page), &page["next_cursor"]),
+        (vec![children[2].as_str()], &Value::Null)
+    );
+    for other in [&children[0], &session_id().to_string()] {
+        assert_eq!(
+            ids(&service.get(&format!("/v1/sessions?subagent_of={other}")).await),
+            [""; 0]
+        );
+    }
+    let verified = service.get(&format!("/v1/sessions/{}/verify", children[0])).await;
+    assert_eq!(verified["valid"], true);
+    let run = service
+        .run_with(json!({"input": "go on", "base_session_id": children[0], "agent": "demo", "model": "mock/echo"}))
+        .await;
+    assert_eq!(run["output_text"], "echo: go on");
+    let next = service
+        .get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(
+        (&next["subagent_of"], &next["parent_session_id"], &next["depth"]),
+        (&Value::Null, &json!(children[0]), &json!(1))
+    );
+}
+
+async fn the_filter_takes_ids_only(service: &Service) {
+    let answer = service.try_get("/v1/sessions?subagent_of=someone").await;
+    answer.assert_problem("malformed_id");
+}
