@@ -17,6 +17,7 @@ const POINTER: &str = "/input";
 const MAX_NAME: usize = 64;
 /// The longest name of a provider, and the longest id of a file there, in bytes.
 const MAX_FILE_NAME: usize = 256;
+const FILE_NAME_RULE: &str = "not 1 to 256 bytes without blanks";
 
 /// A text, content parts of one user message, or messages.
 #[derive(Debug, Serialize, ToSchema)]
@@ -96,14 +97,18 @@ pub(super) enum InputPart {
     /// A picture.
     Image {
         /// Where its bytes are.
-        source: InputSource,
+        #[serde(with = "InputSource")]
+        #[schema(value_type = InputSource)]
+        source: MediaSource,
         /// The level of detail for the model, such as `low` or `high`.
         detail: Option<String>,
     },
     /// A file, such as a PDF.
     Document {
         /// Where its bytes are.
-        source: InputSource,
+        #[serde(with = "InputSource")]
+        #[schema(value_type = InputSource)]
+        source: MediaSource,
         /// Its name.
         name: Option<String>,
     },
@@ -134,8 +139,8 @@ pub(super) enum InputPart {
 }
 
 /// Where the bytes of an image or a document are.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(remote = "MediaSource", tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum InputSource {
     /// At an address that the provider reads.
     Url {
@@ -271,19 +276,16 @@ fn decode_content(raw: &RawValue, role: Role, pointer: &str) -> Result<Vec<Conte
 
 fn check_part(part: InputPart, role: Role, pointer: &str) -> Result<ContentPart, Problem> {
     check_role(&part, role).map_err(|words| Problem::invalid_field(pointer, words))?;
+    if let InputPart::Image { source, .. } | InputPart::Document { source, .. } = &part {
+        check_source(source, pointer)?;
+    }
     Ok(match part {
         InputPart::Text { text } if text.is_empty() => {
             return Err(Problem::invalid_field(pointer, "the text is empty"));
         }
         InputPart::Text { text } => ContentPart::text(text),
-        InputPart::Image { source, detail } => ContentPart::Image(ImagePart {
-            source: check_source(source, pointer)?,
-            detail,
-        }),
-        InputPart::Document { source, name } => ContentPart::Document(DocumentPart {
-            source: check_source(source, pointer)?,
-            name,
-        }),
+        InputPart::Image { source, detail } => ContentPart::Image(ImagePart { source, detail }),
+        InputPart::Document { source, name } => ContentPart::Document(DocumentPart { source, name }),
         InputPart::ToolCall { id, name, .. } if id.is_empty() || name.is_empty() => {
             return Err(Problem::invalid_field(pointer, "a tool call needs an id and a name"));
         }
@@ -324,55 +326,28 @@ fn check_role(part: &InputPart, role: Role) -> Result<(), &'static str> {
     if fits { Ok(()) } else { Err(rule) }
 }
 
-fn check_source(source: InputSource, pointer: &str) -> Result<MediaSource, Problem> {
-    match source {
-        InputSource::Url { url } => {
-            let is_web = url
-                .strip_prefix("https://")
-                .or_else(|| url.strip_prefix("http://"))
-                .is_some_and(|rest| !rest.is_empty());
-            if is_web {
-                Ok(MediaSource::Url { url })
-            } else {
-                Err(Problem::invalid_field(
-                    &format!("{pointer}/source/url"),
-                    "not an https or http address",
-                ))
-            }
+fn check_source(source: &MediaSource, pointer: &str) -> Result<(), Problem> {
+    let (field, rule) = match source {
+        MediaSource::Url { url } if !is_web_address(url) => ("url", "not an https or http address"),
+        MediaSource::Base64 { media_type, .. } if !is_media_type(media_type) => {
+            ("media_type", "not a media type such as image/png")
         }
-        InputSource::Base64 { media_type, data } => {
-            if !media_type
-                .split_once('/')
-                .is_some_and(|(kind, subtype)| !kind.is_empty() && !subtype.is_empty())
-            {
-                return Err(Problem::invalid_field(
-                    &format!("{pointer}/source/media_type"),
-                    "not a media type such as image/png",
-                ));
-            }
-            if !is_base64(&data) {
-                return Err(Problem::invalid_field(
-                    &format!("{pointer}/source/data"),
-                    "not base64 with padding",
-                ));
-            }
-            Ok(MediaSource::Base64 { media_type, data })
-        }
-        InputSource::ProviderFile { provider, file_id } => Ok(MediaSource::ProviderFile {
-            provider: check_name(provider, &format!("{pointer}/source/provider"))?,
-            file_id: check_name(file_id, &format!("{pointer}/source/file_id"))?,
-        }),
-    }
+        MediaSource::Base64 { data, .. } if !is_base64(data) => ("data", "not base64 with padding"),
+        MediaSource::ProviderFile { provider, .. } if !is_file_name(provider) => ("provider", FILE_NAME_RULE),
+        MediaSource::ProviderFile { file_id, .. } if !is_file_name(file_id) => ("file_id", FILE_NAME_RULE),
+        _ => return Ok(()),
+    };
+    Err(Problem::invalid_field(format!("{pointer}/source/{field}"), rule))
 }
 
-/// Checks a name that only the provider can resolve.
-fn check_name(text: String, pointer: &str) -> Result<String, Problem> {
-    let is_name = !text.chars().any(|c| c.is_whitespace() || c.is_control());
-    if text.is_empty() || text.len() > MAX_FILE_NAME || !is_name {
-        let words = format!("not 1 to {MAX_FILE_NAME} bytes without blanks");
-        return Err(Problem::invalid_field(pointer, words));
-    }
-    Ok(text)
+fn is_web_address(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty())
+}
+
+fn is_media_type(text: &str) -> bool {
+    let parts = text.split_once('/');
+    parts.is_some_and(|(kind, subtype)| !kind.is_empty() && !subtype.is_empty())
 }
 
 fn is_base64(data: &str) -> bool {
@@ -382,4 +357,10 @@ fn is_base64(data: &str) -> bool {
         .unwrap_or(data);
     let allowed = |c: u8| c.is_ascii_alphanumeric() || c == b'+' || c == b'/';
     !digits.is_empty() && data.len().is_multiple_of(4) && digits.bytes().all(allowed)
+}
+
+/// Returns whether a text can be a name that only a provider can resolve.
+fn is_file_name(text: &str) -> bool {
+    let is_plain = !text.chars().any(|c| c.is_whitespace() || c.is_control());
+    is_plain && (1..=MAX_FILE_NAME).contains(&text.len())
 }

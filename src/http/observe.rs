@@ -75,7 +75,7 @@ fn finish(line: &Line, path: &str, mut response: Response) -> Response {
     let problem = response.extensions_mut().remove::<Problem>();
     log(line, &response, problem.as_ref());
     if let Some(problem) = problem {
-        write_problem(&mut response, &problem, path, &line.request_id);
+        write_problem(&mut response, problem, path, &line.request_id);
     }
     if let Ok(value) = HeaderValue::from_str(&line.request_id) {
         response.headers_mut().insert(REQUEST_ID, value);
@@ -94,10 +94,10 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
     sane.then(|| given.to_owned())
 }
 
-fn write_problem(response: &mut Response, problem: &Problem, path: &str, request_id: &str) {
+fn write_problem(response: &mut Response, problem: Problem, path: &str, request_id: &str) {
     // Serialising strings and numbers can't fail; an empty body with the right status would be
     // left.
-    let json = problem.to_json(path, request_id).unwrap_or_default();
+    let json = problem.into_json(path, request_id).unwrap_or_default();
     response.headers_mut().insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/problem+json"),

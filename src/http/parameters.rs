@@ -127,34 +127,41 @@ impl QueryParameters {
 
     /// Takes a parameter and parses it.
     pub(super) fn parsed<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<Option<T>, Problem> {
-        let Some(text) = self.text(name)? else { return Ok(None) };
-        text.parse()
-            .map(Some)
-            .map_err(|error: T::Err| invalid(name, error.to_string()))
+        self.read(name, |text| {
+            text.parse().map_err(|error: T::Err| invalid(name, error.to_string()))
+        })
     }
 
     /// Takes a parameter that is an integer without a sign.
     pub(super) fn number<T: FromStr<Err = ParseIntError>>(&mut self, name: &'static str) -> Result<Option<T>, Problem> {
-        let Some(text) = self.text(name)? else { return Ok(None) };
-        let number = parse_number(&text).map(Some);
-        number.ok_or_else(|| invalid(name, "not an integer of 0 or more, or too large a one"))
+        let words = "not an integer of 0 or more, or too large a one";
+        self.read(name, |text| parse_number(text).ok_or_else(|| invalid(name, words)))
     }
 
     /// Takes a parameter that is an id.
     pub(super) fn id<T: FromStr<Err = ParseIdError>>(&mut self, name: &'static str) -> Result<Option<T>, Problem> {
-        self.text(name)?.map(|text| parse_id(name, &text)).transpose()
+        self.read(name, |text| parse_id(name, text))
     }
 
     /// Takes a parameter that is an instant (RFC 3339).
     pub(super) fn time(&mut self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
-        let Some(text) = self.text(name)? else { return Ok(None) };
-        let instant = chrono::DateTime::parse_from_rfc3339(&text).map(|instant| instant.to_utc());
-        let instant = instant.map_err(|_| invalid(name, "not a time such as 2026-01-31T12:00:00Z (RFC 3339)"))?;
-        if has_plain_year(instant) {
-            Ok(Some(instant))
-        } else {
-            Err(invalid(name, YEAR_RULE))
-        }
+        self.read(name, |text| {
+            let instant = chrono::DateTime::parse_from_rfc3339(text).map(|instant| instant.to_utc());
+            let instant = instant.map_err(|_| invalid(name, "not a time such as 2026-01-31T12:00:00Z (RFC 3339)"))?;
+            if has_plain_year(instant) {
+                Ok(instant)
+            } else {
+                Err(invalid(name, YEAR_RULE))
+            }
+        })
+    }
+
+    fn read<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, Problem>,
+    ) -> Result<Option<T>, Problem> {
+        self.text(name)?.map(|text| parse(&text)).transpose()
     }
 
     /// Takes all parameters whose names begin with `prefix`, by the rest of their names.

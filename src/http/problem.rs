@@ -27,11 +27,7 @@ pub struct Problem(Box<Parts>);
 #[derive(Debug, Clone)]
 struct Parts {
     code: ProblemCode,
-    detail: String,
-    errors: Vec<FieldProblem>,
-    run_id: Option<RunId>,
-    run_status: Option<RunStatus>,
-    session_id: Option<SessionId>,
+    body: ProblemBody,
     retry_after: Option<Duration>,
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -46,7 +42,7 @@ pub struct FieldProblem {
 }
 
 /// A problem as it is sent (RFC 9457).
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(super) struct ProblemBody {
     /// The address of the page that explains the code.
@@ -88,14 +84,22 @@ pub(super) struct ProblemBody {
 impl Problem {
     /// Makes a problem with what happened this time, in words for the caller.
     pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
-        let detail = shortened(detail.into());
-        Self(Box::new(Parts {
-            code,
-            detail,
+        let body = ProblemBody {
+            kind: format!("/docs/problems/{}", code.as_str()),
+            title: code.title(),
+            status: code.status().as_u16(),
+            detail: shortened(detail.into()),
+            instance: String::new(),
+            code: code.as_str(),
+            request_id: String::new(),
             errors: Vec::new(),
             run_id: None,
             run_status: None,
             session_id: None,
+        };
+        Self(Box::new(Parts {
+            code,
+            body,
             retry_after: None,
             cause: None,
         }))
@@ -125,7 +129,7 @@ impl Problem {
     /// Adds what is wrong with a value.
     #[must_use]
     pub(super) fn with_error(mut self, pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        self.0.errors.push(FieldProblem {
+        self.0.body.errors.push(FieldProblem {
             pointer: shortened(pointer.into()),
             message: shortened(message.into()),
         });
@@ -135,21 +139,21 @@ impl Problem {
     /// Names the run that the problem is about.
     #[must_use]
     pub(super) fn with_run(mut self, run_id: Option<RunId>) -> Self {
-        self.0.run_id = run_id;
+        self.0.body.run_id = run_id;
         self
     }
 
     /// Adds the status of that run.
     #[must_use]
     pub(super) fn with_run_status(mut self, run_status: RunStatus) -> Self {
-        self.0.run_status = Some(run_status);
+        self.0.body.run_status = Some(run_status);
         self
     }
 
     /// Names the session that is where another one was expected.
     #[must_use]
     pub(super) fn with_session(mut self, session_id: Option<SessionId>) -> Self {
-        self.0.session_id = session_id;
+        self.0.body.session_id = session_id;
         self
     }
 
@@ -177,21 +181,12 @@ impl Problem {
         self.0.cause.as_deref().map(|cause| with_causes(cause))
     }
 
-    /// Returns the JSON of the response.
-    pub(super) fn to_json(&self, instance: &str, request_id: &str) -> Result<Vec<u8>, serde_json::Error> {
-        let parts = &self.0;
+    /// Returns the JSON of the response to a request for the path.
+    pub(super) fn into_json(self, path: &str, request_id: &str) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(&ProblemBody {
-            kind: format!("/docs/problems/{}", parts.code.as_str()),
-            title: parts.code.title(),
-            status: parts.code.status().as_u16(),
-            detail: parts.detail.clone(),
-            instance: instance.to_owned(),
-            code: parts.code.as_str(),
+            instance: path.to_owned(),
             request_id: request_id.to_owned(),
-            errors: parts.errors.clone(),
-            run_id: parts.run_id,
-            run_status: parts.run_status,
-            session_id: parts.session_id,
+            ..self.0.body
         })
     }
 }

@@ -4,14 +4,12 @@
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::http::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
@@ -108,12 +106,19 @@ impl Server {
             least_rate: api.limits.min_transfer_rate,
         };
         let io = Connection::new(stream, exchange.clone(), patience);
-        let service = Requests {
-            router: self.interface.router.clone(),
-            exchange: exchange.clone(),
-            is_of_reserve: slot.is_none(),
-        };
-        let mut connection = builder(&api, slot.is_none()).serve_connection(TokioIo::new(io), service);
+        let (router, in_exchange, is_of_reserve) = (self.interface.router.clone(), exchange.clone(), slot.is_none());
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            in_exchange.begin();
+            if is_of_reserve {
+                request.extensions_mut().insert(OfReserve);
+            }
+            let (mut router, exchange) = (router.clone(), in_exchange.clone());
+            Box::pin(async move {
+                let response = router.call(request).await?;
+                Ok::<_, Infallible>(response.map(|body| ExchangeBody::new(body, exchange)))
+            })
+        });
+        let mut connection = builder(&api, is_of_reserve).serve_connection(TokioIo::new(io), service);
         let (shutdown, cut) = (self.shutdown.clone(), self.cut.clone());
         async move {
             let _slot = slot;
@@ -121,7 +126,7 @@ impl Server {
                 let ended = tokio::select! {
                     ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => ended,
                     () = shutdown.cancelled() => {
-                        Pin::new(&mut connection).graceful_shutdown();
+                        std::pin::Pin::new(&mut connection).graceful_shutdown();
                         poll_fn(|cx| connection.poll_without_shutdown(cx)).await
                     }
                 };
@@ -146,31 +151,6 @@ impl Server {
                 () = cut.cancelled() => (),
             }
         }
-    }
-}
-
-/// Passes the requests of one connection on.
-struct Requests {
-    router: Router,
-    exchange: Exchange,
-    is_of_reserve: bool,
-}
-
-impl hyper::service::Service<hyper::Request<Incoming>> for Requests {
-    type Response = Response<ExchangeBody>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn call(&self, mut request: hyper::Request<Incoming>) -> Self::Future {
-        self.exchange.begin();
-        if self.is_of_reserve {
-            request.extensions_mut().insert(OfReserve);
-        }
-        let (mut router, exchange) = (self.router.clone(), self.exchange.clone());
-        Box::pin(async move {
-            let response = router.call(request).await?;
-            Ok(response.map(|body| ExchangeBody::new(body, exchange)))
-        })
     }
 }
 

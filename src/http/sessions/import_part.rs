@@ -64,11 +64,13 @@ enum ImportPart {
         signature: Option<String>,
     },
     Image {
-        source: InputSource,
+        #[serde(with = "InputSource")]
+        source: MediaSource,
         detail: Option<String>,
     },
     Document {
-        source: InputSource,
+        #[serde(with = "InputSource")]
+        source: MediaSource,
         name: Option<String>,
     },
     ToolCall {
@@ -153,14 +155,9 @@ fn content_of(part: ImportPart, pointer: &str) -> Result<ContentPart, Problem> {
             citations,
             signature,
         }),
-        ImportPart::Image { source, detail } => ContentPart::Image(ImagePart {
-            source: source_of(source),
-            detail,
-        }),
-        ImportPart::Document { source, name } => ContentPart::Document(DocumentPart {
-            source: source_of(source),
-            name,
-        }),
+        // The addresses of a history may be ones that only its provider reads.
+        ImportPart::Image { source, detail } => ContentPart::Image(ImagePart { source, detail }),
+        ImportPart::Document { source, name } => ContentPart::Document(DocumentPart { source, name }),
         ImportPart::ToolCall {
             id,
             name,
@@ -197,15 +194,6 @@ fn content_of(part: ImportPart, pointer: &str) -> Result<ContentPart, Problem> {
         ImportPart::Refusal { text } => ContentPart::Refusal { text },
         ImportPart::Opaque { provider, raw } => ContentPart::Opaque(OpaquePart { provider, raw }),
     })
-}
-
-/// Takes the addresses of a history as they are: they may name what only its provider reads.
-fn source_of(source: InputSource) -> MediaSource {
-    match source {
-        InputSource::Url { url } => MediaSource::Url { url },
-        InputSource::Base64 { media_type, data } => MediaSource::Base64 { media_type, data },
-        InputSource::ProviderFile { provider, file_id } => MediaSource::ProviderFile { provider, file_id },
-    }
 }
 
 #[cfg(test)]
