@@ -2,8 +2,8 @@
 //! `http.min_transfer_rate`, and closes once the peer has read the last response.
 //!
 //! hyper rejects an unreadable request with a response of its own, which has no body and can't be
-//! changed. It does so only while no response is in flight, which [`Exchange`] tracks. So such bytes
-//! are recognised and discarded here, and `server.rs` responds with a problem instead.
+//! changed. It does so only while no response is in flight, which [`Exchange`] tracks. So such
+//! bytes are recognised and discarded here, and `server.rs` responds with a problem instead.
 
 use std::future::Future as _;
 use std::io;

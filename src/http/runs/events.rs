@@ -1,5 +1,5 @@
-//! `GET /v1/runs/{run_id}/events`, and every other stream of the events of a run. It begins at once,
-//! is never buffered, and ends after the terminal event.
+//! `GET /v1/runs/{run_id}/events`, and every other stream of the events of a run. A stream begins at
+//! once, is never buffered, and ends after the terminal event.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -30,7 +30,8 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// How long a reader that has waited for room may take to read the event again.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The last event of a reader that is dropped. It is about the reader, so it is no event of the run and has no number.
+/// The last event of a reader that is dropped. It is about the reader, not the run, so it has no
+/// number.
 const DROPPED: &str = "stream.dropped";
 
 /// Streams the events of a run, at work or ended, on any replica.
@@ -106,7 +107,7 @@ pub(super) fn respond(
     (headers, Body::from_stream(frames)).into_response()
 }
 
-/// Puts a comment wherever there was nothing for a while, whatever is waited for: an event, or room for one.
+/// Sends a comment after each interval without a frame, also while an event waits for room.
 fn never_silent(
     frames: impl Stream<Item = Bytes> + Send,
     interval: Duration,
@@ -163,7 +164,7 @@ impl Reader {
         }
     }
 
-    /// Reads the next event. Room that was waited for is given back if there is none: what it was for is not there any more.
+    /// Reads the next event. If it does not come soon, gives back the room that was acquired for it.
     async fn read(&mut self) -> Option<Followed> {
         let mut next = pin!(self.events.next());
         if let Ok(followed) = timeout(ROOM_PATIENCE, &mut next).await {

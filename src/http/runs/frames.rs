@@ -18,7 +18,8 @@ use crate::off_thread::by_size;
 use crate::record::{RunEvent, RunEventPayload, RunSummaryView, RunView, event_weight};
 use crate::tenant::TenantId;
 
-/// What encoding an event takes for each byte of it: the last one has its text twice, and it is copied to be encoded.
+/// The bytes that encoding takes for each byte of an event. The last event of a run has its text
+/// twice, and is copied to be encoded.
 const ENCODING: usize = 4;
 
 /// Large events that are being sent.
@@ -48,7 +49,8 @@ type Sent = Mutex<HashMap<Key, Weak<Frame>>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
-    /// The last event of a run: there is one, which each reader may have made anew of the run's record.
+    /// The last event of a run. There is one, but readers may make it from the run's record, so it
+    /// can have several addresses.
     End(RunId),
     /// Another one, by its address, which its frame keeps alive.
     At(usize),
@@ -63,8 +65,10 @@ struct Frame {
 }
 
 impl Frames {
-    /// Encodes an event, unless that was done for another reader who still reads it. A large one takes its share of the room, or that
-    /// which the reader has waited for. Where there is none, the reader lets go of the event and waits for room.
+    /// Encodes an event, or returns the bytes that another reader still reads.
+    ///
+    /// A large event takes the room that the reader has waited for, or else what is free now. If
+    /// there is none, the reader drops the event and waits for room.
     pub(super) async fn encode(
         &self,
         in_flight: &InFlight,

@@ -1,4 +1,4 @@
-//! Every problem code is produced by a test: by the tables of bad requests here, or by the test that
+//! Every problem code is produced by a test: by a table of bad requests, or by the tests that
 //! `ELSEWHERE` names.
 
 use std::collections::BTreeSet;

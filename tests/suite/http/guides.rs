@@ -1,4 +1,5 @@
-//! The guides as the service shows them: each is there, as Markdown and as HTML that needs no script, and no link leads nowhere.
+//! The guides as the service shows them, as Markdown and as HTML that needs no script. No link is
+//! broken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

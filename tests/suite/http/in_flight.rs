@@ -103,7 +103,7 @@ async fn uploads_that_never_end_leave_room_for_other_tenants() {
         let request = service.request(Method::POST, "/v1/sessions").bearer_auth(key);
         read(with_json(request, &history(&[size]))).await
     };
-    // As large, and answered in a few words: what is stored would have to find room once more to be shown.
+    // As large, and with a short response: the stored session would need room once more to be shown.
     let nobody = json!({"agent": "nobody", "input": "x".repeat(3_000_000)});
     let mut upload = begin_upload(&service, &slow).await;
     until("the upload never took room", async || {
@@ -182,7 +182,8 @@ async fn an_import_that_waits_for_room_is_answered_whole() {
         async move { service.post("/v1/sessions", &body).await }
     });
     service.until_counts((2, 0)).await;
-    // Meanwhile those who read are refused: the first when the import has waited about as long, the second when it has waited longer.
+    // Meanwhile reads are refused: the first when the import has waited about as long, the second
+    // when it has waited longer.
     for _ in 0..2 {
         service.try_get(&large).await.assert_problem("too_much_in_flight");
     }

@@ -17,7 +17,8 @@ async fn bad_requests_without_a_body_are_refused(service: &Service) {
     }
 }
 
-/// Requests without a body, below the code and the pointer of their problem. `ID` stands for an id that nothing has.
+/// Requests without a body, below the code and the pointer of their problem. `ID` stands for an id
+/// that nothing has.
 pub(super) const BAD_READS: &[(&str, &str, &[&str])] = &[
     (
         "route_not_found",

@@ -1,4 +1,4 @@
-//! A store that is away, damaged or slow, and a panic: each is a problem that reveals nothing internal.
+//! A store that is away, damaged or slow, and a panic: each is a problem without internals.
 
 use futures_util::future::join_all;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! The service as these tests want it: models that echo at once or behind a gate, an agent on them, and a provider without a key.
+//! The service of these tests: models that echo at once or behind a gate, an agent on them, and a
+//! provider without a key.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Threads that callers move by hand: made, moved only from where they are expected, listed and deleted.
+//! Threads that callers move: made, moved only from where they are expected, listed and deleted.
 
 use reqwest::{Method, header};
 use serde_json::{Value, json};

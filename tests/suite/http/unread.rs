@@ -1,4 +1,4 @@
-//! Requests that are no HTTP/1.1, over raw sockets: each is answered with a problem and closes its connection.
+//! Requests that are not HTTP/1.1, over raw sockets: each gets a problem and closes its connection.
 
 use serde_json::Value;
 
@@ -207,7 +207,8 @@ async fn a_bad_request_behind_good_ones_is_refused_after_their_responses() {
     service.finish().await;
 }
 
-/// The length is ignored and nothing is read after such a request, so no proxy can be made to disagree (RFC 9112, section 6.3).
+/// The length is ignored, and nothing is read after such a request. So a proxy can't disagree with
+/// the service about where it ends (RFC 9112, section 6.3).
 #[tokio::test]
 async fn a_length_beside_chunks_smuggles_nothing() {
     let service = Service::start().await;

@@ -52,7 +52,8 @@ async fn files_of_agents_are_read_again(service: &Service) {
     write("demo.toml", "model = 'mock/echo'\ndescription = 'changed'");
     std::fs::remove_file(service.agents.path().join("added.toml")).unwrap();
     assert_eq!(reload(service).await, ["demo"]);
-    // A request that has looked it up before must not take it for a stored one, which is shown whole and kept already.
+    // A request that looked the agent up before must not take it for a stored one, which is shown
+    // whole.
     assert!(agents.is_configured(&looked_up));
     let changed = service.get("/v1/agents/demo").await;
     assert_eq!(changed["description"], "changed");

@@ -223,7 +223,8 @@ async fn runs_at_work_are_chosen_and_paged_as_those_that_have_ended(service: &Se
     .await;
 }
 
-/// Checks which of four runs are listed, newest first: one that continues another, one on a thread, a plain one, and one that has ended.
+/// Checks which of four runs are listed, newest first: one that continues another, one on a thread,
+/// a plain one, and one that has ended.
 async fn check_chosen(service: &Service, all: &Value, ended: &Value) {
     let run = |index: usize| all[index].clone();
     let session = ended["session_id"].as_str().unwrap();
@@ -268,7 +269,8 @@ async fn a_run_is_found_as_soon_as_its_caller_knows_it() {
         let path = format!("/v1/runs/{}{wait}", run.summary.run_id);
         let before = misses(&server);
         let showing = async {
-            // The board of another process tells of it later than that process told its caller: after the service has looked for it in vain.
+            // The board of another process shows the run after that process has responded to its
+            // caller, and after the service has read the board in vain.
             until("nobody looks for the run", async || misses(&server) > before).await;
             let tenant = TenantId::anonymous();
             elsewhere.run_open(&tenant, run, false).await.unwrap();
@@ -288,7 +290,8 @@ const WAITS: u64 = 100;
 /// How long something may take that has no clock to wait for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The runtime's clock, standing still. It would jump to the next timer as soon as nobody has anything to do, so somebody always has.
+/// The runtime's clock, standing still. It would jump to the next timer as soon as all tasks are
+/// idle, so one task never is.
 struct StoppedClock(JoinHandle<()>);
 
 impl StoppedClock {
@@ -302,7 +305,7 @@ impl StoppedClock {
     }
 
     /// Lets others do something.
-    async fn look_away(&self) {
+    async fn let_others_work(&self) {
         for _ in 0..1_000 {
             tokio::task::yield_now().await;
         }
@@ -342,7 +345,7 @@ async fn waits_for_unknown_runs_do_not_delay_other_tenants() {
         let begun = std::time::Instant::now();
         while misses(&server) < before + WAITS {
             assert!(begun.elapsed() < PATIENCE, "they wait for each other");
-            stopped.look_away().await;
+            stopped.let_others_work().await;
         }
         for _ in 0..3 {
             let shown = wait(&one, run["run_id"].as_str().unwrap()).await.unwrap();

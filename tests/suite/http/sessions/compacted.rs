@@ -1,5 +1,5 @@
-//! Compacted sessions: all messages stay readable under their indexes, and a run reads from the summary
-//! on.
+//! Compacted sessions: all messages stay readable under their indexes, and a run reads from the
+//! summary on.
 
 use serde_json::{Value, json};
 

@@ -41,8 +41,8 @@ async fn two_sessions_are_compared(service: &Service) {
     assert_eq!(diff["environment"], changes);
 }
 
-/// Compares two sessions. Returns the numbers of messages that both, only the left one and only the right one have, and whether that is
-/// all.
+/// Compares two sessions. Returns the number of messages that both have, the numbers of those that
+/// only the left one and only the right one have, and whether that is all.
 async fn compare(service: &Service, left: &Value, right: &Value) -> (Value, [usize; 2], Value) {
     let [left, right] = [left, right].map(|session| session["session_id"].as_str().unwrap());
     let answer = service.try_get(&format!("/v1/sessions/{left}/diff/{right}")).await;

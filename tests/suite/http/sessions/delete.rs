@@ -1,4 +1,4 @@
-//! `DELETE /v1/sessions/{session_id}`: what is removed, what is refused, and that nothing removed is
+//! `DELETE /v1/sessions/{session_id}`: what it removes, what it refuses, and that nothing removed is
 //! read from memory.
 
 use futures_util::future::join_all;

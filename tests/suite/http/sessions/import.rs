@@ -59,7 +59,8 @@ async fn a_session_is_made_of_given_states_and_continued(service: &Service) {
 
 type LostPart = ((&'static str, Value), &'static str, &'static str, &'static str);
 
-/// Parts that nobody would read again, with who says them, and the code, the pointer and words of the problem.
+/// Parts that nobody would read again: their author, and the code, the pointer and words of the
+/// problem.
 fn lost_parts() -> [LostPart; 12] {
     let user = |part: Value| ("user", part);
     [

@@ -1,5 +1,5 @@
-//! Sessions of subagents: shown with the session of their starter, found by it, and continued like any
-//! other.
+//! Sessions of subagents: shown with the session of their starter, found by it, and continued like
+//! any other.
 
 use agent_runtime::session::BundleDraft;
 use agent_runtime::store::{Commit, ConflictPolicy, open};
@@ -15,7 +15,8 @@ on_every_store! {
     the_filter_takes_ids_only,
 }
 
-/// Publishes a run with three subagents past the service; returns the ids of the run's session and of theirs, newest first.
+/// Publishes a run with three subagents, without the service. Returns the ids of the run's session
+/// and of theirs, newest first.
 async fn publish(service: &Service) -> (String, Vec<String>) {
     let store = open(service.database.url(), TestDatabase::settings()).await.unwrap();
     let own = draft(None, vec![user("run")]);
