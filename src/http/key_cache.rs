@@ -46,7 +46,7 @@ pub(super) struct KeyCache {
     key_was_made: AtomicBool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Keys {
     known: HashMap<Hash, (Arc<ApiKeyRecord>, Freshness)>,
     /// Until when each unknown secret is not looked up again.
@@ -73,14 +73,9 @@ enum Step {
 impl KeyCache {
     /// Makes an empty cache.
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        let keys = Keys {
-            known: HashMap::new(),
-            unknown: HashMap::new(),
-            budget: Budget::new(),
-        };
         Self {
             store,
-            keys: Mutex::new(keys),
+            keys: Mutex::default(),
             open: Mutex::default(),
             key_was_made: AtomicBool::new(false),
         }
@@ -198,14 +193,16 @@ struct Budget {
     counted: Instant,
 }
 
-impl Budget {
-    fn new() -> Self {
+impl Default for Budget {
+    fn default() -> Self {
         Self {
             left: BURST,
             counted: Instant::now(),
         }
     }
+}
 
+impl Budget {
     fn take(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.counted).as_secs_f64();
         self.left = (self.left + passed * PER_SECOND).min(BURST);
@@ -260,17 +257,9 @@ mod tests {
         })
     }
 
-    fn keys() -> Keys {
-        Keys {
-            known: HashMap::new(),
-            unknown: HashMap::new(),
-            budget: Budget::new(),
-        }
-    }
-
     #[tokio::test(start_paused = true)]
     async fn one_caller_refreshes_and_the_others_use_the_stale_entry() {
-        let mut keys = keys();
+        let mut keys = Keys::default();
         keys.insert(hash(1), Some(key(1)), Instant::now());
         let mut steps = |seconds: u64| {
             let now = Instant::now() + Duration::from_secs(seconds);
@@ -290,7 +279,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_unknown_keys_is_looked_up_at_a_bounded_rate() {
-        let mut keys = keys();
+        let mut keys = Keys::default();
         let (mut number, mut looked_up) = (0, 0);
         for _ in 0..100 {
             for _ in 0..1_000 {
@@ -310,7 +299,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn keys_that_are_found_cost_no_budget_and_are_soon_no_longer_unknown() {
-        let mut keys = keys();
+        let mut keys = Keys::default();
         for number in 0..5_000 {
             assert!(matches!(keys.step(hash(number), Instant::now()), Step::LookUp(None)));
             keys.insert(hash(number), Some(key(number)), Instant::now());

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 /// What a request may cost, and which may come while there is no API key.
 #[derive(Debug, Clone)]
+#[cfg_attr(test, derive(Default))]
 pub struct HttpLimits {
     /// The largest body, in bytes.
     pub max_body_bytes: usize,
@@ -34,24 +35,4 @@ pub struct HttpLimits {
     pub max_input_messages: usize,
     /// The time between comments on an idle event stream.
     pub keep_alive_interval: Duration,
-}
-
-impl Default for HttpLimits {
-    fn default() -> Self {
-        Self {
-            max_body_bytes: 8 * 1024 * 1024,
-            max_json_depth: 64,
-            max_json_values: 100_000,
-            max_header_bytes: 32 * 1024,
-            allowed_hosts: BTreeSet::new(),
-            is_exposed: false,
-            header_timeout: Duration::from_secs(10),
-            request_timeout: Duration::from_secs(30),
-            min_transfer_rate: 1_024,
-            max_bytes_in_flight: 256 << 20,
-            max_connections: 10_000,
-            max_input_messages: 1_000,
-            keep_alive_interval: Duration::from_secs(15),
-        }
-    }
 }
