@@ -10,7 +10,7 @@ use super::output::{JsonArgs, print_json, print_line, print_list};
 use super::{TenantArgs, moment, store};
 use crate::clock::SystemClock;
 use crate::config::Config;
-use crate::http::{SessionDiff, SessionSummaryView, SessionView};
+use crate::http::{SessionDiff, SessionView};
 use crate::ids::{RunId, SessionId};
 use crate::record::ThreadName;
 use crate::run::no_session;
@@ -113,7 +113,7 @@ async fn show_list(store: &dyn Store, args: ListArgs) -> anyhow::Result<()> {
     };
     let sessions = store.session_list(&args.tenant.tenant, &filter, page).await?;
     let heading = ["SESSION", "CREATED", "AGENT", "MESSAGES", "PARENT"];
-    print_list(args.json, sessions, SessionSummaryView::from, heading, row)
+    print_list(args.json, sessions, |head| head, heading, row)
 }
 
 fn row(head: &SessionHead) -> [String; 5] {

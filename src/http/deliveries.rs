@@ -34,7 +34,7 @@ pub(super) async fn list_deliveries(call: Call, mut query: QueryParameters) -> R
     };
     let page = Paging::<DeliveryId>::take(query)?;
     let list = call.service.store.delivery_list(&call.tenant, &filter, page.one_more());
-    Ok(page.page(list.await?, |delivery| delivery.delivery_id, |delivery| delivery))
+    Ok(page.page(list.await?, |delivery| delivery.delivery_id))
 }
 
 /// Shows a message to a webhook.

@@ -1,8 +1,9 @@
 //! The HTTP interface: the only module that knows axum, status codes, JSON on the wire and
 //! server-sent events.
 //!
-//! Decides nothing about runs. Start with `router.rs`, which shows every route. Handlers extract,
-//! call and respond. `refusal.rs` turns errors into problems.
+//! Decides nothing about runs. Start with `router.rs`, which shows every route. The layers around a
+//! route turn a request into a `Call` (`auth.rs`). Handlers extract, call and respond. `refusal.rs`
+//! turns errors into problems.
 
 mod router;
 mod server;
@@ -51,5 +52,5 @@ pub use self::limits::HttpLimits;
 pub use self::problem::{FieldProblem, Problem, with_causes};
 pub use self::router::{Interface, interface, openapi, probe_interface};
 pub use self::server::serve;
-pub use self::sessions::{SessionDiff, SessionSummaryView, SessionView};
+pub use self::sessions::{SessionDiff, SessionView};
 pub use self::state::HttpState;

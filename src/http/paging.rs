@@ -49,13 +49,8 @@ impl<K: CursorKey> Paging<K> {
     }
 
     /// Makes the page of rows, of which there may be one more than asked for.
-    pub(super) fn page<R, T: Serialize>(
-        &self,
-        rows: Vec<R>,
-        key: impl Fn(&R) -> K,
-        view: impl Fn(R) -> T,
-    ) -> Json<ListPage<T>> {
-        Json(ListPage::new(rows, self.limit, key, view))
+    pub(super) fn page<T: Serialize>(&self, rows: Vec<T>, key: impl Fn(&T) -> K) -> Json<ListPage<T>> {
+        Json(ListPage::new(rows, self.limit, key, |row| row))
     }
 }
 

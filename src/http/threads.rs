@@ -77,7 +77,7 @@ pub(super) async fn list_threads(call: Call, query: QueryParameters) -> Result<J
         limit: page.limit + 1,
     };
     let threads = call.service.store.thread_list(&call.tenant, &threads).await?;
-    Ok(page.page(threads, |thread| thread.name.clone(), |thread| thread))
+    Ok(page.page(threads, |thread| thread.name.clone()))
 }
 
 /// Shows a thread.

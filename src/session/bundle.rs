@@ -30,8 +30,9 @@ pub struct Bundle {
     pub history: History,
 }
 
-/// A session without its payloads.
-#[derive(Debug, Clone, PartialEq)]
+/// A session without its states.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = SessionSummary)]
 pub struct SessionHead {
     /// Names the session.
     pub session_id: SessionId,
@@ -52,20 +53,26 @@ pub struct SessionHead {
     /// The number of messages in the whole history.
     pub message_count: u64,
     /// The index from which the history is needed to run: the end of what its newest summary covers.
+    #[serde(skip)]
     pub history_start: u64,
-    /// Covers everything: see [`super::root_hash`].
+    /// Covers all of the session and, through its parent's, the whole line.
     pub root_hash: Hash,
     /// Addresses the environment state.
+    #[serde(skip)]
     pub environment_hash: Hash,
     /// Addresses the stored context.
+    #[serde(skip)]
     pub context_hash: Hash,
     /// Covers the messages that this session added.
+    #[serde(skip)]
     pub segment_hash: Hash,
     /// The key-value pairs of the context.
     pub metadata: Object,
     /// When the session was made.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub created_at: Timestamp,
     /// Where its newest messages are stored.
+    #[serde(skip)]
     pub position: BranchPosition,
 }
 

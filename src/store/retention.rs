@@ -10,6 +10,9 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::time::Duration;
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use super::error::StoreFuture;
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
@@ -56,35 +59,40 @@ pub struct RemovalFigures {
     pub bytes: u64,
 }
 
-/// A session or what is left of it.
-#[derive(Debug, Clone, PartialEq)]
+/// A session of a line.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
 pub enum Ancestor {
-    /// It is retained.
+    /// One with a retained part.
     Kept(SessionHead),
-    /// It was removed, and retained sessions continue it.
+    /// One that was removed.
     Removed(RemovedSession),
 }
 
-/// The tombstone of a session that was removed while others continue it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What is left of a session that was removed while others continue it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RemovedSession {
     /// Names the session.
     pub session_id: SessionId,
     /// The session that it continued.
     pub parent_session_id: Option<SessionId>,
-    /// The number of its ancestors.
+    /// The number of ancestors.
     pub depth: u64,
     /// The number of messages in its whole history.
     pub message_count: u64,
     /// The index from which its history was needed to run.
+    #[serde(skip)]
     pub history_start: u64,
     /// Its root hash, which those of its children cover.
     pub root_hash: Hash,
     /// Covers the messages that it added, which are retained.
+    #[serde(skip)]
     pub segment_hash: Hash,
     /// Where these messages are stored.
+    #[serde(skip)]
     pub position: BranchPosition,
     /// When it was removed.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub removed_at: Timestamp,
 }
 

@@ -18,7 +18,7 @@ use crate::json::json_length;
 use crate::message::message_json_weight;
 use crate::model_ref::ModelRef;
 use crate::off_thread::by_size;
-use crate::record::{RunRecord, RunSummaryView, RunView, StepRecord, ThreadName, record_weight};
+use crate::record::{RunRecord, RunSummary, RunSummaryView, RunView, StepRecord, ThreadName, record_weight};
 use crate::store::{RunFilter, TimeRange};
 
 /// The longest wait for a run.
@@ -63,7 +63,8 @@ pub(in crate::http) async fn list_runs(call: Call, mut query: QueryParameters) -
         .runs
         .reader
         .run_list(&call.tenant, &filter, page.one_more());
-    Ok(page.page(list.await?, |run| run.run_id, RunSummaryView::from))
+    let key = |run: &RunSummary| run.run_id;
+    Ok(Json(ListPage::new(list.await?, page.limit, key, RunSummaryView::from)))
 }
 
 /// Shows a run, also while it works. With `wait` it is shown as soon as its status changes, if that

@@ -2,7 +2,7 @@
 
 use axum::Json;
 
-use super::view::{AncestorView, SessionSummaryView, found};
+use super::view::found;
 use crate::http::auth::Call;
 use crate::http::metadata_filter::take_metadata;
 use crate::http::paging::{ListPage, Paging};
@@ -10,12 +10,13 @@ use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::ids::SessionId;
 use crate::record::ThreadName;
+use crate::session::SessionHead;
 use crate::store::{Ancestor, SessionFilter, TimeRange};
 
 /// A page of sessions.
-type Sessions = ListPage<SessionSummaryView>;
+type Sessions = ListPage<SessionHead>;
 /// A page of a line.
-type Line = ListPage<AncestorView>;
+type Line = ListPage<Ancestor>;
 
 /// Lists sessions, newest first.
 #[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(
@@ -67,7 +68,7 @@ pub(in crate::http) async fn list_lineage(
         .store
         .session_lineage(&call.tenant, session_id, page.one_more());
     let lineage = found(&call, session_id, lineage.await?).await?;
-    Ok(page.page(lineage, Ancestor::session_id, AncestorView::from))
+    Ok(page.page(lineage, Ancestor::session_id))
 }
 
 /// Lists the sessions that continue a session directly, newest first.
@@ -96,5 +97,5 @@ pub(in crate::http) async fn list_children(
 
 async fn respond(call: &Call, filter: &SessionFilter, page: &Paging<SessionId>) -> Result<Json<Sessions>, Problem> {
     let sessions = call.service.store.session_list(&call.tenant, filter, page.one_more());
-    Ok(page.page(sessions.await?, |head| head.session_id, SessionSummaryView::from))
+    Ok(page.page(sessions.await?, |head| head.session_id))
 }

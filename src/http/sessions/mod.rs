@@ -21,5 +21,5 @@ pub(super) use self::list::{
 pub(super) use self::show::{
     __path_get_session, __path_list_messages, MessageList, MessageRange, get_session, list_messages,
 };
+pub use self::view::SessionView;
 pub(super) use self::view::absent_session;
-pub use self::view::{SessionSummaryView, SessionView};

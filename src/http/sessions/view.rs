@@ -5,46 +5,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::http::auth::Call;
 use crate::http::parameters::{QueryParameters, invalid};
 use crate::http::problem::Problem;
-use crate::ids::{RunId, SessionId};
-use crate::json::Object;
+use crate::ids::SessionId;
 use crate::message::Message;
-use crate::session::{Bundle, ContextState, EnvironmentState, Hash, History, SessionHead};
-use crate::store::Ancestor;
-
-/// A session without its states.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = SessionSummary)]
-pub struct SessionSummaryView {
-    /// Names the session.
-    session_id: SessionId,
-    /// The session that it continues.
-    parent_session_id: Option<SessionId>,
-    /// The run that published it; none for an imported session.
-    run_id: Option<RunId>,
-    /// The session of the agent that started this one; none unless it is a subagent's.
-    subagent_of: Option<SessionId>,
-    /// The agent's name.
-    agent: String,
-    /// The version of the agent's definition that was in force.
-    agent_version: Option<Hash>,
-    /// The number of ancestors.
-    depth: u64,
-    /// The number of executions of the agent.
-    execution_count: u64,
-    /// The number of messages in the whole history.
-    message_count: u64,
-    /// Covers all of the session and, through its parent's, the whole line.
-    root_hash: Hash,
-    /// The key-value pairs of the context.
-    metadata: Object,
-    /// When the session was made.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
-    created_at: Timestamp,
-}
+use crate::session::{Bundle, ContextState, EnvironmentState, History, SessionHead};
 
 /// A session with the states that were asked for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -52,7 +18,7 @@ pub struct SessionSummaryView {
 pub struct SessionView {
     /// All but the states.
     #[serde(flatten)]
-    summary: SessionSummaryView,
+    summary: SessionHead,
     /// Variables and resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     environment_state: Option<Arc<EnvironmentState>>,
@@ -70,36 +36,6 @@ pub(in crate::http) struct MessageHistory {
     /// Oldest first.
     #[schema(value_type = Vec<Message>)]
     messages: History,
-}
-
-/// A session of a line.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = Ancestor)]
-pub(in crate::http) enum AncestorView {
-    /// One with a retained part.
-    Kept(SessionSummaryView),
-    /// One that was removed.
-    Removed(RemovedSessionView),
-}
-
-/// What is left of a session that was removed while others continue it.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RemovedSession)]
-pub(in crate::http) struct RemovedSessionView {
-    /// Names the session.
-    session_id: SessionId,
-    /// The session that it continued.
-    parent_session_id: Option<SessionId>,
-    /// The number of ancestors.
-    depth: u64,
-    /// The number of messages in its whole history.
-    message_count: u64,
-    /// Its root hash, which those of its children cover.
-    root_hash: Hash,
-    /// When it was removed.
-    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
-    removed_at: Timestamp,
 }
 
 /// Which states are asked for.
@@ -166,7 +102,7 @@ impl SessionView {
     /// Shows a bundle. Where the messages are shown, the bundle must hold all of them.
     pub(super) fn new(bundle: &Bundle, include: Include) -> Self {
         Self {
-            summary: bundle.head.clone().into(),
+            summary: bundle.head.clone(),
             environment_state: include.environment.then(|| Arc::clone(&bundle.environment)),
             context_state: include.context.then(|| bundle.context_state()),
             message_history_state: include.messages.then(|| MessageHistory {
@@ -183,45 +119,10 @@ impl SessionView {
     /// Shows a session without its states.
     pub(super) fn bare(head: SessionHead) -> Self {
         Self {
-            summary: head.into(),
+            summary: head,
             environment_state: None,
             context_state: None,
             message_history_state: None,
-        }
-    }
-}
-
-impl From<SessionHead> for SessionSummaryView {
-    fn from(head: SessionHead) -> Self {
-        Self {
-            session_id: head.session_id,
-            parent_session_id: head.parent_session_id,
-            run_id: head.run_id,
-            subagent_of: head.subagent_of,
-            agent: head.agent,
-            agent_version: head.agent_version,
-            depth: head.depth,
-            execution_count: head.execution_count,
-            message_count: head.message_count,
-            root_hash: head.root_hash,
-            metadata: head.metadata,
-            created_at: head.created_at,
-        }
-    }
-}
-
-impl From<Ancestor> for AncestorView {
-    fn from(ancestor: Ancestor) -> Self {
-        match ancestor {
-            Ancestor::Kept(head) => Self::Kept(head.into()),
-            Ancestor::Removed(removed) => Self::Removed(RemovedSessionView {
-                session_id: removed.session_id,
-                parent_session_id: removed.parent_session_id,
-                depth: removed.depth,
-                message_count: removed.message_count,
-                root_hash: removed.root_hash,
-                removed_at: removed.removed_at,
-            }),
         }
     }
 }
