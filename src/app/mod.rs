@@ -98,7 +98,7 @@ impl App {
             limits: Arc::clone(&limits),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
-            outbox: Arc::clone(&outbox_ports.sign),
+            outbox: Arc::clone(&outbox_ports.wake_up),
             supervisor,
         };
         let runs = assemble_runs(&ports, settings::runs(config));
@@ -184,7 +184,7 @@ fn outbox_ports(
         store: Arc::clone(store) as _,
         sender,
         secrets: settings::webhook_secrets(config)?,
-        sign: Arc::new(Notify::new()),
+        wake_up: Arc::new(Notify::new()),
         clock: Arc::clone(clock),
     })
 }

@@ -1,4 +1,4 @@
-//! One attempt to deliver a message, and what follows from its result. Does not touch the store.
+//! One attempt to deliver a message, and what follows from its result. Does not use the store.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -13,35 +13,36 @@ use crate::store::{DeliveryOutcome, DueDelivery};
 use crate::tenant::TenantId;
 use crate::webhooks::{Delivery, EndpointFault, SendError, SigningKeys, WebhookSecret, WebhookSender};
 
-/// The status by which a receiver says that it wants nothing more.
+/// The status of a receiver that wants no more messages.
 const GONE: u16 = 410;
 
-/// Why a message was not delivered, in words that the caller may read.
+/// Why a message was not delivered. The caller reads it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttemptError {
-    /// The address may not be sent to, or no longer.
+    /// The address is not allowed, or not any more.
     #[error("the address can't be used: {0}")]
     Endpoint(EndpointFault),
-    /// The secret that is to sign it is not configured, or no longer.
+    /// The secret that signs it is not configured, or not any more.
     #[error("there is no secret {name:?} to sign it with")]
     Secret {
         /// The name.
         name: String,
     },
-    /// It was sent in vain.
+    /// The receiver did not accept it.
     #[error("{0}")]
     Send(SendError),
-    /// It was sent as often as it may be, and the last worker has not lived to say what came of it.
+    /// It was sent as often as allowed, and the worker of the last attempt died before it recorded
+    /// the result.
     #[error("{error}")]
-    WornOut {
-        /// What came of the last attempt that has come to an end.
+    Exhausted {
+        /// The error of the last attempt with a recorded result.
         error: String,
-        /// The status of its answer.
+        /// The status of the reply to that attempt.
         response_status: Option<u16>,
     },
 }
 
-/// Sends a message once; returns the status of the answer.
+/// Sends a message once; returns the status of the reply.
 pub(super) async fn attempt(
     sender: &WebhookSender,
     secrets: &BTreeMap<String, WebhookSecret>,
@@ -64,7 +65,8 @@ pub(super) async fn attempt(
     Ok(delivered.status)
 }
 
-/// Returns the keys that sign for the tenant. A message whose secret is missing is not sent unsigned: its receiver expects a signature.
+/// Returns the keys that sign for the tenant. A message whose secret is missing is not sent
+/// unsigned: its receiver expects a signature.
 fn keys<'a>(
     secrets: &'a BTreeMap<String, WebhookSecret>,
     name: &str,
@@ -74,7 +76,7 @@ fn keys<'a>(
     keys.ok_or_else(|| AttemptError::Secret { name: name.to_owned() })
 }
 
-/// Says where a delivery stands after the attempt that its record counts.
+/// Returns the new status of a delivery after the attempt that its record counts.
 pub(super) fn outcome(
     record: &DeliveryRecord,
     attempted: &Result<u16, AttemptError>,
@@ -112,36 +114,36 @@ pub(super) fn outcome(
 
 impl AttemptError {
     /// Makes the error of a delivery that is not sent any more.
-    pub(super) fn worn_out(record: &DeliveryRecord) -> Self {
+    pub(super) fn exhausted(record: &DeliveryRecord) -> Self {
         let error = record.error.clone();
-        Self::WornOut {
-            error: error.unwrap_or_else(|| "no attempt has come to an end".to_owned()),
+        Self::Exhausted {
+            error: error.unwrap_or_else(|| "no attempt has ended".to_owned()),
             response_status: record.response_status,
         }
     }
 
-    /// Returns the status of the answer.
+    /// Returns the status of the reply.
     fn status(&self) -> Option<u16> {
         match self {
-            Self::WornOut { response_status, .. } => *response_status,
+            Self::Exhausted { response_status, .. } => *response_status,
             Self::Send(SendError::Status { status, .. } | SendError::Redirect { status }) => Some(*status),
             Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) => None,
         }
     }
 
-    /// Returns when the receiver wants the message again.
+    /// Returns after which time the receiver wants the message again.
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Send(SendError::Status { retry_after, .. }) => *retry_after,
-            Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) | Self::WornOut { .. } => None,
+            Self::Endpoint(_) | Self::Secret { .. } | Self::Send(_) | Self::Exhausted { .. } => None,
         }
     }
 
-    /// Returns what is behind it, for the operator.
+    /// Returns the cause, for the operator.
     pub(super) fn cause(&self) -> Option<String> {
         match self {
             Self::Send(error) => error.source().map(ToString::to_string),
-            Self::Endpoint(_) | Self::Secret { .. } | Self::WornOut { .. } => None,
+            Self::Endpoint(_) | Self::Secret { .. } | Self::Exhausted { .. } => None,
         }
     }
 }

@@ -7,16 +7,18 @@ use crate::ids::DeliveryId;
 /// How long failed messages wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Backoff {
-    /// How long at most after the first failure; twice as long after each further one.
+    /// The longest after the first failure; twice as long after each further one.
     pub(super) base: Duration,
-    /// The longest.
+    /// The longest after any failure.
     pub(super) max: Duration,
 }
 
 impl Backoff {
-    /// Returns how long a message waits after its attempt of this number, from 1: as long as the receiver asks for, within the
-    /// longest, and no less than half of its own delay. The other half is a share that differs from message to message, so that those
-    /// which failed together don't all come again together.
+    /// Returns how long a message waits after its attempt of this number, from 1.
+    ///
+    /// That is as long as the receiver asks for, within the longest, and at least half of the own
+    /// delay. The other half varies from message to message, so that messages that failed together
+    /// are sent again one after another.
     pub(super) fn delay(&self, delivery_id: DeliveryId, attempts: u32, asked: Option<Duration>) -> Duration {
         let doublings = attempts.saturating_sub(1).min(31);
         let whole = self.base.saturating_mul(1 << doublings).min(self.max);
@@ -61,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_failed_together_come_again_apart() {
+    fn messages_that_failed_together_are_sent_again_apart() {
         let delays = (0..100).map(|n| BACKOFF.delay(DeliveryId::from_uuid(Uuid::from_u128(n)), 1, None));
         let distinct: BTreeSet<_> = delays.map(|delay| delay.as_millis() / 250).collect();
         assert_eq!(distinct.len(), 10, "every quarter of a second from 2.5 s to 5 s");
     }
 
     #[test]
-    fn a_receiver_may_ask_for_more_and_not_for_less() {
+    fn a_receiver_may_ask_for_more_but_not_for_less() {
         let id = DeliveryId::from_uuid(Uuid::from_u128(7));
         let own = BACKOFF.delay(id, 2, None);
         for (asked, expected) in [(0, own), (4, own), (30, Duration::from_secs(30)), (3_600, BACKOFF.max)] {

@@ -22,7 +22,7 @@ struct Counts {
     tenants: HashMap<TenantId, usize>,
 }
 
-/// A message in flight, as long as this is alive.
+/// The share of a message in flight, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     receivers: Arc<Receivers>,
@@ -30,7 +30,7 @@ pub(super) struct Share {
     tenant: TenantId,
 }
 
-/// Those that have their share of the slots.
+/// The hosts and the tenants that have their share of the slots.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Busy {
     pub(super) hosts: Vec<String>,
@@ -46,7 +46,8 @@ impl Receivers {
         }
     }
 
-    /// Returns the share of a host: a quarter of the slots. No more messages are leased at once, since all of them may go to one host.
+    /// Returns the share of a host: a quarter of the slots. No more messages are leased at once,
+    /// since all of them may go to one host.
     pub(super) fn share(&self) -> usize {
         (self.slots / 4).max(1)
     }
@@ -86,7 +87,7 @@ impl Receivers {
 }
 
 impl Share {
-    /// Tells whether messages to its host or of its tenant are passed over.
+    /// Tells whether messages to its host or of its tenant are skipped.
     pub(super) fn is_full(&self) -> bool {
         let busy = self.receivers.busy();
         busy.hosts.contains(&self.host) || busy.tenants.contains(&self.tenant)

@@ -20,44 +20,46 @@ use crate::store::{DeliveryOutcome, DueDelivery, DueFilter, LeaseTerms, Outage, 
 use crate::tenant::TenantId;
 use crate::webhooks::{WebhookSecret, WebhookSender};
 
-/// How long an outcome is tried to be noted while the store is away.
-const RECORD_PATIENCE: Duration = Duration::from_secs(10);
-/// How long messages may be on their way once the worker is told to end.
-const LAST_ATTEMPTS: Duration = Duration::from_secs(2);
-/// How long a delivery stays with its worker beyond the time that sending and noting may take; clocks of replicas differ.
+/// How long a worker tries to record a result while the store is unavailable.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long messages in flight may take after the worker was told to shut down.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+/// How much longer a lease lasts than sending and recording may take: the clocks of replicas
+/// differ.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// How messages are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutboxSettings {
-    /// How often a message is sent before it is given up.
+    /// The most attempts to send a message.
     pub max_attempts: u32,
-    /// How long a message waits at most after its first failure; twice as long after each further one.
+    /// The longest that a message waits after its first failure; twice as long after each further
+    /// one.
     pub retry_base_delay: Duration,
     /// The longest that a message waits for its next attempt.
     pub retry_max_delay: Duration,
     /// The most messages that are sent at once.
     pub concurrency: usize,
-    /// How often the outbox is looked at without a sign.
+    /// How often the worker polls the outbox without a wake-up.
     pub poll_interval: Duration,
 }
 
-/// What a worker works with.
+/// What a worker uses.
 #[derive(Debug, Clone)]
 pub struct OutboxPorts {
-    /// Keeps the messages.
+    /// Stores the messages.
     pub store: Arc<dyn OutboxStore>,
     /// Sends them.
     pub sender: Arc<WebhookSender>,
     /// Signs them, by name.
     pub secrets: BTreeMap<String, WebhookSecret>,
-    /// Notified when messages were stored, so that the worker looks at once.
-    pub sign: Arc<Notify>,
-    /// Tells the time.
+    /// Notified when messages were stored, so that the worker polls at once.
+    pub wake_up: Arc<Notify>,
+    /// The time.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Messages that were taken.
+/// Messages that were leased.
 #[derive(Debug, Default)]
 struct Leased {
     due: Vec<DueDelivery>,
@@ -71,7 +73,7 @@ pub struct OutboxWorker {
     ports: OutboxPorts,
     settings: OutboxSettings,
     worker: WorkerId,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     receivers: Arc<Receivers>,
 }
 
@@ -82,45 +84,47 @@ impl OutboxWorker {
             ports,
             settings,
             worker: WorkerId::generate(ids),
-            places: Arc::new(Semaphore::new(settings.concurrency)),
+            slots: Arc::new(Semaphore::new(settings.concurrency)),
             receivers: Arc::new(Receivers::new(settings.concurrency)),
         })
     }
 
-    /// Sends what is due until it is cancelled; messages on their way then have a moment to arrive. What does not arrive, and what is on
-    /// its way when the future is dropped, is sent again when its lease has ended.
+    /// Sends what is due until it is cancelled. Messages in flight then have two seconds to arrive.
+    /// Others, and all that are in flight when the future is dropped, are sent again when their
+    /// leases have expired.
     pub async fn run(self: Arc<Self>, cancellation: CancellationToken) {
         let mut sending = JoinSet::new();
         let mut outage = Outage::default();
-        while let Some(free) = cancellation.run_until_cancelled(self.free_places()).await {
+        while let Some(free) = cancellation.run_until_cancelled(self.free_slots()).await {
             let leased = self.lease(free).await;
             outage.note("no webhooks are sent", &leased);
             let Leased { due, is_full } = leased.unwrap_or_default();
             for due in due {
-                let place = Arc::clone(&self.places).try_acquire_owned().ok();
+                let slot = Arc::clone(&self.slots).try_acquire_owned().ok();
                 let share = self.receivers.take(&due);
-                sending.spawn(Arc::clone(&self).deliver(due, place, share));
+                sending.spawn(Arc::clone(&self).deliver(due, slot, share));
             }
             while sending.try_join_next().is_some() {}
             if !is_full {
-                let resting = tokio::time::timeout(self.settings.poll_interval, self.ports.sign.notified());
+                let resting = tokio::time::timeout(self.settings.poll_interval, self.ports.wake_up.notified());
                 let _ = cancellation.run_until_cancelled(resting).await;
             }
         }
-        if tokio::time::timeout(LAST_ATTEMPTS, sending.join_all()).await.is_err() {
-            tracing::info!("webhooks that are on their way are cut and sent again");
+        if tokio::time::timeout(DRAIN_TIMEOUT, sending.join_all()).await.is_err() {
+            tracing::info!("webhooks in flight are cut off and sent again");
         }
     }
 
     /// Waits until another message may be sent; returns how many may.
-    async fn free_places(&self) -> usize {
-        // The semaphore is never closed, and nobody else takes places.
-        drop(self.places.acquire().await);
-        self.places.available_permits()
+    async fn free_slots(&self) -> usize {
+        // The semaphore is never closed, and nobody else takes slots.
+        drop(self.slots.acquire().await);
+        self.slots.available_permits()
     }
 
-    /// Leases messages for that many slots. A host or a tenant that has its share gets more only while nothing is due for others. Some slots
-    /// stay free for others even then, so that what becomes due for them need not wait.
+    /// Leases messages for free slots. A host or a tenant that has its share gets more only while
+    /// nothing is due for others. Some slots stay free for others even then, so that what becomes
+    /// due for them need not wait.
     async fn lease(&self, free: usize) -> Result<Leased, StoreError> {
         let now = self.ports.clock.now();
         let share = self.receivers.share();
@@ -131,8 +135,8 @@ impl OutboxWorker {
         };
         let mut choices = vec![(busy, 0), (busy_hosts, share / 2), (Busy::default(), share)];
         choices.dedup_by(|later, earlier| later.0 == earlier.0);
-        for (except, kept_free) in choices {
-            let limit = free.saturating_sub(kept_free).min(share);
+        for (except, reserved) in choices {
+            let limit = free.saturating_sub(reserved).min(share);
             if limit == 0 {
                 break;
             }
@@ -144,12 +148,13 @@ impl OutboxWorker {
         Ok(Leased::default())
     }
 
-    /// Leases messages that are due `now`, but for those of busy hosts and tenants. A lease lasts from when it is asked for.
+    /// Leases messages that are due `now`, except those of busy hosts and tenants. The lease begins
+    /// with the request for it.
     async fn lease_except(&self, now: Timestamp, busy: &Busy, limit: usize) -> Result<Leased, StoreError> {
         let terms = LeaseTerms {
             worker: self.worker,
             now,
-            until: self.ports.clock.now() + self.ports.sender.timeout() + RECORD_PATIENCE + LEASE_MARGIN,
+            until: self.ports.clock.now() + self.ports.sender.timeout() + RECORD_TIMEOUT + LEASE_MARGIN,
         };
         let filter = DueFilter {
             limit: u32::try_from(limit).unwrap_or(u32::MAX),
@@ -163,11 +168,11 @@ impl OutboxWorker {
         })
     }
 
-    async fn deliver(self: Arc<Self>, due: DueDelivery, _place: Option<OwnedSemaphorePermit>, share: Share) {
+    async fn deliver(self: Arc<Self>, due: DueDelivery, _slot: Option<OwnedSemaphorePermit>, share: Share) {
         let (tenant, record) = (due.tenant.clone(), due.record.clone());
         let attempted = if record.attempts > self.settings.max_attempts {
-            // It may be what ends its workers.
-            Err(AttemptError::worn_out(&record))
+            // It may be a message that kills its workers.
+            Err(AttemptError::exhausted(&record))
         } else {
             attempt(&self.ports.sender, &self.ports.secrets, due, self.ports.clock.now()).await
         };
@@ -182,26 +187,26 @@ impl OutboxWorker {
         let was_full = share.is_full();
         drop(share);
         if was_full {
-            // What else waits for this receiver was passed over.
-            self.ports.sign.notify_one();
+            // Other messages to this host or of this tenant were skipped.
+            self.ports.wake_up.notify_one();
         }
     }
 
-    async fn record(&self, tenant: &TenantId, record: &DeliveryRecord, outcome: &DeliveryOutcome) {
-        let delivery_id = record.delivery_id;
-        let note = || self.ports.store.delivery_record(tenant, record, self.worker, outcome);
-        let patience = ExponentialBuilder::default()
+    async fn record(&self, tenant: &TenantId, leased: &DeliveryRecord, outcome: &DeliveryOutcome) {
+        let delivery_id = leased.delivery_id;
+        let record = || self.ports.store.delivery_record(tenant, leased, self.worker, outcome);
+        let backoff = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(100))
             .with_jitter()
             .without_max_times()
-            .with_total_delay(Some(RECORD_PATIENCE));
-        match note.retry(patience).when(StoreError::is_transient).await {
+            .with_total_delay(Some(RECORD_TIMEOUT));
+        match record.retry(backoff).when(StoreError::is_transient).await {
             Ok(true) => (),
-            Ok(false) => tracing::info!(%delivery_id, "a webhook delivery was begun anew while it was sent"),
+            Ok(false) => tracing::info!(%delivery_id, "a webhook delivery was restarted while it was sent"),
             Err(error) => tracing::warn!(
                 %delivery_id,
                 error = &error as &dyn Error,
-                "what became of a webhook delivery can't be stored, so it is sent again"
+                "the result of a webhook delivery can't be stored, so it is sent again"
             ),
         }
     }

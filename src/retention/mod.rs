@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Timestamp;
 use crate::store::{RemovalFigures, RetentionRules, Store, StoreError, SweepCursor};
 
-/// The pause after a step that removed something, so that other removals, and on SQLite commits, have most of the time.
+/// The pause after a step that removed something. So other removals, and on SQLite commits, have
+/// most of the time.
 const REST: Duration = Duration::from_millis(50);
 
-/// How what is not kept is swept.
+/// How a store is swept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionSettings {
-    /// What is kept.
+    /// What is retained.
     pub rules: RetentionRules,
     /// The pause between two sweeps; zero for none in the background.
     pub interval: Duration,
-    /// How many things one step looks at.
+    /// How many rows one step checks.
     pub batch: u32,
 }
 
@@ -34,12 +34,13 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// Makes a sweeper, which does nothing by itself.
+    /// Makes a sweeper.
     pub fn new(store: Arc<dyn Store>, settings: RetentionSettings) -> Self {
         Self { store, settings }
     }
 
-    /// Sweeps again and again until it is told to stop; at once never, since many processes may start together.
+    /// Sweeps at intervals until it is stopped. The first sweep comes after the first interval,
+    /// since many processes may start at the same time.
     pub async fn run(self, stop: CancellationToken) {
         if self.settings.interval.is_zero() {
             return;
@@ -62,23 +63,24 @@ impl Sweeper {
                     bytes = removed.bytes,
                     "swept"
                 ),
-                // Other removals that took long, or an outage: the next sweep goes on.
+                // Other removals took long, or there is an outage: the next sweep continues.
                 Some(Err(error)) if error.is_transient() => {
-                    tracing::info!(error = &error as &dyn Error, "the sweep was given up");
+                    tracing::info!(error = &error as &dyn Error, "a sweep was cut short");
                 }
                 Some(Err(error)) => tracing::error!(error = &error as &dyn Error, "the sweep failed"),
             }
         }
     }
 
-    /// Sweeps from the beginning to the end; returns what was removed.
+    /// Sweeps once, from the beginning to the end; returns what was removed.
     pub async fn sweep(&self) -> Result<RemovalFigures, StoreError> {
         // One time for all steps, so that a sweep has an end.
         let now = self.store.lease_time().await?;
         let mut removed = RemovalFigures::default();
         let mut cursor = SweepCursor::Start;
         loop {
-            let (figures, next) = self.step(now, &cursor).await?;
+            let RetentionSettings { rules, batch, .. } = self.settings;
+            let (figures, next) = self.store.retention_step(rules, now, &cursor, batch).await?;
             removed += figures;
             let Some(next) = next else { return Ok(removed) };
             cursor = next;
@@ -86,17 +88,6 @@ impl Sweeper {
                 tokio::time::sleep(REST).await;
             }
         }
-    }
-
-    async fn step(
-        &self,
-        now: Timestamp,
-        cursor: &SweepCursor,
-    ) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
-        let settings = &self.settings;
-        self.store
-            .retention_step(settings.rules, now, cursor, settings.batch)
-            .await
     }
 
     /// Counts what a sweep would remove.

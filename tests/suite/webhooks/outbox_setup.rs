@@ -114,7 +114,7 @@ impl Outbox {
             store: Arc::clone(&self.store) as _,
             sender: Arc::new(WebhookSender::new(sender).unwrap()),
             secrets: self.secrets.clone(),
-            sign: Arc::clone(&self.sign),
+            wake_up: Arc::clone(&self.sign),
             clock,
         };
         let stop = CancellationToken::new();

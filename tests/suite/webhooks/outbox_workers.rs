@@ -234,7 +234,7 @@ async fn what_waits_for_a_busy_receiver_is_sent_as_soon_as_it_has_answered() {
 #[tokio::test]
 async fn a_message_that_ends_its_workers_is_given_up() {
     for (refused, told) in [
-        (0, (None, "no attempt has come to an end")),
+        (0, (None, "no attempt has ended")),
         (2, (Some(503), "it answered with status 503")),
     ] {
         let count = AtomicUsize::new(0);
